@@ -1,4 +1,4 @@
-//! The executable: machine code, the memory plan, and what the host must evaluate.
+//! The executable: machine code, the memory plan, and the operations left to the host.
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
 use std::sync::Arc;

@@ -202,7 +202,7 @@ mod tests {
         GpuCompiler::Gpu(Arc::default())
     }
 
-    /// The one library call of a program for sm_90, which can be serialized and loaded.
+    /// The one library call of a program for sm_90, which can be serialised and loaded.
     fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);

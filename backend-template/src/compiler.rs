@@ -46,7 +46,7 @@ impl Compiler for TemplateCompiler {
 }
 
 impl LoadExecutable for TemplateCompiler {
-    /// Lowers the serialized module. Results of slow compilation can be stored beside it; see [`serialized`].
+    /// Lowers the serialised module. Results of slow compilation can be stored beside it; see [`serialized`].
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         self.run_backend(serialized::read(NAME, bytes)?.module, options)
     }

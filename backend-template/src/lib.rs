@@ -6,7 +6,7 @@
 //! capabilities.rs   the platform's name; tiles, and what may be fused                   ─> passes
 //! compiler.rs       passes, then thunks: one kernel for each instruction that is lowered
 //! lowering/         one instruction -> one program of the device; the rest runs on the host
-//! executable.rs     starts kernels, hands loops to the device; programs serialized and loaded
+//! executable.rs     starts kernels, hands loops to the device; programs serialised and loaded
 //! executor.rs       memory, streams, events
 //! transfer.rs       values to and from the device's tiles
 //! device/           the simulated hardware and its driver: what a vendor has already

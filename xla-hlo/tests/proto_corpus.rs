@@ -1,4 +1,5 @@
-//! Serialised modules of the program corpus equal those of their text, where it is checked out beside the repository.
+//! Serialised modules of the program corpus equal those of their text, if the corpus is checked out beside the
+//! repository.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Malformed messages: every error says where it is, and nothing panics, hangs or eats memory.
+//! Malformed protobuf: every error names its place, and nothing panics, hangs or exhausts memory.
 
 use prost::Message;
 use prost::bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Round trips over the program corpus, where it is checked out beside the repository.
+//! Round trips over the program corpus, if it is checked out beside the repository.
 
 use std::path::{Path, PathBuf};
 

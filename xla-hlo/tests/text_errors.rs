@@ -1,4 +1,4 @@
-//! Wrong text: every error has a place, says what was expected, and nothing panics, hangs or eats memory.
+//! Malformed text: every error names its place and the expected token, and nothing panics, hangs or exhausts memory.
 
 use xla_hlo::text::{parse_literal, parse_module, parse_shape};
 use xla_hlo::{Error, Module, Result};

@@ -1,4 +1,4 @@
-//! The corners of the text form: hand-written modules and what they print as.
+//! Corner cases of the text form: hand-written modules and their printed form.
 
 use xla_hlo::text::{PrintOptions, parse_literal, parse_module, parse_shape, print_module};
 use xla_hlo::{Literal, Module};

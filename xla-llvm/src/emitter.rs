@@ -1,4 +1,4 @@
-//! The emitter: one LLVM module being written, and where its next instruction goes.
+//! The emitter: one LLVM module being written, and its insertion point.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! The machine that code is generated for, and what the emitters must know of it.
+//! Target machine of generated code, and its properties for the emitters.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! File cache: bytes in a folder, found by the SHA-256 of what they were made from.
+//! File cache: bytes in a folder, keyed by the SHA-256 of their inputs.
 //!
 //! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none
 //! of it. Each begins with the hash of its contents: one that is damaged counts as absent. So does one, with a warning,

@@ -17,7 +17,7 @@ use crate::compiler::OptimizedModule;
 const MAGIC: &[u8] = b"XLA program\n";
 const VERSION: u32 = 1;
 
-/// A serialized program.
+/// A serialised program.
 #[derive(Clone, Debug)]
 pub struct SerializedProgram {
     /// The module after passes.

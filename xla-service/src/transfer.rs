@@ -1,4 +1,4 @@
-//! Literals to and from device memory, and how arrays lie on the device.
+//! Transfers of literals to and from device memory, and layouts of arrays on the device.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The `xla` command from outside: what it prints, and the exit code.
+//! The `xla` command from outside: output and exit code.
 
 #[path = "command/support.rs"]
 mod support;

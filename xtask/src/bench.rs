@@ -173,7 +173,11 @@ impl Program {
                 }
             }
             if ours.nonfinite != xla.nonfinite {
-                bail!("output {index}: {} elements are not finite where XLA returned {}", ours.nonfinite, xla.nonfinite);
+                bail!(
+                    "output {index}: {} elements are not finite where XLA returned {}",
+                    ours.nonfinite,
+                    xla.nonfinite
+                );
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! `cargo xtask ptxas`: every program as machine code for GPUs, and what its kernels take of them. No GPU is needed.
+//! `cargo xtask ptxas`: assembles every program for GPUs and reports the resource usage of its kernels. No GPU is
+//! needed.
 
 use std::collections::BTreeMap;
 use std::fmt;

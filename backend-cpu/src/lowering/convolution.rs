@@ -1,4 +1,4 @@
-//! A convolution as loops over strided arrays, and how threads share them. Knows shapes, neither LLVM nor memory.
+//! Convolution as loops over strided arrays, with their partition among threads. Knows shapes, neither LLVM nor memory.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Machine code of a program as bytes, with what it was made for: in serialised programs and in the cache on disk.
+//! Machine code of a program as bytes, with its target and build: in serialised programs and in the cache on disk.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};

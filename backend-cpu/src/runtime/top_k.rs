@@ -1,4 +1,4 @@
-//! The best elements of rows: what cannot be among them is passed over, a few candidates are kept.
+//! Top-k of rows: keeps a few candidates and skips elements that cannot be among them.
 #![expect(unsafe_code, reason = "works on raw buffers of generated code")]
 
 use super::KernelFn;

@@ -1,4 +1,4 @@
-//! Compiled programs are found on disk by another client, and what is there but wrong is compiled anew.
+//! Compiled programs are found on disk by another client; broken entries are compiled anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Autotuning: the fastest of several candidates for a library call, measured where it runs and kept.
+//! Autotuning: the fastest of several candidates for a library call, measured on the device and cached.
 //!
 //! ```text
 //! AutotuneCache::decide ── known, in memory or on disk (cache.rs) ──> candidate

@@ -1,4 +1,4 @@
-//! The simulated device by itself: memory, queues, events, faults, and how errors flow.
+//! The simulated device by itself: memory, queues, events, faults, and error propagation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

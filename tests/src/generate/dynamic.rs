@@ -1,4 +1,4 @@
-//! Arrays with dynamic sizes: a chain from where a size is set to where none is left.
+//! Arrays with dynamic sizes: a chain from `set-dimension-size` to a static shape.
 //!
 //! Only the sizes' elements are defined, so that every chain ends in a reduction, a contraction or the sizes
 //! themselves.

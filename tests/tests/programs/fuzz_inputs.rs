@@ -1,5 +1,4 @@
-//! Inputs that a fuzzer once found, in `tests/fuzz_inputs/TARGET`, named after what was wrong, are no findings any
-//! more.
+//! Inputs that a fuzzer once found, in `tests/fuzz_inputs/TARGET`, named after the bug, are no findings any more.
 
 #[path = "../../../fuzz/src/targets.rs"]
 mod targets;

@@ -1,4 +1,4 @@
-//! Programs that once failed, in `tests/regressions`, each named after what was wrong, do not fail again.
+//! Programs that once failed, in `tests/regressions`, each named after its bug, do not fail again.
 //!
 //! They are what the differential test prints when it finds something: see [`xla_tests::program`] for the form.
 

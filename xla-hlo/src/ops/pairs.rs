@@ -1,4 +1,4 @@
-//! Start and done operations: the opcodes that pair up.
+//! Start and done: opcodes that start an operation, and those that wait for it.
 
 use super::Opcode;
 

@@ -1,4 +1,4 @@
-//! Protobuf form of modules: reads what XLA serialises, serialises what XLA reads.
+//! Protobuf form of modules, compatible with XLA in both directions.
 //!
 //! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; the text of a
 //! module and of what comes back is the same. The reader takes a bare `HloModuleProto` and one inside `HloProto`,

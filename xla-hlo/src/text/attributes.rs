@@ -1,4 +1,4 @@
-//! Attributes in text: families read and write them without knowing where instructions begin and end.
+//! Attributes in text: readers and writers for the operation families, independent of instruction syntax.
 
 use std::cell::Cell;
 use std::collections::HashMap;

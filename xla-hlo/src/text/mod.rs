@@ -1,4 +1,4 @@
-//! Text form of modules: reads what XLA prints, prints what XLA reads.
+//! Text form of modules, compatible with XLA in both directions.
 //!
 //! [`parse_module`] goes from text to a [`Module`](crate::Module); `Display` and [`print_module`] go back, and
 //! `print(parse(x))` is a fixed point. Decisions of the reader where the text leaves them open:

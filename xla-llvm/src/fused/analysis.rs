@@ -1,4 +1,4 @@
-//! Facts about a kernel: its results, the dimensions of its loops, what it reduces and in which direction.
+//! Facts about a kernel: its results, the dimensions of its loops, its reductions and their direction.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The state of one kernel's emission: symbols and their values, levels, what was computed already.
+//! State of one kernel's emission: symbols and their values, levels, values computed already.
 
 use std::collections::HashMap;
 

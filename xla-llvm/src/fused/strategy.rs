@@ -1,4 +1,4 @@
-//! Strategies: which loops or threads compute a kernel, chosen from its operations, its shapes and the target.
+//! Code generation strategies of kernels, chosen from operations, shapes and target.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Tuning constants, by what they tune; each with what it weighs.
+//! Tuning constants by subject, each with its trade-off.
 
 /// Rows (outermost iterations) below which one row is cut into several work items.
 pub(crate) const FEW_ROWS: u64 = 16;

@@ -1,4 +1,4 @@
-//! Call graph: which computations there are, who calls them, and how they are run.
+//! Call graph: computations, their callers, and how they are run.
 
 use std::fmt;
 

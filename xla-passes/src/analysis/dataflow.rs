@@ -1,4 +1,4 @@
-//! Dataflow: which value each leaf of each instruction's result holds, as buffer assignment sees it.
+//! Dataflow: the value in each leaf of each instruction's result, as buffer assignment sees it.
 //!
 //! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes
 //! a value. A *join* stands where control flow meets: a value of its own, into which others flow. A loop's state that

@@ -1,4 +1,4 @@
-//! Memory report: how many bytes a program needs, and the values that are alive when it needs most.
+//! Memory report: bytes that a program needs, and the values alive at its peak.
 
 use std::fmt;
 

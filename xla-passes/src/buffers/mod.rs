@@ -1,4 +1,4 @@
-//! Buffer assignment: where each value of a scheduled module lives in memory.
+//! Buffer assignment: places in memory for the values of a scheduled module.
 //!
 //! ```text
 //! schedule_module ──> insert_copies ──> assign_buffers ──> BufferAssignment

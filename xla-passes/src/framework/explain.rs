@@ -1,4 +1,4 @@
-//! Fusion decisions and their reasons, as data: what `xla opt --explain` shows.
+//! Fusion decisions and their reasons as data, for `xla opt --explain`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Element accesses: at which indices, and how often, a fusion evaluates each of its members.
+//! Element accesses: indices and counts of a fusion's evaluations of its members.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

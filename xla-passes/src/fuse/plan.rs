@@ -1,4 +1,4 @@
-//! The fusion plan of a computation: which instructions go into which kernels.
+//! Fusion plan of a computation: assignment of instructions to kernels.
 //!
 //! One walk from the root upwards. When an instruction comes up, all its users are placed, so that it is known which
 //! kernels would evaluate it, at how many indices and how often. It goes into all of them when that is cheaper than

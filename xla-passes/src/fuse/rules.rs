@@ -1,4 +1,4 @@
-//! Legality of fusion: which instructions may go into a kernel, cost aside.
+//! Legality of fusion: instructions that may go into a kernel, cost aside.
 
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 

@@ -1,4 +1,4 @@
-//! Memory spaces: decides which values live in a device's small fast memories, such as scratchpads.
+//! Assigns values to a device's small fast memory spaces, such as scratchpads.
 //!
 //! ```text
 //! profile: S(1) has 4 KiB         a = f32[16,16]{1,0:S(1)} dot(x, w)

@@ -1,4 +1,4 @@
-//! Slots: where a buffer's value will be, is, or was.
+//! Slots: states of a buffer's value (pending, ready, failed, donated).
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -18,7 +18,7 @@ pub struct ThunkExecutable {
     program: ThunkProgram,
     launcher: Arc<dyn Launcher>,
     streams: StreamPool,
-    /// The platform whose program it is when serialized.
+    /// The platform whose program it is when serialised.
     platform: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl ThunkExecutable {
         ThunkExecutable { module, program, launcher, streams, platform: None }
     }
 
-    /// Lets the program be serialized as one of that platform: as the optimised module, which the platform's loader
+    /// Lets the program be serialised as one of that platform: as the optimised module, which the platform's loader
     /// reads with [`serialized::read`] and lowers again.
     #[must_use]
     pub fn serialized_for(mut self, platform: impl Into<String>) -> ThunkExecutable {

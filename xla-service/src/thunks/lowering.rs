@@ -1,4 +1,4 @@
-//! Lowering trait: how one instruction becomes device code, or that it does not.
+//! Lowering trait: device code for one instruction, or none.
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Result};
 

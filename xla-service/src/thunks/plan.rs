@@ -1,4 +1,4 @@
-//! Buffer plan: where each allocation's memory comes from, worked out once for all executions.
+//! Buffer plan: source of each allocation's memory, computed once for all executions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

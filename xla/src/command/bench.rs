@@ -1,4 +1,4 @@
-//! `xla bench`: how long compiling and running takes, and how much memory.
+//! `xla bench`: measures time and memory of compiling and running.
 
 use std::path::Path;
 use std::time::Duration;
@@ -214,7 +214,7 @@ fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client>
 }
 
 /// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time
-/// before. A serialized program is loaded instead.
+/// before. A serialised program is loaded instead.
 fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));

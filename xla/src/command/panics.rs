@@ -1,4 +1,4 @@
-//! Panics: not printed where they happen, but remembered for the one message at the end.
+//! Panics: recorded for the one message at the end instead of printed.
 
 use std::panic;
 use std::sync::{Mutex, PoisonError};

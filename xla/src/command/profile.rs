@@ -1,4 +1,4 @@
-//! Adds up the time that each thunk of a program takes, and compares it with what the machine can do:
+//! Adds up the time that each thunk of a program takes, and compares it with the machine's peak rates:
 //! `xla bench --profile`.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Reads MODULE: a file or standard input, its format told by what it contains.
+//! Reads MODULE: a file or standard input, its format detected from its content.
 
 use std::fs::File;
 use std::io::{Read, Write};

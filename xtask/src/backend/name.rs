@@ -1,4 +1,4 @@
-//! The name of a backend, and what its crate's text becomes under that name.
+//! Name of a backend, and renaming of its crate's text.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Recognises comparators that order places by one number: what frontends write for a sort.
+//! Recognises comparators that order places by one number, as frontends write them for a sort.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Element types of convolutions: how vectors of them are multiplied and added.
+//! Element types of convolutions: multiply-add of vectors of them.
 
 use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, c32, c64};

@@ -1,4 +1,4 @@
-//! Sorting rows of arrays together: by integer keys where the order is known, else by what a kernel says of two places.
+//! Sorts rows of arrays together: by integer keys where the order is known, else by a compiled comparator.
 #![expect(unsafe_code, reason = "sorts raw buffers of generated code, by a kernel of generated code")]
 
 mod merge;

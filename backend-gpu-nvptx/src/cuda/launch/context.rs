@@ -1,4 +1,4 @@
-//! Launch context: where a command sequence runs, and the addresses of its arrays there.
+//! Launch context: stream of a command sequence, and the addresses of its arrays.
 
 use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};

@@ -1,4 +1,4 @@
-//! Launch of a kernel: its grid, its parameters, and what it may ask for outside of memory.
+//! Launch of a kernel: its grid, its parameters, and its requests to the driver.
 
 use crate::code::Kernel;
 

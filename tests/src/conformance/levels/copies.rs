@@ -1,4 +1,4 @@
-//! Level 1: copies take the bytes they should, refuse what is outside, and refuse memory of others.
+//! Level 1: copies move the right bytes, and refuse ranges out of bounds and memory of other devices.
 
 use std::ops::Range;
 

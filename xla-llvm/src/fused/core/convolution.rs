@@ -1,4 +1,4 @@
-//! Convolutions: which elements of the input and of the kernel a product is of, and one result alone.
+//! Convolutions: the elements of the input and of the kernel in a product, and one result alone.
 
 use xla_hlo::ops::{BinaryOp, Convolution};
 use xla_hlo::{ElementType, InstrId, Result, Scalar};

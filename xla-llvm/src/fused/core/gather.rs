@@ -1,4 +1,4 @@
-//! Gather: where an element comes from is read from an array.
+//! Gather: an element whose index is read from an array.
 
 use xla_hlo::ops::Gather;
 use xla_hlo::{InstrId, Result};

@@ -1,4 +1,4 @@
-//! Operations that move elements: other indices, guards where an element may come from elsewhere.
+//! Data movement: other indices, and guards for elements with several possible sources.
 
 use xla_hlo::ops::Op;
 use xla_hlo::{Error, InstrId, Result, Scalar};

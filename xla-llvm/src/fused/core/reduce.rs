@@ -1,4 +1,4 @@
-//! Reductions inside an element: reduce, dot. Along lanes where the reduction is all there is, else lane by lane.
+//! Reductions inside an element: reduce, dot. Along lanes if elements are computed one at a time, else lane by lane.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, Dot, DotDims, DotOperandDims, Reduce, combiner_identity, simple_combiner};

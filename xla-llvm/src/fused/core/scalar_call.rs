@@ -1,4 +1,4 @@
-//! Scalar computations (combiners, mapped functions) written into the code that uses them, and what is known of them.
+//! Scalar computations (combiners, mapped functions) inlined into the code that uses them, and facts about them.
 
 use std::collections::HashMap;
 

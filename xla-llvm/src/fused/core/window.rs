@@ -1,4 +1,4 @@
-//! Windows inside an element: loops over what a window holds of an array, in the window's order.
+//! Windows inside an element: loops over the elements of an array in a window, in the window's order.
 //!
 //! If the window's place is one number for all lanes, the loops run only over elements inside of the array, so that no
 //! element is tested; if lanes differ, each element is tested lane by lane.

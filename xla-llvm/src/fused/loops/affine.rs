@@ -1,4 +1,4 @@
-//! Symbolic indices: where an element lies, as a sum of loop variables. Knows shapes, but no LLVM.
+//! Symbolic indices: position of an element as an affine function of loop variables. Knows shapes, but no LLVM.
 //!
 //! A [`AffineExpr`] is `constant + Σ coefficient · symbol`; a symbol is a loop variable or a number computed while
 //! running (the start of a dynamic slice, a gathered index). Movement operations become arithmetic on coordinates, so

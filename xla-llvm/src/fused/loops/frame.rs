@@ -1,4 +1,4 @@
-//! The function around a kernel: where its arrays are, and which work items a call of it does.
+//! The function around a kernel: addresses of its arrays, and the work items of a call.
 
 use inkwell::AddressSpace;
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};

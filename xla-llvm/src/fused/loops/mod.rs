@@ -1,4 +1,4 @@
-//! Loops around elements: which a kernel has, how they nest, and what its indices are in terms of them.
+//! Loops around elements: the loop nest of a kernel, and its indices in terms of it.
 
 pub mod affine;
 pub(crate) mod frame;

@@ -1,4 +1,4 @@
-//! Loop plan of a kernel: dimensions split where reshapes want it, merged where memory allows it.
+//! Loop plan of a kernel: dimensions split for reshapes, merged where contiguous in memory.
 
 use std::collections::BTreeSet;
 use std::fmt;

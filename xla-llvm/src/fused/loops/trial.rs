@@ -1,4 +1,4 @@
-//! Trial emission: a kernel's code for one element, thrown away, shows what it reads and so which loops it has.
+//! Trial emission: discarded code for one element, from whose reads the loops are chosen.
 
 use inkwell::context::Context;
 use xla_hlo::Result;

@@ -1,4 +1,4 @@
-//! Fibers: what lies along the dimensions that a kernel must go through in order; others are independent.
+//! Fibers: elements along the dimensions that a kernel must go through in order; fibers are independent.
 //!
 //! If the innermost dimension is an independent one, neighbouring fibers are lanes; a work item is one vector of
 //! fibers, or a block of columns.

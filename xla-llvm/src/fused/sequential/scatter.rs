@@ -1,4 +1,4 @@
-//! Scatter: each window of the updates is looked up, tested, and combined into the arrays where it belongs.
+//! Scatter: looks up each window of the updates, checks its bounds, and combines it into the arrays.
 //!
 //! One loop nest: the dimensions that number windows, in row-major order, so that an element sees its updates in that
 //! order; then those of a window; then the lanes of a run.

@@ -1,4 +1,4 @@
-//! Kernels whose every row is a group's: reductions of rows, and what is made of them in the same row.
+//! Kernels with a thread group for each row: row reductions, and their elementwise users in the same row.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Rows kept in scratch memory: what several loops over one row need is computed by the first of them.
+//! Rows kept in scratch memory: the first of several loops over a row computes values for all of them.
 //!
 //! A kernel that reduces rows has a loop for each reduction and one for the results. An exponential that the sum and
 //! the result both need would be computed in both; instead the first loop to run writes it to a row of scratch memory,

@@ -1,4 +1,4 @@
-//! Classes of values that share memory: merged one at a time, refused where two values are live at once.
+//! Classes of values that share memory: merged one at a time, unless two values are live at once.
 
 use std::collections::{BTreeSet, HashMap};
 

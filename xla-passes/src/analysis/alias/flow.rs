@@ -1,4 +1,4 @@
-//! Dataflow: which value each leaf of each executed instruction holds.
+//! Dataflow: the value in each leaf of each executed instruction.
 //!
 //! Tuples, their elements, barriers and bitcasts hold the values of their operands, so only what computes something
 //! makes a value. A *join* stands where control flow meets (the state of a loop, the result of a conditional): a value

@@ -1,4 +1,4 @@
-//! Explains for each producer and reader why the plan fuses them or not.
+//! Explains the plan's decision for each producer and reader.
 
 use xla_hlo::{InstrId, Op};
 

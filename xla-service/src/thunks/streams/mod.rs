@@ -1,4 +1,4 @@
-//! Stream assignment: which thunks run concurrently, and who waits for whom.
+//! Stream assignment: concurrency of thunks, and waits between streams.
 //!
 //! ```text
 //! slices of thunks ── conflicts (bytes) ──> what must be ordered ─┐

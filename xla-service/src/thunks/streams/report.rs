@@ -1,4 +1,4 @@
-//! Report of a stream assignment: modelled times, and who waits for whom.
+//! Report of a stream assignment: modelled times, and waits between thunks.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

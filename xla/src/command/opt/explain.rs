@@ -1,4 +1,4 @@
-//! `xla opt --explain`: what was fused or was not, and why.
+//! `xla opt --explain`: fusion decisions and their reasons.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Level 6: failures have an error that says what and where, leak nothing, and spare the next execution.
+//! Level 6: failures have an error with cause and place, leak nothing, and spare the next execution.
 
 mod allocations;
 mod cancel;

@@ -1,4 +1,4 @@
-//! Parts of a matmul's sums, and where the sums of a part go.
+//! Parts of a matmul along K, and the destination of their partial sums.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};

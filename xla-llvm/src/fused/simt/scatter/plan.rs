@@ -1,4 +1,4 @@
-//! Plan of a scatter by threads: what becomes of updates that meet, and the launches and memory that it takes.
+//! Plan of a scatter by threads: treatment of colliding updates, launches and memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::Scatter;

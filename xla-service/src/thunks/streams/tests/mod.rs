@@ -1,4 +1,4 @@
-//! Assignments of hand-made and random sequences: who goes where, that nothing races, and that no edge is superfluous.
+//! Assignments of hand-made and random sequences: streams, absence of races and of superfluous edges.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, CompId, ElementType, InstrId};
