@@ -7,7 +7,6 @@ use xla_hlo::effects::{Effects, is_async_start};
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 
-use crate::analysis::effects::{CallContext, Effects, call_context, is_async_start};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use xla_hlo::effects::{Effects, is_async_start};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 
-use crate::analysis::effects::{Effects, is_async_start};
 use crate::analysis::loops::{LoopState, element_of};
 use crate::rewrite::graph;
 
