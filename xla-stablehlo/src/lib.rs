@@ -3,6 +3,17 @@
 //! - [`ir`]: a program in memory: operations, regions, values, attributes and types in flat tables.
 //! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts hold (`builtin`,
 //!   `vhlo`, `sdy`).
+//! - [`lower`]: the program as an HLO module.
 
 pub mod bytecode;
 pub mod ir;
+mod lower;
+
+pub use lower::lower;
+
+/// Reads a portable artifact and lowers it to HLO.
+///
+/// Errors are those of [`bytecode::read`] and [`lower()`].
+pub fn parse_module(bytes: &[u8]) -> xla_hlo::Result<xla_hlo::Module> {
+    lower(&bytecode::read(bytes)?)
+}

@@ -45,6 +45,7 @@ pub use xla_service::{
     Availability, Buffer, Client, CompilationCache, CompileOptions, Dispatch, ExecuteOptions, FallbackPolicy,
     LoadedExecutable, OptLevel, Platform, PlatformRegistry,
 };
+pub use xla_stablehlo as stablehlo;
 
 /// Registers backends, each behind the Cargo feature of its name; `cargo xtask new-backend` adds a line where this is
 /// called.

@@ -7,7 +7,8 @@ use super::list::for_operations;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpTrait {
     /// Running it does more than compute its result, the computations it calls aside. Tokens and dependencies only
-    /// order, and a start is kept by its done, see [`is_async_start`](crate::effects::is_async_start): they have no effect.
+    /// order, and a start is kept by its done, see [`is_async_start`](crate::effects::is_async_start): they have no
+    /// effect.
     SideEffect,
     /// It computes a function of its operands alone, never fails, and costs the same whatever its operands are: it may
     /// run where its result is not needed. Copies are not, which stand where they stand on purpose, nor tuples, which

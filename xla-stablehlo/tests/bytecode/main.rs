@@ -1,6 +1,7 @@
 //! Portable artifacts: programs that JAX wrote are read; a damaged or hostile file is an error.
 
 mod hostile;
+mod lowering;
 mod programs;
 mod writer;
 

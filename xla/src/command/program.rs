@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto, text};
 use xla::service::serialized;
+use xla::stablehlo;
 use xla::{Client, CompileOptions, LoadedExecutable};
 
 use super::failure::{BadInput, Failure, Outcome};
@@ -17,7 +18,7 @@ const LIMIT: u64 = 2 << 30;
 /// The argument that names a program.
 #[derive(clap::Args, Debug)]
 pub struct ProgramArg {
-    /// The program: a file of HLO text or serialised HLO (told by its content), or - for standard input
+    /// The program: HLO text, serialised HLO or StableHLO bytecode, told by content; - for standard input
     #[arg(value_name = "MODULE")]
     module: PathBuf,
 }
@@ -25,7 +26,7 @@ pub struct ProgramArg {
 /// The argument that names a program that is to run.
 #[derive(clap::Args, Debug)]
 pub struct RunnableArg {
-    /// The program: a file of HLO text or serialised HLO (told by its content), or - for standard input
+    /// The program: HLO text, serialised HLO or StableHLO bytecode, told by content; - for standard input
     #[arg(value_name = "MODULE", required_unless_present = "executable")]
     module: Option<PathBuf>,
     /// Take a program that `xla compile` wrote instead; its platform is in it
@@ -110,6 +111,8 @@ enum Content {
     Text(String),
     /// Serialised HLO.
     Proto(Vec<u8>),
+    /// A portable artifact of StableHLO: MLIR bytecode.
+    Bytecode(Vec<u8>),
 }
 
 impl ProgramArg {
@@ -155,6 +158,7 @@ impl Source {
                 module
             }),
             Content::Proto(bytes) => proto::parse_module(bytes),
+            Content::Bytecode(bytes) => stablehlo::parse_module(bytes),
         };
         module.context(|| self.name()).bad_input()
     }
@@ -204,9 +208,9 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>> {
 
 /// The bytes as a program, or an error that says what they are instead.
 fn content(bytes: Vec<u8>) -> Result<Content> {
-    const CONVERT: &str = "give HLO text instead, such as JAX's `lowered.compiler_ir(\"hlo\").as_hlo_text()`";
-    if bytes.starts_with(b"ML\xefR") {
-        return Err(Error::unimplemented(format!("MLIR bytecode (StableHLO) cannot be read yet; {CONVERT}")));
+    const CONVERT: &str = "give its bytecode instead, such as JAX's `jax.export.export(f)(x).mlir_module_serialized`";
+    if stablehlo::bytecode::is_bytecode(&bytes) {
+        return Ok(Content::Bytecode(bytes));
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::invalid_argument("the file is empty; it should hold a module in HLO text"));
@@ -258,7 +262,7 @@ mod tests {
         assert!(matches!(content(b"// a comment\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
         assert!(matches!(content(b"\n\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
         assert!(matches!(content(b"\x0a\x04main\x12\x00".to_vec()), Ok(Content::Proto(_))));
-        assert!(refusal(b"ML\xefR\x0dStableHLO").starts_with("MLIR bytecode"));
+        assert!(matches!(content(b"ML\xefR\x0dStableHLO".to_vec()), Ok(Content::Bytecode(_))));
         for mlir in ["module @jit_f {", "#loc = loc(unknown)\nmodule {", "// text\nfunc.func @main()"] {
             assert!(refusal(mlir.as_bytes()).starts_with("MLIR text"), "{mlir}");
         }

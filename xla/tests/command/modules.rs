@@ -39,7 +39,8 @@ fn other_forms_are_recognised_by_content() {
     let mut messages = String::new();
     for (name, content) in files {
         folder.write(name, content);
-        messages += &format!("{}\n", folder.fails(1, &format!("run {name} --platform interpreter")));
+        let run = folder.xla(&format!("run {name} --platform interpreter"));
+        messages += &format!("exit {}: {}", run.code, run.err);
     }
     insta::assert_snapshot!(messages);
 }

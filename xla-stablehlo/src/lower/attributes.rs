@@ -1,0 +1,174 @@
+//! Readers of an operation's attributes.
+
+use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
+
+use super::types;
+use crate::ir::{AttrId, Attribute, EnumKind, Module, OpId};
+
+/// The attributes of one operation.
+#[derive(Clone, Copy)]
+pub(super) struct Attributes<'s> {
+    pub module: &'s Module,
+    pub op: OpId,
+}
+
+impl<'s> Attributes<'s> {
+    pub fn get(self, name: &str) -> Option<AttrId> {
+        self.module.attribute(self.op, name)
+    }
+
+    fn required(self, name: &str) -> Result<&'s Attribute> {
+        let id = self.get(name).ok_or_else(|| Error::invalid_argument(format!("attribute {name} is missing")))?;
+        Ok(&self.module.attributes[id])
+    }
+
+    fn wrong<T>(self, name: &str, what: &str) -> Result<T> {
+        let text = self.get(name).map_or_else(String::new, |id| self.module.attribute_text(id));
+        Err(Error::invalid_argument(format!("attribute {name} must be {what}, not {text}")))
+    }
+
+    pub fn int(self, name: &str) -> Result<i64> {
+        match self.required(name)? {
+            Attribute::Integer { value, .. } => Ok(*value),
+            _ => self.wrong(name, "an integer"),
+        }
+    }
+
+    pub fn index(self, name: &str) -> Result<usize> {
+        match usize::try_from(self.int(name)?) {
+            Ok(index) => Ok(index),
+            Err(_) => self.wrong(name, "an integer of at least 0"),
+        }
+    }
+
+    pub fn flag(self, name: &str) -> Result<bool> {
+        match self.required(name)? {
+            Attribute::Bool(value) => Ok(*value),
+            _ => self.wrong(name, "true or false"),
+        }
+    }
+
+    pub fn float(self, name: &str) -> Result<f32> {
+        match self.required(name)? {
+            Attribute::Float { ty, bits } => match types::element_type(self.module, *ty)? {
+                ElementType::F32 => Ok(f32::from_bits(*bits as u32)),
+                ElementType::F64 => Ok(f64::from_bits(*bits) as f32),
+                _ => self.wrong(name, "an f32"),
+            },
+            _ => self.wrong(name, "a float"),
+        }
+    }
+
+    pub fn string(self, name: &str) -> Result<String> {
+        match self.required(name)? {
+            Attribute::String(string) => Ok(self.module.text(*string).into_owned()),
+            _ => self.wrong(name, "a string"),
+        }
+    }
+
+    /// Name of a symbol, or a string.
+    pub fn symbol(self, name: &str) -> Result<String> {
+        match self.required(name)? {
+            Attribute::Symbol(path) if path.len() == 1 => {
+                let text = self.module.string_attribute(path[0]).map(std::borrow::Cow::into_owned);
+                text.map_or_else(|| self.wrong(name, "a symbol"), Ok)
+            }
+            _ => self.string(name),
+        }
+    }
+
+    pub fn enumeration(self, name: &str, kind: EnumKind) -> Result<&'static str> {
+        match self.required(name)? {
+            Attribute::Enum(found, value) if *found == kind => Ok(kind.names()[*value as usize]),
+            _ => self.wrong(name, &format!("one of {:?}", kind.names())),
+        }
+    }
+
+    pub fn array(self, name: &str) -> Result<&'s [AttrId]> {
+        match self.required(name)? {
+            Attribute::Array(list) => Ok(list),
+            _ => self.wrong(name, "a list"),
+        }
+    }
+
+    /// Integers of a tensor.
+    pub fn ints(self, name: &str) -> Result<Vec<i64>> {
+        let literal = self.literal(name)?;
+        let count = literal.array_shape().element_count();
+        let int = |i| match literal.get(i) {
+            Scalar::Signed(value) => Some(value),
+            Scalar::Unsigned(value) => i64::try_from(value).ok(),
+            Scalar::Pred(value) => Some(i64::from(value)),
+            _ => None,
+        };
+        (0..count).map(int).collect::<Option<_>>().map_or_else(|| self.wrong(name, "integers"), Ok)
+    }
+
+    /// Integers of a tensor that are at least 0.
+    pub fn indices(self, name: &str) -> Result<Vec<usize>> {
+        let index = |value: i64| usize::try_from(value).ok();
+        let found = self.ints(name)?.into_iter().map(index).collect::<Option<_>>();
+        found.map_or_else(|| self.wrong(name, "integers of at least 0"), Ok)
+    }
+
+    /// Integers of at least 0 of the tensor in a list that is called `name`.
+    pub fn indices_of(self, name: &str, id: AttrId) -> Result<Vec<usize>> {
+        let Attribute::Dense { ty, bytes } = &self.module.attributes[id] else { return self.wrong(name, "of tensors") };
+        let Shape::Array(shape) = types::shape(self.module, *ty)? else { return self.wrong(name, "of tensors") };
+        let literal = dense(&shape, bytes)?;
+        let index = |i| match literal.get(i) {
+            Scalar::Signed(value) => usize::try_from(value).ok(),
+            Scalar::Unsigned(value) => usize::try_from(value).ok(),
+            _ => None,
+        };
+        let found = (0..shape.element_count()).map(index).collect::<Option<_>>();
+        found.map_or_else(|| self.wrong(name, "of integers of at least 0"), Ok)
+    }
+
+    /// Rows of a tensor of rank 2.
+    pub fn rows(self, name: &str) -> Result<Vec<Vec<i64>>> {
+        let literal = self.literal(name)?;
+        let &[rows, columns] = literal.array_shape().dims() else { return self.wrong(name, "of rank 2") };
+        let ints = self.ints(name)?;
+        Ok((0..rows).map(|row| ints[row * columns..(row + 1) * columns].to_vec()).collect())
+    }
+
+    /// The elements of a tensor.
+    pub fn literal(self, name: &str) -> Result<Literal> {
+        match self.required(name)? {
+            Attribute::Dense { ty, bytes } => {
+                let Shape::Array(shape) = types::shape(self.module, *ty)? else {
+                    return self.wrong(name, "a tensor");
+                };
+                dense(&shape, bytes).map_err(|error| error.context(format!("attribute {name}")))
+            }
+            _ => self.wrong(name, "a tensor"),
+        }
+    }
+}
+
+/// Elements of dense elements: one for all, packed bits, or each in whole bytes.
+fn dense(shape: &ArrayShape, bytes: &[u8]) -> Result<Literal> {
+    let (count, width) = (shape.checked_element_count()?, shape.element_type().byte_width());
+    let size = || Error::invalid_argument(format!("{} bytes of elements for {shape}", bytes.len()));
+    if shape.element_type() == ElementType::Pred {
+        let is_splat = bytes.len() == 1 && matches!(bytes[0], 0 | 0xff) && count != 1;
+        let bit = |i: usize| bytes.get(i / 8).map(|byte| byte >> (i % 8) & 1);
+        return match bytes.len() {
+            1 if is_splat || count == 1 => Literal::splat(shape, Scalar::Pred(bytes[0] & 1 != 0)),
+            length if length == count.div_ceil(8) => {
+                let bits = (0..count).map(bit).collect::<Option<Vec<u8>>>().ok_or_else(size)?;
+                Literal::from_bytes(shape, bits)
+            }
+            length if length == count => Literal::from_bytes(shape, bytes.iter().map(|&b| u8::from(b != 0)).collect()),
+            _ => Err(size()),
+        };
+    }
+    if bytes.len() == count * width {
+        return Literal::from_bytes(shape, bytes.to_vec());
+    }
+    if bytes.len() == width && count > 0 {
+        return Literal::splat(shape, Scalar::read(shape.element_type(), bytes));
+    }
+    Err(size())
+}

@@ -1,0 +1,80 @@
+//! Elementwise operations.
+
+use xla_hlo::ops::{
+    Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, Op, ReducePrecision,
+    ResultAccuracy, Select, Unary, UnaryOp,
+};
+use xla_hlo::{InstrId, Opcode, Result};
+
+use super::call::Call;
+use super::context::Lowering;
+use crate::ir::{Attribute, EnumKind};
+
+/// Lowers an elementwise operation.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    Some(operation(call)?.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
+}
+
+fn operation(call: &Call<'_>) -> Option<Result<Op>> {
+    Some(match call.name {
+        "compare" => compare(call),
+        "select" => Ok(Select.into()),
+        "clamp" => Ok(Clamp.into()),
+        "convert" => Ok(Convert.into()),
+        "bitcast_convert" => Ok(BitcastConvert.into()),
+        "reduce_precision" => reduce_precision(call),
+        name => {
+            // The two languages differ in how they join words.
+            let opcode = Opcode::from_name(&name.replace('_', "-"))?;
+            if let Some(op) = UnaryOp::from_opcode(opcode) {
+                accuracy(call).map(|accuracy| Unary { op, accuracy }.into())
+            } else {
+                Ok(Binary { op: BinaryOp::from_opcode(opcode)? }.into())
+            }
+        }
+    })
+}
+
+fn compare(call: &Call<'_>) -> Result<Op> {
+    let direction = match call.attributes.enumeration("comparison_direction", EnumKind::ComparisonDirection)? {
+        "EQ" => CompareDirection::Eq,
+        "NE" => CompareDirection::Ne,
+        "GE" => CompareDirection::Ge,
+        "GT" => CompareDirection::Gt,
+        "LE" => CompareDirection::Le,
+        _ => CompareDirection::Lt,
+    };
+    let order = match call.attributes.enumeration("compare_type", EnumKind::ComparisonType)? {
+        "FLOAT" => Some(CompareType::Float),
+        "TOTALORDER" => Some(CompareType::TotalOrder),
+        "SIGNED" => Some(CompareType::Signed),
+        "UNSIGNED" => Some(CompareType::Unsigned),
+        _ => None,
+    };
+    Ok(Compare { direction, order }.into())
+}
+
+fn reduce_precision(call: &Call<'_>) -> Result<Op> {
+    let bits = |name| {
+        let bits = call.attributes.index(name)?;
+        u32::try_from(bits).map_err(|_| xla_hlo::Error::invalid_argument(format!("{name} is {bits}")))
+    };
+    Ok(ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? }.into())
+}
+
+/// The accuracy that a function must have.
+fn accuracy(call: &Call<'_>) -> Result<ResultAccuracy> {
+    let Some(id) = call.attributes.get("result_accuracy") else { return Ok(ResultAccuracy::Default) };
+    let module = call.attributes.module;
+    let Attribute::ResultAccuracy(accuracy) = &module.attributes[id] else {
+        return Err(xla_hlo::Error::invalid_argument("result_accuracy is none"));
+    };
+    Ok(match &module.attributes[accuracy.mode] {
+        Attribute::Enum(EnumKind::ResultAccuracyMode, 1) => ResultAccuracy::Highest,
+        Attribute::Enum(EnumKind::ResultAccuracyMode, 2) => {
+            let (atol, rtol) = (accuracy.absolute, accuracy.relative);
+            ResultAccuracy::Tolerance { atol, rtol, ulps: accuracy.ulps }
+        }
+        _ => ResultAccuracy::Default,
+    })
+}

@@ -1,0 +1,158 @@
+//! Functions to computations, `main` to the entry, and the attributes of arguments and results to the module's header.
+
+use std::collections::HashMap;
+
+use xla_hlo::{CompId, Error, InputOutputAlias, Module, ParameterLeaf, Result, ResultExt};
+
+use super::attributes::Attributes;
+use super::call::stem;
+use super::context::Lowering;
+use crate::ir::{self, AttrId, Attribute, OpId};
+
+/// Lowers all functions that `main` reaches.
+pub(super) fn lower(program: &ir::Module) -> Result<Module> {
+    let top = program.top.ok_or_else(|| Error::invalid_argument("a program without a module"))?;
+    let header = Attributes { module: program, op: top };
+    let name = header.get("sym_name").map(|_| header.string("sym_name")).transpose()?;
+    let functions = functions(program, top)?;
+    let mut lowering = Lowering::new(program, name.as_deref().unwrap_or("main"), super::operation::lower);
+    let main = *functions.get("main").ok_or_else(|| Error::invalid_argument("a program without a function main"))?;
+    for (name, op) in in_order(program, &functions, main)? {
+        let id = function(&mut lowering, &name, op).context(|| format!("function {name}"))?;
+        lowering.functions.insert(name, id);
+    }
+    let entry = lowering.functions["main"];
+    let mut module = lowering.hlo;
+    module.set_entry(entry);
+    let count = |name| header.get(name).map(|_| header.index(name)).transpose();
+    let (replicas, partitions) = (count("mhlo.num_replicas")?, count("mhlo.num_partitions")?);
+    let aliases = aliases(program, main)?;
+    let attributes = module.attributes_mut();
+    attributes.replica_count = replicas.unwrap_or(0) as u64;
+    attributes.num_partitions = partitions.unwrap_or(0) as u64;
+    (attributes.input_output_alias, attributes.buffer_donors) = aliases;
+    Ok(module)
+}
+
+/// The functions of a module by their names.
+fn functions(program: &ir::Module, top: OpId) -> Result<HashMap<String, OpId>> {
+    let mut functions = HashMap::new();
+    for &region in &program.operations[top].regions {
+        for &block in &program.regions[region].blocks {
+            for &op in &program.blocks[block].operations {
+                if stem(program, op).1 == "func" {
+                    let name = Attributes { module: program, op }.symbol("sym_name")?;
+                    if functions.insert(name.clone(), op).is_some() {
+                        return Err(Error::invalid_argument(format!("two functions are called {name}")));
+                    }
+                }
+            }
+        }
+    }
+    Ok(functions)
+}
+
+/// The functions that `main` reaches, callees first.
+fn in_order(program: &ir::Module, functions: &HashMap<String, OpId>, main: OpId) -> Result<Vec<(String, OpId)>> {
+    let mut order = Vec::new();
+    // Functions that are being looked at, with the callees that are still to be.
+    let mut state: HashMap<String, bool> = HashMap::from([("main".to_string(), false)]);
+    let mut stack = vec![("main".to_string(), main, callees(program, main)?)];
+    while let Some((name, op, left)) = stack.last_mut() {
+        let Some(callee) = left.pop() else {
+            state.insert(name.clone(), true);
+            order.push((std::mem::take(name), *op));
+            stack.pop();
+            continue;
+        };
+        match state.get(&callee) {
+            Some(true) => {}
+            Some(false) => return Err(Error::invalid_argument(format!("function {callee} calls itself"))),
+            None => {
+                let op = functions.get(&callee);
+                let op = *op.ok_or_else(|| Error::invalid_argument(format!("there is no function {callee}")))?;
+                state.insert(callee.clone(), false);
+                let callees = callees(program, op)?;
+                stack.push((callee, op, callees));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Names of the functions that a function calls.
+fn callees(program: &ir::Module, function: OpId) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut operations = vec![function];
+    while let Some(op) = operations.pop() {
+        let attributes = Attributes { module: program, op };
+        match stem(program, op).1 {
+            "call" => names.push(attributes.symbol("callee")?),
+            "composite" => names.push(attributes.symbol("decomposition")?),
+            "custom_call" => names.extend(super::custom::callees(attributes)?),
+            _ => {}
+        }
+        let blocks = program.operations[op].regions.iter().flat_map(|&region| &program.regions[region].blocks);
+        operations.extend(blocks.flat_map(|&block| &program.blocks[block].operations));
+    }
+    Ok(names)
+}
+
+fn function(lowering: &mut Lowering<'_>, name: &str, op: OpId) -> Result<CompId> {
+    let source = lowering.source;
+    let &[region] = &source.operations[op].regions[..] else {
+        return Err(Error::invalid_argument("a function must have one region"));
+    };
+    let is_main = name == "main";
+    lowering.computation(name, |lowering| {
+        let blocks = &source.regions[region].blocks;
+        let arguments = blocks.first().map_or(&[][..], |&block| &source.blocks[block].arguments);
+        let mut parameters = Vec::with_capacity(arguments.len());
+        for &argument in arguments {
+            let shape = lowering.shape_of(argument)?;
+            parameters.push(lowering.parameter(shape)?);
+        }
+        lowering.region(region, &parameters, |lowering, values| match (is_main, &values[..]) {
+            (_, [one]) => Ok(*one),
+            _ => lowering.tuple(values),
+        })
+    })
+}
+
+type Aliases = (Vec<InputOutputAlias>, Vec<ParameterLeaf>);
+
+/// Arguments of `main` that a result may be written over, and those that may be written over by anything.
+fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
+    let attributes = Attributes { module: program, op: main };
+    let dictionaries = |name| attributes.get(name).map(|_| attributes.array(name)).transpose();
+    let results = match attributes.get("function_type").map(|ty| &program.attributes[ty]) {
+        Some(Attribute::Type(ty)) => match &program.types[*ty] {
+            ir::Type::Function { results, .. } => results.len(),
+            _ => 0,
+        },
+        _ => 0,
+    };
+    let (mut aliases, mut donors) = (Vec::new(), Vec::new());
+    for (parameter, &dictionary) in dictionaries("arg_attrs")?.unwrap_or_default().iter().enumerate() {
+        let leaf = ParameterLeaf { parameter, path: Vec::new() };
+        if let Some(output) = entry(program, dictionary, "tf.aliasing_output") {
+            let Attribute::Integer { value, .. } = program.attributes[output] else {
+                return Err(Error::invalid_argument("tf.aliasing_output must be an integer"));
+            };
+            let output = usize::try_from(value).ok().filter(|&output| output < results);
+            let output = output.ok_or_else(|| Error::invalid_argument("tf.aliasing_output names no result"))?;
+            let output = if results == 1 { Vec::new() } else { vec![output] };
+            aliases.push(InputOutputAlias { output, parameter: leaf, must_alias: false });
+        } else if entry(program, dictionary, "jax.buffer_donor").is_some() {
+            donors.push(leaf);
+        }
+    }
+    Ok((aliases, donors))
+}
+
+/// An entry of a dictionary.
+pub(super) fn entry(program: &ir::Module, dictionary: AttrId, wanted: &str) -> Option<AttrId> {
+    let Attribute::Dictionary(entries) = &program.attributes[dictionary] else { return None };
+    let has_name = |name| program.string_attribute(name).is_some_and(|name| name == wanted);
+    entries.iter().find(|(name, _)| has_name(*name)).map(|&(_, value)| value)
+}

@@ -1,0 +1,38 @@
+//! Random bits and numbers.
+
+use xla_hlo::ops::{Op, Rng, RngAlgorithm, RngBitGenerator, RngDistribution};
+use xla_hlo::{InstrId, Result};
+
+use super::call::Call;
+use super::context::Lowering;
+use crate::ir::EnumKind;
+
+/// Lowers a generator.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    Some(match call.name {
+        "rng_bit_generator" => algorithm(call).and_then(|op| lowering.add(op, call.shape(), call.operands.clone())),
+        // The third operand is the shape, which the result has.
+        "rng" => distribution(call).and_then(|op| {
+            let [a, b, _] = call.exactly()?;
+            lowering.add(op, call.shape(), [a, b])
+        }),
+        _ => return None,
+    })
+}
+
+fn algorithm(call: &Call<'_>) -> Result<Op> {
+    let algorithm = match call.attributes.enumeration("rng_algorithm", EnumKind::RngAlgorithm)? {
+        "THREE_FRY" => RngAlgorithm::ThreeFry,
+        "PHILOX" => RngAlgorithm::Philox,
+        _ => RngAlgorithm::Default,
+    };
+    Ok(RngBitGenerator { algorithm }.into())
+}
+
+fn distribution(call: &Call<'_>) -> Result<Op> {
+    let distribution = match call.attributes.enumeration("rng_distribution", EnumKind::RngDistribution)? {
+        "NORMAL" => RngDistribution::Normal,
+        _ => RngDistribution::Uniform,
+    };
+    Ok(Rng { distribution }.into())
+}

@@ -1,0 +1,75 @@
+//! Operations that apply a function to elements: reductions, windows, maps, sorts.
+
+use xla_hlo::ops::{Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, Window};
+use xla_hlo::{InstrId, Result};
+
+use super::call::Call;
+use super::context::Lowering;
+use super::contraction::window_dims;
+
+/// Lowers an operation that applies a function.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    let op = match call.name {
+        "reduce" => reduce(lowering, call),
+        "reduce_window" => reduce_window(lowering, call),
+        "select_and_scatter" => select_and_scatter(lowering, call),
+        "map" => map(lowering, call),
+        "sort" => sort(lowering, call),
+        _ => return None,
+    };
+    Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
+}
+
+fn reduce(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+    let [body] = call.regions()?;
+    let dimensions = call.attributes.indices("dimensions")?;
+    Ok(Reduce { dimensions, computation: lowering.closed_region("reduce_body", body)? }.into())
+}
+
+fn reduce_window(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+    let [body] = call.regions()?;
+    let list = |name| call.attributes.indices(name);
+    let window = Window {
+        dims: window_dims(
+            &list("window_dimensions")?,
+            &list("window_strides")?,
+            &call.attributes.rows("padding")?,
+            [&list("base_dilations")?, &list("window_dilations")?],
+            &[],
+        )?,
+    };
+    Ok(ReduceWindow { window, computation: lowering.closed_region("reduce_window_body", body)? }.into())
+}
+
+fn select_and_scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+    let [select, scatter] = call.regions()?;
+    let list = |name| call.attributes.indices(name);
+    let (sizes, strides) = (list("window_dimensions")?, list("window_strides")?);
+    let window = Window { dims: window_dims(&sizes, &strides, &call.attributes.rows("padding")?, [&[], &[]], &[])? };
+    let select = lowering.closed_region("select", select)?;
+    Ok(SelectAndScatter { window, select, scatter: lowering.closed_region("scatter", scatter)? }.into())
+}
+
+fn map(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+    let [body] = call.regions()?;
+    let dimensions = call.attributes.indices("dimensions")?;
+    Ok(Map { dimensions, computation: lowering.closed_region("map_body", body)? }.into())
+}
+
+fn sort(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+    let [comparator] = call.regions()?;
+    let dimension = dimension(lowering, call)?;
+    let is_stable = call.attributes.flag("is_stable")?;
+    Ok(Sort { dimension, is_stable, computation: lowering.closed_region("comparator", comparator)? }.into())
+}
+
+/// The dimension that is sorted; negative ones count from the end.
+fn dimension(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<usize> {
+    let dimension = call.attributes.int("dimension")?;
+    let rank = match call.operands.first() {
+        Some(&first) => lowering.shape(first).expect_array()?.rank() as i64,
+        None => 0,
+    };
+    usize::try_from(if dimension < 0 { dimension + rank } else { dimension })
+        .map_err(|_| xla_hlo::Error::invalid_argument(format!("dimension {dimension} of rank {rank}")))
+}
