@@ -10,7 +10,7 @@ use xla_service::{ExecutionContext, Stream};
 use crate::device::{Command, Kernel, Predicate, Region};
 use crate::executor::{TemplateStream, region};
 
-/// Starts what was lowered.
+/// Starts lowered kernels.
 #[derive(Debug)]
 pub(crate) struct TemplateLauncher {
     kernels: Vec<Arc<Kernel>>,

@@ -130,7 +130,7 @@ thread_local! {
 
 // VENDOR(streams): how work goes to the driver. Messages of asynchronous errors begin with `PLACE`.
 impl TemplateStream {
-    /// A stream that keeps what is sent to it.
+    /// A stream that records the commands sent to it.
     pub fn recording() -> TemplateStream {
         TemplateStream { sink: Sink::Recording(Mutex::default()) }
     }

@@ -11,7 +11,7 @@ const MOST_INSTRUCTIONS: usize = 300;
 /// Modules with larger arrays are left alone by [`passes`]: constants of that size may be computed.
 const MOST_ELEMENTS: usize = 1 << 14;
 
-/// Text that is a module is printed, and what is printed reads as the same module.
+/// Text that is a module is printed, and reads back as the same module.
 pub fn text(input: &[u8]) {
     if let Some(module) = verified(input) {
         text_round_trip(&module);

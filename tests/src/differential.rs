@@ -26,7 +26,7 @@ pub struct Differential {
 /// Checks beside the platform itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
-    /// The module, and what becomes of it, come back from their text and their message as they were.
+    /// The module, before and after passes, survives the round trips through text and protobuf.
     pub text: bool,
     /// The platform computes the same without optimisation.
     pub unoptimized: bool,
@@ -70,7 +70,7 @@ pub enum FailureKind {
     Compile,
     /// It did not run.
     Run,
-    /// The passes changed what it means.
+    /// The passes changed its results.
     Passes,
     /// The passes kept the meaning; the platform computes something else.
     Platform,

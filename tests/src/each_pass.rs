@@ -10,7 +10,7 @@ use crate::program::Program;
 /// Runs after which a pass must have nothing more to do.
 const MOST_RUNS: usize = 12;
 
-/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps what it means. A
+/// `None` if each pass of the registry, run alone on the program until it changes nothing more, keeps its results. A
 /// pass that refuses the program, or wants what another one prepares, and says so, is passed over. The error says that
 /// the program is none.
 pub fn failure(program: &Program) -> Result<Option<Failure>> {

@@ -123,7 +123,7 @@ impl Worker {
         Ok(Worker { child, requests, replies, last_words, listener: Some(listener) })
     }
 
-    /// Ends the process and says how it ended, and what it last said.
+    /// Ends the process and returns its exit status and last message.
     fn end(mut self) -> String {
         drop(self.requests);
         // A worker that died has its own status; one that hangs gets this one.

@@ -18,7 +18,7 @@ use xla_hlo::{
 
 use crate::generate::Numbers;
 
-/// A program with arguments, and what is known of its values.
+/// A program with arguments, and the bounds of its values.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The module; its entry takes and returns arrays, results perhaps in a tuple.
@@ -74,7 +74,7 @@ impl Program {
         module.to_string()
     }
 
-    /// Reads what [`Program::to_text`] wrote.
+    /// Inverse of [`Program::to_text`].
     pub fn from_text(text: &str) -> Result<Program> {
         let mut module = parse_module(text)?;
         let arguments = take(&mut module, "inputs")?;
@@ -109,7 +109,7 @@ impl Program {
         Ok(Program { module, arguments, outputs, known })
     }
 
-    /// Only what the outputs need, with some instructions replaced. `None` where a replacement goes in circles.
+    /// The instructions that the outputs need, some of them replaced. `None` where a replacement goes in circles.
     pub fn rebuilt(&self, outputs: &[InstrId], replaced: &HashMap<InstrId, Replacement>) -> Option<Program> {
         let mut rebuild = Rebuild {
             old: self,

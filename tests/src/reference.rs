@@ -9,7 +9,7 @@ use xla_hlo::{ElementType, Opcode, VerifiedModule};
 
 use crate::coverage::{Recipe, program_text, recipe};
 
-/// Families in the order of the page, with what they are.
+/// Families in the order of the page, with descriptions.
 const FAMILIES: &[(Family, &str)] = &[
     (Family::Structure, "Parameters, constants, tuples"),
     (Family::Elementwise, "One element in, one element out"),

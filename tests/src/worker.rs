@@ -75,7 +75,7 @@ impl Checker {
         Checker { twice: true, ..self }
     }
 
-    /// Checks what is asked for.
+    /// Performs the requested check.
     pub fn answer(&self, request: &Request) -> Reply {
         self.check(request).unwrap_or_else(|error| Reply::Invalid(error.to_string()))
     }

@@ -71,8 +71,8 @@ impl Effects {
     }
 }
 
-/// Whether running an instruction does more than give its result, by what it reaches; for one instruction, where
-/// [`Effects`] looks at the whole module.
+/// Whether running an instruction does more than compute its result, counting all that it reaches; for one instruction,
+/// where [`Effects`] looks at the whole module.
 pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
     if instruction.op().has_side_effect() {
         return true;

@@ -135,7 +135,7 @@ impl Error {
 
 /// Adds context to the error of a `Result`.
 pub trait ResultExt<T> {
-    /// Puts what was being done in front of the error's message.
+    /// Puts a description of the attempt in front of the error's message.
     fn context<C: std::fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
 }
 

@@ -8,7 +8,7 @@ use xla_hlo::proto::messages::{HloComputationProto, HloInstructionProto, HloModu
 use xla_hlo::proto::{parse_module, serialize_module};
 use xla_hlo::text;
 
-/// The text of what comes back from a serialised module.
+/// The text of a module after a round trip through protobuf.
 fn round_trip(module: &str) -> String {
     let module = text::parse_module(module).unwrap_or_else(|e| panic!("{e}"));
     let bytes = serialize_module(&module).unwrap_or_else(|e| panic!("{e}"));

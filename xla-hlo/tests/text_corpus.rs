@@ -24,13 +24,13 @@ fn modules(corpus: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Text without what says nothing (blank lines, blanks at the ends of lines), negative zeros spelled as here.
+/// Text without insignificant white space, with negative zeros spelled as here.
 fn essence(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(|line| line.replace("-0,", "-0.0,").replace("-0}", "-0.0}")).collect()
 }
 
-/// Whether a text is what XLA's printer wrote, and not written by hand.
+/// Whether a text was written by XLA's printer, not by hand.
 fn is_printed(text: &str) -> bool {
     text.contains("entry_computation_layout={") && text.contains("ENTRY %")
 }

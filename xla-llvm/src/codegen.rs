@@ -164,7 +164,7 @@ extern "C" fn fatal(reason: *const c_char) {
     }
 }
 
-/// Keeps what LLVM finds wrong without calling it fatal; it would end the process as well if nobody listened.
+/// Records LLVM's errors that are not fatal; it would end the process as well if nobody listened.
 extern "C" fn diagnose(diagnostic: LLVMDiagnosticInfoRef, faults: *mut c_void) {
     // SAFETY: LLVM passes a diagnostic, and the faults that were given with this function, which live as long as the
     // context; the description is a C string until disposed.

@@ -81,7 +81,7 @@ impl LoadedCode {
         Ok(ptr::with_exposed_provenance(address))
     }
 
-    /// The error with what was reported since the last one.
+    /// The error with all reports since the last one.
     fn with_reports(&self, error: Error) -> Error {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         reports.drain(..).fold(error, |error, report| error.context(report))
@@ -173,7 +173,7 @@ extern "C" fn linking_layer(
     }
 }
 
-/// Keeps what LLVM would otherwise write to the standard error stream.
+/// Captures messages that LLVM would otherwise write to standard error.
 extern "C" fn report(reports: *mut c_void, error: LLVMErrorRef) {
     // SAFETY: `link` hands over the address of its boxed reports, which live as long as the session.
     let reports = unsafe { &*reports.cast_const().cast::<Reports>() };

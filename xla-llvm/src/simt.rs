@@ -174,7 +174,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// All threads of the block wait for each other here, and see what the others wrote before.
+    /// Barrier: all threads of the block wait for each other here, and see each other's earlier writes.
     pub fn barrier(&self) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {

@@ -43,13 +43,13 @@ pub trait Compiler: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The ability to load what [`crate::executable::SerializeExecutable`] wrote, if this compiler has it.
+    /// The loader of programs that [`crate::executable::SerializeExecutable`] wrote, if this compiler has one.
     fn loader(&self) -> Option<&dyn LoadExecutable> {
         None
     }
 }
 
-/// A compiler's passes, and what they are told about the target; [`crate::optimize`] runs them.
+/// A compiler's passes, and the target profile that they get; [`crate::optimize`] runs them.
 pub struct HloPasses {
     /// The passes in order.
     pub pipeline: Pipeline,

@@ -29,7 +29,7 @@ impl Dump {
         self.write(&format!("{stage}.hlo"), || module.to_string())
     }
 
-    /// Writes what the executable has to show.
+    /// Writes the dumps of the executable.
     pub fn executable(&self, executable: &dyn Executable) -> Result<()> {
         if self.target.is_none() {
             return Ok(());

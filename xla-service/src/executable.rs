@@ -48,7 +48,7 @@ pub trait Executable: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The steps it runs in, for reports of what runs where; `None` for a program that is one whole.
+    /// The steps it runs in, for reports of native and host execution; `None` for a program that is one whole.
     fn thunks(&self) -> Option<&ThunkSequence> {
         None
     }
@@ -78,7 +78,7 @@ pub struct ExecutionContext<'a> {
 }
 
 impl ExecutionContext<'_> {
-    /// Says what is sent to the stream from now on: a thunk with its instruction, an argument, a constant.
+    /// Names the work sent to the stream from now on: a thunk with its instruction, an argument, a constant.
     pub fn announce(&self, part: &dyn Fn() -> String) {
         self.stream.annotate(&|| format!("platform {}, {}", self.executor.description().platform, part()));
     }

@@ -33,7 +33,7 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
     /// returns.
     fn create_stream(&self) -> Result<Box<dyn Stream>>;
 
-    /// The ability to fail on purpose, for tests of what happens then, if this device has it.
+    /// Fault injection, for tests of error handling, if this device has it.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
         None
     }
@@ -97,13 +97,13 @@ pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// An event that is reached when everything sent so far is done.
     fn record_event(&self) -> Result<Event>;
 
-    /// Lets what is sent from now on wait for `event`, which may be of another stream of the same device.
+    /// Makes work sent from now on wait for `event`, which may be of another stream of the same device.
     fn wait_for(&self, event: &Event) -> Result<()>;
 
     /// Returns when everything sent so far is done. An error of earlier work comes out here.
     fn synchronize(&self) -> Result<()>;
 
-    /// Says what the work belongs to that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A
+    /// Names the owner of work that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A
     /// device puts it in front of errors that come out later, when nobody else knows any more whose they are. Whoever
     /// calls says it of errors that come at once, so a device that does everything at once has no use for it.
     fn annotate(&self, place: &dyn Fn() -> String) {
@@ -247,7 +247,7 @@ pub struct DeviceDescription {
 /// Statistics of a device's memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// In live allocations, with what rounding up adds.
+    /// In live allocations, rounding included.
     pub bytes_in_use: usize,
     /// The most that was ever in use.
     pub peak_bytes_in_use: usize,

@@ -30,7 +30,7 @@ impl FileCache {
         FileCache { folder, extension, limit }
     }
 
-    /// The key of what is made from these parts: 64 hexadecimal digits.
+    /// The key of a file made from these parts: 64 hexadecimal digits.
     pub fn key(parts: &[&[u8]]) -> String {
         let mut hash = Sha256::new();
         // With lengths, so that no two lists of parts run together to the same bytes.

@@ -29,7 +29,7 @@ impl<T: Clone + Default> IntervalMap<T> {
         self.entries.iter().for_each(|(&start, (end, value))| f(start..*end, value));
     }
 
-    /// Changes what is known of the bytes of `range`, part by part.
+    /// Changes the values of the bytes of `range`, part by part.
     pub fn update(&mut self, range: Range<usize>, mut f: impl FnMut(&mut T)) {
         if range.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl<T: Clone + Default> IntervalMap<T> {
         }
     }
 
-    /// Forgets what was known of the bytes of `range`, and says `value` of all of them.
+    /// Replaces the values of all bytes of `range` by `value`.
     pub fn replace(&mut self, range: Range<usize>, value: T) {
         if range.is_empty() {
             return;

@@ -40,7 +40,7 @@ pub fn optimize(
     Ok((OptimizedModule::new(module), report))
 }
 
-/// Dumps what there is to know of the optimised module.
+/// Dumps analyses of the optimised module.
 fn analyses(dump: &Dump, module: &VerifiedModule) -> Result<()> {
     let cost = analysis::cost::analyze(module);
     report(dump, "cost", &cost, &analysis::json(&cost))?;
@@ -65,7 +65,7 @@ fn report(dump: &Dump, name: &str, text: &impl Display, json: &str) -> Result<()
 struct PassDumper<'a> {
     dump: Dump,
     observer: Option<&'a dyn PassObserver>,
-    /// Keeps what is dumped about fusion.
+    /// Records fusion decisions for the dump.
     recorder: Option<FusionRecorder>,
 }
 

@@ -20,7 +20,7 @@ pub struct CompileOptions {
     pub opt_level: OptLevel,
     /// Options of the passes: verification after each, passes left out, where to stop.
     pub passes: PassOptions,
-    /// A directory that gets the module before and after passes, the thunks and what else there is to see; `None` for
+    /// A directory for dumps of the module before and after passes, thunks and other stages; `None` for
     /// none.
     pub dump_to: Option<PathBuf>,
     /// Threads that the program may use; `None` for as many as the machine has cores.
@@ -31,7 +31,7 @@ pub struct CompileOptions {
     pub memory_limit: Option<u64>,
     /// Policy for operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
-    /// A directory for what takes a backend long to find out, to be found again by other processes: machine code that
+    /// A directory for results that take a backend long to compute, shared with other processes: machine code that
     /// another program assembles, measured choices. It is made when it is needed, processes may share it, and its files
     /// may be deleted at any time. `None`: nothing is kept.
     pub cache_dir: Option<PathBuf>,
@@ -55,13 +55,13 @@ pub struct CompileOptions {
 /// Optimisation level. Results never differ by level but in rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OptLevel {
-    /// Only what is needed for the program to run.
+    /// Only required lowering.
     O0,
     /// Cheap optimisations.
     O1,
     /// Everything that usually pays.
     O2,
-    /// Also what takes much time to compile.
+    /// Also optimisations that take long to compile.
     O3,
 }
 

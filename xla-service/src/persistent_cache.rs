@@ -85,7 +85,7 @@ fn module_key(module: &Module) -> String {
     hex(hasher.0)
 }
 
-/// Hashes what [`std::hash::Hash`] writes so that nobody can make two modules of one hash.
+/// Hashes the output of [`std::hash::Hash`] so that nobody can make two modules of one hash.
 struct Cryptographic(Sha256);
 
 impl Hasher for Cryptographic {

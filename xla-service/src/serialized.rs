@@ -48,7 +48,7 @@ pub fn platform_of(bytes: &[u8]) -> Result<String> {
     Ok(header(bytes)?.0)
 }
 
-/// Reads what [`write()`] wrote. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of
+/// Inverse of [`write()`]. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of
 /// another version or of another platform, saying which.
 pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let (name, mut rest) = header(bytes)?;
@@ -70,7 +70,7 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     Ok(SerializedProgram { module: OptimizedModule::new(module), code })
 }
 
-/// The platform's name, and what comes after it.
+/// The platform's name, and a reader of the rest.
 fn header(bytes: &[u8]) -> Result<(String, ByteReader<'_>)> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(Error::invalid_argument("these bytes are no serialised program"));

@@ -15,7 +15,7 @@ GPU, and the corpus on every platform.
 Stops at the first step that fails.
 ";
 
-/// A step's name and what it does.
+/// A step's name and its work.
 type Step = (&'static str, fn() -> Result<()>);
 
 const STEPS: &[Step] = &[

@@ -235,7 +235,7 @@ fn judged(corpus: &Path, selection: &Selection) -> Result<()> {
     verdict.report(*selection == Selection::default())
 }
 
-/// Reads what `check.py --json` wrote.
+/// Reads the output of `check.py --json`.
 fn outcomes(corpus: &Path, results: &Path) -> Result<Vec<Outcome>> {
     let json: Value = serde_json::from_str(&fs::read_to_string(results)?)?;
     let rows = json.as_array().context("check.py wrote no list")?;

@@ -40,7 +40,7 @@ const NEEDS: &[Package] = &[
     },
 ];
 
-/// Fails with what the build lacks and what to do about it.
+/// Fails with the missing packages and their remedies.
 pub fn check() -> Result<()> {
     let plan = Plan::of(&Machine::this());
     let say = |package: &Package| Some(format!("{}\n{}", (package.find)().err()?, plan.advice(package)));
@@ -48,7 +48,7 @@ pub fn check() -> Result<()> {
     if missing.is_empty() { Ok(()) } else { bail!("{}", missing.join("\n")) }
 }
 
-/// Installs what the build lacks; silent and fast when nothing is missing.
+/// Installs missing packages; silent and fast when nothing is missing.
 pub fn ensure() -> Result<()> {
     NEEDS.iter().try_for_each(provide)
 }
@@ -107,7 +107,8 @@ pub fn find_llvm() -> Result<Llvm, String> {
     })
 }
 
-/// The tools may be there without what the build needs: the shared library and the headers are other packages.
+/// The tools may be there without the parts that the build needs: the shared library and the headers are other
+/// packages.
 fn check_parts(llvm: Llvm) -> Result<Llvm, String> {
     let config = llvm.config.display();
     if ask(&llvm.config, &["--link-shared", "--libnames"]).is_none() {
@@ -167,7 +168,7 @@ impl Plan {
         }
     }
 
-    /// Describes what will be done, or what the person must do.
+    /// Describes the installation, or the person's part in it.
     fn advice(&self, package: &Package) -> String {
         let name = package.debian;
         match self {

@@ -199,7 +199,7 @@ fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &st
     Ok(rows)
 }
 
-/// Compiles a program into an empty folder, and reads what the assembler said.
+/// Compiles a program into an empty folder, and reads the assembler's output.
 fn assemble(tools: &Tools, path: &Path, architecture: &str, folder: &Path) -> Result<Vec<Kernel>> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;

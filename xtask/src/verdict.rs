@@ -21,7 +21,7 @@ struct Counts {
     excepted: usize,
 }
 
-/// The outcomes of a run, sorted into what is right, wrong and excepted.
+/// The outcomes of a run, sorted into right, wrong and excepted ones.
 pub struct Verdict {
     not_yet: Vec<String>,
     counts: BTreeMap<(String, String), Counts>,
@@ -44,7 +44,7 @@ impl Verdict {
         }
     }
 
-    /// Takes in what happened on a platform.
+    /// Adds the outcomes of a platform.
     pub fn add(&mut self, platform: &str, outcomes: Vec<Outcome>) {
         for Outcome { suite, name, opcodes, problem } in outcomes {
             let waits: Vec<String> = opcodes.into_iter().filter(|opcode| self.not_yet.contains(opcode)).collect();
@@ -66,8 +66,8 @@ impl Verdict {
         }
     }
 
-    /// Prints the table and what needs attention; fails when a case failed or, if the run was `complete`, when an
-    /// exception is out of date.
+    /// Prints the table and the cases that need attention; fails when a case failed or, if the run was `complete`, when
+    /// an exception is out of date.
     pub fn report(&self, complete: bool) -> Result<()> {
         print!("{}", self.table());
         let total = |count: fn(&Counts) -> usize| self.counts.values().map(count).sum::<usize>();

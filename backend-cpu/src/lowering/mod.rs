@@ -31,7 +31,7 @@ fn call(function: LibraryFunction, descriptor: Vec<i64>, kernels: Vec<u32>) -> L
     LibraryCall { function, descriptor, kernels, epilogue: None }
 }
 
-/// Collects what the sequence refers to.
+/// Collects the kernels and library calls of the sequence.
 pub(crate) struct CpuLowering<'m> {
     /// Kernels, by [`KernelRef::index`].
     pub kernels: KernelTable<'m>,
@@ -154,7 +154,7 @@ impl<'m> CpuLowering<'m> {
         Some((call(function, descriptor, Vec::new()), name))
     }
 
-    /// A contraction in the library, and a kernel for what is done to each element of its result.
+    /// A contraction in the library, and a kernel for its epilogue.
     fn epilogue(&mut self, cx: &LoweringContext<'_>, fusion: &Fusion) -> Option<NamedCall> {
         let graph = &self.module[fusion.computation];
         let contraction = graph.ids().find(|&id| matches!(graph[id].op(), Op::Dot(_) | Op::Convolution(_)))?;

@@ -71,7 +71,7 @@ struct Writer<'a, 'ctx> {
     e: &'a Emitter<'ctx>,
     plan: &'a Plan,
     function: FunctionValue<'ctx>,
-    /// The address of the table, and what is in it so far.
+    /// The address of the table, and its entries so far.
     table: PointerValue<'ctx>,
     words: ArgumentTableBuilder,
     run: PointerValue<'ctx>,

@@ -31,7 +31,7 @@ impl MachineCode {
     }
 }
 
-/// Machine code and what it fits to.
+/// Machine code with its target, build and program.
 #[derive(Serialize, Deserialize)]
 struct Envelope {
     target: String,

@@ -179,7 +179,7 @@ impl Helpers {
 
     /// Runs `work`, whose loops these help with.
     pub fn scope<R>(self: &Arc<Self>, work: impl FnOnce() -> R) -> R {
-        /// Puts back what was current, even when the work panics.
+        /// Restores the current helpers, even when the work panics.
         struct Before(Option<Arc<Helpers>>);
         impl Drop for Before {
             fn drop(&mut self) {

@@ -122,7 +122,7 @@ impl Array {
     }
 }
 
-/// A program whose results are the ends of chains that begin with one array, and what they must be.
+/// A program whose results are the ends of chains that begin with one array, and their expected values.
 fn program(input: &Array, chains: &[Vec<Step>]) -> (String, Literal) {
     let mut text = format!("HloModule chains\nENTRY main {{\n  p = {} parameter(0)\n", input.shape());
     let mut ends = Vec::new();

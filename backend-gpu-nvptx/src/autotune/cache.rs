@@ -52,7 +52,7 @@ struct AutotuneFile {
 #[derive(Debug)]
 pub(crate) struct AutotuneCache {
     folder: Option<PathBuf>,
-    /// Whether what is not known is measured.
+    /// Whether unknown calls are measured.
     measures: bool,
     known: Mutex<HashMap<DeviceKey, Vec<AutotuneEntry>>>,
     /// Held while something is measured, so that nothing else is at the same time.

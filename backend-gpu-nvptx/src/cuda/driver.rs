@@ -232,7 +232,7 @@ pub(crate) fn dotted(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The error of a failed `cuInit`, with what to do.
+/// The error of a failed `cuInit`, with a remedy.
 fn cannot_start(status: CUresult) -> Error {
     let remedy = match status {
         CUresult::CUDA_ERROR_NO_DEVICE => {

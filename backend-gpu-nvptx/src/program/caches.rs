@@ -12,7 +12,7 @@ use crate::ptx::in_process::InProcess;
 /// Caches in memory and on disk, shared by programs with the same options about them.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    /// Machine code of what programs load.
+    /// Machine code that programs load.
     pub machine_code: InProcess,
     /// The fastest candidates.
     pub autotune: AutotuneCache,

@@ -31,7 +31,7 @@ pub(crate) struct KernelFunction {
     pub object: usize,
     /// Threads of a block; at most 1024.
     pub threads: u32,
-    /// Bytes of shared memory of a block that the launch brings, beside what the code declares itself.
+    /// Bytes of shared memory of a block that the launch brings, beside those that the code declares.
     pub shared_bytes: u32,
     /// Whether the threads of a block wait for each other, or shuffle.
     pub together: bool,

@@ -45,7 +45,7 @@ impl DeviceProgram {
         serialized::write(platform, module, &code)
     }
 
-    /// Reads what [`DeviceProgram::write`] wrote. [`Error::InvalidArgument`] for bytes that are none, of another
+    /// Inverse of [`DeviceProgram::write`]. [`Error::InvalidArgument`] for bytes that are none, of another
     /// version or platform, or that refer to missing entries.
     pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
         let written = serialized::read(platform, bytes)?;

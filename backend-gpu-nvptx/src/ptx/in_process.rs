@@ -76,7 +76,7 @@ mod tests {
     use super::super::report::Report;
     use super::*;
 
-    /// An assembler that counts what it is asked.
+    /// An assembler that counts its calls.
     #[derive(Default)]
     struct Counting {
         version: u32,

@@ -22,8 +22,8 @@ fn ptx(module: &str, target: &str) -> String {
     texts.map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// PTX without what says nothing: comments, declarations of registers, and the numbers of registers and labels, which
-/// are given anew in the order of their first use.
+/// PTX without comments and declarations of registers; registers and labels are renumbered in the order of their first
+/// use.
 fn plain(ptx: &str) -> String {
     let lines = ptx.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
     let lines = lines.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with(".reg"));

@@ -17,7 +17,7 @@ struct Signal {
 }
 
 impl Event {
-    /// An event, and what completes it. Dropping that without completing it makes the event fail, so nobody waits for
+    /// An event, and its completer. Dropping that without completing it makes the event fail, so nobody waits for
     /// ever.
     pub(super) fn pending() -> (Event, Completer) {
         let event = Event(Arc::default());

@@ -91,7 +91,7 @@ impl Contents {
         self.poison = std::mem::take(&mut self.poison).into_iter().flat_map(split).collect();
     }
 
-    /// The range is not what it should be, because of that error.
+    /// Marks the range as invalid, because of that error.
     pub fn poison(&mut self, range: Range<usize>, failure: &SharedError) {
         self.cleanse(&range);
         if !range.is_empty() {

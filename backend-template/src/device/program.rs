@@ -23,7 +23,7 @@ pub struct Index(pub usize);
 pub struct Affine {
     /// The constant.
     pub constant: i64,
-    /// Index registers and what they are multiplied with.
+    /// Index registers and their factors.
     pub terms: Vec<(Index, i64)>,
 }
 
@@ -135,7 +135,7 @@ pub enum Instruction {
         to: Register,
         /// The operation.
         op: VectorOp,
-        /// With what.
+        /// Operands.
         operands: Vec<Register>,
     },
     /// `to = to op from`, lane by lane. Floats in `to` are kept wide, as [`Instruction::MatMul`] keeps them.

@@ -47,7 +47,7 @@ impl Queue {
         self.tasks.record()
     }
 
-    /// Lets what is sent from now on wait for an event, whether that is reached or fails. Its error is then told by
+    /// Makes work sent from now on wait for an event, whether that is reached or fails. Its error is then told by
     /// this queue's next event too.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.tasks.push(Task::Wait(event.clone()))

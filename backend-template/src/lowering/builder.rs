@@ -17,7 +17,7 @@ pub(super) struct ProgramBuilder {
     program: Program,
     /// Run before everything else.
     prologue: Vec<Instruction>,
-    /// Loops that are open, outermost first, with what was built before each.
+    /// Open loops, outermost first, with the instructions built before each.
     open: Vec<(Index, usize, usize, Vec<Instruction>)>,
 }
 

@@ -62,7 +62,7 @@ impl<'a> Expression<'a> {
         self.computation
     }
 
-    /// Forgets what has been computed: a loop has ended in which it was.
+    /// Forgets computed values: a loop has ended in which it was.
     pub fn forget(&mut self) {
         self.known.clear();
     }

@@ -15,7 +15,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Prog
     lower_root(cx, expression, op, cx.instruction().operands())
 }
 
-/// A reduction of what an expression computes.
+/// A reduction of an expression.
 ///
 /// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over
 /// what is kept, then over what is reduced; the accumulator reduces tile by tile, and at the end its own rows or

@@ -9,7 +9,7 @@ use super::builder::ProgramBuilder;
 use super::expression::Expression;
 use crate::device::{Coordinate, Program, Register};
 
-/// A reduction of what an expression computes, `operands` being the arrays and then their initial values.
+/// A reduction of expressions, `operands` being the arrays and then their initial values.
 ///
 /// Lanes are along what is kept, and what is reduced is loops, in row-major order.
 pub(super) fn lower(

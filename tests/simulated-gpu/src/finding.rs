@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Class {
     /// An access outside of all allocations.
     Bounds,
-    /// An address that is not a multiple of what is accessed there.
+    /// An address that is not a multiple of the access size.
     Alignment,
     /// Memory that is read and was never written.
     Unwritten,

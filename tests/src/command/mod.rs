@@ -34,7 +34,7 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Writes the page of the book that lists every operation.
     Operations(operations::Arguments),
-    /// Checks what standard input asks for, line by line; `fuzz` starts these.
+    /// Checks requests from standard input, line by line; `fuzz` starts these.
     #[command(hide = true)]
     Worker(check::Platform),
 }

@@ -74,7 +74,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The same, with what was tried in front of a failure.
+    /// The same, with the attempt in front of a failure.
     pub fn when(self, what: impl std::fmt::Display) -> Stop {
         match self {
             Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),

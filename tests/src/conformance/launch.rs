@@ -19,7 +19,7 @@ pub fn launch(compiled: &LoadedExecutable, buffers: &[Buffer], options: &Execute
     compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), options)
 }
 
-/// Options that donate what the module says must be donated, and nothing else.
+/// Options that donate the arguments that the module requires to be donated, and no others.
 pub fn keeping(compiled: &LoadedExecutable) -> ExecuteOptions {
     ExecuteOptions { donate: required(compiled), ..ExecuteOptions::default() }
 }
@@ -45,7 +45,7 @@ pub fn run(compiled: &LoadedExecutable, arguments: &[Literal], options: &Execute
     read(&launch(compiled, &buffers(compiled, arguments)?, options)?)
 }
 
-/// The element type that best tells what an instruction's shape is about.
+/// Element type of an instruction's shape; of a tuple, that of its first array.
 pub fn main_type(shape: &xla_hlo::Shape) -> ElementType {
     let first = || shape.leaves().into_iter().find_map(|(_, leaf)| leaf.element_type());
     shape.element_type().or_else(first).unwrap_or(ElementType::Pred)

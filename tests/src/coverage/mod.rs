@@ -35,7 +35,7 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
 pub enum Status {
     /// The shape rule forbids it.
     NotAllowed,
-    /// The platform's own code computes what the evaluator computes.
+    /// The platform's own code agrees with the evaluator.
     Native,
     /// The host evaluates it.
     Fallback,
@@ -81,7 +81,7 @@ impl Table {
         Ok(Table { platform: platform.to_string(), rows: chosen.map(row).collect() })
     }
 
-    /// A table of what can be known without the platform: what is missing.
+    /// A table of the statuses that do not depend on the platform: trials that cannot be written.
     pub fn blank(platform: &str) -> Table {
         let row = |&opcode: &Opcode| {
             let status = |&ty: &ElementType| trial(opcode, ty).err().unwrap_or(Status::NotAllowed);

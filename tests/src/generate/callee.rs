@@ -10,7 +10,7 @@ use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Result, Shape};
 use super::numbers::Numbers;
 use super::random::Random;
 
-/// An array that goes into or comes out of a computation, and what is known of it.
+/// An operand or result of a computation, and the bounds of its values.
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub shape: ArrayShape,
@@ -18,7 +18,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Whether an argument is what the computation was made for.
+    /// Whether an argument is within the bounds that the computation was made for.
     pub(super) fn accepts(&self, argument: &Numbers) -> bool {
         argument.is_settled() && argument.bound <= self.numbers.bound && argument.grid >= self.numbers.grid
     }

@@ -1,6 +1,6 @@
 //! Families of programs, by the operations that they mostly have.
 
-/// Families of programs, by what they are mostly made of.
+/// Families of programs, by their most frequent operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Operations on one element at a time, of every element type.

@@ -63,7 +63,7 @@ steps! {
 }
 
 impl Graph<'_> {
-    /// One more operation, if the one that is tried finds what it takes.
+    /// One more operation, if there are suitable operands.
     pub(super) fn step(&mut self, family: Family) -> Option<Value> {
         let weight = |step: &GraphStep| step.weights[family as usize];
         let mut at = self.random.below(STEPS.iter().map(weight).sum());

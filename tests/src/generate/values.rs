@@ -23,7 +23,7 @@ impl Temper {
     }
 }
 
-/// Values for an array, and what is known of them.
+/// Values for an array, and their bounds.
 pub fn literal(random: &mut Random, shape: &ArrayShape, temper: Temper) -> (Literal, Numbers) {
     let ty = shape.element_type();
     let (bound, grid) = extent(ty, temper);

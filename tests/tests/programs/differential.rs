@@ -60,7 +60,7 @@ fn check(family: Family) {
     assert!(seeds.is_empty(), "{} programs of seeds {seeds:?} fail", family.name());
 }
 
-/// A finding, and what the passes make of it.
+/// A finding, and its module after the passes.
 fn describe(finding: &Finding) -> String {
     let optimized = || {
         let cpu = Differential::new(&xla::registry(), "cpu", xla::CompileOptions::default())?;

@@ -24,7 +24,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Async::Start(AsyncStart { computation, aliases: Vec::new() }), Some(shape), operands)
     }
 
-    /// The result of what [`ComputationBuilder::async_start`] began.
+    /// The result of a computation started by [`ComputationBuilder::async_start`].
     pub fn async_done(&mut self, start: InstrId) -> Result<InstrId> {
         self.instruction(Async::Done, None, [start])
     }

@@ -346,7 +346,7 @@ impl Computation {
         self.instructions[before].control_successors.push(after);
     }
 
-    /// Takes back what [`Computation::add_control_dependency`] demanded.
+    /// Inverse of [`Computation::add_control_dependency`].
     pub fn remove_control_dependency(&mut self, before: InstrId, after: InstrId) {
         self.revision += 1;
         self.instructions[after].control_predecessors.retain(|&p| p != before);

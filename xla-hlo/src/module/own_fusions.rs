@@ -51,7 +51,7 @@ impl Module {
     }
 }
 
-/// The fusions of a computation and what they call.
+/// The fusions of a computation and the computations that they call.
 fn fusions(module: &Module, caller: CompId) -> impl Iterator<Item = (InstrId, CompId)> {
     module[caller].iter().filter_map(|(id, instruction)| match instruction.op() {
         Op::Fusion(fusion) => Some((id, fusion.computation)),

@@ -3,7 +3,7 @@
 use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
 use crate::{ElementKind, ElementType, Scalar};
 
-/// Orders element types by what they can hold: truth values, integers, floats, complex numbers, by width each.
+/// Orders element types by precision: truth values, integers, floats, complex numbers, by width each.
 pub(super) fn precision(ty: ElementType) -> (u8, usize) {
     match ty.kind() {
         ElementKind::Pred => (0, 0),

@@ -60,7 +60,7 @@ pub enum Family {
     Window,
     /// Calls, loops, branches, fusions.
     ControlFlow,
-    /// Random bits and numbers, and what uses them.
+    /// Random bits and numbers, and operations that use them.
     Random,
     /// Gather and scatter.
     Indexing,

@@ -62,7 +62,7 @@ macro_rules! proto_numbers {
 }
 pub(crate) use proto_numbers;
 
-/// The message of an instruction, and what its ids mean.
+/// The message of an instruction, and the meaning of its ids.
 pub struct ProtoReader<'a> {
     /// The message; operations take out of it what is theirs.
     pub(crate) message: HloInstructionProto,

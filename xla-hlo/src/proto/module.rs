@@ -44,7 +44,7 @@ fn read(mut bytes: Bytes) -> Result<Module> {
     read_module(proto, config)
 }
 
-/// A message around a module, of which only what may stand beside the module is decoded.
+/// A message around a module, of which only the fields beside the module are decoded.
 #[derive(Clone, PartialEq, Message)]
 struct Wrapper {
     #[prost(message, optional, tag = "2")]

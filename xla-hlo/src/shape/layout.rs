@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The order of an array's dimensions in memory, with what devices add to it.
+/// The order of an array's dimensions in memory, with the devices' additions.
 ///
 /// `minor_to_major` lists dimensions from fastest to slowest varying; row major is `{n-1,...,1,0}`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

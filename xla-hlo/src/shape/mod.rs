@@ -193,7 +193,7 @@ impl Shape {
         }
     }
 
-    /// The array shape, or an error that says what it is instead.
+    /// The array shape, or an error that names the other kind of shape.
     pub fn expect_array(&self) -> Result<&ArrayShape> {
         self.as_array().ok_or_else(|| Error::invalid_argument(format!("expected an array, found {self}")))
     }
@@ -255,7 +255,7 @@ impl Shape {
         }
     }
 
-    /// The same shape with every array's layout replaced by what `f` says.
+    /// The same shape with every array's layout replaced by the result of `f`.
     #[must_use]
     pub fn map_layouts(&self, f: &mut dyn FnMut(&ArrayShape) -> Option<Layout>) -> Shape {
         match self {

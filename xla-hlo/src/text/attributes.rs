@@ -111,7 +111,7 @@ impl<'a> AttributeReader<'a> {
         })
     }
 
-    /// The attribute `name`, or an error that says that it is missing and what it should be.
+    /// The attribute `name`, or an error that says that it is missing, and its expected form.
     pub fn required<T: AttributeValue>(&mut self, name: &'static str) -> Result<T> {
         if let Some(value) = self.optional(name)? {
             return Ok(value);

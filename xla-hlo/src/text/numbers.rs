@@ -31,7 +31,7 @@ fn digits(ty: ElementType) -> usize {
     }
 }
 
-/// The bit pattern of a float read from a token's text, or what is wrong with it.
+/// The bit pattern of a float read from a token's text, or an error message.
 pub(super) fn parse_float(ty: ElementType, text: &str) -> Result<u64, String> {
     if let Some(rest) = text.trim_start_matches('-').strip_prefix("nan") {
         return parse_nan(ty, text.starts_with('-'), rest);

@@ -2,7 +2,7 @@
 
 use super::lexer::string_end;
 
-/// The text between the quotes of `quoted` with C escapes resolved, or what is wrong with it.
+/// The text between the quotes of `quoted` with C escapes resolved, or an error message.
 pub(super) fn unescape(quoted: &str) -> Result<String, String> {
     let inner = &quoted[1..quoted.len() - 1];
     if !inner.contains('\\') {

@@ -188,7 +188,7 @@ fn reduce_bits<'e, 'ctx>(
     format::is_nan(&format, bits).select(bits, reduced).trunc(lane_bits)
 }
 
-/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity to give for what is out of range: NaN it is.
+/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity for values out of range: NaN it is.
 fn reduce_power_of_two<'e, 'ctx>(bits: Lanes<'e, 'ctx>, exponent_bits: u32) -> Lanes<'e, 'ctx> {
     if exponent_bits >= 8 {
         return bits;

@@ -46,7 +46,7 @@ pub(crate) struct RowLoop {
     pub at: Option<Index>,
 }
 
-/// The loops over rows of one kernel, and what they keep.
+/// The loops over rows of one kernel, and the values that they keep.
 #[derive(Default)]
 pub(crate) struct RowCache<'ctx> {
     /// Instructions that are kept.

@@ -63,7 +63,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(values)
     }
 
-    /// Stores what [`FusedKernel::values`] returned.
+    /// Stores the results of [`FusedKernel::values`].
     pub fn store_values<'e, 'ctx>(
         &self,
         fused: &mut FusedEmitter<'e, 'ctx, 'm>,

@@ -34,7 +34,7 @@ impl<'m> KernelSource<'m> {
         Some(source)
     }
 
-    /// The kernel of a computation, but for what is `made` before; `None` if it computes what no kernel can.
+    /// The kernel of a computation, without the instructions `made` before; `None` if it computes what no kernel can.
     pub fn of_computation(
         module: &'m Module,
         computation: CompId,

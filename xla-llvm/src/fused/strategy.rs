@@ -141,7 +141,7 @@ impl Strategy {
     }
 }
 
-/// The name, and what makes the kernel one of the strategy: `vector-loops [128, 1024] x 16 lanes`.
+/// The name, and the parameters of the strategy: `vector-loops [128, 1024] x 16 lanes`.
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;

@@ -74,7 +74,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         self.or_self(self.emitter.builder.build_bit_cast(hidden.raw, mask, ""))
     }
 
-    /// A 64-bit scalar as what an empty piece of assembly leaves of it.
+    /// Passes a 64-bit scalar through an empty piece of assembly.
     fn through_assembly(self) -> Self {
         let word = self.emitter.int_type(WORD);
         let ty = word.fn_type(&[BasicMetadataTypeEnum::from(word)], false);

@@ -22,7 +22,7 @@ enum Known {
     Unmasked,
     /// The emitter.
     WhenEmitted,
-    /// The code generator, which folds what the emitter does not.
+    /// The code generator, which folds more than the emitter.
     WhenGenerated,
     /// The machine.
     WhenRunning,

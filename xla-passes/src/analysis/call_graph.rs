@@ -45,7 +45,7 @@ pub struct CallSite {
     /// Its callees, in the order of its attributes; the same computation as often as it is named.
     #[serde(skip)]
     pub callees: Vec<CompId>,
-    /// The names of what it calls.
+    /// Names of the called computations.
     #[serde(rename = "callees")]
     pub callee_names: Vec<String>,
 }
@@ -81,7 +81,8 @@ pub struct CallGraphNode {
 pub struct CallGraph {
     /// The module's name.
     pub module: String,
-    /// Whether what runs as a program or a kernel is called from one place, once: what buffer assignment needs.
+    /// Whether each computation that runs as a program or a kernel is called from one place, once: what buffer
+    /// assignment needs.
     pub is_flat: bool,
     /// All computations, callees before callers.
     pub computations: Vec<CallGraphNode>,

@@ -78,7 +78,7 @@ impl Cost {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    /// The arithmetic in flops, transcendental functions at about what they take.
+    /// The arithmetic in flops, transcendental functions at about their cost.
     pub fn operations(&self) -> u64 {
         self.arithmetic().operations()
     }
@@ -127,7 +127,7 @@ pub fn analyze(module: &Module) -> CostAnalysis {
     CostAnalysis { module: module.name().to_string(), total, computations, unknown_loops }
 }
 
-/// The cost of one instruction after the other, what it calls included.
+/// The cost of one instruction after the other, called computations included.
 pub struct Costs<'m>(Analyzer<'m>);
 
 impl<'m> Costs<'m> {

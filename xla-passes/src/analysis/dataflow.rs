@@ -182,7 +182,7 @@ fn named(module: &Module, value: &ValueRef) -> String {
     format!("%{}{path} of %{}", computation[value.instruction].name(), computation.name())
 }
 
-/// The values, then each computation with what its instructions hold, the entry first.
+/// The values, then each computation with the values of its instructions, the entry first.
 impl fmt::Display for Dataflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[usize]| numbers.iter().map(|n| format!("#{n}")).collect::<Vec<_>>().join(", ");

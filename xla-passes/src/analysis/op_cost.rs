@@ -17,7 +17,7 @@ pub struct Arithmetic {
 const TRANSCENDENTAL_FLOPS: u64 = 8;
 
 impl Arithmetic {
-    /// All of it in flops, transcendental functions at about what they take.
+    /// All of it in flops, transcendental functions at about their cost.
     pub fn operations(self) -> u64 {
         self.flops.saturating_add(self.transcendentals.saturating_mul(TRANSCENDENTAL_FLOPS))
     }
@@ -52,8 +52,8 @@ pub fn elements(shape: &Shape) -> u64 {
     shape.leaves().into_iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The arithmetic of an operation, without that of what it calls. `embedded` is that of one call of the function that
-/// it applies to elements (a combiner, a comparator).
+/// The arithmetic of an operation, without that of called computations. `embedded` is that of one call of the function
+/// that it applies to elements (a combiner, a comparator).
 pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) -> Arithmetic {
     let instruction = &computation[id];
     let result = elements(instruction.shape());

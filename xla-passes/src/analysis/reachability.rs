@@ -25,7 +25,7 @@ pub struct Reachability<'g> {
 struct Label {
     /// Its place: after all that it needs.
     place: u32,
-    /// The first place of what the search found from here: from there to `place` it needs everything.
+    /// The first place that the search found from here: from there to `place` it needs everything.
     found_from: u32,
     /// The first place of all that it needs.
     needs_from: u32,
@@ -109,7 +109,7 @@ impl<'g> Reachability<'g> {
         self.labels[id].level as usize
     }
 
-    /// All instructions, each after what it needs.
+    /// All instructions, each after its operands and control predecessors.
     pub fn order(&self) -> &[InstrId] {
         &self.order
     }

@@ -52,7 +52,7 @@ impl Linear {
     }
 }
 
-/// A computation, and what its parameters are.
+/// A computation, and the values of its parameters.
 struct Frame<'a> {
     module: &'a Module,
     computation: CompId,

@@ -28,7 +28,7 @@ impl Item {
     }
 }
 
-/// Memory that is there for something else, and what it is needed for.
+/// Memory of another purpose, and its uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Lender {
     /// Bytes.
@@ -102,8 +102,8 @@ fn most_at_once(items: &[Item]) -> usize {
 /// A lender and an offset there for each item that has one.
 pub(crate) type Lent = Vec<Option<(usize, usize)>>;
 
-/// Lends what there is room for, and places the rest. Of a chain of values every other one fits into a result, but
-/// which ones leave least depends on where the chain ends, so that they are tried from both ends.
+/// Lends items for which there is room, and places the rest. Of a chain of values every other one fits into a result,
+/// but which ones leave least depends on where the chain ends, so that they are tried from both ends.
 pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent, Packing)> {
     let rest = |lent: &Lent| -> Vec<Item> {
         items.iter().zip(lent).filter(|(_, lent)| lent.is_none()).map(|(item, _)| *item).collect()

@@ -52,7 +52,7 @@ impl Slice {
     }
 }
 
-/// Provider of an allocation's memory, and what may be done to it.
+/// Provider of an allocation's memory, and the permitted accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationKind {
     /// A leaf of an entry parameter, provided by the caller.
@@ -233,7 +233,7 @@ impl BufferAssignment {
         &self.steps
     }
 
-    /// When most temporary bytes are needed, and for what.
+    /// Peak of temporary memory, with the values alive then.
     pub fn peak(&self) -> &Peak {
         &self.peak
     }

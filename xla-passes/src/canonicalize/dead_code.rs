@@ -30,7 +30,7 @@ impl Pass for DeadCode {
     }
 }
 
-/// Removes what neither the root nor an effect of one computation needs; tells whether there was anything.
+/// Removes instructions that neither the root nor an effect of one computation needs; tells whether there was anything.
 pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Result<bool> {
     let dead = dead_instructions(module, id, effects);
     if !dead.is_empty() {

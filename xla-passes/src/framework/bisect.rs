@@ -10,7 +10,7 @@ use crate::{PassContext, PassEvent, PassObserver, PassOptions, Pipeline, TargetP
 /// Verdict of a test on a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does what it should.
+    /// It works.
     Good,
     /// It is broken.
     Bad,

@@ -17,7 +17,7 @@ pub struct FusionDecision {
     pub producer: String,
     /// Name of the instruction that reads it; of the other kernel, where two that read the same array were looked at.
     pub consumer: String,
-    /// Name of what the consumer's kernel writes, where that is not the consumer itself.
+    /// Name of the value that the consumer's kernel writes, if that is not the consumer itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// The reason.
@@ -126,7 +126,7 @@ pub enum FusionReason {
 pub struct Repeat {
     /// Times that an element is computed.
     pub times: f64,
-    /// Seconds for what is computed more than once.
+    /// Seconds of repeated work.
     pub again_seconds: f64,
     /// Seconds to write it and to read it back.
     pub stored_seconds: f64,

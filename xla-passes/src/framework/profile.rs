@@ -262,8 +262,8 @@ impl TargetProfile {
         TargetProfile { lacks: TargetProfile::expandable(), floats, ..TargetProfile::able() }
     }
 
-    /// A target like this one that lacks what is named: operations (`cholesky`), and floats (`bf16`) that it then only
-    /// stores.
+    /// A target like this one without the named abilities: operations (`cholesky`), and floats (`bf16`) that it then
+    /// only stores.
     ///
     /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<TargetProfile> {

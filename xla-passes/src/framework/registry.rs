@@ -140,7 +140,7 @@ pub fn parse(text: &str) -> Result<Pipeline> {
     Ok(pipeline(Pipeline::new("custom")))
 }
 
-/// Adds what was read to a pipeline.
+/// Adds parsed passes to a pipeline.
 type Steps = Box<dyn FnOnce(Pipeline) -> Pipeline>;
 
 struct PipelineParser<'t> {

@@ -18,7 +18,7 @@ pub struct ElementAccess {
     pub in_order: bool,
 }
 
-/// Index map of what a kernel's loop runs over.
+/// Index map of a kernel's loop.
 const LOOP: u64 = 0;
 
 /// About as many elements as a vector has.
@@ -77,7 +77,8 @@ pub fn of_operand(
     ElementAccess { index_map, evaluations, in_order }
 }
 
-/// Evaluations of what is broadcast to the dimensions of `user`: none of those along dimensions inside of all its own.
+/// Evaluations of a value that is broadcast to the dimensions of `user`: none of those along dimensions inside of all
+/// its own.
 fn hoisted(computation: &Computation, user: InstrId, dimensions: &[usize], evaluations: f64) -> (f64, bool) {
     let Some(shape) = computation[user].shape().as_array() else { return (evaluations, false) };
     let inner = dimensions.iter().max().map_or(0, |&d| d + 1);

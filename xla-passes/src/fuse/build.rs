@@ -49,7 +49,7 @@ pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     }
 }
 
-/// The kernel's computation, and what it reads; `members` are in order.
+/// The kernel's computation, and its operands; `members` are in order.
 fn kernel(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> (Computation, Vec<InstrId>) {
     let mut kernel = Computation::new("fused_computation");
     let mut new: HashMap<InstrId, InstrId> = HashMap::new();
@@ -105,7 +105,7 @@ fn name(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> 
     format!("{}_fusion", names.join("_").replace('-', "_"))
 }
 
-/// Removes a root that a fusion replaced, and what only it used. Combiners live on in the fusion.
+/// Removes a root that a fusion replaced, and instructions that only it used. Combiners live on in the fusion.
 fn remove_group(computation: &mut Computation, group: &FusionGroup) -> Result<()> {
     let mut stack = vec![group.root];
     while let Some(id) = stack.pop() {

@@ -9,9 +9,9 @@ use crate::rewrite::graph;
 use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
 use crate::{Pass, PassContext};
 
-/// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since what reads them takes memory
-/// (a dot, the updates of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's result,
-/// and the kernel need not run. A value that its reader overwrites stays: a constant would be copied first.
+/// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since their readers need arrays in
+/// memory (a dot, the updates of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's
+/// result, and the kernel need not run. A value that its reader overwrites stays: a constant would be copied first.
 pub struct FoldKernels;
 
 /// Evaluations of single elements that one kernel may take.

@@ -303,7 +303,7 @@ fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
     accesses
 }
 
-/// One kernel that writes what both write. Gives its id.
+/// One kernel that writes the results of both. Gives its id.
 fn join(
     module: &mut Module,
     program: CompId,

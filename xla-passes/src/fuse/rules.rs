@@ -34,10 +34,10 @@ pub fn reduces_along_memory(computation: &Computation, id: InstrId) -> bool {
     innermost.is_none_or(|d| reduce.dimensions.contains(&d))
 }
 
-/// Elements in a reduction that makes what is done with its result count little, done without lanes.
+/// Elements of a reduction from which on scalar work on its result hardly counts.
 const LONG_REDUCTION: f64 = 64.0;
 
-/// Whether what is done with the results of a reduction one by one, without lanes, counts little beside the reduction.
+/// Whether scalar work on the results of a reduction hardly counts beside the reduction.
 pub fn is_long_reduction(computation: &Computation, id: InstrId) -> bool {
     let elements = |id| super::access::elements(computation, id);
     !reduces_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_REDUCTION * elements(id)
@@ -58,7 +58,7 @@ pub fn reduces_once(computation: &Computation, root: InstrId, id: InstrId, acces
     !matches!(computation[id].op(), Op::Reduce(_)) || accesses.iter().all(at_loop)
 }
 
-/// Whether `id` can be what a kernel writes.
+/// Whether `id` can be the root of a kernel.
 pub fn may_root(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
     let instruction = &computation[id];
     let static_shape =
@@ -149,7 +149,7 @@ fn reads_what_it_replaces(computation: &Computation, id: InstrId, update: InstrI
         && graph::same_shape(instruction.shape(), computation[root.operand(1)].shape())
 }
 
-/// Instructions that are looked at to see what an update is made of.
+/// Limit of instructions examined in the computation of an update.
 const MOST_LOOKED_AT: usize = 64;
 
 /// Whether a kernel for the update would read elements of the array that the update does not replace.

@@ -43,7 +43,7 @@ pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId
     found
 }
 
-/// Finds the bitcasts of what a parameter holds.
+/// Finds the bitcasts of a parameter's value.
 fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashSet<InstrId>) {
     for &user in entry[value].users() {
         match (entry[user].op(), asked) {
@@ -62,7 +62,7 @@ fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashS
     }
 }
 
-/// Finds the bitcasts that make what the root holds and are used by nobody else.
+/// Finds the bitcasts that make the root's value and have no other users.
 fn writers(
     entry: &Computation,
     value: InstrId,

@@ -68,7 +68,7 @@ struct ReductionSplit {
     cut: DimensionCut,
 }
 
-/// The dimension that is cut, into how many parts, and of what size. There may be a rest.
+/// The dimension that is cut, the number of its parts, and their size. There may be a rest.
 struct DimensionCut {
     dimension: usize,
     parts: usize,

@@ -2,7 +2,7 @@
 
 use xla_hlo::{Computation, Error, InstrId, Result};
 
-/// The start of a chain and everything up to what awaits it, in order.
+/// Steps of an async chain from start to done, in order.
 pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<InstrId>> {
     let mut steps = vec![start];
     let mut last = start;
@@ -19,7 +19,7 @@ pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<Ins
     Ok(steps)
 }
 
-/// Lets `value`, which computes at once what the steps of a chain begin and await, stand for the last of them.
+/// Replaces the last step of an async chain by `value`, which computes its result synchronously.
 ///
 /// The order of instructions before and after a step is kept: `value`, if it is new, runs after what came before the
 /// start, and before what came after any step; what came before another step stays in front of whatever uses the result

@@ -113,7 +113,7 @@ pub fn is_free(instruction: &Instruction) -> bool {
     instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty()
 }
 
-/// Whether an instruction and what it reads have exact sizes, none that are dynamic.
+/// Whether an instruction and its operands have static sizes.
 pub fn is_static(computation: &Computation, id: InstrId) -> bool {
     let exact = |id: InstrId| {
         computation[id].shape().leaves().iter().all(|(_, s)| s.as_array().is_none_or(ArrayShape::is_static))

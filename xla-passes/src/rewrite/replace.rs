@@ -5,7 +5,7 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 use super::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction that `wanted` picks by what `expand` writes for it, as long as the pass may rewrite;
+/// Replaces each instruction that `wanted` picks by the output of `expand`, as long as the pass may rewrite;
 /// `expand` returns what stands for its value.
 pub(crate) fn replace_each(
     pass: &dyn Pass,
@@ -24,7 +24,7 @@ pub(crate) fn replace_each(
     Ok(())
 }
 
-/// Replaces one instruction by what `expand` writes for it, which takes over the control dependencies.
+/// Replaces one instruction by the output of `expand`, which takes over the control dependencies.
 pub(crate) fn replace_one(
     module: &mut Module,
     id: CompId,

@@ -100,7 +100,7 @@ impl ScheduleGraph {
         graph
     }
 
-    /// Numbers what this computation makes; returns the numbers.
+    /// Numbers the values of this computation; returns the numbers.
     fn number_values(
         &mut self,
         module: &Module,
@@ -156,7 +156,7 @@ impl ScheduleGraph {
         }
     }
 
-    /// Puts each updating node after the other readers of what it updates, unless they need its result.
+    /// Puts each updating node after the other readers of the updated value, unless they need its result.
     fn read_before_update(&mut self, wishes: &[(usize, Vec<usize>)]) {
         // Searching for results costs a bounded number of visits; beyond, updates may need copies.
         let mut budget = 1_000_000 + 64 * self.nodes.len();

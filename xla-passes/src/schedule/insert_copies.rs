@@ -82,7 +82,7 @@ fn plan(module: &Module) -> Result<CopyPlan> {
     Ok(plan)
 }
 
-/// New instructions and what they go in front of: an instruction, or the end.
+/// New instructions and the ones that they precede: an instruction, or the end.
 struct Insertion {
     before: Option<InstrId>,
     new: Vec<InstrId>,

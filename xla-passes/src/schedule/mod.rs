@@ -111,7 +111,7 @@ fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
     orders.into_iter().zip(trials).min_by_key(|(_, trial)| bytes(trial)).map(|(order, _)| order)
 }
 
-/// Whether a computation's schedule has each instruction once, after what it needs.
+/// Whether a computation's schedule has each instruction once, after its dependencies.
 fn is_whole(computation: &Computation) -> bool {
     let Some(order) = computation.schedule() else { return false };
     let mut done: HashSet<InstrId> = HashSet::with_capacity(order.len());

@@ -19,7 +19,7 @@ impl ScheduleGraph {
         order
     }
 
-    /// Counts down what waits for `node`, which has run.
+    /// Counts down the successors of `node`, which has run.
     fn release(&self, node: usize, waits: &mut [usize], mut ready: impl FnMut(usize)) {
         for &next in &self.nodes[node].after {
             waits[next] -= 1;
@@ -29,7 +29,8 @@ impl ScheduleGraph {
         }
     }
 
-    /// Always what frees most bytes more than it makes; what costs nothing at once, what stands first among equals.
+    /// Always the node with the greatest excess of freed over allocated bytes. Nodes that cost nothing run at once;
+    /// ties go to the earlier node.
     pub(super) fn most_freed_first(&self) -> Vec<usize> {
         let mut left = self.reader_counts();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
@@ -56,8 +57,8 @@ impl ScheduleGraph {
         order
     }
 
-    /// The given order, but what only writes into results runs as soon as it can: their memory is there all the time,
-    /// and what is written into it is over.
+    /// The given order, but nodes that only write into results run as soon as possible: their memory is there all the
+    /// time, and what is written into it is over.
     pub(super) fn results_early(&self, order: &[usize]) -> Vec<usize> {
         let free = self.writes_results();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();

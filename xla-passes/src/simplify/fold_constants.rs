@@ -8,10 +8,10 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Re
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Results up to this size may be larger than what they are made of.
+/// Results up to this size may be larger than their operands.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
-/// Elements of results that may come of what is made from nothing: such arrays are read as fast as they are
+/// Limit of elements of results made from generators: such arrays are read as fast as they are
 /// computed.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
@@ -100,7 +100,7 @@ fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
     }
 }
 
-/// The value of what is made of constants or of nothing.
+/// The value of an instruction made of constants or generators.
 pub(crate) fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
     let instruction = &computation[id];
     if let Op::Constant(constant) = instruction.op() {

@@ -13,8 +13,8 @@ use crate::canonicalize::dead_code;
 use crate::rewrite::graph::{clone_with_operands, is_free};
 use crate::{Pass, PassContext};
 
-/// Computes in front of a `while` loop what its body or its condition makes of invariant state and constants alone, and
-/// carries the results as further invariant state.
+/// Hoists values that the body or the condition of a `while` loop computes from invariant state and constants alone,
+/// and carries the results as further invariant state.
 ///
 /// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
 /// least, and an array no larger than those it saves from being read, or one that took expensive operations
@@ -50,7 +50,7 @@ impl Pass for HoistInvariants {
     }
 }
 
-/// Moves what is worth it out of the condition (0) or the body (1).
+/// Moves profitable values out of the condition (0) or the body (1).
 fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<'_>, effects: &Effects) -> Result<()> {
     let inner = state.computations()[which];
     let invariants = Invariants::of(&module[inner], &state.invariant, effects);

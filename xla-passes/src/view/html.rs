@@ -17,7 +17,7 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Width of a character of a node's text, and what is around the text.
+/// Width of a character of a node's text, and padding around the text.
 const CHARACTER: f64 = 6.65;
 const MARGIN: f64 = 18.0;
 

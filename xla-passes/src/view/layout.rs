@@ -161,7 +161,7 @@ impl Drawing {
         self.items[below].above.push(above);
     }
 
-    /// All items, depth first from what nobody reads upwards, so that what belongs together stands together.
+    /// All items, depth first from nodes without readers upwards, so that related nodes stand together.
     fn first_order(&self) -> Vec<usize> {
         let mut seen = vec![false; self.items.len()];
         let mut order = Vec::with_capacity(self.items.len());

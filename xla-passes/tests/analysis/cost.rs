@@ -170,7 +170,7 @@ ENTRY main {
     insta::assert_snapshot!(format!("{report}\n{}", json(&report)));
 }
 
-/// A loop whose state holds what it doubles, what never changes, and a counter.
+/// A loop whose state holds a doubled value, an invariant one, and a counter.
 const STATE: &str = "HloModule doubled
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
 body {

@@ -54,7 +54,7 @@ fn logarithm(x: f64) -> i32 {
     (x.to_bits() >> 52 & 0x7ff) as i32 - 1023
 }
 
-/// The distance of two results in units in the last place of what is right; NaN and infinities only equal themselves.
+/// The distance of two results in units in the last place of the right one; NaN and infinities only equal themselves.
 fn distance(right: f64, found: f64, ty: ElementType) -> f64 {
     if right.to_bits() == found.to_bits() || (right.is_nan() && found.is_nan()) {
         return 0.0;

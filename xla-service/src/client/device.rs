@@ -30,7 +30,7 @@ pub(super) struct Device {
     pub executor: Arc<dyn StreamExecutor>,
     pub compiler: Arc<dyn Compiler>,
     pub transfer: Arc<dyn TransferManager>,
-    /// All work of this client goes to one stream, so that what is computed is there when later work needs it.
+    /// All work of this client goes to one stream, so that results are ready when later work needs them.
     pub stream: Box<dyn Stream>,
     pub cache: Arc<CompilationCache>,
     pub custom_calls: CustomCallRegistry,
@@ -132,7 +132,7 @@ pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
     Err(Error::invalid_argument(format!("a literal of {} is no {shape}", literal.shape())))
 }
 
-/// Runs what a backend does; its panic becomes an error, so that one bad program does not take the process with it.
+/// Runs work of a backend; its panic becomes an error, so that one bad program does not take the process with it.
 pub(super) fn protect<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     // State that the closure leaves half done is dropped or, like pools and caches, consistent after each of its steps.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {

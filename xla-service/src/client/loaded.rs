@@ -75,7 +75,7 @@ impl LoadedExecutable {
         self.executable.cost_analysis()
     }
 
-    /// The steps it runs in, for reports of what runs where; `None` for a program that is one whole.
+    /// The steps it runs in, for reports of native and host execution; `None` for a program that is one whole.
     pub fn thunks(&self) -> Option<&ThunkSequence> {
         self.executable.thunks()
     }

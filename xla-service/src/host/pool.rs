@@ -137,7 +137,7 @@ impl MemoryPool {
         Some(block)
     }
 
-    /// Counts a block that is about to be made as in use, and takes out what must go so that the limit holds.
+    /// Counts a block that is about to be made as in use, and evicts pooled blocks so that the limit holds.
     fn reserve(&self, class: SizeClass, size: usize) -> Result<Vec<HostBlock>> {
         let mut state = self.state();
         let mut evicted = Vec::new();

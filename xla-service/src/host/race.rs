@@ -190,7 +190,7 @@ impl RaceDetector {
         self.advance(stream).clone()
     }
 
-    /// Makes what is sent to `stream` from now on wait for an event.
+    /// Makes work sent to `stream` from now on wait for an event.
     pub fn wait(&mut self, stream: RaceStream, event: &Clock) {
         self.advance(stream).join(event);
     }
@@ -231,7 +231,7 @@ impl RaceDetector {
     }
 }
 
-/// An earlier access that `clock` does not know of, with what it did.
+/// An earlier conflicting access that `clock` does not cover, and its kind.
 fn conflict(
     history: &IntervalMap<History>,
     range: Range<usize>,

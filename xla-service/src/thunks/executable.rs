@@ -23,7 +23,7 @@ pub struct ThunkExecutable {
 }
 
 impl ThunkExecutable {
-    /// A module, how it runs, and what starts its kernels.
+    /// A module with its thunks and the launcher of its kernels.
     pub fn new(module: OptimizedModule, program: ThunkProgram, launcher: Arc<dyn Launcher>) -> ThunkExecutable {
         let streams = StreamPool::new(&program.sequence);
         ThunkExecutable { module, program, launcher, streams, platform: None }

@@ -54,7 +54,7 @@ pub fn run_custom_call(
     on_host(module, thunk, context, buffers, |operands| context.custom_calls.call(instruction, operands))
 }
 
-/// Reads a thunk's operands, and writes what `f` makes of them to its results.
+/// Reads a thunk's operands, and writes the results of `f`.
 fn on_host(
     module: &Module,
     thunk: &Thunk,

@@ -9,7 +9,7 @@ use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkSequence};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Starts what a backend lowered.
+/// Starts kernels and library calls that a backend lowered.
 ///
 /// # Contract
 ///
@@ -57,7 +57,7 @@ pub trait SequenceLauncher {
 /// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels,
 /// library calls, copies and such loops are recorded: their thunks run once, on a stream that only records.
 pub trait DeviceLoops {
-    /// A stream that keeps what is sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
+    /// A stream that records the work sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
     /// itself be recording. Memory given to it stays alive with it; copies from and to the host, and events, are
     /// errors.
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;

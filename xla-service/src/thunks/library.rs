@@ -39,7 +39,7 @@ macro_rules! library_ops {
 }
 
 library_ops! {
-    /// Matrix multiplication, with what the library does to its result.
+    /// Matrix multiplication, with the library's epilogue.
     Matmul "matmul";
     /// Convolution, or the gradient of one.
     Convolution "convolution";

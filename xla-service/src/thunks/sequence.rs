@@ -12,7 +12,7 @@ use super::{LibraryOp, LibraryRef};
 pub struct ThunkSequence {
     /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
     pub thunks: Vec<Thunk>,
-    /// Streams that begin by waiting for what the sequence's own stream was sent before; see
+    /// Streams that begin by waiting for earlier work of the sequence's own stream; see
     /// [`streams`](super::streams).
     pub forks: Vec<StreamId>,
     /// Thunks of other streams that the sequence's own stream waits for at the end.
@@ -44,7 +44,7 @@ pub struct Thunk {
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result, depth first.
     pub results: Vec<ArraySlice>,
-    /// Whether it does more than write results, as some custom calls do and what draws random numbers. Such thunks keep
+    /// Whether it does more than write results, as some custom calls and random number generators do. Such thunks keep
     /// their order.
     pub has_effects: bool,
     /// The stream it runs on.
@@ -159,7 +159,7 @@ impl ThunkSequence {
         })
     }
 
-    /// Whether the sequence itself, what is nested in it aside, uses no other stream than its own. That is 0, or that
+    /// Whether the sequence itself, nested ones aside, uses no other stream than its own. That is 0, or that
     /// of the loop or conditional it belongs to.
     pub fn is_on_one_stream(&self) -> bool {
         // Another stream begins as a fork, or after a thunk that it waits for.

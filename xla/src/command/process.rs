@@ -18,7 +18,7 @@ pub fn status() -> Status {
     fs::read_to_string("/proc/self/status").map_or_else(|_| Status::default(), |text| parse(&text))
 }
 
-/// Lets the peak start again from what is resident now; where that cannot be done the old peak stays.
+/// Resets the peak to the current resident size; where that cannot be done the old peak stays.
 pub fn reset_peak() {
     // A measurement that cannot be made is reported as it is: the peak of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");

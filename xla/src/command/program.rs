@@ -206,7 +206,7 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes as a program, or an error that says what they are instead.
+/// The bytes as a program, or an error that names their format.
 fn content(bytes: Vec<u8>) -> Result<Content> {
     const CONVERT: &str = "give its bytecode instead, such as JAX's `jax.export.export(f)(x).mlir_module_serialized`";
     if stablehlo::bytecode::is_bytecode(&bytes) {

@@ -22,7 +22,8 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use xla::hlo::{Error, Result};
 
-/// Starts what the options ask for. Without `--trace` and `-v` nothing is started, and spans cost next to nothing.
+/// Starts the tracing and logging that the options ask for. Without `--trace` and `-v` nothing is started, and spans
+/// cost next to nothing.
 pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     let level = match verbose {
         0 => LevelFilter::OFF,

@@ -310,7 +310,7 @@ impl Dictionary {
     }
 }
 
-/// A string in single or double quotes at the front of `text`, and what comes after it.
+/// A string in single or double quotes at the front of `text`, and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| *c == '\'' || *c == '"')?;
     text[1..].split_once(quote)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Replaces what a manifest takes over from the workspace at `root` by what stands there; crates of the workspace
+/// Replaces a manifest's references to the workspace at `root` by their values; crates of the workspace
 /// become paths into it. A vendor later puts versions of the published crates in their place.
 pub fn make_independent(manifest: &Path, root: &Path) -> Result<()> {
     let text = fs::read_to_string(manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
@@ -38,7 +38,7 @@ fn independent(text: &str, workspace: &str, root: &str) -> Result<String> {
     Ok(format!("{}\n\n[workspace]\n\n[profile.dev]\n{profile}", out.trim_end()))
 }
 
-/// A dependency line with the workspace's value, and what the crate says beside `workspace = true`.
+/// A dependency line with the workspace's value, and the crate's keys beside `workspace = true`.
 fn dependency(key: &str, given: &str, value: &str, root: &str) -> Result<String> {
     let own = given.trim().trim_start_matches('{').trim_end_matches('}');
     let own: Vec<&str> =

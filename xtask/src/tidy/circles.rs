@@ -109,7 +109,7 @@ fn code_without_tests(content: &str) -> String {
     kept.iter().map(|line| line.code.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// The text before the next `use` declaration, whether that is public and what it names, and the text after it.
+/// The text before the next `use` declaration, whether that is public and its path, and the text after it.
 fn next_use(code: &str) -> Option<(&str, (bool, &str), &str)> {
     let is_start = |at: &usize| {
         let before = code[..*at].trim_end_matches([' ', '\t']);
@@ -188,7 +188,7 @@ fn from_root(own: &[String], segments: &[String]) -> Option<Vec<String>> {
 /// Names may be passed on so often.
 const DEPTH: usize = 8;
 
-/// The file that declares what a path from the root names.
+/// The file that declares the item at a path from the root.
 fn declared_in<'a>(modules: &Modules<'a>, path: &[String], depth: usize) -> Option<&'a str> {
     let known = (0..=path.len()).rev().find(|&n| modules.contains_key(&path[..n]))?;
     let module = &modules[&path[..known]];

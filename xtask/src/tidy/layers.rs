@@ -28,7 +28,7 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Checks what `cargo metadata --no-deps` says.
+/// Checks the output of `cargo metadata --no-deps`.
 pub fn check(metadata: &Value) -> Result<Vec<Finding>> {
     let packages = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
     let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();

@@ -102,7 +102,7 @@ fn sources(files: &[String]) -> BTreeMap<&str, Vec<(String, String)>> {
     sources
 }
 
-/// Prints what is found and fails if a rule is broken.
+/// Prints findings and fails if a rule is broken.
 pub fn check() -> Result<()> {
     let findings = findings()?;
     for finding in &findings {

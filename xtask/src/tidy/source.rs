@@ -60,7 +60,7 @@ fn file_size(path: &str, count: usize) -> Option<Finding> {
     (count > FILE).then(|| Finding::failure(path, 0, "file-size", advice()))
 }
 
-/// Lines that are too long without what their strings say.
+/// Lines that are too long even without the contents of strings.
 fn widths(path: &str, lines: &[Line]) -> Vec<Finding> {
     let width = |line: &Line| line.code.chars().count() + line.comment.chars().count();
     // The rows of a table cannot be broken.

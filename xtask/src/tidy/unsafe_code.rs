@@ -44,7 +44,7 @@ fn is_unsafe(code: &str) -> bool {
         && code.match_indices("unsafe").any(|(at, word)| !is_function_type(&code[at + word.len()..]))
 }
 
-/// Whether what follows `unsafe` makes it a function's type, which does nothing.
+/// Whether the text after `unsafe` makes it a function's type, which does nothing.
 fn is_function_type(after: &str) -> bool {
     let after = after.trim_start();
     let abi = after.strip_prefix("extern").and_then(|after| after.split('"').nth(2));

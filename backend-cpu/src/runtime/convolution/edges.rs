@@ -8,7 +8,7 @@
 use super::number::Number;
 use crate::lowering::convolution::{ConvolutionPlan, Spatial};
 
-/// Computes anew what padding may have made NaN.
+/// Recomputes results that padding may have made NaN.
 ///
 /// # Safety
 /// The pointers are to arrays of the plan's shapes, kernel and result where the plan begins in them; nobody else uses

@@ -67,7 +67,7 @@ unsafe fn fill<T: Copy>(to: *mut T, count: usize, value: T) {
     }
 }
 
-/// The outer axes, and what the inner ones are made of.
+/// The outer axes, and the segments of the inner ones.
 fn describe(axes: &[Sources]) -> (&[Sources], Vec<Segment>) {
     let mut inner = vec![Segment { source: 0, length: 1 }];
     let mut rest = axes;

@@ -40,7 +40,7 @@ pub(super) struct Tiles<'a, T, const SIDE_BY_SIDE: bool> {
     pub channels: usize,
     /// Distance of the result's channels.
     pub channel_step: usize,
-    /// Whether results are added to what is there.
+    /// Whether results are added to those in memory.
     pub adds: bool,
 }
 

@@ -40,7 +40,7 @@ pub(super) struct View {
     pub runs: Vec<Run>,
     /// Distance of a run's numbers.
     pub step: usize,
-    /// Offsets in the kernel of what the runs go over, in their order.
+    /// Offsets in the kernel of the runs' elements, in their order.
     pub kernel: Vec<usize>,
 }
 

@@ -141,7 +141,7 @@ impl Sort<'_> {
         }
     }
 
-    /// Sorts the numbers of places in rows by what the kernel says.
+    /// Sorts the numbers of places in rows by the compiled comparator.
     fn sort_by_comparator(&self, rows: Range<usize>, threads: usize) {
         let Some(kernel) = self.comparator else { return };
         let (mut items, mut scratch) = (Vec::with_capacity(self.plan.rows.length), Vec::new());

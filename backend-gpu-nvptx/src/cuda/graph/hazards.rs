@@ -13,7 +13,7 @@ pub(crate) struct Access {
     pub writes: bool,
 }
 
-/// Work so far, by what it accesses.
+/// Work so far, by the memory that it accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
     accesses: Vec<Vec<Access>>,

@@ -66,7 +66,7 @@ impl<'a> LaunchContext<'a> {
         Ok(LaunchContext { loaded, autotune, thunk, buffers, stream, scratch: memories, scratch_addresses, counter })
     }
 
-    /// Adds a library's call with what belongs to it.
+    /// Adds a library call with the commands before and after it.
     pub fn call(
         &self,
         library: &LibraryCommand,

@@ -330,7 +330,7 @@ impl FilterDescriptor {
     }
 }
 
-/// The library's description of what is done.
+/// The library's description of a convolution.
 struct ConvolutionDescriptor(cudnnConvolutionDescriptor_t);
 
 impl ConvolutionDescriptor {

@@ -17,7 +17,7 @@ pub(crate) struct Gemm {
     pub b: GemmLayout,
     /// Whether it is transposed before it is multiplied.
     pub transpose_b: bool,
-    /// The result, and what is added to it.
+    /// Layout of the result, and of the matrix added to it.
     pub d: GemmLayout,
 }
 

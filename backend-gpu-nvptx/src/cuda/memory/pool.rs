@@ -90,7 +90,7 @@ pub(crate) struct PoolBlock<S: ChunkSource> {
 }
 
 struct BlockUses<L> {
-    /// Work on what was here before.
+    /// Work on earlier contents.
     before: PendingWork<L>,
     /// Queues that have used this block, all of them after that work.
     lanes: Vec<L>,

@@ -206,7 +206,7 @@ struct Done {
     range: (u64, u64),
 }
 
-/// Knows what is ordered before what.
+/// Model of the order of work.
 #[derive(Default)]
 struct Model {
     /// For each lane and each of its numbers: up to which number of each lane comes before.

@@ -46,7 +46,7 @@ thread_local! {
     static PLACE: RefCell<Arc<str>> = RefCell::new("platform gpu".into());
 }
 
-/// Says what the work belongs to that the calling thread sends from now on, to any queue.
+/// Names the owner of work that the calling thread sends from now on, to any queue.
 pub(crate) fn annotate(place: &str) {
     PLACE.set(place.into());
 }
@@ -121,7 +121,7 @@ impl Queue {
         Ok(QueueMark { queue: self.clone(), number, event: Some(event) })
     }
 
-    /// Lets what is sent from now on wait for a mark of any queue of this context.
+    /// Makes work sent from now on wait for a mark of any queue of this context.
     pub fn wait_for(&self, mark: &QueueMark) -> Result<()> {
         match &mark.event {
             // Work of one stream is in order anyway.
@@ -134,7 +134,7 @@ impl Queue {
         }
     }
 
-    /// Lets what is sent from now on wait for work of other queues.
+    /// Makes work sent from now on wait for work of other queues.
     pub fn wait_for_work(&self, work: &[(Arc<Queue>, u64)]) -> Result<()> {
         let mut open = work.iter().filter(|(queue, number)| queue.id != self.id && !queue.is_done(*number));
         open.try_for_each(|(queue, _)| self.wait_for(&queue.mark()?))

@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is recognised is what the operation means, batches and several dimensions included.
+        /// Every recognised call computes the operation, with batches and several dimensions, too.
         #[test]
         fn the_librarys_matmul_is_the_operations(
             sizes in [1usize..4, 1usize..4, 1usize..4, 1usize..4],

@@ -86,7 +86,7 @@ pub(super) fn root(module: &Module) -> (&Op, Vec<&ArrayShape>) {
     (root.op(), arrays.map(|id| entry[id].shape().as_array().expect("an array")).collect())
 }
 
-/// Compares what was found for a program's operation with what the evaluator says: on small integers, so that sums are
+/// Compares the call found for a program's operation with the evaluator: on small integers, so that sums are
 /// exact.
 pub(super) fn agrees(module: &Module, found: &RecognizedCall) {
     let (_, arrays) = root(module);
@@ -182,7 +182,7 @@ fn transform(call: &Fourier, input: &[Complex]) -> Vec<Complex> {
     }
 }
 
-/// Compares what was found for a program's Fourier transform with what the evaluator says.
+/// Compares the call found for a program's Fourier transform with the evaluator.
 pub(super) fn transform_agrees(module: &Module, found: &RecognizedCall) {
     let (_, arrays) = root(module);
     let LibraryCall::Fourier(call) = &found.call else { panic!("{found:?}") };

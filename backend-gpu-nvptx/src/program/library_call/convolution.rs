@@ -5,7 +5,7 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
-/// A convolution, or what its derivative needs: `output = input * filter`, with two of the three known. The filter is
+/// A convolution, or one of its derivatives: `output = input * filter`, with two of the three known. The filter is
 /// not reversed: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {

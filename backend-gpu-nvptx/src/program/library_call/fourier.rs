@@ -9,7 +9,7 @@ use xla_hlo::{Error, Result};
 /// Nothing is divided: an inverse transform must still be multiplied by one over the number of elements of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Fourier {
-    /// Of what to what.
+    /// Kinds of input and output.
     pub kind: FourierKind,
     /// Whether numbers are doubles.
     pub is_double: bool,

@@ -54,7 +54,7 @@ impl Conversion {
         [to, from].iter().all(|ty| TYPES.iter().any(|name| Type::parse(name) == Some(*ty))).then_some(found)
     }
 
-    /// The function, and what it takes for its second operand.
+    /// The function, and its second operand.
     pub(super) fn run(self) -> (Run, u64) {
         let is_plain = self.to.is_integer() && self.from.is_integer() && !self.saturates;
         match is_plain {

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::{Kernel, Op, Slot};
 
-/// Marks the loads of a kernel that go into nothing of an exchange but what it compares with memory.
+/// Marks the loads of a kernel that a compare-and-swap uses only as its expected value.
 pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
     let mut compared: HashSet<Slot> = exchanges
         .iter()

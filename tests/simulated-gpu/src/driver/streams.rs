@@ -149,7 +149,7 @@ impl Driver {
         self.step(chosen)
     }
 
-    /// Does the first work of a stream, or what that must wait for.
+    /// Does the first work of a stream, or work that it must wait for.
     fn step(&mut self, handle: Handle) -> DriverResult {
         self.alive()?;
         // A wait is for work that was sent before it, so this comes to an end.

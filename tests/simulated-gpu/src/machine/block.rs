@@ -155,7 +155,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Sets the slots of a thread to what they begin with.
+    /// Sets the slots of a thread to their initial values.
     fn start(&mut self, thread: usize, base: usize) {
         let registers = &mut self.registers[base..base + self.kernel.image.len()];
         registers.copy_from_slice(&self.kernel.image);

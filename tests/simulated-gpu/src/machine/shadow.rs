@@ -54,7 +54,7 @@ pub(super) enum Touch {
     Write {
         strong: bool,
     },
-    /// A write of what is there already, which does not mind other writes.
+    /// A write of the value that is there already, which does not conflict with other writes.
     Rewrite,
 }
 

@@ -16,7 +16,7 @@ struct Group {
 }
 
 impl Block<'_> {
-    /// Lets lanes do what they wait for, of whom all are there.
+    /// Runs a collective whose lanes have all arrived.
     pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<(), Fault> {
         let mut absent = None;
         for thread in lanes.clone() {

@@ -25,7 +25,7 @@ pub(super) struct Transform {
     pub batch: usize,
 }
 
-/// Of what to what.
+/// Kinds of input and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransformKind {
     Complex,

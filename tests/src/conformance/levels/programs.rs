@@ -111,7 +111,7 @@ fn same_signature(written: &Signature, loaded: &Signature) -> Check {
     Ok(())
 }
 
-/// A compiled program with what it must give.
+/// A compiled program with its expected results.
 pub struct Run {
     pub program: Program,
     pub compiled: LoadedExecutable,
@@ -134,7 +134,7 @@ impl Run {
         Ok(Run { program, compiled, expected })
     }
 
-    /// Whether results are what is expected.
+    /// Compares results with the expected ones.
     pub fn judge(&self, actual: &Literal) -> Check {
         let tolerance = |i: usize| self.program.tolerance(self.program.outputs[i]);
         judge::same(&self.compiled, &self.program.arguments, &self.expected, actual, &tolerance)

@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each iteration overwrites what the one before has copied away.
+/// Each iteration overwrites data that the one before has copied.
 fn in_order(subject: &Subject) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;

@@ -88,7 +88,7 @@ pub struct Report {
     /// Operation by element type; blank where level 2 did not run.
     #[serde(skip)]
     pub matrix: Option<Table>,
-    /// For each program of the corpus what the host evaluates in it.
+    /// Operations that the host evaluates, for each program of the corpus.
     #[serde(skip)]
     fallbacks: Vec<Vec<Vec<(Opcode, ElementType)>>>,
     #[serde(skip)]
@@ -139,7 +139,7 @@ impl Report {
         self.complaints.push(complaint);
     }
 
-    /// Keeps what a case learnt.
+    /// Records a case's observations.
     pub(super) fn learn(&mut self, result: &CaseResult, operation: Option<(Opcode, ElementType)>, notes: Notes) {
         if let Some((opcode, ty)) = operation {
             let status = match &result.outcome {

@@ -87,7 +87,7 @@ fn dimension(dimensions: Vec<usize>) -> Result<usize> {
     }
 }
 
-/// `mode=...`, which says again what channel and ids say; XLA's reader forgets it.
+/// `mode=...`, which repeats the information of channel and ids; XLA's reader forgets it.
 fn read_mode(r: &mut AttributeReader<'_>) -> Result<()> {
     r.optional::<RestatedMode>("mode").map(drop)
 }

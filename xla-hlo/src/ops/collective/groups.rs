@@ -128,7 +128,7 @@ impl MeshGroups {
         Ok(rows(&devices, size))
     }
 
-    /// Number, outer parts and size of what `axis` names.
+    /// Number, outer parts and size of the axis or part that `axis` names.
     fn range(&self, axis: &MeshAxis) -> Result<(usize, usize, usize)> {
         let number = self.axes.iter().position(|(name, _)| *name == axis.name);
         let number = number.ok_or_else(|| {

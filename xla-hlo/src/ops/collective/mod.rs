@@ -117,7 +117,7 @@ impl CollectivePermute {
     }
 }
 
-/// Done of an asynchronous collective, by what it waits for.
+/// Done of an asynchronous collective, by the start that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveDone {
     /// An `all-reduce-start`.

@@ -10,7 +10,7 @@ use crate::{Opcode, Result, ResultExt};
 
 proto_numbers! { ConvolutionKind: 0 => Unset, 1 => Forward, 2 => InputGradient, 3 => KernelGradient }
 
-/// Reads which dimension does what.
+/// Reads dimension numbers.
 pub(in crate::ops) fn read_dims(proto: &ConvolutionDimensionNumbers) -> Result<ConvolutionDims> {
     Ok(ConvolutionDims {
         input_batch: index("input_batch_dimension", proto.input_batch_dimension)?,
@@ -25,7 +25,7 @@ pub(in crate::ops) fn read_dims(proto: &ConvolutionDimensionNumbers) -> Result<C
     })
 }
 
-/// Writes which dimension does what.
+/// Writes dimension numbers.
 pub(in crate::ops) fn write_dims(dims: &ConvolutionDims) -> Result<ConvolutionDimensionNumbers> {
     Ok(ConvolutionDimensionNumbers {
         kernel_input_feature_dimension: fit("a kernel's dimension", dims.kernel_input_feature)?,

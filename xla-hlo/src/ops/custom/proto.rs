@@ -122,7 +122,7 @@ fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     )))
 }
 
-/// Dimensions by what they are for, 0 for labels that are not there; spatial ones count from 0.
+/// Dimensions by role, 0 for missing labels; spatial ones count from 0.
 fn write_labels(labels: &DimLabels) -> Result<ConvolutionDimensionNumbers> {
     let wrong = || Error::invalid_argument(format!("dim_labels={} has not three parts", labels.0));
     let (input, rest) = labels.0.split_once('_').ok_or_else(wrong)?;

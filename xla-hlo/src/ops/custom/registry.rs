@@ -26,7 +26,7 @@ pub struct CustomCallRegistry {
 }
 
 impl CustomCallRegistry {
-    /// A registry with nothing but what is built in.
+    /// A registry of the built-in handlers alone.
     pub fn new() -> CustomCallRegistry {
         CustomCallRegistry::default()
     }

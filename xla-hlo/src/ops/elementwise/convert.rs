@@ -119,7 +119,7 @@ fn round_mantissa(magnitude: u64, from_bits: u32, to_bits: u32) -> u64 {
     rounded & !((1 << drop) - 1)
 }
 
-/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity to give for what is out of range: NaN it is.
+/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity for values out of range: NaN it is.
 fn reduce_power_of_two(op: &ReducePrecision, x: Scalar) -> Scalar {
     let Scalar::Float(v) = x else { return x };
     let reach = if op.exponent_bits >= 8 { 127 } else { (1 << op.exponent_bits.saturating_sub(1)) - 1 };

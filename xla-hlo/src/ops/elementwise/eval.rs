@@ -74,7 +74,7 @@ fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     }
 }
 
-/// The elements of an operand, what is known of them all looked up once.
+/// The elements of an operand, with facts about all of them looked up once.
 #[derive(Clone, Copy)]
 struct Column<'a> {
     ty: ElementType,

@@ -4,7 +4,7 @@ use super::{Gather, Scatter};
 use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, Literal, Result, Scalar};
 
-/// The dimension numbers of a gather, or of a scatter under the names of the gather that reads what it writes.
+/// The dimension numbers of a gather, or of a scatter under the names of the gather that reads the elements it writes.
 pub(super) struct DimNumbers<'a> {
     /// Dimensions of the slices (gather's result, scatter's updates) that run inside a slice, ascending.
     pub offset_dims: &'a [usize],
@@ -134,7 +134,7 @@ impl DimNumbers<'_> {
         (0..operand_rank).filter(|&d| runs[d]).collect()
     }
 
-    /// Of each dimension of the slices, what it runs along.
+    /// Role of each dimension of the slices.
     pub(super) fn slice_dims(&self, operand_rank: usize, indices: &ArrayShape) -> Vec<SliceDim> {
         let batch = self.batch_dims(indices);
         let mut dims: Vec<Option<SliceDim>> = vec![None; self.offset_dims.len() + batch.len()];

@@ -113,7 +113,7 @@ pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Litera
     reduction_result(shape, values.inputs)
 }
 
-/// The arrays that are written, and what is combined into them.
+/// The arrays that are written, and the updates combined into them.
 struct Values {
     inputs: Vec<Literal>,
     updates: Vec<Literal>,

@@ -192,7 +192,7 @@ pub(super) fn copy(_: &Copy, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(cx.operand(0)?.without_layout())
 }
 
-/// Both shapes take the same number of bits, with or without what layouts pad them with.
+/// Both shapes take the same number of bits, with or without the padding of layouts.
 pub(super) fn bitcast(_: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, result) = (cx.array(0)?, cx.written_array()?);
     for shape in [operand, result] {

@@ -6,7 +6,7 @@ use super::*;
 use crate::ops::checks;
 use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reduction_result};
 
-/// Reduces what each window holds of the arrays, padding and holes left out, from the initial value once.
+/// Reduces the elements of the arrays in each window, without padding and holes, from the initial value once.
 pub(super) fn reduce_window(
     op: &ReduceWindow,
     ev: &mut Evaluator<'_>,

@@ -8,7 +8,7 @@ use super::WindowDim;
 use super::positions::Windows;
 use crate::{Literal, Result, Scalar};
 
-/// The reduction of what each window holds, `None` where it holds nothing; row major. Dimensions are reduced in that
+/// The reduction of each window's elements, `None` for an empty window; row major. Dimensions are reduced in that
 /// order.
 pub(super) fn reduces_separably(
     windows: &Windows<'_>,

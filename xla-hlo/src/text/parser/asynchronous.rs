@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok(Async::Start(AsyncStart { computation, aliases: Vec::new() }).into())
     }
 
-    /// Checks what was written at `id` against the start of its chain; a start's thread becomes its computation's.
+    /// Checks the text of `id` against the start of its chain; a start's thread becomes its computation's.
     pub fn join_chain(
         &mut self,
         computation: &Computation,

@@ -106,7 +106,7 @@ impl Tokens<'_> {
         Ok(InputOutputAlias { output, parameter, must_alias })
     }
 
-    /// `(1, {0}` without what may follow.
+    /// `(1, {0}` without optional parts.
     fn parameter_leaf(&mut self) -> Parse<ParameterLeaf> {
         self.expect(TokenKind::LeftParen, "`(` and a parameter number")?;
         let parameter = self.unsigned("a parameter number")?;

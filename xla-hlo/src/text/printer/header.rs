@@ -64,7 +64,7 @@ impl Printer<'_> {
         self.push("}");
     }
 
-    /// `(1, {0}` without what may follow.
+    /// `(1, {0}` without optional parts.
     fn leaf(&mut self, leaf: &ParameterLeaf) {
         self.display(format_args!("({}, ", leaf.parameter));
         self.path(&leaf.path);

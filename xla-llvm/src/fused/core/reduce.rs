@@ -206,7 +206,7 @@ pub(crate) fn splits_into_lanes(module: &Module, op: &Reduce, ty: ElementType) -
     Some((binary, combiner_identity(binary, ty)?))
 }
 
-/// Whether threads may each reduce a part, in order, and what they get be put together: HLO's combiners are
+/// Whether threads may each reduce a part, in order, and their results be combined: HLO's combiners are
 /// associative. Both arguments must be of the result's types.
 pub(crate) fn reduces_in_parts(module: &Module, op: &Reduce) -> bool {
     let graph = &module[op.computation];

@@ -11,7 +11,7 @@ use crate::fused::value::SymbolValue;
 use crate::simt::Register;
 
 impl FusedKernel<'_, '_> {
-    /// Emits the kernel once for one element into a module that is thrown away, to see what it reads and where.
+    /// Emits the kernel once for one element into a module that is thrown away, to survey its reads.
     ///
     /// Loops over the first `rows` dimensions stay apart from the others, and so do those over rows that are reduced or
     /// kept.

@@ -149,7 +149,7 @@ impl<'m> FusedKernel<'_, 'm> {
         })
     }
 
-    /// Reduces the row at an index, so that what needs the reductions finds them.
+    /// Reduces the row at an index, for the instructions that use the reductions.
     fn reduce_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[AffineExpr]) -> Result<()> {
         let graph = self.graph();
         for id in self.computed().into_iter().rev() {

@@ -51,7 +51,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Waits for the others of the group, and sees what they wrote.
+    /// Barrier of the group: waits for its threads, and sees their writes.
     pub(crate) fn sync(&self, group: ThreadGroup<'e, 'ctx>) -> Result<()> {
         match group.kind {
             GroupKind::Warp => self.emitter.warp_barrier(),

@@ -120,7 +120,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Chooses what is kept in a kernel of those dimensions and results.
+    /// Chooses the values kept in a kernel of those dimensions and results.
     pub(crate) fn plan_rows(&mut self, dims: &[usize], results: &[InstrId]) {
         let graph = self.graph();
         let Some(cache) = self.row_cache() else { return };

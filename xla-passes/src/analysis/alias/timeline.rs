@@ -416,7 +416,7 @@ impl Line<'_> {
         }
     }
 
-    /// Turns what was learnt into intervals.
+    /// Turns the observations into intervals.
     fn finish(mut self, end: Time) -> Timeline {
         for (i, facts) in self.facts.iter().enumerate() {
             let node = &mut self.timeline.nodes[i];

@@ -66,7 +66,7 @@ impl Memory {
         slice.size == 0 || range == Some(&(slice.offset + slice.size, token))
     }
 
-    /// Keeps what `other` holds too.
+    /// Keeps the contents that `other` has, too.
     fn intersect(&mut self, other: &Memory) {
         for (allocation, ranges) in &mut self.ranges {
             let theirs = other.ranges.get(allocation);

@@ -123,7 +123,7 @@ impl Padder<'_> {
         self.at.module_mut().add(combiner)
     }
 
-    /// After the sizes of what is summed over or slid over are zeros.
+    /// Elements past the sizes of contracted and window dimensions become zeros.
     pub(super) fn convolution(&mut self, id: InstrId, op: &Convolution, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let dims = &op.dims;
         let (mut input, mut kernel) = (self.array_sizes(operands[0]), self.array_sizes(operands[1]));

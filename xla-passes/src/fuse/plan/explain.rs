@@ -29,7 +29,7 @@ impl Planner<'_> {
         self.decisions.append(&mut decisions);
     }
 
-    /// Corrects what was noted when `id` was thought to be inside.
+    /// Corrects decisions recorded when `id` was assumed to be inside.
     pub(super) fn explain_expelled(&mut self, id: InstrId) {
         let name = self.computation[id].name();
         for decision in self.decisions.iter_mut().filter(|d| d.producer == name) {

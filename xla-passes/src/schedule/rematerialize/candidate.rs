@@ -53,7 +53,7 @@ pub(super) fn candidates(trial: &Trial) -> Result<Vec<Candidate>> {
 struct Peak<'t> {
     trial: &'t Trial,
     flow: Flow,
-    /// First and last step of what runs.
+    /// First and last step of each instruction.
     steps: HashMap<(CompId, InstrId), (usize, usize)>,
     values: HashMap<&'t ValueRef, usize>,
     step: usize,

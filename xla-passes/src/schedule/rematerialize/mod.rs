@@ -89,7 +89,7 @@ fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
     Ok(edits)
 }
 
-/// The best candidates until `excess` bytes are freed, none of which needs what another one frees.
+/// The best candidates until `excess` bytes are freed, none of which needs a value that another one frees.
 fn choose(candidates: Vec<Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
     let (mut freed, mut needed) = (HashSet::new(), HashSet::new());
     let mut bytes = 0u64;

@@ -5,7 +5,7 @@ use xla_hlo::{Module, Result};
 use crate::buffers::{BufferAssignment, BufferOptions, LiveValue, assign_buffers};
 use crate::schedule::insert_copies::insert_copies;
 
-/// A module, and what became of its memory when copies were inserted and buffers assigned on trial.
+/// A module, with a trial of copy insertion and buffer assignment.
 pub(super) struct Trial {
     pub module: Module,
     /// The module with copies. Instructions of both modules have equal ids.

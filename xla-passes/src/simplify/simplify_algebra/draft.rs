@@ -30,7 +30,7 @@ pub struct Proposed {
     pub operands: Vec<DraftValue>,
 }
 
-/// The computation as a rule sees it, and what the rule has proposed so far.
+/// The computation as a rule sees it, and the rule's proposals so far.
 pub struct Draft<'c> {
     module: &'c Module,
     computation: &'c Computation,

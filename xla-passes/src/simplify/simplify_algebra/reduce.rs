@@ -93,8 +93,8 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(combiner, shape.clone(), [init, x]))
 }
 
-/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose where what stays keeps its order; otherwise
-/// only where the first transpose has no other use. The order of a sum is free.
+/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose if the kept dimensions keep their order;
+/// otherwise only where the first transpose has no other use. The order of a sum is free.
 fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Transpose(transpose) = cx.op(inner) else { return None };

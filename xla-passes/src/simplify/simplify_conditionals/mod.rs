@@ -105,7 +105,7 @@ fn chosen(module: &Module, caller: CompId, id: InstrId) -> Option<usize> {
     }
 }
 
-/// Lets a conditional ask what its selector is made of: `not p`, or the number of `p`.
+/// Lets a conditional test the operand of its selector: `not p`, or the number of `p`.
 fn turn(module: &mut Module, caller: CompId, id: InstrId, cx: &PassContext<'_>) {
     while let Some(asked) = turned(module, caller, id) {
         if !cx.allow_rewrite(SimplifyConditionals.name()) {

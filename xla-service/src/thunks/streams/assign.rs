@@ -17,7 +17,7 @@ use super::order::HappensBefore;
 use super::report::StreamReport;
 use super::{StreamProfile, ThunkCost, verify_streams};
 
-/// Gives each thunk its stream and what it waits for, nested sequences included; whatever was assigned before is
+/// Assigns each thunk its stream and its waits, nested sequences included; whatever was assigned before is
 /// forgotten.
 ///
 /// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
@@ -80,7 +80,7 @@ struct ThunkPlacement {
     stream: usize,
     waits: Vec<usize>,
     times: Times,
-    /// When it is done, with what events take.
+    /// Time at which it is done, events included.
     score: f64,
 }
 
@@ -224,7 +224,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// New numbers for the streams for kernels of what is nested in a thunk on `home`. It was assigned as if that were
+    /// New numbers for the kernel streams of sequences nested in a thunk on `home`. It was assigned as if that were
     /// stream 0; others should be those that have nothing else to do, as far as there are any.
     fn moved(&self, used: &BTreeSet<u32>, home: u32) -> Vec<u32> {
         let mut others: Vec<u32> = (0..self.profile.compute_streams.max(1)).filter(|&stream| stream != home).collect();

@@ -44,7 +44,7 @@ impl Touched {
     }
 }
 
-/// Joins slices that overlap or follow each other, so that a loop is no longer than what it touches.
+/// Joins slices that overlap or follow each other, so that a loop's list stays short.
 fn merge(slices: &mut Vec<Slice>) {
     slices.retain(|slice| slice.size > 0);
     slices.sort_by_key(|slice| (slice.allocation, slice.offset));
@@ -73,7 +73,7 @@ struct Last {
 }
 
 impl Conflicts {
-    /// The nodes that what touches this must be ordered after, the latest first. Those that follow from these by the
+    /// The nodes that must come before an access to this memory, the latest first. Those that follow from these by the
     /// orders that there must be between them anyway, and by streams, are left out where that is cheap.
     pub fn before(&self, touched: &Touched) -> Vec<usize> {
         let mut nodes: Vec<usize> = self.effect.filter(|_| touched.effects).into_iter().collect();

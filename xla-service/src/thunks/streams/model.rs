@@ -32,7 +32,7 @@ pub(super) struct Machine<'p> {
     profile: &'p StreamProfile,
     /// When the host can send the next thing.
     host: f64,
-    /// When each stream is done with what it was sent.
+    /// Time at which each stream has done its work.
     free: Vec<f64>,
     usage: Usage,
     /// By node.
@@ -99,7 +99,7 @@ const KEPT: usize = 1024;
 const ROUNDING: f64 = 1e-9;
 
 impl Usage {
-    /// When something is done that begins at `start` and gets what others leave of the device.
+    /// End of work that begins at `start` and gets the share of the device that others leave.
     fn finish(&self, start: f64, demand: &Demand) -> f64 {
         self.walk(start, demand, |_, _, _| {})
     }

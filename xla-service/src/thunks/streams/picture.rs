@@ -131,7 +131,7 @@ impl<'t> SequencePicture<'t> {
         writeln!(out, "</g>")
     }
 
-    /// From the end of what is waited for to the beginning of what waits.
+    /// Arrows from the end of a thunk to the beginning of its waiter.
     fn arrows(&self, out: &mut String) -> fmt::Result {
         let mut drawn = HashSet::new();
         for thunk in &self.timeline.thunks {

@@ -25,7 +25,7 @@ pub struct Timeline {
     pub home: StreamId,
     /// Its thunks, in the order they are sent.
     pub thunks: Vec<TimelineThunk>,
-    /// Streams that wait for what came before it.
+    /// Streams that wait for earlier work.
     pub forks: Vec<StreamId>,
     /// Thunks that its own stream waits for at the end.
     pub joins: Vec<ThunkId>,

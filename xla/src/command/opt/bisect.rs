@@ -19,7 +19,7 @@ const MODULE: &str = "{module}";
 /// A command that exits so cannot tell; as for `git bisect run`.
 const CANNOT_TELL: i32 = 125;
 
-/// Finds out, and says what it found.
+/// Bisects, and prints the culprit.
 pub fn run(
     command: &str,
     args: &Args,

@@ -33,7 +33,7 @@ pub fn unified(names: (&str, &str), before: &str, after: &str) -> String {
     diff.unified_diff().context_radius(3).header(names.0, names.1).to_string()
 }
 
-/// Collects what every pass changed.
+/// Collects the changes of every pass.
 pub struct Printer {
     detail: Detail,
     state: Mutex<State>,

@@ -153,7 +153,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     Ok(output::write(args.output.as_deref(), &bytes)?)
 }
 
-/// Runs the passes on the module and returns what they report.
+/// Runs the passes on the module and returns their reports.
 fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<Vec<u8>> {
     if let Some(names) = &args.explain {
         return Ok(explain::run(names, module, passes, options)?.into_bytes());

@@ -179,7 +179,7 @@ fn sized(labels: &str, size: impl Fn(char) -> usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// Whatever is recognised is what the operation means.
+    /// Every recognised call computes the operation.
     #[test]
     fn the_librarys_sum_is_the_operations(
         (first, second) in (line(), line()),

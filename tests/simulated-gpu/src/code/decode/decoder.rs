@@ -232,7 +232,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A predicate, or what is not it.
+    /// A predicate, or its negation.
     pub(super) fn predicate(&mut self, operand: &Operand<'a>) -> Result<Slot> {
         match operand {
             Operand::Not(name) => {

@@ -11,7 +11,7 @@ struct MemoryAccess {
     count: usize,
     ty: Type,
     is_strong: bool,
-    /// Modifiers that say what is done: `add`, `cas`.
+    /// Modifiers that select the operation: `add`, `cas`.
     action: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ fn each_in_turn(subject: &Subject, sample: &Sample) -> Check {
     Ok(())
 }
 
-/// Lets one allocation fail, and runs the program again on what is left.
+/// Lets one allocation fail, and runs the program again on the same device.
 fn one(subject: &Subject, ready: &Ready, faulty: &FaultyPlatform, number: u64) -> Check {
     faulty.fail_after(number);
     let outcome = ready.run();
@@ -59,7 +59,7 @@ fn one(subject: &Subject, ready: &Ready, faulty: &FaultyPlatform, number: u64) -
     ready.works().map_err(|stop| stop.when("the next execution"))
 }
 
-/// The message names the platform, and in front of what the allocator said, what the memory was for.
+/// The message names the platform, and the purpose of the memory in front of the allocator's message.
 fn names_what(platform: &str, message: &str) -> Check {
     ensure!(message.contains(&format!("platform {platform}")), "the error does not name the platform: {message}");
     let front = message.split("no memory for").next().unwrap_or_default().trim_end();

@@ -87,7 +87,7 @@ fn cancelled<T>(outcome: xla::Result<T>, what: &str) -> Check {
     }
 }
 
-/// Options for a run, and what cancels it.
+/// Options of a run, and its cancel token.
 fn cancellable(dispatch: Dispatch) -> (ExecuteOptions, CancelToken) {
     let token = CancelToken::new();
     (ExecuteOptions { dispatch, cancel: Some(token.clone()), ..ExecuteOptions::default() }, token)

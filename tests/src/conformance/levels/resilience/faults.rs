@@ -111,7 +111,7 @@ fn run(ready: &Ready, part: RunPart, faults: &dyn FaultInjection, inject: &dyn F
     launch::read(&results)
 }
 
-/// The error names the platform and what it happened in: the thunk with its instruction, or the array that was on its
+/// The error names the platform and the failed part: the thunk with its instruction, or the array that was on its
 /// way.
 fn told(platform: &str, ready: &Ready, fault: Fault, part: RunPart, error: &Error) -> Check {
     let message = error.to_string();

@@ -211,7 +211,7 @@ impl<'m> Matmul<'m> {
         count(&self.contracting)
     }
 
-    /// Whether the result is large enough in both directions that neighbouring results share what tiles bring.
+    /// Whether the result is large enough in both directions that neighbouring results share operand tiles.
     pub fn fills_tiles(&self) -> bool {
         let extents = [self.extent(MatmulSide::Left), self.extent(MatmulSide::Right), self.k()];
         extents.iter().all(|&extent| extent >= LEAST_EXTENT) && self.is_worthwhile()

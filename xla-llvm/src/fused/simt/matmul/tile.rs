@@ -176,7 +176,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         Ok(values)
     }
 
-    /// Puts what was brought into one half of shared memory, which begins at an element.
+    /// Stores loaded values into one half of shared memory, which begins at an element.
     fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) -> Result<()> {
         for (turn, &value) in (0..).zip(values) {
             let value = match self.rounds {

@@ -209,7 +209,7 @@ impl Launcher for WatchedAdder {
     }
 }
 
-/// Two inputs, three branches, and what joins them.
+/// Two inputs, three branches, and their join.
 const BRANCHES: &str = "
 HloModule branches
 ENTRY main {
