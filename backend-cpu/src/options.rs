@@ -15,9 +15,9 @@ pub const NAME: &str = "cpu";
 pub struct CpuOptions {
     /// The processor that code is generated for; this machine's unless given.
     pub cpu: TargetCpu,
-    /// Whether all memory holds something else each time that it is allocated, and what a kernel has on its stack or
-    /// leaves out of a load something else each time that a program is compiled. A program that is run twice, or
-    /// compiled and run twice, then gives other results if they depend on what nobody wrote.
+    /// Whether memory gets other contents at each allocation, and a kernel's stack and masked lanes at each
+    /// compilation. A program that is run twice, or compiled and run twice, then gives other results if they depend on
+    /// uninitialised memory.
     pub dirty: bool,
     /// The threads that help with loops; the process's rayon pool unless one is given. A caller takes part in its own
     /// loops, and waits for no helper that has not begun.
@@ -30,7 +30,7 @@ pub enum TargetCpu {
     /// This machine's, with all its features.
     #[default]
     Native,
-    /// The processor of that name, one of [`TARGET_CPUS`], without what this machine cannot execute.
+    /// The processor of that name, one of [`TARGET_CPUS`], without instructions that this machine cannot execute.
     Executable(String),
     /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run
     /// them.

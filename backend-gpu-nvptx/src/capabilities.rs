@@ -12,7 +12,7 @@ use crate::program::costs::MEMORY_BANDWIDTH;
 /// Elements of a row that a kernel picks one after the other; for more it is better to sort.
 const MOST_PICKED: usize = 64;
 
-/// Arithmetic of a contraction from which on what follows goes into its kernel; smaller ones go with others' kernels.
+/// Arithmetic of a contraction from which on its epilogue goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
 /// The profile of a current data centre GPU. Rates steer choices between two correct programs, so rough numbers do.

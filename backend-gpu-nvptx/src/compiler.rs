@@ -168,7 +168,7 @@ fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) 
     Ok(Compiled { program, device: Arc::new(device), texts })
 }
 
-/// The module as it is when it was written and read: what is compiled for a file must be what is loaded from it.
+/// The module as it is when it was written and read: a program compiled into a file must equal the one loaded from it.
 fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
     let bytes = proto::serialize_module(&module)?;
     drop(module);

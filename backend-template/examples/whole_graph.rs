@@ -1,7 +1,7 @@
 //! The other way to write a backend: hardware with a graph compiler of its own takes whole modules.
 //!
 //! Such a backend overrides nothing but `run_backend`: the module goes to the graph compiler as a protobuf message, and
-//! what comes back is wrapped into an `Executable`. There are no thunks, no buffer assignment and no lowering; devices,
+//! its result is wrapped into an `Executable`. There are no thunks, no buffer assignment and no lowering; devices,
 //! streams, memory and layouts are those of any other backend (here they are the simulated accelerator's).
 
 use std::sync::Arc;

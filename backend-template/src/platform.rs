@@ -53,7 +53,7 @@ impl Platform for TemplatePlatform {
         NAME
     }
 
-    // VENDOR(devices): load the driver and look for devices; the error says what is missing and how to install it.
+    // VENDOR(devices): load the driver and look for devices; the error names the missing part and its installation.
     fn check(&self) -> Result<()> {
         Ok(())
     }

@@ -19,7 +19,7 @@ fn folders(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The text of a module with instructions named by their place, in an order that follows from the graph alone; without
-/// what the message has no place for.
+/// parts that the message has no place for.
 fn normalized(module: &Module) -> String {
     let mut module = module.clone();
     let attributes = module.attributes_mut();

@@ -1,11 +1,12 @@
 //! Machine code from a module, on a thread that can be lost, so that no fatal error of LLVM ends the process.
 //!
-//! LLVM knows errors that it does not return: what it cannot select, it reports to a handler that must not come back,
-//! and calls `abort` if it does. Unwinding out of the handler is not possible, since LLVM is built without exceptions,
-//! and a list of what LLVM cannot select would never be complete. So code is generated on a thread of its own, which
-//! owns the module and its context. The handler, which runs on that thread, hands LLVM's message to the one that waits
-//! and then sleeps for ever: nothing is undone that LLVM was about to do, and nothing is used again. A thread and the
-//! module's memory are lost for each such error, which is a fault of the emitting code that should be found and mended.
+//! LLVM knows errors that it does not return: instructions that it cannot select it reports to a handler that must not
+//! return, and calls `abort` if it does. Unwinding out of the handler is not possible, since LLVM is built without
+//! exceptions, and a list of what LLVM cannot select would never be complete. So code is generated on a thread of its
+//! own, which owns the module and its context. The handler, which runs on that thread, hands LLVM's message to the one
+//! that waits and then sleeps for ever: nothing is undone that LLVM was about to do, and nothing is used again. A
+//! thread and the module's memory are lost for each such error, which is a fault of the emitting code that should be
+//! found and mended.
 //!
 //! Before that the verifier reads the module: what it refuses would be undefined behaviour in the code generator.
 #![expect(

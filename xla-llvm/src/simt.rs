@@ -2,8 +2,8 @@
 //! the host.
 //!
 //! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters. On the host ([`Simt::Host`])
-//! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`]; what
-//! threads do together are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
+//! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`];
+//! collective operations of threads are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
 
 mod atomics;
 

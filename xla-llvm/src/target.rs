@@ -24,7 +24,7 @@ pub enum Simt {
     Host,
 }
 
-/// A target: triple, CPU, features, and what the emitters ask of it. Cheap to clone, `Send + Sync`.
+/// A target: triple, CPU, features, and properties for the emitters. Cheap to clone, `Send + Sync`.
 #[derive(Clone)]
 pub struct Target(Arc<Description>);
 

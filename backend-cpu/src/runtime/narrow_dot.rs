@@ -314,8 +314,8 @@ struct PanelStrides {
     depth: usize,
 }
 
-/// Converts a panel of `across` by `depth` elements, each a count and a stride, into `to`; runs go along what is denser
-/// in memory.
+/// Converts a panel of `across` by `depth` elements, each a count and a stride, into `to`; runs go along the denser
+/// dimension in memory.
 ///
 /// # Safety
 /// The elements are there.

@@ -4,7 +4,7 @@
 use super::RunContext;
 
 /// Moves the device's random counter on by the one number of the descriptor; `buffers` are the run's context, and two
-/// words for what the counter was before, the low one first.
+/// words for the counter's previous value, the low one first.
 pub(super) unsafe extern "C" fn xla_cpu_random_state(
     buffers: *const *mut u8,
     _: *const super::KernelFn,

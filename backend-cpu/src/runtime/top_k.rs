@@ -16,7 +16,8 @@ const BLOCK: usize = 32;
 /// Candidates kept beside the best ones, so that the worst are thrown out seldom.
 const SPARE: usize = 256;
 
-/// Finds what the plan says that `length` numbers at `descriptor` are; `buffers` are operand, values and places.
+/// Finds the best elements of rows by the plan, `length` numbers at `descriptor`; `buffers` are operand, values and
+/// places.
 pub(super) unsafe extern "C" fn xla_cpu_top_k(
     buffers: *const *mut u8,
     _: *const KernelFn,

@@ -1,5 +1,4 @@
-//! Chains of `copy`, `bitcast` and `transpose` between layouts give what the bytes in memory say, worked out here by
-//! index.
+//! Chains of `copy`, `bitcast` and `transpose` between layouts against the bytes in memory, computed here by index.
 
 use std::fmt::Write;
 

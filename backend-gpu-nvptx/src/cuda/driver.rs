@@ -42,7 +42,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// The driver of this machine, looked for once. [`Error::FailedPrecondition`] says what is missing and what to do.
+    /// The driver of this machine, looked for once. [`Error::FailedPrecondition`] names the missing part and a remedy.
     pub fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
         DRIVER.get_or_init(Driver::start).as_ref().map_err(Error::again)
@@ -150,7 +150,7 @@ const SYMBOLS: &[&str] = &[
 /// Whether there is a driver at all. Looked for once.
 fn is_present() -> bool {
     static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loading the driver runs its initialisers, which is what asking for the driver means.
+    // SAFETY: loading the driver runs its initialisers, as every user of the driver expects.
     *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn device_memory(device: CUdevice) -> Result<usize> {
     Ok(bytes)
 }
 
-/// The devices that programs can run on; an error that says what is wrong with them if there is none.
+/// The devices that programs can run on; an error with the reason if there is none.
 fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
     if version < OLDEST_VERSION {
         return Err(too_old(&format!("it serves CUDA {}", dotted(version))));
@@ -305,7 +305,7 @@ fn text(status: CUresult) -> Option<String> {
         return None;
     }
     let mut text = std::ptr::null();
-    // SAFETY: the pointer is to a live pointer; what comes back is null or a text that is never freed.
+    // SAFETY: the pointer is to a live pointer; the returned pointer is null or a text that is never freed.
     let known = unsafe { sys::cuGetErrorString(status, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
     // SAFETY: checked: it is a text of the driver, which ends with a zero.
     known.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())

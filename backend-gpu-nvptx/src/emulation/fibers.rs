@@ -23,7 +23,7 @@ enum FiberWait {
     Shuffle(u64),
 }
 
-/// A thread with the state that it needs to wait; what generated code gets a pointer to is its first field.
+/// A thread with the state that it needs to wait; generated code gets a pointer to its first field.
 #[repr(C)]
 struct Fiber {
     thread: HostThread,

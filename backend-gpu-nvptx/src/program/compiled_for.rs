@@ -31,7 +31,7 @@ pub(crate) enum CodeFit {
 }
 
 impl CompiledFor {
-    /// The code that runs on a GPU of that compute capability. PTX runs on what came later, machine code within a
+    /// The code that runs on a GPU of that compute capability. PTX runs on later GPUs, machine code within a
     /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
     /// does.
     pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<CodeFit> {

@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// Makes machine code for all programs of a platform.
 #[derive(Debug)]
 pub(crate) struct InProcess {
-    /// `None` where nothing is kept; then the driver assembles what it loads.
+    /// `None` where nothing is kept; then the driver assembles programs when it loads them.
     cache: Option<CubinCache>,
     /// Looked for when it is first needed.
     ptxas: OnceLock<Option<Ptxas>>,

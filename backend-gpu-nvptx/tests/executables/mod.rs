@@ -62,7 +62,7 @@ fn what_is_loaded_gives_what_was_compiled() {
     let expected = client.compile(&module(), &options).unwrap().run(inputs()).unwrap();
     let loaded = client.load(&bytes, &options).unwrap();
     assert_eq!(loaded.run(inputs()).unwrap(), expected);
-    // And once more, from what was loaded.
+    // And once more, from the loaded program.
     let again = client.load(&loaded.serialize().unwrap(), &options).unwrap();
     assert_eq!(again.run(inputs()).unwrap(), expected);
 }

@@ -9,7 +9,7 @@ use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 pub enum Access {
     /// Loads only.
     Read,
-    /// Stores every element; may load what it has stored.
+    /// Stores every element; may load elements that it has stored.
     Write,
     /// Loads, and stores some of the elements.
     Update,

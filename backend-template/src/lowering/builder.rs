@@ -52,7 +52,7 @@ impl ProgramBuilder {
         self.program.tensors[tensor].access = access;
     }
 
-    /// Opens a loop; what is built from now on is its body.
+    /// Opens a loop; instructions built from now on are its body.
     pub fn begin_loop(&mut self, extent: usize, step: usize) -> Index {
         let index = self.new_index();
         self.open.push((index, extent, step, std::mem::take(&mut self.program.body)));
@@ -124,7 +124,7 @@ impl ProgramBuilder {
         self.store_view(from, tensor, View::Window(at.to_vec()));
     }
 
-    /// Stores the lanes whose coordinates are in their bounds; the others keep what is in the tensor.
+    /// Stores the lanes whose coordinates are in their bounds; the others keep the tensor's elements.
     pub fn store_within(&mut self, from: Register, tensor: usize, at: &[Coordinate], bounds: Vec<(Coordinate, usize)>) {
         let old = self.load(tensor, at);
         let new = self.choose(from, old, bounds);

@@ -67,8 +67,8 @@ impl<'a> Expression<'a> {
         self.known.clear();
     }
 
-    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for what the device does not
-    /// do.
+    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for operations that the device
+    /// lacks.
     ///
     /// A value that was computed is used again: all calls are in the same loop, or [`Expression::forget`] is between
     /// them.

@@ -18,7 +18,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Prog
 /// A reduction of an expression.
 ///
 /// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over
-/// what is kept, then over what is reduced; the accumulator reduces tile by tile, and at the end its own rows or
+/// kept dimensions, then over reduced ones; the accumulator reduces tile by tile, and at the end its own rows or
 /// columns, if those are dimensions that go.
 pub(super) fn lower_root(
     cx: &LoweringContext<'_>,

@@ -11,7 +11,7 @@ use crate::device::{Coordinate, Program, Register};
 
 /// A reduction of expressions, `operands` being the arrays and then their initial values.
 ///
-/// Lanes are along what is kept, and what is reduced is loops, in row-major order.
+/// Lanes run along kept dimensions, and loops over reduced ones, in row-major order.
 pub(super) fn lower(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,

@@ -22,8 +22,8 @@ const TYPES: [ElementType; 14] = [
     ElementType::C64,
 ];
 
-/// Runs a program for each type, whose name replaces the `T` before dimensions; what a type has no such operation for
-/// is left out by `applies`.
+/// Runs a program for each type, whose name replaces the `T` before dimensions; `applies` leaves out operations that a
+/// type lacks.
 fn each(text: &str, applies: impl Fn(ElementType) -> bool) {
     TYPES
         .into_iter()

@@ -10,8 +10,7 @@ use crate::driver::{self, LibraryWork, Status, StreamWork};
 use crate::finding::Problem;
 use crate::machine::Memory;
 
-/// The compute capability of the current device, 90 for sm_90; the error is what the driver says of a thread without
-/// one.
+/// The compute capability of the current device, 90 for sm_90; the error is the driver's for a thread without one.
 pub fn capability() -> Result<u32, Status> {
     let mut found = 0;
     match call(|driver| {

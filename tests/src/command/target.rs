@@ -6,7 +6,7 @@ use xla::PlatformRegistry;
 #[derive(Debug, clap::Args)]
 pub struct TargetArguments {
     /// Platform `cpu` generates code for this processor (`v1` to `v4` of x86-64, `znver4`, `znver5`, `sapphirerapids`),
-    /// less what this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
+    /// less the features that this machine lacks; for `compiled:cpu`, which runs no code, for all of it.
     #[arg(long, value_name = "NAME")]
     target_cpu: Option<String>,
     /// Memory that platform `cpu` has written nothing to holds something else each time, and every program is compiled

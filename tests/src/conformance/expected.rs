@@ -2,7 +2,7 @@
 //!
 //! Each line of the text is `ID : reason` or `PREFIX* : reason`; empty lines and lines that begin with `#` are skipped.
 //! A case that is declared and passes is a failure, as is a prefix all of whose cases pass, and a line that fits no
-//! case: what is mended is taken out.
+//! case: fixed cases are removed.
 
 use xla::{Error, Result};
 

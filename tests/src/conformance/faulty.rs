@@ -42,7 +42,7 @@ impl FaultyPlatform {
         Ok(Arc::new(FaultyPlatform { inner, executor }))
     }
 
-    /// Lets one allocation fail: the one after `good` more that succeed. Replaces what was asked for before.
+    /// Lets one allocation fail: the one after `good` more that succeed. Replaces an earlier request.
     pub fn fail_after(&self, good: u64) {
         let at = self.allocations().saturating_add(good);
         self.executor.fails_at.store(at, Ordering::SeqCst);

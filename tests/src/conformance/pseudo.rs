@@ -1,4 +1,4 @@
-//! Platforms that evaluate what another one made of a program: `optimized:NAME` runs its passes, `compiled:NAME`
+//! Platforms that evaluate the output of another one's compiler: `optimized:NAME` runs its passes, `compiled:NAME`
 //! generates code as well.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use xla_service::{
 const OPTIMIZED: &str = "optimized:";
 const COMPILED: &str = "compiled:";
 
-/// The platform that runs the passes of another one and then evaluates: where it fails, the passes change what programs
-/// mean; where only the other one fails, it is its code. Its name is `optimized:` and the other one's name.
+/// The platform that runs the passes of another one and then evaluates: where it fails, the passes change results of
+/// programs; where only the other one fails, it is its code. Its name is `optimized:` and the other one's name.
 pub fn optimized(platform: Arc<dyn Platform>) -> Arc<dyn Platform> {
     evaluated(OPTIMIZED, platform, false)
 }

@@ -93,8 +93,8 @@ impl Graph<'_> {
         (!from.is_empty()).then(|| self.values[self.random.pick(from)].clone())
     }
 
-    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts what is given
-    /// and exact.
+    /// An acceptable array of that type and those dimensions: one that is there, or a new one. Accepts values that are
+    /// settled and exact.
     pub(super) fn like(&mut self, ty: ElementType, dims: &[usize], accept: impl Fn(&Numbers) -> bool) -> Value {
         let fits = |v: &Value| v.ty() == ty && v.dims() == dims && accept(&v.numbers);
         if self.random.percent(75)

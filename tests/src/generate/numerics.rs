@@ -88,7 +88,7 @@ impl Graph<'_> {
         if ![&x, &vectors[0], &vectors[1]].into_iter().all(is_small) {
             return None;
         }
-        // Sums, in f32 at least, may lose a rounding with each element; what comes after is off by as much.
+        // Sums, in f32 at least, may lose a rounding with each element; later values are off by as much.
         let sum = if ty.bit_width() < 32 { F32 } else { ty };
         let lost = (count as f64 + 4.0) * epsilon(sum) * 4.0;
         match self.random.below(3) {

@@ -56,7 +56,7 @@ impl Graph<'_> {
     fn deviations(&mut self, x: &Value, dims: Vec<usize>, length: usize, sum: CompId) -> Option<Value> {
         let ty = x.ty();
         let bound = x.numbers.bound;
-        // Sums may lose a rounding with each element; what comes after is off by as much.
+        // Sums may lose a rounding with each element; later values are off by as much.
         let lost = (length as f64 + 4.0) * epsilon(ty) * bound;
         let numbers = Numbers::noisy(ty, 4.0 * bound, 16.0 * bound * bound * lost, 16.0);
         let (zero, one) = (self.scalar(ty, 0), self.scalar(ty, 1));

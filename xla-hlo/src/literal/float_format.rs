@@ -32,7 +32,7 @@ pub struct FloatFormat {
 }
 
 impl FloatFormat {
-    /// The format of a float type; `None` for `f8e8m0fnu` and for what is not a float.
+    /// The format of a float type; `None` for `f8e8m0fnu` and for types other than floats.
     pub const fn of(ty: ElementType) -> Option<FloatFormat> {
         use FloatSpecials::*;
         let (exponent_bits, mantissa_bits, bias, specials) = match ty {
@@ -217,7 +217,7 @@ pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
 /// Only powers of two exist here: zero, negative values and infinities become NaN.
 ///
 /// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that;
-/// what is zero as an `f32` is zero.
+/// values that round to zero in `f32` count as zero.
 fn narrow_e8m0(x: f64) -> u64 {
     const HALF: u32 = 1 << 22;
     match (x as f32).to_bits() {

@@ -178,7 +178,7 @@ impl Literal {
         }
     }
 
-    /// The bytes of the one element of a splat; `None` for what is kept element by element, tuples and tokens.
+    /// The bytes of the one element of a splat; `None` for literals kept element by element, tuples and tokens.
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Array(storage) => storage.repeated(),
@@ -334,7 +334,7 @@ impl Literal {
     }
 }
 
-/// A literal's own shape: no layout, and bounds of dynamic dimensions are what is stored.
+/// A literal's own shape: no layout, and dynamic dimensions are stored at their bounds.
 fn static_shape(shape: &ArrayShape) -> ArrayShape {
     shape.clone().with_layout(None).with_dynamism(Vec::new())
 }

@@ -148,7 +148,7 @@ pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Repeats an element over bytes, of which it takes a whole number of times; each copy doubles what is there.
+/// Repeats an element over bytes, of which it takes a whole number of times; each copy doubles the contents.
 fn fill(target: &mut [u8], element: &[u8]) {
     let Some(first) = target.get_mut(..element.len()) else { return };
     first.copy_from_slice(element);

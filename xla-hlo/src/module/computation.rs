@@ -178,8 +178,8 @@ impl Computation {
     pub fn add(&mut self, instruction: Instruction) -> InstrId {
         let id = self.append(instruction);
         if let Op::Parameter(p) = &self[id].op {
-            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports what stays
-            // open.
+            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports those that
+            // remain.
             let number = p.number;
             self.parameters.pop();
             let at = self.parameters.partition_point(|&p| self.parameter_number(p) < number);

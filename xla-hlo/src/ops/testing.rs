@@ -121,7 +121,8 @@ pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str)
     }
 }
 
-/// The value of a module in text, which must also print back: what is printed is read as the same and printed the same.
+/// The value of a module in text, which must also print back: printed text is read as the same module and printed the
+/// same.
 pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
     let module = VerifiedModule::new(parse_module(text)?)?;
     let printed = print_module(&module, &PrintOptions::short_parsable());

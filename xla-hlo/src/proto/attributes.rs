@@ -64,7 +64,7 @@ pub(crate) use proto_numbers;
 
 /// The message of an instruction, and the meaning of its ids.
 pub struct ProtoReader<'a> {
-    /// The message; operations take out of it what is theirs.
+    /// The message; operations take their own fields out of it.
     pub(crate) message: HloInstructionProto,
     /// Shapes of the operands.
     pub(crate) operands: Vec<&'a Shape>,
@@ -142,7 +142,7 @@ pub(crate) fn operand_type(operands: &[&Shape], i: usize) -> ElementType {
 
 /// The message of an instruction that is being written.
 pub struct ProtoWriter<'a> {
-    /// The message; operations put into it what is theirs.
+    /// The message; operations put their own fields into it.
     pub(crate) message: &'a mut HloInstructionProto,
     /// The shape of the result.
     pub(crate) shape: &'a Shape,

@@ -1,9 +1,9 @@
 //! Protobuf form of modules, compatible with XLA in both directions.
 //!
-//! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; the text of a
-//! module and of what comes back is the same. The reader takes a bare `HloModuleProto` and one inside `HloProto`,
-//! `HloSnapshot` or `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). Decisions
-//! that the format leaves open:
+//! [`parse_module`] goes from bytes to a [`Module`](crate::Module), [`serialize_module`] goes back; a module has the
+//! same text before and after. The reader takes a bare `HloModuleProto` and one inside `HloProto`, `HloSnapshot` or
+//! `HloModuleProtoWithConfig` (of which it reads the counts of replicas and partitions). Decisions that the format
+//! leaves open:
 //!
 //! - Computations may come in any order; instructions come after their operands and control predecessors, as XLA
 //!   demands.
@@ -19,7 +19,7 @@
 //! - Names that text could not spell are spelled with `_`, as XLA's reader does it. An array without a layout is row
 //!   major.
 //! - Text and configurations must be UTF-8, as in the text form.
-//! - Messages nest at most 100 levels, which is what protobuf readers allow.
+//! - Messages nest at most 100 levels, the limit of protobuf readers.
 //!
 //! Errors are [`Error::InvalidArgument`] (or `Unimplemented`, naming the operation) and say which computation,
 //! instruction and field is wrong. Reading is linear in the number of bytes, and memory is a small multiple of it:

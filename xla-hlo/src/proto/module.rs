@@ -23,7 +23,7 @@ pub fn parse_module(bytes: &[u8]) -> Result<Module> {
     read(Bytes::copy_from_slice(bytes)).context(|| "serialised HLO")
 }
 
-/// Serialises a module as `HloModuleProto`, as XLA reads it. The error names what the message has no room for.
+/// Serialises a module as `HloModuleProto`, as XLA reads it. The error names the part that the message has no room for.
 pub fn serialize_module(module: &Module) -> Result<Vec<u8>> {
     splats::broadcast(module)
         .and_then(|module| write(&module))

@@ -11,8 +11,7 @@ const SMALL: usize = 1 << 20;
 /// Protobuf's messages are no larger than this.
 const MOST_BYTES: usize = i32::MAX as usize;
 
-/// The module with a broadcast in the place of each large splat. The error says that what is left does not fit a
-/// message.
+/// The module with a broadcast in the place of each large splat. The error says that the rest does not fit a message.
 pub(super) fn broadcast(module: &Module) -> Result<Cow<'_, Module>> {
     let mut found: Vec<(CompId, InstrId)> = Vec::new();
     let mut bytes = 0usize;

@@ -68,7 +68,7 @@ pub(super) enum Payload {
     Literal(Literal),
 }
 
-/// The attributes written after an instruction's operands; each is taken once, and what is left over is an error.
+/// The attributes written after an instruction's operands; each is taken once, and leftovers are errors.
 pub struct AttributeReader<'a> {
     text: &'a str,
     callables: Callables<'a>,

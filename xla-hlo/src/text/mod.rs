@@ -12,7 +12,7 @@
 //! - Nesting is limited to 200 levels where XLA allows 8192.
 //!
 //! Errors are [`Error::InvalidArgument`](crate::Error::InvalidArgument) (or `Unimplemented`, naming the operation) with
-//! line, column, the source line and a caret, and what was expected. Reading is linear in the length of the text, and
+//! line, column, the source line with a caret, and the expected token. Reading is linear in the length of the text, and
 //! memory is a small multiple of it: a literal of equal elements takes the memory of one.
 
 mod attributes;

@@ -79,8 +79,8 @@ pub fn check(module: &Module) -> Result<()> {
     Err(Error::invalid_argument(format!("module {} is not valid, {count}: {}{tail}", module.name(), list.join("\n  "))))
 }
 
-/// Everything that is wrong with a module, in the order of the checks; a later check runs only on what earlier ones let
-/// pass.
+/// Everything that is wrong with a module, in the order of the checks; a later check runs only on modules that earlier
+/// ones accept.
 pub fn violations(module: &Module) -> Vec<Violation> {
     let mut report = Report { module, found: Vec::new() };
     structure::check(&mut report);

@@ -73,7 +73,7 @@ fn bit_casts_keep_patterns() {
     let bits = bitcast(&x, Shape::array(ElementType::U32, [3]));
     assert_eq!(wholes(&bits), [0x3f80_0000, 0x8000_0000, 0x7fc0_0000]);
     assert_eq!(bitcast(&bits, Shape::array(ElementType::F32, [3])).bytes(), x.bytes());
-    // A signalling NaN with a payload stays what it is.
+    // A signalling NaN with a payload is unchanged.
     let nan = integers(ElementType::U32, &[0xff80_0123]);
     let float = bitcast(&nan, Shape::array(ElementType::F32, [1]));
     assert_eq!(bitcast(&float, Shape::array(ElementType::U32, [1])), nan);

@@ -15,8 +15,8 @@
 //! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
 //! ```
 //!
-//! Code is placed at the outermost level that its index allows; values are remembered by instruction and index, so that
-//! what two consumers need is computed once.
+//! Code is placed at the outermost level that its index allows; values are cached by instruction and index, so that a
+//! value of two consumers is computed once.
 
 mod analysis;
 mod core;

@@ -102,7 +102,7 @@ impl ScatterPlan {
         plan
     }
 
-    /// WorkItems of work that threads may share: none writes what another one writes. Zero where there is nothing to
+    /// WorkItems of work that threads may share: no two write the same elements. Zero where there is nothing to
     /// do.
     pub fn work_items(&self) -> u64 {
         let work_items = match self.apart {

@@ -24,7 +24,7 @@ pub struct KernelSource<'m> {
 }
 
 impl<'m> KernelSource<'m> {
-    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for what is not a kernel.
+    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for other instructions.
     pub fn of_instruction(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
         let mut source = match cx.instruction().op() {
             Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),
@@ -34,7 +34,8 @@ impl<'m> KernelSource<'m> {
         Some(source)
     }
 
-    /// The kernel of a computation, without the instructions `made` before; `None` if it computes what no kernel can.
+    /// The kernel of a computation, without the instructions `made` before; `None` if it has operations that no kernel
+    /// can compute.
     pub fn of_computation(
         module: &'m Module,
         computation: CompId,

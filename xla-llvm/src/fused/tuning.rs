@@ -112,7 +112,7 @@ pub(crate) mod matmul {
 pub(crate) mod split_k {
     /// Threads that add up parts on a whole device, together.
     pub const MANY_THREADS: u64 = 1 << 16;
-    /// Parts that a thread adds up, at least: fewer take less time than putting together what threads have.
+    /// Parts that a thread adds up, at least: fewer take less time than combining the threads' results.
     pub const LEAST_PARTS: u64 = 4;
     /// The most threads that add up the parts of one result.
     pub const MOST_MEMBERS: u64 = 16;

@@ -8,8 +8,8 @@ use super::Lanes;
 use crate::emitter::Emitter;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
-    /// On a mask: the `usual` values, replaced in the lanes of the mask by what `rare` emits. The rare code sits behind
-    /// a branch that is taken only when a lane of the mask is set, so it costs the usual case one test.
+    /// On a mask: the `usual` values, replaced in the lanes of the mask by those that `rare` emits. The rare code sits
+    /// behind a branch that is taken only when a lane of the mask is set, so it costs the usual case one test.
     pub fn rarely<const N: usize>(self, usual: [Self; N], rare: impl FnOnce() -> [Self; N]) -> [Self; N] {
         let emitter = self.emitter;
         let any = self.any();

@@ -211,7 +211,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         (Wide { high: sum.high, low: sum.low + (p.low + q.low) }, doublings)
     }
 
-    /// Half the logarithm of a square, with what is not a positive number put right by the `greater_part`.
+    /// Half the logarithm of a square; where the `greater_part` is not positive and finite, the logarithm of that.
     fn log_of_size(
         self,
         square: Wide<'e, 'ctx>,

@@ -79,7 +79,7 @@ fn log_of_split<'e, 'ctx>(k: Lanes<'e, 'ctx>, f: Lanes<'e, 'ctx>, low: Option<La
     }
 }
 
-/// Puts in what the logarithm of `x` is where it is not a finite number of a positive one.
+/// Replaces the result where `x` is not positive and finite.
 pub(super) fn with_log_specials<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let infinity = x.constant(f64::INFINITY);
     let bad = x.eq(0.0).select(-infinity, f64::NAN);

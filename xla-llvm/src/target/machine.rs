@@ -1,5 +1,5 @@
-//! LLVM's code generators, kept for the next module: what a new one computes at its first function, the tables of
-//! instruction selection, costs more than a small kernel.
+//! LLVM's code generators, kept for the next module: at its first function, a new one computes the tables of
+//! instruction selection, which costs more than a small kernel.
 #![expect(unsafe_code, reason = "a code generator moves between threads")]
 
 use std::sync::{Arc, Mutex, Once, PoisonError};

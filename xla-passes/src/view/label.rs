@@ -36,7 +36,7 @@ pub fn label(computation: &Computation, id: InstrId) -> Label {
     }
 }
 
-/// Whether an instruction is not a node of its own, since its value stands in what reads it.
+/// Whether an instruction is not a node of its own, since its value is shown in its readers.
 pub fn is_inlined(computation: &Computation, id: InstrId) -> bool {
     computation.root_if_set() != Some(id) && scalar_constant(computation, id).is_some()
 }

@@ -255,8 +255,7 @@ impl<'a, T: Number> Call<'a, T> {
 
     /// Adds the products of a panel for one block of channels to all positions.
     ///
-    /// # Safety
-    /// As for [`Call::chunk`]; `input` is what the view's offsets count from, and there is room for the panel at
+    /// # Safety As for [`Call::chunk`]; The view's offsets count from `input`, and there is room for the panel at
     /// `kernel`.
     unsafe fn block(
         &self,

@@ -19,7 +19,7 @@ pub(super) fn decompose<T: Number>(matrix: View<T>, threads: usize) {
 }
 
 /// The first half of the columns, then the lower right quarter, from which their part is taken away. Tells whether the
-/// matrix is positive definite; what stands above the diagonal is of no meaning.
+/// matrix is positive definite; elements above the diagonal are meaningless.
 fn factor<T: Number>(a: View<T>, threads: usize, block: &mut Vec<T>) -> bool {
     let n = a.rows();
     if n <= BLOCK {

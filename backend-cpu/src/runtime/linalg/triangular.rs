@@ -7,7 +7,7 @@ use crate::runtime::pool;
 /// Right sides that are worked on together.
 const PANEL: usize = 64;
 
-/// A lower triangular matrix; what is above the diagonal is not looked at.
+/// A lower triangular matrix; elements above the diagonal are not read.
 #[derive(Clone, Copy)]
 pub(super) struct Triangle<T> {
     pub lower: View<T>,

@@ -290,7 +290,7 @@ impl MatmulArrays {
     }
 
     /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ
-    /// in what they need.
+    /// in their requirements.
     fn alignments(&self) -> [u32; 5] {
         let addresses = [self.rhs, self.lhs, self.addend, self.result, self.bias.unwrap_or(0)];
         addresses.map(|address| 1 << address.trailing_zeros().min(8))

@@ -116,7 +116,7 @@ pub(crate) fn find() -> Result<()> {
     load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))
 }
 
-/// Transforms to real numbers of more than one dimension use their input for what lies between.
+/// Transforms to real numbers of more than one dimension use their input for intermediate results.
 fn overwrites_input(fourier: &Fourier) -> bool {
     fourier.kind == FourierKind::RealInverse
 }

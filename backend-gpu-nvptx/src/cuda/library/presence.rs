@@ -19,8 +19,8 @@ pub(super) fn load(
     }
 }
 
-/// The error for a library that is not installed: `file` is what was looked for, `package` the Python package that has
-/// it.
+/// The error for a library that is not installed: `file` is the file searched for, `package` the Python package that
+/// has it.
 pub(super) fn missing(library: &str, file: &str, package: &str) -> Error {
     Error::failed_precondition(format!(
         "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \

@@ -224,7 +224,7 @@ fn place(operand: &Operand, z: usize, row: usize, column: usize) -> usize {
     z * operand.batch_stride + row * operand.row_stride + column
 }
 
-/// Compares a product on the device with its meaning; what lies between the elements of the result stays as it was.
+/// Compares a product on the device with its meaning; memory between the elements of the result stays as it was.
 fn multiplies(matmul: &Matmul) {
     let Matmul { batch, m, n, k, .. } = *matmul;
     let call = LibraryCall::Matmul(matmul.clone());

@@ -156,8 +156,7 @@ impl<S: ChunkSource> Pool<S> {
     fn grow(&self, state: &mut PoolState<S::PoolQueue>, bytes: usize) -> Result<()> {
         let held: usize = state.chunks.values().sum();
         let Some(least) = bytes.checked_next_multiple_of(CHUNK_UNIT) else { return Ok(()) };
-        // As much as there is already, so that the number of chunks stays small; exactly what is needed when memory is
-        // short.
+        // As much as there is already, so that the number of chunks stays small; the exact size when memory is short.
         let wanted = least.max(held.clamp(SMALLEST_CHUNK, GREATEST_CHUNK));
         for attempt in [Some(wanted), Some(least), None] {
             let size = attempt.unwrap_or_else(|| {

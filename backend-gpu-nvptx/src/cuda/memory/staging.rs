@@ -98,7 +98,7 @@ impl Staging {
 
     /// Puts a buffer back that the work just sent uses.
     fn put_behind(&self, class: usize, buffer: PinnedBuffer, queue: &Arc<Queue>, sent: Result<()>) -> Result<()> {
-        // Dropping what is in flight puts it back.
+        // Dropping buffers in flight puts them back.
         self.mark_behind(class, buffer, queue, sent).map(drop)
     }
 

@@ -21,8 +21,8 @@ use queue::{Queue, QueueMark};
 /// Work in order.
 ///
 /// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So
-/// every call after it fails on every stream of the device in this process, and the first error says what was under
-/// way, not which of it was wrong.
+/// every call after it fails on every stream of the device in this process, and the first error names the work under
+/// way, not the part that was wrong.
 ///
 /// A stream may capture instead of sending ([`CudaStream::capture`]): the work becomes a [`Recording`],
 /// for a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it,

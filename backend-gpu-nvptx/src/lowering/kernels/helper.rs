@@ -16,7 +16,7 @@ pub(crate) struct HelperProgram {
 }
 
 impl HelperProgram {
-    /// A kernel of a program; its name is what a person knows the kernel by.
+    /// A kernel of a program; its name identifies the kernel to people.
     pub fn new(program: VerifiedModule) -> HelperProgram {
         let text = program.to_string();
         HelperProgram { module: Arc::new(program.into_inner()), text }

@@ -13,9 +13,9 @@ use xla_hlo::{Computation, ElementType, InstrId, Op, Scalar};
 
 use crate::program::library_call::matmul::Matmul;
 
-/// The dot with all that a computation does to it, and the parameters of the computation that are read for it, in
-/// the order of the call's arrays. `None` where the library does not do all of it, and for f16: what is too large for
-/// it is infinite before anything is added, and would not be in the library.
+/// The dot with all that a computation does to it, and the parameters of the computation that are read for it, in the
+/// order of the call's arrays. `None` where the library does not do all of it, and for f16: values too large for it are
+/// infinite before anything is added, and would not be in the library.
 pub(crate) fn absorb(
     matmul: &Matmul,
     graph: &Computation,

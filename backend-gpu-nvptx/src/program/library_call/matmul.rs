@@ -42,7 +42,7 @@ pub(crate) struct Operand {
     pub element: ElementType,
     /// Whether columns follow each other instead of rows.
     pub transposed: bool,
-    /// From one row to the next (one column, if it is transposed); not less than what the row has.
+    /// From one row to the next (one column, if it is transposed); not less than the row's elements.
     pub row_stride: usize,
     /// From one matrix to the next; 0 for the same one over and over, which a result cannot be.
     pub batch_stride: usize,
@@ -105,7 +105,7 @@ impl Matmul {
         }
     }
 
-    /// The bare product, by its meaning: what the libraries and our kernels are compared with.
+    /// The bare product, by its meaning: the reference of the libraries and our kernels.
     #[cfg(test)]
     pub fn by_loops(&self, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
         let at = |operand: &Operand, z: usize, row: usize, column: usize| {

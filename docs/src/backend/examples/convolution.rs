@@ -8,8 +8,7 @@ use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Program, TILE_COLUMNS, TILE_ROWS};
 
 /// Loops over tiles of images and output channels and over positions of the window; in them, loops over the window and
-/// the input channels of the group. Positions are the same for all lanes, so what is in the padding is left out as a
-/// whole.
+/// the input channels of the group. Positions are the same for all lanes, so padding is left out as a whole.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &Convolution) -> Result<Option<Program>> {
     let ([input, kernel], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let types = [input, kernel, result].map(|array| array.shape.element_type());

@@ -1,8 +1,7 @@
 //! C interface of the driver: the functions of `cuda.h` that programs of this repository look up, and some that others
 //! do.
 //!
-//! Arguments are looked at here, and nowhere else: what lies behind a pointer is taken over, and results are put where
-//! they are wanted.
+//! Arguments are looked at here, and nowhere else: data behind pointers is copied in, and results are written back.
 #![expect(unsafe_code, reason = "a C library is what this is for")]
 
 mod graphs;

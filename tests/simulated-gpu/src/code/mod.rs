@@ -209,7 +209,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether other threads, or the host, may learn by it what the thread has read.
+    /// Whether it may reveal values that the thread has read to other threads or the host.
     #[inline]
     pub fn tells_others(self) -> bool {
         matches!(self, Op::Store { .. } | Op::Atomic { .. } | Op::Collective(_) | Op::SetCondition(_))

@@ -1,6 +1,6 @@
 //! Rounding from wider to narrower floats, once.
 //!
-//! A result that is rounded twice may be wrong, unless the first time is "to odd": what is not exact becomes the
+//! A result that is rounded twice may be wrong, unless the first time is "to odd": an inexact value becomes the
 //! neighbour whose last bit is one (Boldo and Melquiond, "When double rounding is odd", 2005). So results are computed
 //! in `f64`, to odd where that is not exact.
 

@@ -29,8 +29,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads `seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER`; what is not named is as by
-    /// default.
+    /// Reads `seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER`; the others have their defaults.
     pub fn parse(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

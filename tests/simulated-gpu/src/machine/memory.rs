@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory of `limit` bytes. Reading what was never written is told if `checks_written`.
+    /// Memory of `limit` bytes. Reads of uninitialised memory are reported if `checks_written`.
     pub fn new(limit: usize, checks_written: bool) -> Memory {
         Memory { regions: Vec::new(), used: 0, limit, checks_written, segments: 1 }
     }

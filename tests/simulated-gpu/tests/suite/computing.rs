@@ -87,7 +87,7 @@ fn bits() {
         ("shr.s32 %r4, %r1, %r2", [0x8000_0000, 99, 0], 0xffff_ffff),
         ("shr.u64 %rd4, %rd1, %r2", [MINUS, 64, 0], 0),
         ("shr.s16 %rs4, %rs1, %r2", [0x8000, 4, 0], 0xf800),
-        // The amount is a word: what is above it is not looked at.
+        // The amount is a word: upper bits are not read.
         ("shl.b64 %rd4, %rd1, %r2", [1, 0x1_0000_0002, 0], 4),
         ("bfe.u32 %r4, %r1, 4, 8", [0xabcd_ef12, 0, 0], 0xf1),
         ("bfe.s32 %r4, %r1, 4, 8", [0xabcd_ef12, 0, 0], 0xffff_fff1),

@@ -47,7 +47,7 @@ struct HeuristicResult {
     reserved: [c_int; 4],
 }
 
-/// Makes a call; what is wrong with it is told.
+/// Makes a call; errors in it are reported.
 fn call(name: &str, work: impl FnOnce(&mut BlasState) -> Blas) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {

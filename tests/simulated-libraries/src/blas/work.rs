@@ -37,7 +37,7 @@ impl Matrix {
         Ok(Matrix { rows, columns, numbers })
     }
 
-    /// Its rows, one after the other, or its columns: whichever are the rows of what it stands for.
+    /// Its rows, one after the other, or its columns: whichever are the rows of its matrix.
     fn lines(self, turn: Transpose, by_rows: bool) -> Vec<Number> {
         let Matrix { rows, columns, numbers } = self;
         let numbers = match turn {

@@ -42,7 +42,7 @@ static STATE: Mutex<DnnState> = Mutex::new(DnnState {
     operations: Handles::new("a convolution's description", 0x74),
 });
 
-/// Makes a call; what is wrong with it is told.
+/// Makes a call; errors in it are reported.
 fn call(name: &str, work: impl FnOnce(&mut DnnState) -> Dnn) -> u32 {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut state) {

@@ -110,7 +110,7 @@ impl Convolving {
     }
 
     /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding]
-    /// w[k, c, r]`, or what it is the derivative of.
+    /// w[k, c, r]`, or one of its derivatives.
     fn sum(&self, x: &mut TensorArray, w: &mut TensorArray, y: &mut TensorArray) {
         let Convolution { kind, operation, .. } = &self.convolution;
         let (padding, stride) = (spatial(&operation.padding, 0), spatial(&operation.stride, 1));

@@ -20,7 +20,7 @@ const VERSION: c_int = 11_303;
 /// Plans are numbers of C's: their handles without the upper half, and counted one by one.
 static PLANS: Mutex<Handles<FftPlan>> = Mutex::new(Handles::new("a plan", 0));
 
-/// Makes a call; what is wrong with it is told.
+/// Makes a call; errors in it are reported.
 fn call(name: &str, work: impl FnOnce(&mut Handles<FftPlan>) -> Fft) -> u32 {
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     match work(&mut plans) {

@@ -25,7 +25,7 @@ impl Transforming {
         let [(from, read), (to, _)] = transform.sides();
         let numbers = from.read(memory, *input, read)?;
         if transform.kind == TransformKind::ComplexToReal {
-            // The library may use it for what lies between.
+            // The library may use it for intermediate results.
             memory.forget(*input, read * from.bytes())?;
         }
         to.write(memory, *output, &self.transformed(numbers))

@@ -120,7 +120,7 @@ fn outside(subject: &Subject) -> Check {
     for (offset, length) in
         [(SIZE, 1), (SIZE - 4, 5), (SIZE + 9, 0), (0, SIZE + 1), (usize::MAX, 1), (usize::MAX - 1, 5)]
     {
-        // A stream of its own for each: what comes out late must not be taken for an error of the next one.
+        // A stream of its own for each: late errors must not be taken for those of the next one.
         let tell = |what: &str| format!("{what} {length} bytes at offset {offset} of {SIZE}");
         let stream = executor.create_stream()?;
         let result = stream.copy_to_device(&vec![9; length], &mut a, offset);

@@ -162,7 +162,7 @@ fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
         // Sums and products in an order that is open.
         Dot | RaggedDot | ScaledDot | Convolution | Reduce | ReduceWindow | Scan | Scatter | SelectAndScatter | Fft
         | Cholesky | TriangularSolve | BatchNormTraining | BatchNormInference | BatchNormGrad => None,
-        // Nothing is computed from the values, or what comes is the platform's own.
+        // Nothing is computed from the values, or the result is the platform's own.
         Rng | RngBitGenerator | RngGetAndUpdateState | StochasticConvert | PartitionId | ReplicaId => None,
         AllReduce | AllGather | AllToAll | CollectivePermute | CollectiveBroadcast | ReduceScatter => None,
         // Not tried by themselves.

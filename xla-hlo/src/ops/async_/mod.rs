@@ -120,7 +120,7 @@ pub(crate) fn short_form(module: &Module, computation: &Computation, id: InstrId
 }
 
 /// Whether text may begin an operation by adding `-start` to its name: not where that is another operation's name, as
-/// that of `copy-start`, and not for what computes nothing.
+/// that of `copy-start`, and not for operations that compute nothing.
 pub(crate) fn has_short_form(opcode: Opcode) -> bool {
     let computes = !matches!(opcode, Opcode::Parameter | Opcode::Constant) && opcode.family() != Family::Async;
     let is_taken = |suffix| Opcode::from_name(&format!("{opcode}{suffix}")).is_some();

@@ -62,7 +62,7 @@ impl ReplicaGroups {
         matches!(self, ReplicaGroups::Listed(groups) if groups.is_empty())
     }
 
-    /// The groups one by one. The error says what is wrong with a grid of devices.
+    /// The groups one by one. The error names the fault of a grid of devices.
     pub fn listed(&self) -> Result<Vec<Vec<i64>>> {
         match self {
             ReplicaGroups::Listed(groups) => Ok(groups.clone()),

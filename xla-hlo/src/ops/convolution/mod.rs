@@ -72,7 +72,7 @@ pub struct SparsityConfig {
 }
 
 /// A kernel (operand 1) slides over the spatial dimensions of an input (operand 0); each result is the sum of products
-/// of what is under the kernel, over the input's channels. Padding and holes count as zero.
+/// of the elements under the kernel, over the input's channels. Padding and holes count as zero.
 ///
 /// The result's element type is the written one (preferred element type) and may differ from the operands'.
 ///

@@ -170,7 +170,7 @@ fn with_dims(shape: &Shape, dims: Vec<usize>) -> Result<Shape> {
     Ok(ArrayShape::new(shape.expect_array()?.element_type(), dims).into())
 }
 
-/// The sizes of a reshape's result: the only dynamic dimension takes what elements the others leave.
+/// The sizes of a reshape's result: the only dynamic dimension takes the elements that the others leave.
 fn reshaped(value: &ArrayShape, result: &ArrayShape) -> Result<Vec<usize>> {
     let mut dims = result.dims().to_vec();
     let mut dynamic = (0..result.rank()).filter(|&d| result.dynamism(d) != Dynamism::Static);

@@ -1,6 +1,6 @@
 //! Shape rules of the elementwise family.
 //!
-//! As strict as what XLA compiles: operands have equal dimensions and element types (no implicit broadcasting, no mixed
+//! As strict as XLA's compiler: operands have equal dimensions and element types (no implicit broadcasting, no mixed
 //! precision), and an operation takes only the element types it is defined for.
 
 use super::function::{BinaryFunction, UnaryFunction};
@@ -191,7 +191,7 @@ fn plain(x: &ArrayShape, ty: ElementType) -> Shape {
     brief(x).with_element_type(ty).into()
 }
 
-/// The same for two shapes of equal dimensions; what is dynamic in one is dynamic in the result.
+/// The same for two shapes of equal dimensions; dimensions that are dynamic in one are dynamic in the result.
 fn merged(a: &ArrayShape, b: &ArrayShape, ty: ElementType) -> Shape {
     let dynamism = (0..a.rank()).map(|d| if a.dynamism(d) == Dynamism::Static { b.dynamism(d) } else { a.dynamism(d) });
     brief(a).with_element_type(ty).with_dynamism(dynamism.collect()).into()

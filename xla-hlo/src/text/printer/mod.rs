@@ -106,7 +106,7 @@ impl fmt::Display for Module {
     }
 }
 
-/// Computations that are not printed: the short form of what begins them says all, and nobody else calls them.
+/// Computations that are not printed: the short form of their start says all, and nobody else calls them.
 fn short_forms(module: &Module) -> HashSet<CompId> {
     let mut hidden = HashSet::new();
     let mut calls: HashMap<CompId, usize> = HashMap::new();

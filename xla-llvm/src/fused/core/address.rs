@@ -226,7 +226,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// The position without a tile's two loops, and the step along its lanes, of an array that is contiguous along the
-    /// rows and not along the lanes; `None` of others, and of what is known only inside of the tile's level.
+    /// rows and not along the lanes; `None` for others, and for values known only inside of the tile's level.
     pub(crate) fn transposed(
         &self,
         at: &AffineExpr,

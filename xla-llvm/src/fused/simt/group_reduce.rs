@@ -1,5 +1,5 @@
-//! Reductions that a group does together: each thread reduces some elements, then shuffles and shared memory put
-//! together what they have.
+//! Reductions that a group does together: each thread reduces some elements, then shuffles and shared memory combine
+//! the threads' results.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;

@@ -1,9 +1,9 @@
 //! Scans by blocks of threads: running totals of whole fibers, or of chunks of them where there are few and long ones.
 //!
 //! A block goes along its chunk in turns. In each, a thread scans a few neighbouring elements, the totals of a warp's
-//! threads are scanned by shuffles, those of warps through shared memory, and what came before is added. Chunks of one
-//! fiber need to know the totals of those before: an earlier launch stores them, and each block adds up the ones that
-//! it needs.
+//! threads are scanned by shuffles, those of warps through shared memory, and the totals of earlier elements are added.
+//! Chunks of one fiber need to know the totals of those before: an earlier launch stores them, and each block adds up
+//! the ones that it needs.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner};

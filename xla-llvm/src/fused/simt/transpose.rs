@@ -2,7 +2,7 @@
 //!
 //! Along the innermost loop, neighbouring threads would read elements that are far apart. So a block does a square tile
 //! of both loops: it reads the tile of such an array along the loop in which it is contiguous, writes it to shared
-//! memory, and then each thread takes from there what it needs. Rows of the tile are one element longer than they need
+//! memory, and then each thread reads its elements from there. Rows of the tile are one element longer than they need
 //! be, so that both directions use all banks (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA",
 //! 2009).
 

@@ -131,7 +131,7 @@ fn told(platform: &str, ready: &Ready, fault: Fault, part: RunPart, error: &Erro
                 || (fault == Fault::Copy && message.contains("a copy of "));
             ensure!(named, "the error names no thunk with its instruction: {message}");
         }
-        // Level 6 asks of every allocation what it was for.
+        // Level 6 asks for the purpose of every allocation.
         RunPart::Program => {}
         RunPart::Results => {
             ensure!(message.contains("an array of "), "the error does not name the array: {message}");

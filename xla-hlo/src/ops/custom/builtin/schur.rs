@@ -59,8 +59,8 @@ pub(super) fn decompose<T: SchurField>(a: &Matrix<T>) -> Schur<T> {
     Schur { values: T::values(&t), t, z, failed }
 }
 
-/// The first row of the last part of `h` up to row `end` that no zero on the subdiagonal divides; what is too small to
-/// matter there is made 0.
+/// The first row of the last part of `h` up to row `end` that no zero on the subdiagonal divides; negligible elements
+/// there are set to 0.
 fn undivided<T: Field>(h: &mut Matrix<T>, end: usize) -> usize {
     for l in (1..=end).rev() {
         let near = h.at(l, l).modulus() + h.at(l - 1, l - 1).modulus();

@@ -5,7 +5,7 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{ElementType, Error, Literal, Result, Scalar};
 
-/// A system after elimination: what is left is upper triangular.
+/// A system after elimination: the rest is upper triangular.
 struct Eliminated<T> {
     diagonal: Vec<T>,
     above: Vec<T>,
@@ -72,7 +72,7 @@ fn eliminate<T: Field>(system: System<T>) -> Eliminated<T> {
 }
 
 impl<T: Field> Eliminated<T> {
-    /// Turns the right-hand sides into the solutions. `pivot` says what a row with that value is divided by.
+    /// Turns the right-hand sides into the solutions. `pivot` returns the divisor of a row with that value.
     fn substitute(&mut self, pivot: impl Fn(T, T) -> T) {
         let (n, x) = (self.diagonal.len(), &mut self.right);
         for j in 0..x.columns {
