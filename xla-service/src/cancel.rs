@@ -7,9 +7,9 @@ use xla_hlo::{Error, Result};
 
 /// Asks programs to stop: clones share the request. Tokens are equal if they share it.
 ///
-/// A program looks at its token before each step on the host, which for native loops means once an iteration; what
-/// already was sent to a device is finished there. Devices that cannot look at the token leave loops of runs that can
-/// be cancelled to the host. A run that stops returns [`Error::Cancelled`] and leaves nothing behind.
+/// A program looks at its token before each step on the host, which for native loops means once an iteration; work
+/// already sent to a device is finished there. Devices that cannot look at the token leave loops of runs that can be
+/// cancelled to the host. A run that stops returns [`Error::Cancelled`] and leaves nothing behind.
 ///
 /// ```
 /// use xla_service::CancelToken;

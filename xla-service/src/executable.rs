@@ -25,7 +25,7 @@ use crate::transfer::TransferManager;
 ///   drop. An [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy.
 ///   `crate::thunks::ExecutionBuffers` does all of this for executables that have a buffer assignment.
 /// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an
-///   event after it. The executable keeps alive what queued work uses.
+///   event after it. The executable keeps alive resources of queued work.
 /// - **Errors** of the program found at once are returned; errors found later come out of the stream.
 pub trait Executable: Send + Sync + fmt::Debug {
     /// The module as it was compiled, after all passes.
@@ -67,7 +67,7 @@ pub struct ExecutionContext<'a> {
     pub executor: &'a dyn StreamExecutor,
     /// The stream that the work is sent to.
     pub stream: &'a dyn Stream,
-    /// Layouts on the device; for what runs on the host in between.
+    /// Layouts on the device; for work on the host in between.
     pub transfer: &'a dyn TransferManager,
     /// The handlers of custom calls; the client has seen that there is one for each of the program's.
     pub custom_calls: &'a CustomCallRegistry,

@@ -78,9 +78,8 @@ impl Fault {
 /// - **Foreign memory** (of another executor type) is [`Error::InvalidArgument`]; see [`DeviceMemory::downcast`].
 /// - **Errors of asynchronous work** never become wrong values: they come out of the next event that is recorded on the
 ///   stream and of [`Stream::synchronize`], and of every copy to the host of memory that the failed work, or work that
-///   read what it should have written, was to write. Work that does not depend on it goes on. An event hands the error
-///   on: a stream that waits for it tells it as its own, so whoever joins streams and waits for one of them learns of
-///   all.
+///   read its results, was to write. Work that does not depend on it goes on. An event hands the error on: a stream
+///   that waits for it tells it as its own, so whoever joins streams and waits for one of them learns of all.
 pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// Writes host bytes to `target`, from byte `offset` on.
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()>;
@@ -173,7 +172,7 @@ impl fmt::Debug for Event {
 
 /// Memory of a device, given back when dropped.
 ///
-/// The service only moves it around; what it is, the executor that made it knows.
+/// The service only moves it around; its type is known to the executor that made it.
 pub struct DeviceMemory(Box<dyn Allocation>);
 
 /// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping gives it back.

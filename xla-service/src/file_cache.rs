@@ -2,7 +2,7 @@
 //!
 //! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none
 //! of it. Each begins with the hash of its contents: one that is damaged counts as absent. So does one, with a warning,
-//! that somebody else owns or may write, since what comes out of a cache may be machine code. When the files take more
+//! that somebody else owns or may write, since cached files may be machine code. When the files take more
 //! than the limit, those used longest ago go. Nothing here fails a compilation: a cache that cannot be read or written
 //! is as good as empty.
 

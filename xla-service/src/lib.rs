@@ -17,9 +17,9 @@
 //! | [`TransferManager`] | literals to and from device memory, layouts |
 //!
 //! Users register platforms in a [`PlatformRegistry`] and work through a [`Client`]. Everything is `Send + Sync`,
-//! errors are [`xla_hlo::Error`], and each trait's docs say who checks what. Optional abilities are traits of their
-//! own, reached by a method that returns `Option<&dyn Ability>`; the client answers their absence with `Unimplemented`,
-//! naming the platform.
+//! errors are [`xla_hlo::Error`], and each trait's docs say who performs the checks. Optional abilities are traits of
+//! their own, reached by a method that returns `Option<&dyn Ability>`; the client answers their absence with
+//! `Unimplemented`, naming the platform.
 
 #![warn(missing_docs)]
 

@@ -9,8 +9,7 @@ use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
 use crate::options::CompileOptions;
 
-/// Runs passes on a module: with the options for passes, with dumps if they were asked for, and verifies what comes
-/// out.
+/// Runs passes on a module: with the options for passes, with dumps if they were asked for, and verifies the result.
 ///
 /// `observer`, where there is one, is told of every pass. An error of a pass names it; a module that is no longer valid
 /// is [`Error::Internal`].

@@ -25,8 +25,8 @@ pub struct CompileOptions {
     pub dump_to: Option<PathBuf>,
     /// Threads that the program may use; `None` for as many as the machine has cores.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes that one execution may need in all, arguments and results included; `None` for what the backend's profile
-    /// says. Cheap values are then computed again instead of kept, and a program that still needs more is
+    /// Bytes that one execution may need in all, arguments and results included; `None` for the limit of the backend's
+    /// profile. Cheap values are then computed again instead of kept, and a program that still needs more is
     /// [`xla_hlo::Error::ResourceExhausted`].
     pub memory_limit: Option<u64>,
     /// Policy for operations that the backend does not lower.

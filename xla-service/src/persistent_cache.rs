@@ -1,7 +1,7 @@
 //! Persistent cache: compiled programs on disk, for other processes to find.
 //!
-//! A program is found by everything that it was made from: the module, the options, the platform and what its code is
-//! for ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
+//! A program is found by everything that it was made from: the module, the options, the platform and the target of its
+//! code ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
 
 use std::hash::Hasher;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::compiler::Compiler;
 use crate::executor::StreamExecutor;
 use crate::transfer::TransferManager;
 
-/// One kind of device: what a backend crate gives to the registry.
+/// One kind of device, registered by a backend crate.
 ///
 /// # Contract
 ///
@@ -21,8 +21,8 @@ pub trait Platform: Send + Sync + fmt::Debug {
     /// The name users choose it by: lower case, such as `cpu`.
     fn name(&self) -> &str;
 
-    /// Whether this machine can run programs here. If not, [`xla_hlo::Error::FailedPrecondition`] says why and what to
-    /// install.
+    /// Whether this machine can run programs here. If not, [`xla_hlo::Error::FailedPrecondition`] says why, and names
+    /// the packages to install.
     fn check(&self) -> Result<()>;
 
     /// Number of devices of this machine; 0 where [`Platform::check`] fails.

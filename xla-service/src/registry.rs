@@ -53,7 +53,7 @@ pub enum Availability {
         /// At least 1.
         devices: usize,
     },
-    /// It is in this build, but this machine cannot run it; the error says why and what to install.
+    /// It is in this build, but this machine cannot run it; the error says why, and names the packages to install.
     Unusable(Error),
     /// It is not in this build; the text says how to have it.
     CompiledOut(String),
@@ -100,7 +100,7 @@ impl PlatformRegistry {
         self.renamed.push((old.into(), new.into()));
     }
 
-    /// The platform of that name. [`Error::NotFound`] lists what is registered and what is compiled out.
+    /// The platform of that name. [`Error::NotFound`] lists the platforms that are registered and those compiled out.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Platform>> {
         let found = self.platforms.iter().find(|p| p.name() == name);
         found.cloned().ok_or_else(|| self.unknown(name))

@@ -14,11 +14,11 @@ use crate::executor::{DeviceMemory, Stream};
 /// - **Shapes** given to [`TransferManager::write`] and [`TransferManager::read`] are device shapes: ones that
 ///   [`TransferManager::device_shape`] returned. The caller (the client) has checked that the literal has the shape's
 ///   element type and dimensions, and that the memory has [`TransferManager::byte_size`] bytes from the offset on;
-///   implementations answer what still does not fit with [`xla_hlo::Error::Internal`].
+///   implementations answer remaining mismatches with [`xla_hlo::Error::Internal`].
 /// - **Only arrays** come here: tuples are taken apart by the service, tokens have no bytes.
 pub trait TransferManager: Send + Sync + fmt::Debug {
     /// The shape with the layout it has on this device: the layout asked for where the device can have it, else the
-    /// nearest one; row major, or what the device likes best, where none was asked for. Applying it twice changes
+    /// nearest one; row major, or the device's preferred one, where none was asked for. Applying it twice changes
     /// nothing.
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape>;
 

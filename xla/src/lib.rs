@@ -1,8 +1,8 @@
 //! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
 //!
 //! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and
-//! re-exports what a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`] and
-//! [`service`] (the backend interface).
+//! re-exports the items that a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`]
+//! and [`service`] (the backend interface).
 //!
 //! ```
 //! use xla::hlo::builder::ModuleBuilder;

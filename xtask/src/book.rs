@@ -38,7 +38,7 @@ pub fn build() -> Result<()> {
     Ok(())
 }
 
-/// Runs mdBook, which calls it a success where an included file is missing: what it warns of is an error here.
+/// Runs mdBook, which calls it a success where an included file is missing: its warnings are errors here.
 fn pages() -> Result<()> {
     let mut command = program(mdbook()?, &["build", "docs"]);
     println!("\n$ {}", line(&command));

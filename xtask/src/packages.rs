@@ -19,7 +19,7 @@ pub struct Package {
     pub debian: &'static str,
     /// Advice for machines without apt-get.
     pub elsewhere: &'static str,
-    /// Looks whether it is there; the error is a sentence that says what is missing.
+    /// Looks whether it is there; the error is a sentence that names the missing part.
     pub find: fn() -> Result<(), String>,
 }
 
@@ -53,7 +53,7 @@ pub fn ensure() -> Result<()> {
     NEEDS.iter().try_for_each(provide)
 }
 
-/// Installs a package if it is not there, after saying why; where that cannot be done, says what a person must do.
+/// Installs a package if it is not there, after saying why; where that cannot be done, describes the person's part.
 pub fn provide(package: &Package) -> Result<()> {
     let Err(missing) = (package.find)() else { return Ok(()) };
     let plan = Plan::of(&Machine::this());
@@ -80,7 +80,7 @@ pub struct Llvm {
     pub version: String,
 }
 
-/// Looks for LLVM where the build looks; the error says what is wrong with what was found.
+/// Looks for LLVM where the build looks; the error names the fault of the version found.
 pub fn find_llvm() -> Result<Llvm, String> {
     let prefix = std::env::var_os(PREFIX).map(PathBuf::from);
     let folder = prefix.map(|prefix| prefix.join("bin")).unwrap_or_default();

@@ -24,7 +24,7 @@ pub struct KernelSource<'m> {
 }
 
 impl<'m> KernelSource<'m> {
-    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` for other instructions.
+    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` if it makes no kernel.
     pub fn of_instruction(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
         let mut source = match cx.instruction().op() {
             Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),

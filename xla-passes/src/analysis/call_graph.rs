@@ -13,7 +13,7 @@ use xla_hlo::{CompId, InstrId, Module};
 pub enum RunAs {
     /// It is the program.
     Entry,
-    /// As a program of its own: a loop's body, a branch, what is called.
+    /// As a program of its own: a loop's body, a branch, a called computation.
     Control,
     /// As a part of the operation that calls it: a combiner, a comparator.
     Embedded,
@@ -62,7 +62,7 @@ pub struct CallGraphNode {
     pub instructions: usize,
     /// The context in which it runs.
     pub runs_as: RunAs,
-    /// Most calls between the program and it; `None` for what never runs.
+    /// Most calls between the program and it; `None` for computations that never run.
     pub depth: Option<usize>,
     /// Number of calls by instructions that run.
     pub call_count: usize,
@@ -81,8 +81,8 @@ pub struct CallGraphNode {
 pub struct CallGraph {
     /// The module's name.
     pub module: String,
-    /// Whether each computation that runs as a program or a kernel is called from one place, once: what buffer
-    /// assignment needs.
+    /// Whether each computation that runs as a program or a kernel is called from one place, once: required by buffer
+    /// assignment.
     pub is_flat: bool,
     /// All computations, callees before callers.
     pub computations: Vec<CallGraphNode>,

@@ -2,9 +2,9 @@
 //!
 //! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two,
 //! an exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache:
-//! inside a fusion none, of a slice only what is sliced, of an update in place only the update. A loop counts as often
-//! as it runs, where that is known; of a conditional's branches the most expensive counts. The arithmetic of library
-//! calls (custom calls) is unknown, and random bits count as one operation each.
+//! none inside a fusion, only the slice of a sliced array, only the update of an update in place. A loop counts as
+//! often as it runs, where that is known; of a conditional's branches the most expensive counts. The arithmetic of
+//! library calls (custom calls) is unknown, and random bits count as one operation each.
 
 use std::fmt;
 
@@ -267,7 +267,7 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
             (updates.saturating_mul(2).saturating_add(size(operands[arrays])), updates)
         }
         (Role::Compute, _) => (read(), written),
-        // Names for what is there; what is called moves its own bytes.
+        // Names for what is there; called computations move their own bytes.
         (Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_), _)
         | (Role::While { .. } | Role::Conditional(_) | Role::Call(_), _) => (0, 0),
     }

@@ -1,8 +1,8 @@
 //! Dataflow: the value in each leaf of each instruction's result, as buffer assignment sees it.
 //!
-//! Tuples, their elements, barriers and bitcasts hold the values of their operands; only what computes something makes
-//! a value. A *join* stands where control flow meets: a value of its own, into which others flow. A loop's state that
-//! every iteration passes on unchanged is no join, but the value it was started with.
+//! Tuples, their elements, barriers and bitcasts hold the values of their operands; only instructions that compute
+//! something make a value. A *join* stands where control flow meets: a value of its own, into which others flow. A
+//! loop's state that every iteration passes on unchanged is no join, but the value it was started with.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -107,8 +107,8 @@ pub fn analyze(module: &Module) -> Result<Dataflow> {
 }
 
 impl Dataflow {
-    /// The numbers of the values in the leaves of each instruction, for programs that look many up; empty for what does
-    /// not run.
+    /// The numbers of the values in the leaves of each instruction, for programs that look many up; empty for
+    /// instructions that do not run.
     pub fn by_instruction(&self) -> SecondaryMap<CompId, HashMap<InstrId, &[usize]>> {
         let mut map: SecondaryMap<CompId, HashMap<InstrId, &[usize]>> = SecondaryMap::default();
         for computation in &self.computations {

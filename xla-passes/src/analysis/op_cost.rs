@@ -70,7 +70,7 @@ pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) 
         Op::RaggedDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::ScaledDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::Convolution(op) => convolution(op, operand(0), operand(1), instruction),
-        // All but the first of what becomes one element are reduced into it.
+        // All but the first of the elements that become one are reduced into it.
         Op::Reduce(_) => {
             let (before, after) = (elements(operand(0)), leaf_elements(instruction.shape()));
             reductions(before.saturating_sub(after))
@@ -147,7 +147,7 @@ const LONG_SLICE: usize = 8;
 
 /// The cost of one element: vector instructions for a vector of results, where an addition takes 1.
 ///
-/// Orders of magnitude, not measurements: what matters is what is free, what is cheap, and what is expensive.
+/// Orders of magnitude, not measurements: only the distinction between free, cheap and expensive matters.
 pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
     let float = element_type.is_float() || element_type.is_complex();
     let complex = if element_type.is_complex() { 4.0 } else { 1.0 };
@@ -235,7 +235,7 @@ fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Arithmetic {
 }
 
 /// A multiplication and an addition for each element of the result, each channel of its group, and each place of the
-/// window that is in the array: padding, and what dilation puts between elements, is no work.
+/// window that is in the array: padding and holes of dilation are no work.
 fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Arithmetic {
     let (Some(input), Some(kernel), Some(output)) = (input.as_array(), kernel.as_array(), result.shape().as_array())
     else {

@@ -19,7 +19,7 @@ use crate::analysis::alias::timeline::{NodeId, Timeline, TimelineStep};
 ///
 /// Needs a module that was scheduled and went through copy insertion; what two values still want at once is an error
 /// that names the place: [`Error::FailedPrecondition`]. More memory than the options allow is
-/// [`Error::ResourceExhausted`], which names what takes it.
+/// [`Error::ResourceExhausted`], which names the values that take it.
 pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<BufferAssignment> {
     if !options.alignment.is_power_of_two() {
         return Err(Error::invalid_argument(format!("alignment {} is not a power of two", options.alignment)));

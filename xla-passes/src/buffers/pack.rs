@@ -1,9 +1,9 @@
 //! Packing: overlapping places in one allocation for slices that are live at different times.
 //!
 //! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
-//! is taken, and few items are packed again a few times, with what ended at the top put first. Pieces are sized in
-//! units of the alignment, so every offset is aligned. Before that, pieces may be lent places in memory that is there
-//! anyway and not needed yet.
+//! is taken, and few items are packed again a few times, with items that ended at the top put first. Pieces are sized
+//! in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in memory that is
+//! there anyway and not needed yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +89,7 @@ fn most_at_once(items: &[Item]) -> usize {
     for item in items {
         changes.extend([(item.first, true, item.size), (item.last.saturating_add(1), false, item.size)]);
     }
-    // At one time, what ends comes first.
+    // At equal times, ends come first.
     changes.sort_unstable();
     let (mut now, mut most) = (0, 0);
     for (_, begins, size) in changes {
@@ -351,7 +351,7 @@ mod tests {
         let expected = [Some((0, 0)), Some((0, 128)), Some((1, 0)), None, None, None];
         let early = |item: &Item| i64::from(item.first);
         assert_eq!(lend(&list, &lenders, early), expected);
-        // Bytes that rounding adds need not be there, but what is used must.
+        // Bytes that rounding adds need not exist, but used ones must.
         let odd = [Lender { size: 196, busy: vec![(5, 9)] }];
         let of = |used| lend(&[Item { size: 256, used, first: 0, last: 4 }], &odd, early);
         assert_eq!((of(196), of(197)), (vec![Some((0, 0))], vec![None]));

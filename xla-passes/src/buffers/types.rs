@@ -218,7 +218,7 @@ impl BufferAssignment {
         temporary.map(|a| a.size).sum()
     }
 
-    /// Bytes of all allocations: what one execution needs, arguments and results included.
+    /// Bytes of all allocations: the memory of one execution, arguments and results included.
     pub fn total_bytes(&self) -> usize {
         self.allocations.iter().map(|a| a.size).fold(0, usize::saturating_add)
     }

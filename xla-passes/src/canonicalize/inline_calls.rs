@@ -5,7 +5,7 @@ use xla_hlo::{CompId, InstrId, Module, Op, Result};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Instructions beyond which modules are not grown by inlining; what is left stays a call, which backends can run.
+/// Instructions beyond which modules are not grown by inlining; the others stay calls, which backends can run.
 ///
 /// Thirty functions that each call the one before twice would be a billion instructions.
 const MAX_INSTRUCTIONS: usize = 1 << 18;

@@ -182,8 +182,8 @@ fn exact(x: f64) -> f64 {
     if x.abs() < 1e-15 { 0.0 } else { x }
 }
 
-/// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of what mirrors itself
-/// do not count.
+/// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of elements that
+/// mirror themselves do not count.
 fn mirrored(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<Parts> {
     let shape = at.array(half.im)?.clone();
     let (last, size) = (shape.rank() - 1, Fft::half_size(n));

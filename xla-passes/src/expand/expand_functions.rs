@@ -53,7 +53,7 @@ fn expand(at: &mut Inserter<'_>, lacks: &BTreeSet<Opcode>, id: InstrId) -> Resul
     let ty = super::computed_in(narrow);
     let x = at.convert(x, ty)?;
     let result = Formulas { at, lacks, ty, formula }.unary(op, x)?;
-    // Truth values stay what they are.
+    // Truth values stay unchanged.
     if op == UnaryOp::IsFinite { Ok(result) } else { at.convert(result, narrow) }
 }
 
@@ -115,7 +115,7 @@ impl Formulas<'_, '_> {
         self.when((less, CompareDirection::Eq, 0.0), x, y)
     }
 
-    /// `log u x / (u - 1)` with `u = 1 + x` rounded: what rounding took from `u` is put back (W. Kahan).
+    /// `log u x / (u - 1)` with `u = 1 + x` rounded: the rounding error of `u` is corrected (W. Kahan).
     fn log1p(&mut self, x: InstrId) -> Result<InstrId> {
         let u = self.plus(x, 1.0)?;
         let less = self.plus(u, -1.0)?;

@@ -191,7 +191,7 @@ fn running_sum(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     dims.push(dims[last]);
     let ty = at.element_type(x)?;
     let square = ArrayShape::new(ty, dims.clone());
-    // Element i of the new last dimension is what is summed into element j of the one before it.
+    // Element i of the new last dimension is summed into element j of the one before it.
     let places: Vec<usize> = (0..last).chain([last + 1]).collect();
     let copies = at.broadcast(x, &dims, &places)?;
     let (j, i) = (at.iota(ty, &dims, last)?, at.iota(ty, &dims, last + 1)?);

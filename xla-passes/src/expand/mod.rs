@@ -1,6 +1,6 @@
 //! Expansion: operations put in terms of others that every target has, one file for each pass.
 //!
-//! An expansion computes what the evaluator computes for the operation itself, up to rounding where the pass says so.
+//! An expansion computes the evaluator's result for the operation itself, up to rounding where the pass says so.
 
 mod allow_tf32;
 mod counted;

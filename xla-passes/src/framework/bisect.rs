@@ -67,7 +67,7 @@ pub struct Culprit {
 
 /// Finds the first pass, and the first rewrite in it, after which `judge` calls the program bad.
 ///
-/// The program as it is should be good, and bad after the whole pipeline; what is bad should stay bad. Each module is
+/// The program as it is should be good, and bad after the whole pipeline; a bad program should stay bad. Each module is
 /// judged once; a pass that fails, or breaks the module so that the verifier sees it, is bad without asking. Fails if
 /// the modules at the two ends are skipped, and as `judge` does.
 pub fn bisect(

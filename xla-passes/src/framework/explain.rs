@@ -37,7 +37,7 @@ pub enum FusionReason {
     },
     /// Fused: computing elements again takes less time than writing and reading them.
     Cheaper(Repeat),
-    /// Fused: both go over the same rows, and what is reduced is used in its own row.
+    /// Fused: both go over the same rows, and each reduction is used in its own row.
     SameRows,
     /// Fused: the consumer reads it element by element in a loop over the same dimensions.
     SameLoop,
@@ -47,7 +47,7 @@ pub enum FusionReason {
     SharedInput,
     /// Fused: two small kernels over the same dimensions, of which the launch of one costs more than its work.
     SmallKernels,
-    /// Not fused: this computes nothing (a parameter, an element of a tuple); what it names is in memory.
+    /// Not fused: this computes nothing (a parameter, an element of a tuple); its value is in memory.
     ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the target computes this operation alone.
     NotFusible(#[serde(serialize_with = "by_name")] Opcode),
@@ -104,9 +104,9 @@ pub enum FusionReason {
     },
     /// Not fused: computing elements again takes longer than writing and reading them.
     MoreExpensive(Repeat),
-    /// Not fused: a reshape of what is in memory is the same bytes.
+    /// Not fused: a reshape of an array in memory is the same bytes.
     FreeReshape,
-    /// Not fused: the two do not go over the same rows, or what is reduced is used outside of its row.
+    /// Not fused: the two do not go over the same rows, or a reduction is used outside of its row.
     NotRowByRow,
     /// Not fused: the loops run over other dimensions.
     OtherLoop {

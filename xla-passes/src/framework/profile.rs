@@ -107,10 +107,10 @@ pub struct FloatProfile {
     pub compute_in: ElementType,
 }
 
-/// A memory of a device besides its default one, such as a scratchpad; what of a program may live there.
+/// A memory of a device besides its default one, such as a scratchpad, and the values that may live there.
 ///
-/// Arguments and results of programs are always in the default memory, and so is what custom calls, transfers and
-/// collectives read and write.
+/// Arguments and results of programs are always in the default memory, and so are operands and results of custom calls,
+/// transfers and collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpaceProfile {
     /// `S(n)` of layouts; not 0, which is the default memory.
@@ -156,8 +156,8 @@ pub struct FusionProfile {
     pub row_kernels: bool,
     /// Whether a fusion may write several arrays of the same dimensions.
     pub multi_output: bool,
-    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about what
-    /// the memory moves in the time of one launch. 0 where launches cost next to nothing.
+    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about the
+    /// bytes that memory moves in the time of one launch. 0 where launches cost next to nothing.
     pub horizontal_bytes: usize,
     /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
     pub reduce_epilogue: bool,
@@ -205,7 +205,7 @@ pub struct LayoutProfile {
 /// The order of dimensions in which a target takes convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolutionOrder {
-    /// Any: transposes of what is read and written fold into the dimension numbers.
+    /// Any: transposes of operands and results fold into the dimension numbers.
     Any,
     /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
     ChannelsLast,

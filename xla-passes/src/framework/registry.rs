@@ -8,7 +8,7 @@ use crate::*;
 /// A name, a sentence, and how to make the pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 
-/// All passes: name, what they do, constructor.
+/// All passes: name, description, constructor.
 const PASSES: &[Entry] = &[
     ("alias-row-outputs", "lets row kernels write over operands that end there", || Box::new(AliasRowOutputs)),
     ("allow-tf32", "lets f32 dots round their operands to TF32, where the target allows it", || Box::new(AllowTf32)),

@@ -70,8 +70,8 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees what they
-/// became.
+/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees their
+/// expansions.
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
         .pass(ExpandScans)

@@ -6,15 +6,15 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 /// One way in which a fusion evaluates a member: an index map from the fusion's loop to the member's elements.
 ///
-/// An emitter that remembers what it has emitted for an index evaluates a member once for each distinct access.
+/// An emitter that caches values by index evaluates a member once for each distinct access.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementAccess {
     /// Equal for equal index maps (as far as can be told without arithmetic).
     pub index_map: u64,
     /// Number of elements evaluated through it in all.
     pub evaluations: f64,
-    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then what is broadcast along
-    /// inner ones is evaluated in front of the inner loops.
+    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then values broadcast along
+    /// inner ones are evaluated in front of the inner loops.
     pub in_order: bool,
 }
 
@@ -41,7 +41,7 @@ impl ElementAccess {
 
 /// Evaluations of operand number `position` while `user` is evaluated through `access`.
 ///
-/// `is_root` tells that `user` is what the fusion's loop runs over.
+/// `is_root` tells that the fusion's loop runs over `user`.
 pub fn of_operand(
     computation: &Computation,
     user: InstrId,
@@ -84,7 +84,7 @@ fn hoisted(computation: &Computation, user: InstrId, dimensions: &[usize], evalu
     let inner = dimensions.iter().max().map_or(0, |&d| d + 1);
     let repeats: f64 = shape.dims()[inner..].iter().map(|&n| n as f64).product();
     let in_order = dimensions.iter().copied().eq(0..inner);
-    // In front of the innermost loop there are no lanes: what that loop does not repeat often is better done in lanes.
+    // In front of the innermost loop there are no lanes: work that this loop repeats rarely is better done in lanes.
     (if repeats >= LANES { evaluations / repeats } else { evaluations }, in_order)
 }
 

@@ -13,7 +13,7 @@ use crate::rewrite::graph::same_shape;
 use crate::{Pass, PassContext};
 
 /// Adds operand aliases to kernels that reduce rows; buffer assignment uses those that pay. Runs when kernels are
-/// complete, for what has an alias is merged with nothing.
+/// complete, since fusions with an alias are not merged.
 pub struct AliasRowOutputs;
 
 impl Pass for AliasRowOutputs {

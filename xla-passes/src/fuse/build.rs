@@ -14,7 +14,7 @@ use crate::rewrite::graph::{self, clone_with_operands};
 pub fn build(module: &mut Module, id: CompId, plan: &FusionPlan) -> Result<()> {
     let mut place = SecondaryMap::new(0);
     module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
-    // Consumers come first: what they read is the unfused instruction, which its own fusion then replaces.
+    // Consumers come first: they read the unfused instruction, which its own fusion then replaces.
     for group in &plan.groups {
         let mut members: Vec<InstrId> = group.members.keys().copied().collect();
         members.sort_unstable_by_key(|&m| place[m]);

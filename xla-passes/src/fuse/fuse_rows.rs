@@ -242,8 +242,8 @@ fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId 
     body.add(Instruction::new(Tuple.into(), shape, results))
 }
 
-/// Whether a kernel with these rows computes each reduction once a row: what depends on a reduction is used at its own
-/// row only.
+/// Whether a kernel with these rows computes each reduction once a row: values that depend on a reduction are used at
+/// their own row only.
 pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
     let mut reduced: HashSet<InstrId> = HashSet::new();
     let mut has_full_result = false;

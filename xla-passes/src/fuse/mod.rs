@@ -28,14 +28,14 @@ use crate::{Pass, PassContext};
 
 /// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
 ///
-/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or what is made of its results
-/// one by one (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias).
-/// Its results stay bit for bit the same. Fusible operations and the cost of repeated work come from the
+/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or an elementwise user of its
+/// results (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). Its
+/// results stay bit for bit the same. Fusible operations and the cost of repeated work come from the
 /// [`TargetProfile`](crate::TargetProfile).
 ///
-/// Contract with backends: what does not depend on an inner loop is evaluated in front of it (members with one element
-/// in front of all loops); a member that is read through the same index by several others is evaluated once for that
-/// index. Fusions never nest.
+/// Contract with backends: values that do not depend on an inner loop are evaluated in front of it (members with one
+/// element in front of all loops); a member that is read through the same index by several others is evaluated once for
+/// that index. Fusions never nest.
 pub struct Fuse;
 
 impl Pass for Fuse {

@@ -1,7 +1,7 @@
 //! Topological order of a computation, kept while kernels are merged, so that searches for paths stay short.
 //!
 //! Kept as D. J. Pearce and P. H. J. Kelly do it ("A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
-//! 2006): a merge moves only what lies between the two in the order and depends on one of them.
+//! 2006): a merge moves only instructions between the two in the order that depend on one of them.
 
 use std::collections::HashSet;
 
@@ -37,9 +37,9 @@ impl TopologicalOrder {
         visit(start, |id| self.places[id] <= last, |id| successors(graph, id)).contains(&to)
     }
 
-    /// Prepares for one instruction in the place of two that nothing in between connects: returns the place where it
-    /// will stand, with what either needs in front and what needs either after. To be called before the graph is
-    /// edited; afterwards, [`TopologicalOrder::put`].
+    /// Prepares for one instruction in the place of two that nothing in between connects: returns its place, with
+    /// dependencies of both in front and dependents of both after. To be called before the graph is edited; afterwards,
+    /// [`TopologicalOrder::put`].
     pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);

@@ -4,7 +4,7 @@
 //! kernels would evaluate it, at how many indices and how often. It goes into all of them when that is cheaper than
 //! writing it to memory once and reading it back, and otherwise becomes the root of a kernel of its own. Nothing is
 //! edited before the plan is complete, and no kernel can depend on itself, since each has one root and contains only
-//! what that root needs.
+//! dependencies of that root.
 
 mod explain;
 
@@ -228,7 +228,7 @@ impl Planner<'_> {
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let numbers: Vec<usize> = groups.iter().map(|(g, _)| *g).collect();
         let again_seconds = compute + self.inputs_seconds(id, evaluations, &numbers, LOOK_AHEAD);
-        // A kernel of its own needs what it is computed from as well.
+        // A kernel of its own needs its operands as well.
         let own_seconds = self.inputs_seconds(id, elements, &[self.groups.len()], LOOK_AHEAD);
         let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_seconds;
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })

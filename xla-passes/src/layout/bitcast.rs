@@ -76,7 +76,7 @@ fn words(at: &mut Inserter<'_>, x: InstrId, shape: &ArrayShape) -> Result<InstrI
         let [real, imag] = parts.map(|part| at.reshape(part, &[count, 1]));
         return at.concatenate(&[real?, imag?], 1);
     }
-    // Elements are narrower than what they take in memory; signed ones have copies of their sign in front of them.
+    // Elements are narrower than their storage; signed ones have copies of their sign in front of them.
     let word = word_type(shape)?;
     match ty.kind() {
         ElementKind::Signed => {

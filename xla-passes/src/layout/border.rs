@@ -121,8 +121,8 @@ impl<'m> Border<'m> {
         Border { at: Inserter::new(module, entry), bitcasts, kept: HashSet::new(), is_changed: false }
     }
 
-    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns what must keep
-    /// its layout.
+    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns the bitcasts
+    /// that must keep their layout.
     pub fn put(mut self, asked: &ProgramShape) -> Result<HashSet<InstrId>> {
         let parameters = self.at.graph().parameters().to_vec();
         for (parameter, shape) in parameters.into_iter().zip(&asked.parameters) {

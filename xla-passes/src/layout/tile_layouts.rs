@@ -41,7 +41,7 @@ fn tiled(shape: &Shape, tiles: TileProfile) -> Shape {
     shape.map_layouts(&mut |array| Some(tiles.layout_in_order(array.minor_to_major())))
 }
 
-/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut what lies in
+/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut the array in
 /// memory, whatever the order of its dimensions is called.
 fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
     let in_order = |i: InstrId| module[id][i].shape().as_array().is_none_or(border::in_row_major_order);

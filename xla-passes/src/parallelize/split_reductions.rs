@@ -142,7 +142,7 @@ impl ReductionSplit {
         let DimensionCut { dimension, .. } = self.cut;
         let neutral = at.scalar(self.types[0], neutral)?;
         let [body, rest] = self.cut.pieces(at, array)?;
-        // The parts stay, what was cut off after them goes with the other dimensions.
+        // The dimension of the parts stays; the one inside of a part is reduced with the others.
         let within: Vec<usize> = self.reduced.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
         let partial = self.reduce(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
         let place = (0..dimension).filter(|d| !self.reduced.contains(d)).count();
@@ -153,8 +153,7 @@ impl ReductionSplit {
     }
 
     /// As [`write_simple`](Self::write_simple), by way of reductions that begin with nothing. Reduced dimensions
-    /// outside of the one that is cut stay until the parts are reduced, so that nothing is combined before what comes
-    /// before it.
+    /// outside of the one that is cut stay until the parts are reduced, so that elements are combined in order.
     fn write_in_order(
         &self,
         at: &mut Inserter<'_>,

@@ -49,12 +49,12 @@ impl<'m> Inserter<'m> {
         self.graph()[id].shape()
     }
 
-    /// An array's shape; an error for what is not an array.
+    /// An array's shape; an error for other shapes.
     pub fn array(&self, id: InstrId) -> Result<&ArrayShape> {
         self.shape(id).expect_array()
     }
 
-    /// An array's dimensions; none for what is not an array.
+    /// An array's dimensions; none for other shapes.
     pub fn dims(&self, id: InstrId) -> Vec<usize> {
         self.shape(id).as_array().map(|a| a.dims().to_vec()).unwrap_or_default()
     }

@@ -75,7 +75,8 @@ fn own_async_computations(module: &mut Module, caller: CompId, copied: Vec<Instr
     }
 }
 
-/// Removes `id` and then every operand that nobody uses any more; parameters, and what control dependencies hold, stay.
+/// Removes `id` and then every operand that nobody uses any more; parameters and instructions with control dependencies
+/// stay.
 pub fn remove_dead(computation: &mut Computation, id: InstrId) -> Result<()> {
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {

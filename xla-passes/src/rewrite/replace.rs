@@ -6,7 +6,7 @@ use super::builder::Inserter;
 use crate::{Pass, PassContext};
 
 /// Replaces each instruction that `wanted` picks by the output of `expand`, as long as the pass may rewrite;
-/// `expand` returns what stands for its value.
+/// `expand` returns the replacement of its value.
 pub(crate) fn replace_each(
     pass: &dyn Pass,
     module: &mut Module,

@@ -12,7 +12,7 @@ use crate::analysis::alias::{Share, shares};
 /// Effect of an instruction on memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScheduleNode {
-    /// Nodes that must run before, ascending; so that it can run in place, other readers of what it updates are among
+    /// Nodes that must run before, ascending; so that it can run in place, other readers of the updated value are among
     /// them.
     pub(super) before: Vec<usize>,
     /// Nodes that must run after.
@@ -122,7 +122,7 @@ impl ScheduleGraph {
             }
             let read: HashSet<ValueId> = flow.operand_leaves(module, comp, *id).into_iter().collect();
             for &value in flow.leaves(comp, *id) {
-                // A loop or branch may pass on what it was given, or a constant.
+                // A loop or branch may pass on an operand or a constant.
                 let is_new = !read.contains(&value) && flow.value(value).kind != ValueKind::Constant;
                 if is_new && !local.contains_key(&value) {
                     let bytes = flow.value(value).bytes as u64;

@@ -2,10 +2,9 @@
 //!
 //! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results
 //! are deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
-//! consumers; the same with what is written into results written early; a list schedule that always runs what frees
-//! most; and the order in which the instructions stand. The memory of a program's results is there all the time, and
-//! what of it others can borrow depends on when they are over; so for the entry of small programs buffers are assigned
-//! on trial.
+//! consumers; the same with writes into results early; a list schedule that always runs the node that frees most; and
+//! the order in which the instructions stand. The memory of a program's results is there all the time, and the share
+//! that others can borrow depends on live ranges; so for the entry of small programs buffers are assigned on trial.
 //!
 //! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
 //! loop's state) after the other readers of that operand where the graph allows it: otherwise the operand would have

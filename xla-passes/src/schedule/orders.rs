@@ -125,7 +125,7 @@ impl ScheduleGraph {
         }
         let mut seen = vec![false; self.nodes.len()];
         let mut out = Vec::with_capacity(self.nodes.len());
-        // Results are what nothing waits for; the root stands after what it uses, dead code goes last.
+        // Results are nodes that nothing waits for; the root stands after its operands, dead code goes last.
         let sinks = order.iter().rev().copied().filter(|&n| self.nodes[n].after.is_empty());
         for sink in sinks {
             let mut stack = vec![(sink, 0usize)];

@@ -101,7 +101,7 @@ fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
 fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
     let mut kept: HashMap<u64, Vec<CompId>> = HashMap::new();
     let mut replacement: HashMap<CompId, CompId> = HashMap::new();
-    // Callees come first, so that what an inner computation was replaced by is known.
+    // Callees come first, so that replacements of inner computations are known.
     for id in module.post_order() {
         if replacement.values().next().is_some() {
             let computation = &module[id];

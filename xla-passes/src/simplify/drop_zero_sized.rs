@@ -8,8 +8,8 @@ use crate::analysis::loops::element_of;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Replaces instructions that return an array without elements, and have no effects, by a constant, and what reduces,
-/// scatters or convolves such an array by the value that it has without it.
+/// Replaces instructions that return an array without elements, and have no effects, by a constant, and reductions,
+/// scatters and convolutions of such an array by their value without it.
 ///
 /// Dots, concatenations, pads, reductions of one array and updates have laws of their own in the algebraic simplifier.
 pub struct DropZeroSized;
@@ -88,8 +88,7 @@ fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize
     }
 }
 
-/// Whether an instruction without a result that matters may go: what talks to others, orders or was put there on
-/// purpose stays.
+/// Whether an instruction without a result that matters may go: communication, ordering and deliberate barriers stay.
 fn is_replaceable(instruction: &Instruction) -> bool {
     let stays = matches!(
         instruction.op(),

@@ -21,7 +21,7 @@ const MAX_WORK: usize = 1 << 20;
 /// Replaces operations on constants by their results.
 ///
 /// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
-/// iotas stay as they are, since a kernel makes their elements from nothing; what is computed from them is folded up to
+/// iotas stay as they are, since a kernel makes their elements from nothing; values computed from them are folded up to
 /// 1024 elements. Loops, branches and large contractions are never run.
 pub struct FoldConstants;
 

@@ -18,9 +18,9 @@ use crate::{Pass, PassContext};
 ///
 /// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
 /// least, and an array no larger than those it saves from being read, or one that took expensive operations
-/// (contractions, reductions, exponentials). Generators (broadcasts, iotas) stay in the loop. A
-/// loop may run no iteration at all: what is moved has no effects and cannot fail, and contains no loop, branch or
-/// call, so that its cost is known to be that of one iteration.
+/// (contractions, reductions, exponentials). Generators (broadcasts, iotas) stay in the loop. A loop may run no
+/// iteration at all: hoisted values have no effects, cannot fail, and contain no loop, branch or call, so that their
+/// cost is known to be that of one iteration.
 pub struct HoistInvariants;
 
 /// Operations on elements, in simple ones, below which nothing is moved.
@@ -34,7 +34,7 @@ impl Pass for HoistInvariants {
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let callers = loops::caller_counts(module);
         let effects = Effects::of(module);
-        // Inner loops first: what leaves them may leave outer ones too.
+        // Inner loops first: values that leave them may leave outer ones, too.
         for caller in module.post_order() {
             for id in loops::free_loops(module, caller) {
                 for which in 0..2 {

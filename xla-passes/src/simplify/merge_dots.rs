@@ -156,7 +156,7 @@ fn saved(computation: &Computation, id: InstrId, alike: &Alike, profile: &Target
 }
 
 /// Seconds that a dot costs as part of another: its operand is copied, unless it is put together when compiled, and its
-/// result is cut out by a kernel of its own, unless what reads it computes, and cuts as it reads.
+/// result is cut out by a kernel of its own, unless its reader computes, and slices as it reads.
 fn cost(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> f64 {
     let copied = |id: InstrId| 2.0 * bytes(computation, id) as f64 / profile.cache_bandwidth;
     let other = other(computation, id, alike);

@@ -16,7 +16,7 @@ use crate::{Pass, PassContext};
 /// Makes the state of `while` loops as small as it can be:
 ///
 /// - a loop that never begins is its initial state;
-/// - an element that the body hands on unchanged is, after the loop, what it was before;
+/// - an element that the body hands on unchanged has its initial value after the loop;
 /// - such an element that begins as a constant becomes that constant inside;
 /// - of elements that always have the same value the first is used;
 /// - an element that no result and no condition depends on goes.

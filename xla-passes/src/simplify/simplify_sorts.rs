@@ -13,7 +13,7 @@ use crate::{Pass, PassContext};
 /// Makes sorts smaller:
 ///
 /// - what has one element in a row is sorted, and so is what a comparator leaves in its place that always says no;
-/// - what was just sorted in a total order is sorted;
+/// - arrays just sorted in the same total order are sorted;
 /// - an array whose sorted form nobody uses, and which the comparator does not look at, is not sorted along.
 pub struct SimplifySorts;
 

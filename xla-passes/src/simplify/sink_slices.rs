@@ -14,7 +14,7 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op,
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Does elementwise operations on whole arrays where all parts of them are wanted: slices go towards what uses them,
+/// Does elementwise operations on whole arrays where all parts of them are wanted: slices move towards their users,
 /// where the same operation is done on at least two different slices of the same arrays that have together no fewer
 /// elements than one of the arrays, and nobody else uses those slices.
 ///

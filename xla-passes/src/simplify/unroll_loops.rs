@@ -20,7 +20,7 @@ const MAX_INSTRUCTIONS: usize = 512;
 /// and contain no loop, branch or call. A loop of one iteration becomes its body whatever that is, and one of none its
 /// initial state.
 ///
-/// Then the iterations fuse with each other and with what surrounds them: a random number generator's iterations over a
+/// Then the iterations fuse with each other and with their surroundings: a random number generator's iterations over a
 /// large array become one kernel instead of one for each iteration.
 pub struct UnrollLoops;
 

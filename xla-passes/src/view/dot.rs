@@ -13,7 +13,7 @@ use super::label::{color, is_inlined, label};
 const DEPTH: usize = 64;
 
 /// The graph's text. Each computation is a cluster, drawn once: the body of a fusion where the fusion stands, other
-/// computations beside, with dashed lines from what calls them.
+/// computations beside, with dashed lines from their callers.
 pub fn dot(module: &Module) -> String {
     let mut writer = DotWriter { module, out: String::new(), bodies: HashMap::new(), beside: Vec::new() };
     writer.plan();

@@ -1,7 +1,7 @@
 //! HTML view of a module: a graph to walk through, in one file that needs no network.
 //!
-//! Each computation is laid out here, once and with what it calls folded up; `page.js` puts these drawings into each
-//! other as the reader opens loops, branches and fusions, and draws what is in view as inline SVG.
+//! Each computation is laid out here, once and with its callees folded up; `page.js` puts these drawings into each
+//! other as the reader opens loops, branches and fusions, and draws the visible part as inline SVG.
 
 use std::collections::HashMap;
 
@@ -66,8 +66,8 @@ struct HtmlNode {
     root: bool,
 }
 
-/// The page. Fusions, loops and branches open by a click; search, operands and users of what is selected are at the
-/// side.
+/// The page. Fusions, loops and branches open by a click; search, operands and users of the selected instruction are at
+/// the side.
 pub fn html(module: &Module) -> String {
     let order = reachable(module);
     let index: HashMap<CompId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();

@@ -1,6 +1,6 @@
 //! Layered drawing of a directed acyclic graph: Sugiyama's method, made for programs of thousands of instructions.
 //!
-//! 1. Layers: each node one layer below its lowest operand; what reads nothing goes down to its first reader.
+//! 1. Layers: each node one layer below its lowest operand; nodes without operands go down to their first reader.
 //! 2. A line across many layers is replaced by a word at the reader. This keeps the picture legible and
 //!    the work linear: a program's graph has few long edges that matter, and many that would cross everything.
 //! 3. Order within layers: barycentres, swept down and up.

@@ -73,7 +73,7 @@ fn the_page_has_every_computation() {
     };
     let computations = &data["computations"];
     assert_eq!(names(computations), ["main", "kernel", "add", "condition", "body"]);
-    // Scalar constants stand in what reads them.
+    // Scalar constants are shown in their readers.
     assert_eq!(names(&computations[0]["nodes"]), ["%x", "%fusion", "%total", "%start", "%loop", "%out"]);
     assert_eq!(computations[0]["nodes"][2]["what"], "reduce(_, 0) f32[8]");
     assert_eq!(computations[1]["nodes"][1]["what"], "broadcast(0.5) f32[8,16]");

@@ -84,7 +84,7 @@ fn spaces_are_filled_in_their_order() {
     assert_eq!(names(&module, 2), ["a", "c", "d", "e", "large"]);
 }
 
-/// The state of a loop is in one place, whatever it is called; what the loop reads more often comes first.
+/// The state of a loop is in one place, whatever it is called; arrays that the loop reads more often come first.
 #[test]
 fn state_of_loops_moves_as_a_whole() {
     let text = "

@@ -52,7 +52,7 @@ fn check(text: &str, pipeline: &Pipeline, profile: &TargetProfile) -> Outcome {
     let mut after = before.clone();
     match run(pipeline, profile, &mut after) {
         Ok(true) => {}
-        // Some passes want what others prepare.
+        // Some passes require others first.
         Ok(false) | Err(Error::FailedPrecondition(_)) => return Outcome::Skipped,
         Err(error) => return Outcome::Failed(error.to_string()),
     }

@@ -57,7 +57,7 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     }
 }
 
-/// Runs a case; returns what it became and how often each rule was applied.
+/// Runs a case; returns the result and the number of applications of each rule.
 fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, PipelineReport) {
     let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
     verify::check(&before).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
@@ -91,7 +91,7 @@ fn able() -> TargetProfile {
     TargetProfile { threads: 4, fusion, dot, ..TargetProfile::generic() }
 }
 
-/// Bisecting stops between any two rewrites: what is there then must be the same program.
+/// Bisecting stops between any two rewrites: the result must be the same program.
 #[test]
 fn every_rewrite_alone_keeps_the_program() {
     let able = able();
@@ -103,7 +103,7 @@ fn every_rewrite_alone_keeps_the_program() {
         for case in &cases {
             let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
             let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
-            // The full number is what the other test looks at.
+            // The other test looks at the full number.
             for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
                 let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
                 let mut after = before.clone();

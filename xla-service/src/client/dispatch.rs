@@ -11,7 +11,7 @@ pub(super) struct DispatchQueue {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A job. It must not panic: it catches what it calls.
+/// A job. It must not panic: it catches panics of its callees.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 impl DispatchQueue {

@@ -74,7 +74,7 @@ impl HostBlock {
     }
 }
 
-/// Asks the system for huge pages where it has them; it may refuse, and memory then is what it was.
+/// Asks the system for huge pages where it has them; it may refuse, and memory then is unchanged.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(base: NonNull<u8>, size: usize) {
     let padding = base.as_ptr().align_offset(rustix::param::page_size());

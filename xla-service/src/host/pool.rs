@@ -83,7 +83,7 @@ impl MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
 
-    /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or what an earlier user left.
+    /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or those of an earlier user.
     pub fn allocate(&self, size: usize) -> Result<HostMemory> {
         let class = SizeClass::of(size).ok_or_else(|| self.exhausted(size))?;
         if let Some(block) = self.take_warm(class) {

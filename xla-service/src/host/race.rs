@@ -1,7 +1,7 @@
 //! Race detector: finds unordered accesses to memory of simulated devices, by vector clocks.
 //!
 //! Each stream, and the host, has a clock: how far it knows every stream to be. An event is a copy of its stream's
-//! clock, and who waits for it knows from then on what the clock knew. An access is ordered after an earlier one if
+//! clock, and whoever waits for it takes over the clock's knowledge. An access is ordered after an earlier one if
 //! its stream knows the earlier one's stream to be that far (C. Flanagan and S. N. Freund, "FastTrack: Efficient and
 //! Precise Dynamic Race Detection", 2009). For each part of a memory it is enough to keep the last write and, of each
 //! stream, the last read since: what was before them is ordered before them, or has been reported.
@@ -133,7 +133,7 @@ impl RaceDetector {
     }
 
     /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be
-    /// done: then the new stream, which knows what the host knows, is after that work anyway.
+    /// done: then the new stream, which starts with the host's clock, is after that work anyway.
     pub fn stream(&mut self) -> RaceStream {
         let host = &self.clocks[RaceStream::HOST.0];
         let is_over = |stream: &RaceStream| host.at(*stream) >= self.clocks[stream.0].at(*stream);
@@ -206,9 +206,8 @@ impl RaceDetector {
         self.host_wait(&event);
     }
 
-    /// A memory is given back in the order of `stream`: whoever gets it next may use it after what that stream has
-    /// been sent. Work that is not ordered before this is a race. The memory is forgotten; its number may be used for
-    /// another one.
+    /// A memory is given back in the order of `stream`: its next owner may use it after that stream's work so far. Work
+    /// that is not ordered before this is a race. The memory is forgotten; its number may be used for another one.
     pub fn freed(&mut self, stream: RaceStream, memory: u64) -> Result<()> {
         let tick = self.advance(stream).tick(stream);
         let Some(history) = self.memories.remove(&memory) else { return Ok(()) };
@@ -219,7 +218,7 @@ impl RaceDetector {
         earlier.map_or(Ok(()), |earlier| Err(race_error(memory, &earlier, MemoryAccess::Write, &done)))
     }
 
-    /// The clock of a stream, which knows what the host knows: work is after what the host waited for before sending
+    /// The clock of a stream, joined with the host's: work is after everything that the host waited for before sending
     /// it.
     fn advance(&mut self, stream: RaceStream) -> &mut Clock {
         if stream != RaceStream::HOST

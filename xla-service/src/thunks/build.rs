@@ -15,8 +15,9 @@ impl ThunkSequence {
     /// Builds the sequence of the entry computation, asking `lowering` how each operation becomes device code.
     ///
     /// The module is scheduled, calls are inlined or have one caller each, and `buffers` is its own assignment. Errors:
-    /// [`Error::Unimplemented`] naming the instruction for what `lowering` does not do where `fallback` is forbidden;
-    /// errors of `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers disagree.
+    /// [`Error::Unimplemented`] naming the instruction for operations that `lowering` lacks where `fallback` is
+    /// forbidden; errors of `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers
+    /// disagree.
     pub fn from_module(
         module: &Module,
         buffers: &BufferAssignment,
@@ -51,7 +52,7 @@ impl SequenceBuilder<'_> {
         Ok(ThunkSequence { thunks, ..ThunkSequence::default() })
     }
 
-    /// Adds the thunks of one instruction; most have one, what only renames values has none.
+    /// Adds the thunks of one instruction; most have one, instructions that only rename values none.
     fn instruction(&mut self, computation: CompId, id: InstrId, thunks: &mut Vec<Thunk>) -> Result<()> {
         let module = self.module;
         let instruction = &module[computation][id];

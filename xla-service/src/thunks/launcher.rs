@@ -38,7 +38,7 @@ pub trait Launcher: Send + Sync + fmt::Debug {
 
 /// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
 ///
-/// A device whose launches are expensive keeps what such a sequence launches (a graph), and starts all of it at once
+/// A device whose launches are expensive keeps the launches of such a sequence (a graph), and starts all of it at once
 /// whenever it comes again: as a program, as the body of a loop.
 pub trait SequenceLauncher {
     /// Sends a whole sequence to the context's stream, or returns `false` and does nothing, where it is better sent
@@ -62,8 +62,8 @@ pub trait DeviceLoops {
     /// errors.
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
 
-    /// Sends a loop to the launch's stream, which may itself be recording: what `condition` recorded, then, while the
-    /// byte at `predicate` is 1, what `body` recorded and `condition` again.
+    /// Sends a loop to the launch's stream, which may itself be recording: the recording of `condition`, then, while
+    /// the byte at `predicate` is 1, those of `body` and `condition` again.
     fn run_while(
         &self,
         launch: &mut Launch<'_>,

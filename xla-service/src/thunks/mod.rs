@@ -6,9 +6,9 @@
 //!                                  └ "not mine": HostFallback, or an error where that is forbidden
 //! ```
 //!
-//! The sequence is data: it can be printed, dumped, counted and walked; what a [`KernelRef`] stands for, the backend
-//! knows. Instructions that only rename a value (tuples, their elements, bitcasts, calls) make no thunk. Thunks are
-//! launches, copies and control flow, each with the slices of memory that it reads and writes.
+//! The sequence is data: it can be printed, dumped, counted and walked; the backend resolves each [`KernelRef`].
+//! Instructions that only rename a value (tuples, their elements, bitcasts, calls) make no thunk. Thunks are launches,
+//! copies and control flow, each with the slices of memory that it reads and writes.
 //!
 //! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
 //! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments,

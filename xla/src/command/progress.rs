@@ -7,8 +7,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Nothing is shown before.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A bar that appears after a while. Drawing happens in [`Progress::advance`] alone: no thread disturbs what is
-/// measured.
+/// A bar that appears after a while. Drawing happens in [`Progress::advance`] alone: no thread disturbs the
+/// measurement.
 pub struct Progress {
     bar: ProgressBar,
     start: Instant,

@@ -71,7 +71,7 @@ impl Session {
         Ok(Session { common, _trace: guard })
     }
 
-    /// A registry of this build's platforms; always a new one, so that what platforms keep is not shared with others.
+    /// A registry of this build's platforms; always a new one, so that state of platforms is not shared.
     pub fn registry(&self) -> PlatformRegistry {
         xla::registry()
     }

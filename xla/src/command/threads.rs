@@ -14,7 +14,7 @@ pub fn pin(cpus: usize) -> Result<()> {
     sched_setaffinity(None, &chosen).map_err(refused)
 }
 
-/// Does nothing where threads cannot be pinned: the compile options alone limit what programs use.
+/// Does nothing where threads cannot be pinned: the compile options alone limit the threads of programs.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_cpus: usize) -> Result<()> {
     Ok(())

@@ -225,7 +225,7 @@ fn read_exact(reader: &mut impl Read, target: &mut [u8]) -> Result<()> {
     reader.read_exact(target).map_err(broken)
 }
 
-/// Reads `bytes` bytes, after which the file must end. Memory grows with what is really there.
+/// Reads `bytes` bytes, after which the file must end. Memory grows with the bytes that are really there.
 fn read_all(reader: &mut impl Read, bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     data.try_reserve_exact(bytes).map_err(|e| {

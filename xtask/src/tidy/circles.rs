@@ -2,7 +2,7 @@
 //!
 //! A file imports another if it names something that the other one declares. A name that a module only passes on
 //! (`pub use`) counts for the file that declares it, so that a `mod.rs` of declarations is part of no circle. Tests are
-//! left out: they may import what they like.
+//! left out: they may import anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

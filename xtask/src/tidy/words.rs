@@ -3,7 +3,7 @@
 use super::Finding;
 use super::lexer::{Line, is_word};
 
-/// A word that names no longer contain, what stands in its place, and the names that may have it in another sense.
+/// A word that names no longer contain, its replacement, and the names that may have it in another sense.
 struct Retired {
     words: &'static [&'static str],
     instead: &'static str,

@@ -73,8 +73,8 @@ impl GraphSlot {
         Ok(())
     }
 
-    /// Runs a loop of the device: what `condition` captured, then, while the byte at `predicate` is not 0, what `body`
-    /// captured and `condition` again. Not used if `stream` is capturing itself: the loop is then a part of its
+    /// Runs a loop of the device: the capture of `condition`, then, while the byte at `predicate` is not 0, those of
+    /// `body` and `condition` again. Not used if `stream` is capturing itself: the loop is then a part of its
     /// recording.
     pub fn run_loop(
         &self,

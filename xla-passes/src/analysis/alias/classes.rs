@@ -11,7 +11,7 @@ use super::timeline::{Donation, Fixed, JoinPlace, Move, NodeId, Timeline, Timeli
 /// A piece of memory and all that lives there.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// `(first, last, content)`: disjoint but for ends where an instruction writes over what it reads last.
+    /// `(first, last, content)`: disjoint but for ends where an instruction overwrites a value at its last read.
     live: BTreeSet<(Time, Time, NodeId)>,
     pub(crate) bytes: usize,
     pub(crate) memory_space: i64,
@@ -134,7 +134,7 @@ impl<'a> Classes<'a> {
         node
     }
 
-    /// The class of a node; `None` for what needs no memory.
+    /// The class of a node; `None` for values without memory.
     pub(crate) fn class(&self, node: NodeId) -> Option<&Class> {
         self.classes[self.find(node).index()].as_ref()
     }
@@ -283,7 +283,7 @@ impl<'a> Classes<'a> {
                 let (Some(&from), Some(&to)) = (read.get(share.operand), written.get(share.output)) else { continue };
                 let bytes = self.flow.value(to).bytes;
                 let (from, to) = (NodeId::from(from), NodeId::from(to));
-                // Of several results the one that is over first: what is needed for a short time finds room everywhere.
+                // Of several results the one that is over first: short-lived values find room everywhere.
                 let last = self.class(to).and_then(Class::span).map_or(0, |(_, last)| last);
                 wishes.push((std::cmp::Reverse((share.update, bytes)), time, last, from, to));
             }

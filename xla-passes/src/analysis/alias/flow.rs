@@ -55,7 +55,7 @@ pub(crate) struct FlowValue {
 /// Joins of control flow, by leaf of the instruction's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Joins {
-    /// The values after the join: joins of their own, or what they were simplified to.
+    /// The values after the join: joins of their own, or the values that they were simplified to.
     pub(crate) results: Vec<ValueId>,
     /// Incoming values: for a loop, initial values and values after an iteration; else one list a branch.
     pub(crate) sources: Vec<Vec<ValueId>>,
@@ -114,7 +114,7 @@ impl Flow {
         &self.executed
     }
 
-    /// The values of an instruction's leaves, depth first. Empty for what is not executed.
+    /// The values of an instruction's leaves, depth first. Empty for instructions that are not executed.
     pub(crate) fn leaves(&self, computation: CompId, instruction: InstrId) -> &[ValueId] {
         let flow = self.computations[computation].as_ref();
         flow.and_then(|c| c.leaves[instruction].as_deref()).unwrap_or_default()

@@ -58,7 +58,7 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
                 let leaf = leaf_number(computation[operand].shape(), &alias.path);
                 if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {
                     let operand = leaf + first_leaf(computation, id, alias.operand);
-                    // Kernels of rows change all of what they write over.
+                    // Kernels of rows change the whole arrays that they overwrite.
                     found.push(Share { output, operand, update: fusion.kind != FusionKind::Input });
                 }
             }

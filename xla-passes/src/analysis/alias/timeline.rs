@@ -5,8 +5,8 @@
 //! passes through two *moves*, first all sources to fresh places and then all of those to the joins, so that even two
 //! leaves that change places come out right. Whoever finds that source, fresh place and join can be one buffer drops
 //! the moves; those that remain are copies. This is how compilers leave SSA form (B. Boissinot et al., "Revisiting
-//! Out-of-SSA Translation", CGO 2009): copy everywhere, then merge what does not interfere, where two values known to
-//! be equal never interfere.
+//! Out-of-SSA Translation", CGO 2009): copy everywhere, then merge values that do not interfere; two values known to be
+//! equal never interfere.
 
 use std::collections::HashMap;
 

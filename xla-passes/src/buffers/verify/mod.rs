@@ -4,8 +4,8 @@
 //! where the assignment says, then writes tokens of its results. A loop runs once with new tokens for its state; that
 //! what comes out of the body lies where the next iteration looks for it, and that the condition leaves the state
 //! alone, makes one iteration stand for all, since every iteration writes the same places. Branches each run from the
-//! same memory; afterwards only what all of them left alone is still there. Nothing here is shared with what made the
-//! assignment, but for [`may_share`].
+//! same memory; afterwards only memory that all of them left alone is intact. Nothing here is shared with the
+//! assignment's code, but for [`may_share`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

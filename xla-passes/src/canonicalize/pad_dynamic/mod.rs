@@ -23,9 +23,9 @@ use crate::{Pass, PassContext};
 
 /// Puts sizes into scalars, as the module says.
 ///
-/// A result of the program with a dynamic size becomes an array of the bound, with zeros after the
-/// size. [`Error::Unimplemented`] naming the instruction for what has no rule, and for parameters of the program that
-/// have sizes.
+/// A result of the program with a dynamic size becomes an array of the bound, with zeros after the size.
+/// [`Error::Unimplemented`] naming the instruction for operations without a rule, and for parameters of the program
+/// that have sizes.
 pub struct PadDynamic;
 
 impl Pass for PadDynamic {
@@ -99,7 +99,7 @@ impl Padder<'_> {
             let name = self.at.graph()[id].name().to_string();
             let place = format!("%{name} of {}", self.at.graph().name());
             let sizes = self.rule(id).context(|| place.clone())?;
-            // Rules that put an instruction in other terms note the sizes of what stands for it.
+            // Rules that replace an instruction record the sizes of its replacement.
             if self.at.graph().get(id).is_none() {
                 continue;
             }

@@ -99,7 +99,7 @@ impl Padder<'_> {
         self.at.module_mut().add(comparator)
     }
 
-    /// Backwards, what lies past the size comes first; the elements are then after it.
+    /// Reversed, elements past the size come first; the elements are then after it.
     pub(super) fn reverse(&mut self, id: InstrId, reverse: &Reverse, operand: InstrId) -> Result<Vec<Sizes>> {
         let sizes = self.array_sizes(operand);
         if reverse.dimensions.iter().all(|&d| sizes[d].is_none()) {

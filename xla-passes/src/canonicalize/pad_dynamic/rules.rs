@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// The sizes of an instruction's leaves; puts what it reads past sizes out of the way.
+    /// The sizes of an instruction's leaves; neutralises elements that it reads past sizes.
     pub(super) fn rule(&mut self, id: InstrId) -> Result<Vec<Sizes>> {
         let instruction = &self.at.graph()[id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
@@ -166,7 +166,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Elements past the sizes become padding; the size grows by what is added.
+    /// Elements past the sizes become padding; the size grows by the padding.
     fn pad(&mut self, id: InstrId, pad: &Pad, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };
@@ -191,7 +191,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Each array is written where the elements of the one before end, over what lies past its size.
+    /// Each array is written where the elements of the one before end, over the elements past its size.
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];

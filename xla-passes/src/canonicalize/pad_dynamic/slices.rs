@@ -65,7 +65,7 @@ impl Padder<'_> {
         }
         let every: Vec<usize> = (0..dims.len()).collect();
         if let Some(inside) = self.inside(&update_dims, &update_sizes, &every)? {
-            // Room for what lies past the update's size, so that it is not moved back to fit.
+            // Room for elements past the update's size, so that it is not moved back to fit.
             let room = |d: usize| if update_sizes[d].is_some() { update_dims[d] as i64 } else { 0 };
             let behind = every.iter().map(|&d| PadDim { low: 0, high: room(d), interior: 0 }).collect();
             let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(base)?))?;

@@ -8,8 +8,8 @@
 //!                         d = k(c, a')
 //! ```
 //!
-//! Works on a module in its order, after fusion: only then is it known what is stored, and for how long. A kernel that
-//! stores several results is computed again for the one that is needed, which takes back what fusion stored in vain.
+//! Works on a module in its order, after fusion: only then are stored values and their live ranges known. A kernel that
+//! stores several results is computed again for the one that is needed, which undoes useless stores of fusion.
 //! Each sweep assigns buffers on trial, looks at the values that are alive at the peak, and moves away those that free
 //! most bytes for the least work.
 

@@ -26,7 +26,7 @@ pub(super) struct Needs {
 /// Needs of an order in part.
 #[derive(Default)]
 struct KeptBy {
-    /// Contractions, which must be given what they read.
+    /// Contractions, whose operands must be put in order.
     dots: bool,
     /// Bytes of results of reductions, which may be put in order instead.
     reductions: usize,

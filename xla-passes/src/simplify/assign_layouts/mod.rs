@@ -30,7 +30,7 @@ use crate::{Pass, PassContext};
 /// Gives each region of operations that take any order of dimensions the order with the fewest bytes of transposes.
 ///
 /// The target's preferences come from its [`LayoutProfile`](crate::LayoutProfile) and
-/// [`DotProfile`](crate::DotProfile). Parameters, results, and what loops hand on keep their order. A region changes
+/// [`DotProfile`](crate::DotProfile). Parameters, results, and states of loops keep their order. A region changes
 /// only if that makes fewer bytes of transposes.
 pub struct AssignLayouts;
 

@@ -43,13 +43,13 @@ pub(super) fn apply(computation: &mut Computation, plan: &LayoutPlan) -> Result<
 }
 
 impl LayoutWriter<'_, '_> {
-    /// A value, or what stands for it, as it was before.
+    /// A value, or its replacement, in its old order.
     fn as_before(&mut self, id: InstrId) -> InstrId {
         let (base, order) = self.plan.source(id);
         if self.plan.order(base).is_identity() { id } else { self.version(base, &order) }
     }
 
-    /// Lets an instruction in its old order read what it read.
+    /// Lets an instruction in its old order read its old operands.
     fn read_as_before(&mut self, id: InstrId) {
         for (i, operand) in self.computation[id].operands().to_vec().into_iter().enumerate() {
             let new = self.as_before(operand);

@@ -44,7 +44,7 @@ pub(super) enum LayoutReader {
 pub(super) struct KeptOrder {
     /// The dimensions that stay, in the order that they must have.
     pub dims: Vec<usize>,
-    /// Bytes of the result, which can be put in order instead of what is read; `None` where it cannot.
+    /// Bytes of the result, which can be put in order instead of the operands; `None` where it cannot.
     pub result: Option<usize>,
     /// Whether the minor dimensions are reduced away and had better stay there.
     pub minor: bool,

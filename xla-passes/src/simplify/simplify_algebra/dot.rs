@@ -111,8 +111,7 @@ fn spread(
 }
 
 /// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the
-/// contracted ones where others are contracted. So what was added for a batch of one goes, and transposes come next to
-/// their dots.
+/// contracted ones where others are contracted. So batches of one go, and transposes come next to their dots.
 fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let mut new = dot(cx, id)?.clone();
     let (lhs, rhs, result) = (cx.operand(id, 0), cx.operand(id, 1), cx.shape(id)?);

@@ -79,7 +79,7 @@ impl<'c> Draft<'c> {
         self.computation[id].shape().as_array()
     }
 
-    /// An array's sizes; empty for what is not an array.
+    /// An array's sizes; empty for other shapes.
     pub fn dims(&self, id: InstrId) -> &'c [usize] {
         self.shape(id).map_or(&[], ArrayShape::dims)
     }

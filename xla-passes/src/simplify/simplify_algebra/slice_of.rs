@@ -1,6 +1,6 @@
 //! Moves slices towards operands, so that nothing is computed that is cut away.
 //!
-//! Only where the slice is all that is wanted: what others need whole is computed whole.
+//! Only where the slice is all that is wanted: values that others need whole are computed whole.
 
 use xla_hlo::ops::{Dot, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -107,8 +107,8 @@ fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(reduce.clone(), cx.shape(id)?.clone(), [part, init.into()]))
 }
 
-/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: what is cut of the
-/// operands is copied. The order of a sum is free.
+/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: slices of the operands are
+/// copied. The order of a sum is free.
 fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Dot(Dot { dims, .. }) = cx.op(inner) else { return None };

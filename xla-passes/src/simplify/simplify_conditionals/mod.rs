@@ -21,7 +21,7 @@ use crate::{Pass, PassContext};
 ///   value;
 /// - a result that is the same value in all branches, from outside or a constant, is that value;
 /// - results that nobody uses, and elements of operands that their branch does not use, go; constants go into branches;
-/// - branches of a few cheap operations on little become a `select` of what they give.
+/// - branches of a few cheap operations on little become a `select` of their results.
 pub struct SimplifyConditionals;
 
 impl Pass for SimplifyConditionals {

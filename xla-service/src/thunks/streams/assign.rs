@@ -1,9 +1,8 @@
 //! Assigns streams to thunks: list scheduling by a model of host and device.
 //!
 //! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's
-//! home and then to the lower number, so that a chain, or what the host is too slow for, stays where it is. This is
-//! done for each number of streams up to what the profile allows, and the best is kept, if it is better than one
-//! stream.
+//! home and then to the lower number, so that a chain, or work that the host is too slow for, stays where it is. This
+//! is done for each number of streams up to the profile's limit, and the best is kept, if it is better than one stream.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +19,7 @@ use super::{StreamProfile, ThunkCost, verify_streams};
 /// Assigns each thunk its stream and its waits, nested sequences included; whatever was assigned before is
 /// forgotten.
 ///
-/// `cost` is asked about kernels, library calls and what runs on the host; copies cost what the profile says, control
+/// `cost` is asked about kernels, library calls and work on the host; copies cost what the profile says, control
 /// flow its nested thunks, in one iteration if the trip count is unknown. Costs that are negative or not finite count
 /// as 0. Numbers of streams are dense. Everything stays on one stream unless several are faster by the model. Debug
 /// builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is the only

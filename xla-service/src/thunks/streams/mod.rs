@@ -12,11 +12,11 @@
 //!
 //! **The edges** of a sequence are [`waits`](super::Thunk::waits) of its thunks, its
 //! [`forks`](super::ThunkSequence::forks) and its [`joins`](super::ThunkSequence::joins). Each sequence has a stream of
-//! its own, its *home*: 0 for a program, that of the thunk for what is nested in a loop or conditional. Another stream
-//! begins after what home was sent before the sequence: either its first thunk waits for a thunk of the sequence, or
-//! the stream is in `forks`. At the end home waits for `joins`, and so for everything. To its surroundings a loop is
-//! therefore one thunk on its stream that touches what is touched inside; streams begin anew in each iteration, and are
-//! joined before a predicate is read.
+//! its own, its *home*: 0 for a program, that of the thunk for sequences nested in a loop or conditional. Another
+//! stream begins after the work of home before the sequence: either its first thunk waits for a thunk of the sequence,
+//! or the stream is in `forks`. At the end home waits for `joins`, and so for everything. To its surroundings a loop is
+//! therefore one thunk on its stream that touches all memory touched inside; streams begin anew in each iteration, and
+//! are joined before a predicate is read.
 //!
 //! **No edge is superfluous.** What a stream knows of the others is a vector clock, so a wait that follows from others
 //! is left out, and of several thunks of a stream only the latest is waited for. Of its surroundings a sequence assumes
@@ -65,8 +65,8 @@ pub struct StreamProfile {
     pub copy_share: f64,
     /// Copies of fewer bytes stay on streams for kernels.
     pub copy_stream_bytes: usize,
-    /// Whether the launcher runs loops on the device ([`DeviceLoops`](super::DeviceLoops)); what is recorded for it
-    /// stays on one stream.
+    /// Whether the launcher runs loops on the device ([`DeviceLoops`](super::DeviceLoops)); its recording stays on one
+    /// stream.
     pub device_loops: bool,
 }
 

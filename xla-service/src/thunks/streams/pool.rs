@@ -9,8 +9,7 @@ use super::super::{StreamId, ThunkSequence};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Streams of a program's devices. Executions at the same time have streams of their own; what one gives back, the next
-/// one takes.
+/// Streams of a program's devices. Executions at the same time have streams of their own; released streams are reused.
 #[derive(Debug, Default)]
 pub struct StreamPool {
     /// Number of streams of an execution beyond its first.

@@ -11,11 +11,11 @@ use super::conflicts::Touched;
 use crate::host::{Clock, MemoryAccess, RaceDetector, RaceStream};
 
 /// Checks that every two thunks that touch the same bytes, one of them writing, are ordered by streams and waits, in
-/// all that may run; that thunks with effects are; and that everything happens after what ran before the program and
-/// in front of what runs after it, on stream 0.
+/// all that may run; that thunks with effects are; and that everything happens after work before the program and in
+/// front of work after it, on stream 0.
 ///
-/// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for what is not earlier in the same
-/// sequence.
+/// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for a thunk that is not earlier in
+/// the same sequence.
 pub fn verify_streams(sequence: &ThunkSequence) -> Result<()> {
     let mut replay = Replay { detector: RaceDetector::new(), streams: HashMap::new() };
     let all = everything(sequence);
@@ -101,7 +101,7 @@ impl Replay {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => self.leaf(thunk),
             ThunkKind::CustomCall | ThunkKind::HostFallback => self.leaf(thunk),
             ThunkKind::While { condition, body, predicate, trip_count } => {
-                // Twice, for what one iteration does to the next.
+                // Twice, for conflicts between iterations.
                 for _ in 0..2 {
                     if trip_count.is_none() {
                         self.sequence(condition, stream)?;

@@ -22,7 +22,7 @@ pub enum Detail {
     Full,
 }
 
-/// The text that diffs are made of: without what is long and says nothing about what passes do.
+/// The text that diffs are made of: without long parts that passes do not change.
 pub fn text(module: &Module) -> String {
     print_module(module, &PrintOptions { metadata: false, large_constants: false, ..PrintOptions::default() })
 }

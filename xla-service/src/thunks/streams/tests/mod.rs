@@ -128,7 +128,7 @@ fn what_gains_nothing_stays_on_one_stream() {
     // Each kernel needs the whole device.
     assign_streams(&mut sequence, &profile(3), &|_| ThunkCost { seconds: 20.0 * MICRO, share: 1.0 }).unwrap();
     assert_eq!(sequence, branches());
-    // Each reads what the one before it wrote.
+    // Each reads the output of the one before it.
     let chain = |_| sequence_of_chain();
     let mut sequence = chain(());
     assign_streams(&mut sequence, &profile(3), &small(20.0)).unwrap();
