@@ -151,7 +151,7 @@ impl Differential {
             return Ok(fail_if(FailureKind::Again, Some(message)));
         }
         let [again, _] = run(&compiled, &program.arguments)?;
-        let message = (again != *actual).then(|| "compiled again it gives other bits".to_string());
+        let message = (again != *actual).then(|| "compiled again it returns other bits".to_string());
         Ok(fail_if(FailureKind::Again, message))
     }
 

@@ -147,7 +147,7 @@ impl Unit {
 }
 
 fn failed(reason: &str) -> Error {
-    Error::internal(format!("LLVM cannot generate code for what was emitted: {}", reason.trim_end()))
+    Error::internal(format!("LLVM cannot generate code for the emitted module: {}", reason.trim_end()))
 }
 
 /// Handler that LLVM calls before it ends the process.

@@ -260,7 +260,7 @@ impl<'ctx> Emitter<'ctx> {
         let arguments = [self.host_thread()?.into(), word.raw().into(), source.raw().into()];
         let call = self.record(self.builder.build_call(function, &arguments, ""));
         let value = call.and_then(|call| call.try_as_basic_value().basic());
-        Ok(self.lanes(value.ok_or_else(|| Error::internal("a shuffle gives nothing"))?))
+        Ok(self.lanes(value.ok_or_else(|| Error::internal("a shuffle returns nothing"))?))
     }
 
     /// Memory that the threads of a block share, of `count` elements, which hold anything at first.

@@ -38,7 +38,7 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
-    Command { name: "setup", about: "install what the machine lacks: LLVM 22", help: setup::HELP, run: setup::run },
+    Command { name: "setup", about: "install missing packages: LLVM 22", help: setup::HELP, run: setup::run },
     Command {
         name: "demo",
         about: "build, then run a transformer block and its training step",
@@ -81,7 +81,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "vendor-todo",
-        about: "what a vendor must change in a backend",
+        about: "the places that a vendor must change in a backend",
         help: backend::TODO_HELP,
         run: backend::todo,
     },
@@ -94,7 +94,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
     Command {
         name: "ptxas",
-        about: "every program as machine code for GPUs, and what its kernels take",
+        about: "assemble every program for GPUs, and report its kernels' resource usage",
         help: ptxas::HELP,
         run: ptxas::run,
     },

@@ -250,7 +250,7 @@ fn cannot_start(status: CUresult) -> Error {
         CUresult::CUDA_ERROR_SYSTEM_NOT_READY => {
             "the system's services are not up; see whether nvidia-fabricmanager runs"
         }
-        _ => "see what nvidia-smi says",
+        _ => "see the output of nvidia-smi",
     };
     Error::failed_precondition(format!("the NVIDIA driver does not start, {}: {remedy}. {WITHOUT}", described(status)))
 }

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 pub type Outcome = Result<ExitCode, Box<dyn Error>>;
 
 #[derive(Debug, Parser)]
-#[command(name = "xla-tests", about = "Random programs, and what each platform can do")]
+#[command(name = "xla-tests", about = "Random programs, and capabilities of each platform")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -39,9 +39,11 @@ pub fn same(
     let Some(found) = differ(actual) else { return Ok(()) };
     let verdict = match optimized(compiled, parameters) {
         Ok(value) if differ(&value).is_none() => {
-            "the platform's code: the module after its passes evaluates to what is expected".to_string()
+            "the platform's code: the module after its passes evaluates to the expected results".to_string()
         }
-        Ok(value) if value == *actual => "the passes changed it: the evaluator gives the same for their module".into(),
+        Ok(value) if value == *actual => {
+            "the passes changed it: the evaluator returns the same for their module".into()
+        }
         Ok(value) => {
             format!("the passes changed it: the evaluator finds {}", differ(&value).unwrap_or_default())
         }

@@ -211,7 +211,7 @@ fn part(
                 *metadata = t.braced("metadata in braces", Tokens::metadata)?;
             }
             "metadata" => metadata.push(t.metadata()?),
-            _ => return Err(t.unexpected("what a sharding over a mesh may have")),
+            _ => return Err(t.unexpected("an attribute of a sharding over a mesh")),
         },
     }
     Ok(())

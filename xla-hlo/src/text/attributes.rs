@@ -154,7 +154,7 @@ impl<'a> AttributeReader<'a> {
         let own = if self.asked.is_empty() { "none of its own".to_string() } else { self.asked.join(", ") };
         let suggestion = did_you_mean(left.name, self.asked.iter().chain(COMMON).copied());
         let message = format!(
-            "{} has no attribute {} (it takes {own}, and what every instruction may have: {}){suggestion}",
+            "{} has no attribute {} (it takes {own}, and those of every instruction: {}){suggestion}",
             self.opcode,
             shown(left.name),
             COMMON.join(", ")

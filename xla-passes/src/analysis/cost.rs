@@ -68,7 +68,7 @@ pub struct CostAnalysis {
     pub total: Cost,
     /// Computations that run as programs, the entry last.
     pub computations: Vec<ComputationCost>,
-    /// Loops of which nobody knows how often they run; they count as one iteration.
+    /// Loops of unknown trip count; they count as one iteration.
     pub unknown_loops: Vec<String>,
 }
 
@@ -284,7 +284,7 @@ impl fmt::Display for CostAnalysis {
         writeln!(f, "{:>16} {:>16} {:>14} {:>14}", "flops", "transcendentals", "bytes read", "bytes written")?;
         line(f, &self.total, "one run")?;
         for name in &self.unknown_loops {
-            writeln!(f, "nobody knows how often %{name} runs; it counts as once")?;
+            writeln!(f, "the trip count of %{name} is unknown; it counts as one")?;
         }
         for computation in self.computations.iter().rev() {
             let times = if computation.runs == 1 { "once".to_string() } else { format!("{} times", computation.runs) };

@@ -51,7 +51,7 @@ pub enum FusionReason {
     ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the target computes this operation alone.
     NotFusible(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: what reads it is not a kernel (a dot, a call, a tuple) and takes it from memory.
+    /// Not fused: its reader is not a kernel (a dot, a call, a tuple) and takes it from memory.
     ReaderIsNoKernel(#[serde(serialize_with = "by_name")] Opcode),
     /// Not fused: the reader takes this operand from memory (a reduction's initial value, an array updated in place).
     OperandFromMemory,
@@ -206,7 +206,7 @@ impl fmt::Display for FusionReason {
             NotFusible(opcode) => write!(f, "the target computes {} alone", opcode.name()),
             ReaderIsNoKernel(opcode) => write!(f, "{} is not a kernel and reads from memory", opcode.name()),
             OperandFromMemory => f.write_str("the reader takes this operand from memory"),
-            UpdateInPlace => f.write_str("reads elsewhere what the kernel updates in place"),
+            UpdateInPlace => f.write_str("reads the array that the kernel updates in place at other indices"),
             ReducesTwice => f.write_str("the kernel would reduce elsewhere than where its loop stands, more than once"),
             NoArray => f.write_str("its result is not a single array"),
             DynamicSize => f.write_str("a size is dynamic"),
@@ -227,7 +227,7 @@ impl fmt::Display for FusionReason {
                 write!(f, "too expensive to compute {} times: work {work} a vector", rounded(*times))
             }
             MoreExpensive(repeat) => write!(f, "more expensive again than from memory: {repeat}"),
-            FreeReshape => f.write_str("a reshape of what is in memory is the same bytes"),
+            FreeReshape => f.write_str("a reshape of an array in memory is the same bytes"),
             NotRowByRow => f.write_str("not the same rows, or a reduction is used outside of its row"),
             OtherLoop { producer, consumer } => write!(f, "loops over {producer:?} and {consumer:?}"),
             OtherElements => f.write_str("reads other elements than its loop stands at"),

@@ -52,7 +52,7 @@ const PASSES: &[Entry] = &[
     ("expand-triangular-solves", "turns triangular solves into loops over rows, where the target lacks them", || {
         Box::new(ExpandTriangularSolves)
     }),
-    ("flatten-call-graph", "gives each call site a computation of its own", || Box::new(FlattenCallGraph)),
+    ("flatten-call-graph", "clones computations so that each has one call site", || Box::new(FlattenCallGraph)),
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("fold-kernels", "evaluates small fusions without operands", || Box::new(FoldKernels)),
     ("fuse", "fuses producers into their consumers", || Box::new(Fuse)),

@@ -114,7 +114,7 @@ impl ExecutionBuffers {
             match std::mem::replace(&mut self.entries[id.index()], Entry::Taken) {
                 Entry::Owned(memory) => results.push(memory),
                 Entry::Shared(memory) => {
-                    let part = || format!("a copy of what others share, for result {}", results.len());
+                    let part = || format!("a copy of shared memory for result {}", results.len());
                     results.push(context.during(part, || duplicate(&memory, context))?);
                 }
                 Entry::Taken => return Err(Error::internal(format!("two results have the same memory, {id}"))),

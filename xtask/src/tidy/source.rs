@@ -78,9 +78,8 @@ fn macros(path: &str, lines: &[Line]) -> Vec<Finding> {
     for (number, line) in lines.iter().enumerate() {
         for name in ["todo!", "unimplemented!", "dbg!"] {
             if has_word(&line.code, name) {
-                let advice = format!(
-                    "`{name}` is not for commits; what must wait is an `Error::unimplemented` that names the operation"
-                );
+                let advice =
+                    format!("`{name}` is not for commits; return an `Error::unimplemented` that names the operation");
                 found.push(Finding::failure(path, number + 1, "leftover", advice));
             }
         }

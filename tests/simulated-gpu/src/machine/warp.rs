@@ -25,7 +25,7 @@ impl Block<'_> {
             }
             let (collective, mask) = self.waiting_at(thread);
             if mask >> (thread - lanes.start) & 1 == 0 {
-                let message = format!("the lane is not in the mask {mask:#010x} of what it takes part in");
+                let message = format!("the lane is not in the mask {mask:#010x} of its collective");
                 return Err(Fault::new(thread, Class::Synchronization, message));
             }
             match self.group(thread, &collective, mask, lanes.clone()) {

@@ -22,7 +22,7 @@ fn agree(subject: &Subject, family: Family, seed: u64) -> Check {
     let Some(failure) = failure else { return Ok(()) };
     let whose = match failure.kind {
         FailureKind::Passes => "the passes changed it",
-        FailureKind::Platform => "the platform's code: the module after its passes evaluates to what is expected",
+        FailureKind::Platform => "the platform's code: the module after its passes evaluates to the expected results",
         FailureKind::SecondRun => "only with its arguments donated",
         FailureKind::Unoptimized => "without optimisation",
         FailureKind::Again => "compiled a second time",

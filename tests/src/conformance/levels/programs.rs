@@ -105,7 +105,7 @@ fn same_signature(written: &Signature, loaded: &Signature) -> Check {
         leaves.map(|leaf| (leaf.parameter, leaf.path.clone(), leaf.shape.clone(), leaf.donation)).collect()
     };
     ensure!(arguments(written) == arguments(loaded), "the loaded program takes other arguments");
-    ensure!(written.results() == loaded.results(), "the loaded program gives other results");
+    ensure!(written.results() == loaded.results(), "the loaded program has other results");
     let shapes = (written.parameters(), written.result()) == (loaded.parameters(), loaded.result());
     ensure!(shapes, "the loaded program puts its arguments or results together in another way");
     Ok(())
@@ -143,7 +143,7 @@ impl Run {
     /// The same bits as before.
     fn judge_again(&self, first: &Literal, again: &Literal, what: &str) -> Check {
         self.judge(again)?;
-        ensure!(first == again, "{what} gives other bits than the first run");
+        ensure!(first == again, "{what} returns other bits than the first run");
         Ok(())
     }
 

@@ -92,7 +92,7 @@ pub(super) fn bitcast_convert(_: &BitcastConvert, cx: &ShapeContext<'_>) -> Resu
     let (from, to) = (x.element_type(), written.element_type());
     if (from.is_complex() || to.is_complex()) && from != to {
         return Err(Error::invalid_argument(format!(
-            "bitcast-convert of complex types gives the same type: {} and {}",
+            "bitcast-convert of complex types returns the same type: {} and {}",
             brief(x),
             brief(written)
         )));

@@ -204,7 +204,7 @@ impl<'e, 'ctx> Windows<'_, 'e, 'ctx> {
         }
         let results = s.call(self.op.computation, &arguments)?;
         if results.len() != self.arrays.len() {
-            return Err(Error::internal("a combiner gives another number of values than it takes"));
+            return Err(Error::internal("a combiner returns another number of values than it takes"));
         }
         for (array, value) in self.arrays.iter().zip(results) {
             s.store(array, &into, value)?;

@@ -343,7 +343,7 @@ impl Sorter<'_> {
         emitter.barrier()?;
         // Each level reads one half of the shared memory and writes the other one.
         let last = s.for_each(levels, start.map(Lanes::raw).to_vec(), &mut |s, _, carried| {
-            let &[run, here] = carried else { return Err(Error::internal("a loop without what it carries")) };
+            let &[run, here] = carried else { return Err(Error::internal("a loop without its carried values")) };
             let (run, here) = (emitter.lanes(run), emitter.lanes(here));
             let there = -here + plan.tile as i64;
             self.each_element(s, &tile, [block, thread], &mut |s, slot, place, limit| {

@@ -155,7 +155,7 @@ impl Padder<'_> {
                     Op::Parameter(_) => format!(
                         "a parameter of the program of {array}, whose size comes with it; take its bound and the size, and use set-dimension-size"
                     ),
-                    op => format!("{} gives {array}, whose size is not known from its operands", op.opcode()),
+                    op => format!("{} returns {array}, whose size is not known from its operands", op.opcode()),
                 }));
             }
         }

@@ -135,7 +135,7 @@ impl Padder<'_> {
         let is_grouped = op.feature_group_count > 1 && features.iter().any(Option::is_some)
             || op.batch_group_count > 1 && (input[dims.input_batch].is_some() || features[2].is_some());
         if is_grouped {
-            return Err(Error::unimplemented("a convolution in groups of what has a dynamic size"));
+            return Err(Error::unimplemented("a grouped convolution whose grouped dimension has a dynamic size"));
         }
         let channels = self.smaller(features[0], features[1])?;
         (input[dims.input_feature], kernel[dims.kernel_input_feature]) = (channels, channels);

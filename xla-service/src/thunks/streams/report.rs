@@ -150,7 +150,7 @@ impl fmt::Display for Timeline {
         for stream in streams {
             let begin = match (self.forks.contains(&stream), stream == self.home) {
                 (_, true) => " (its own)",
-                (true, _) => " waits for what came before",
+                (true, _) => " waits for earlier work",
                 (false, false) => "",
             };
             writeln!(f, "  stream {}{begin}", stream.0)?;

@@ -19,9 +19,9 @@ use crate::host::{Clock, MemoryAccess, RaceDetector, RaceStream};
 pub fn verify_streams(sequence: &ThunkSequence) -> Result<()> {
     let mut replay = Replay { detector: RaceDetector::new(), streams: HashMap::new() };
     let all = everything(sequence);
-    replay.everything(&all, "what ran before")?;
+    replay.everything(&all, "work before the program")?;
     replay.sequence(sequence, StreamId(0))?;
-    replay.everything(&all, "what runs after")
+    replay.everything(&all, "work after the program")
 }
 
 /// The number of a memory that all effects write.

@@ -43,7 +43,7 @@ fn executed(subject: &Subject, sample: &Sample, count: usize) -> Check {
     let first = ready.run()?;
     ready.judge(&first)?;
     rows(&ready, &*executor, count)?;
-    ensure!(ready.run()? == first, "after {count} executions it gives other bits");
+    ensure!(ready.run()? == first, "after {count} executions it returns other bits");
     drop(ready);
     settles(&*executor, before)
 }

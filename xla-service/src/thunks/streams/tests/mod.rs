@@ -101,10 +101,10 @@ fn independent_branches_run_side_by_side() {
              1.00 us ..     21.00 us  t0 kernel %k0
             21.00 us ..     41.00 us  t1 kernel %k1
             48.00 us ..     68.00 us  t6 kernel %k6 waits=[t3, t5]
-      stream 1 waits for what came before
+      stream 1 waits for earlier work
              4.00 us ..     24.00 us  t2 kernel %k2
             24.00 us ..     44.00 us  t3 kernel %k3
-      stream 2 waits for what came before
+      stream 2 waits for earlier work
              7.00 us ..     27.00 us  t4 kernel %k4
             27.00 us ..     47.00 us  t5 kernel %k5
       end waits=[]
@@ -298,7 +298,7 @@ fn what_is_missing_is_named() {
     assert!(error.message().contains("must wait for an event that stream"), "{error}");
     sequence = good.clone();
     sequence.forks.clear();
-    assert!(verify_streams(&sequence).unwrap_err().message().contains("what ran before"));
+    assert!(verify_streams(&sequence).unwrap_err().message().contains("work before the program"));
     sequence = good;
     sequence.thunks[0].waits = vec![ThunkId(6)];
     let error = verify_streams(&sequence).unwrap_err();
