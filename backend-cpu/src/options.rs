@@ -16,8 +16,8 @@ pub struct CpuOptions {
     /// The processor that code is generated for; this machine's unless given.
     pub cpu: TargetCpu,
     /// Whether memory gets other contents at each allocation, and a kernel's stack and masked lanes at each
-    /// compilation. A program that is run twice, or compiled and run twice, then gives other results if they depend on
-    /// uninitialised memory.
+    /// compilation. A program that is run twice, or compiled and run twice, then returns other results if they depend
+    /// on uninitialised memory.
     pub dirty: bool,
     /// The threads that help with loops; the process's rayon pool unless one is given. A caller takes part in its own
     /// loops, and waits for no helper that has not begun.

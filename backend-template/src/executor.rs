@@ -87,7 +87,7 @@ impl FaultInjection for TemplateExecutor {
     }
 }
 
-// VENDOR(memory): the driver's handle; dropping it gives the memory back when queued work no longer needs it.
+// VENDOR(memory): the driver's handle; dropping it releases the memory when queued work no longer needs it.
 /// Memory of the device.
 #[derive(Debug)]
 pub(crate) struct TemplateMemory(Arc<Block>);

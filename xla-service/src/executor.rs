@@ -15,7 +15,7 @@ use xla_hlo::{Error, Result};
 /// - **Memory** is owned: a [`DeviceMemory`] goes back to where it came from when it is dropped, so there is no
 ///   `deallocate` to forget. Whoever writes has it mutably, whoever reads has it shared: the borrow checker keeps two
 ///   threads from racing. Dropping memory that queued work still uses must be harmless: a device with asynchronous
-///   streams gives it back in stream order.
+///   streams releases it in stream order.
 /// - **Errors.** [`Error::ResourceExhausted`] when memory does not suffice, saying how much was asked for and how much
 ///   there is; [`Error::FailedPrecondition`] when the device is gone.
 pub trait StreamExecutor: Send + Sync + fmt::Debug {
@@ -175,7 +175,7 @@ impl fmt::Debug for Event {
 /// The service only moves it around; its type is known to the executor that made it.
 pub struct DeviceMemory(Box<dyn Allocation>);
 
-/// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping gives it back.
+/// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping releases it.
 pub trait Allocation: Any + Send + Sync + fmt::Debug {
     /// Bytes that may be used, as they were asked for.
     fn byte_size(&self) -> usize;

@@ -4,7 +4,7 @@
 //! Rayon's own parallel iterators wait for every task that was spawned: waking a sleeping thread takes 5 to 50
 //! microseconds, more than many kernels run, so a caller that must wait for its helpers loses where it should gain.
 //! Here a loop that is done before anybody woke up costs its caller one lock more than doing it alone, and a helper
-//! looks for the next loop before it gives its thread back.
+//! looks for the next loop before it releases its thread.
 //!
 //! Medians of loops of eight chunks by two threads of one Zen 4 core each, in microseconds: threads of our own, which
 //! stood here before, these tasks, and rayon's `into_par_iter`, by the work of the loop and the pause in front of it.
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
-/// Time that a helper looks for more work before it gives its thread back: the kernels of a model follow each other
+/// Time that a helper looks for more work before it releases its thread: the kernels of a model follow each other
 /// faster than this.
 const PATIENCE: Duration = Duration::from_micros(100);
 /// Looks at a variable between two offers of the processor to other threads.

@@ -29,7 +29,8 @@ pub(super) unsafe extern "C" fn xla_cpu_scatter(
     let results = &pointers[2 * bytes.len() + 1..];
     for ((&input, &result), &bytes) in pointers.iter().zip(results).zip(bytes) {
         if input != result {
-            // SAFETY: both have that many bytes, and do not overlap: the input is needed when the result is begun.
+            // SAFETY: both have that many bytes, and do not overlap: the input is live when the result is first
+            // written.
             unsafe { copy(input, result, bytes as usize, threads) };
         }
     }

@@ -163,7 +163,7 @@ mod tests {
 
     /// Values that threads share before and after a barrier, and the value of the next lane.
     unsafe extern "C" fn neighbours(arguments: *const u64, thread: *mut HostThread) {
-        // SAFETY: `run` gives the address of as many numbers as there are threads, and a fiber's thread.
+        // SAFETY: `run` passes the address of as many numbers as there are threads, and a fiber's thread.
         unsafe {
             let (number, results) = ((*thread).thread, (*arguments as *mut u64));
             *results.add(number as usize) = u64::from(number) + 1;

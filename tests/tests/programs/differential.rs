@@ -1,6 +1,6 @@
 //! Random programs mean the same to the evaluator, after the passes, and on the CPU.
 //!
-//! `XLA_TESTS_GRAPHS=10000` tries so many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000`
+//! `XLA_TESTS_GRAPHS=10000` tries that many programs of each family instead of the usual number, `XLA_TESTS_SEED=5000`
 //! begins with another seed, and `XLA_TESTS_ONE=movement:17` tries that one alone. Failures are kept, shrunk, as files
 //! for `tests/regressions` in the folder `XLA_TESTS_KEEP`, even if the process died. Each family is a test, so that
 //! they run side by side. `cargo xtask fuzz` does the same for as long as one likes.

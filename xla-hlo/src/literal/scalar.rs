@@ -23,7 +23,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Zero of that type; writing it as `f8e8m0fnu`, which has no zero, gives NaN.
+    /// Zero of that type; writing it as `f8e8m0fnu`, which has no zero, stores NaN.
     pub fn zero(ty: ElementType) -> Scalar {
         Scalar::from_i64(ty, 0)
     }

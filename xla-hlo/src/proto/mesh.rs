@@ -176,7 +176,7 @@ fn device_ids(t: &mut Tokens<'_>, mesh: &mut MeshProto) -> Parse<()> {
     Ok(())
 }
 
-/// The part after a comma behind the mesh.
+/// The part after the mesh and a comma.
 fn part(
     t: &mut Tokens<'_>,
     mesh: &mut MeshProto,

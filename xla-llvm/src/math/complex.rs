@@ -136,7 +136,7 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         self.or_else(self.is_zero(), scaled.map(|part| part / size))
     }
 
-    /// `z / w`, scaled, with the infinities and zeros that Annex G gives where both parts come out as NaN.
+    /// `z / w`, scaled, with the infinities and zeros of Annex G where both parts come out as NaN.
     pub fn divided_by(self, other: Self) -> Self {
         let (dividend, divisor) = (self.size(), other.size());
         let (a, b) = (self.scale(dividend.inverse), other.scale(divisor.inverse));

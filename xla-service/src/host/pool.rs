@@ -1,7 +1,7 @@
 //! Pool of host memory that hands out warm pages again.
 //!
 //! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So
-//! freed blocks stay in free lists by size class, up to a limit; the class used longest ago gives way first.
+//! freed blocks stay in free lists by size class, up to a limit; the least recently used class is evicted first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub struct MemoryPool(Arc<SharedPool>);
 /// Limits of a pool, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// In use at most; more is [`Error::ResourceExhausted`]. `None` for whatever the system gives.
+    /// In use at most; more is [`Error::ResourceExhausted`]. `None` for the system's limit.
     pub in_use: Option<usize>,
     /// Kept warm at most.
     pub retained: usize,

@@ -29,7 +29,7 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     }
 
     /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's
-    /// token gives none for runs that can be cancelled.
+    /// token returns none for runs that can be cancelled.
     fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let _ = context;
         None

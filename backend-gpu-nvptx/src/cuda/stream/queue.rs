@@ -107,7 +107,7 @@ impl Queue {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: what is not an address of device memory gives an error.
+        // SAFETY: the driver answers addresses outside of device memory with an error.
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 

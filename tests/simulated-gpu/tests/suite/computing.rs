@@ -100,7 +100,7 @@ fn bits() {
         ("clz.b64 %r4, %rd1", [1, 0, 0], 63),
         ("brev.b32 %r4, %r1", [1, 0, 0], 0x8000_0000),
         ("prmt.b32 %r4, %r1, %r2, 0x7531", [0x3322_1100, 0x7766_5544, 0], 0x7755_3311),
-        // Eight more for a number of a byte gives its sign.
+        // A byte's number plus eight selects its sign.
         ("prmt.b32 %r4, %r1, %r2, 0xb090", [0x8322_1100, 0, 0], 0xff00_0000),
         ("shf.l.wrap.b32 %r4, %r1, %r2, %r3", [0x8000_0000, 0x1, 1], 3),
         ("shf.r.wrap.b32 %r4, %r1, %r2, %r3", [0x8000_0000, 0x1, 33], 0xc000_0000),

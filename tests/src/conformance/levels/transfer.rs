@@ -92,7 +92,7 @@ fn byte_size(subject: &Subject) -> Check {
     Ok(())
 }
 
-/// Copies the array to a device and back, at an offset and with memory behind it.
+/// Copies the array to a device and back, at an offset and with memory after it.
 fn round_trip(transfer: &dyn TransferManager, subject: &Subject, device: &ArrayShape, value: &Literal) -> Check {
     let executor = subject.executor()?;
     let stream = executor.create_stream()?;

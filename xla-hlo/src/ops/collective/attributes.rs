@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Reductions and gathers.
 pub(super) const REDUCE: Rules =
     Rules { constrain_layout: true, use_global_device_ids: true, uniform: false, covering: true };
-/// Rules of collectives in which each member gets or gives a part.
+/// Rules of collectives in which each member receives or sends a part.
 pub(super) const PARTS: Rules = Rules { uniform: true, ..REDUCE };
 /// Exchange among all members.
 pub(super) const EXCHANGE: Rules =

@@ -7,7 +7,7 @@ use crate::ops::OpRules as _;
 use crate::shape::{IndexIter, linear_index};
 use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 
-/// Meaning of a collective on one device.
+/// Evaluation of a collective on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnOneDevice {
     /// The first n operands go through unchanged.
@@ -25,7 +25,7 @@ pub enum OnOneDevice {
 }
 
 impl Collective {
-    /// Meaning of the operation on operands of those shapes in a module that runs on one device.
+    /// Evaluation of the operation on operands of those shapes in a module that runs on one device.
     ///
     /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation
     /// needs devices that the module does not ask for.

@@ -162,7 +162,7 @@ impl Complex {
         Complex::new(self.re / divisor, self.im / divisor)
     }
 
-    /// The quotient with scaling, and with the infinities and zeros that Annex G gives where the parts come out as NaN.
+    /// The quotient with scaling, and with the infinities and zeros of Annex G where the parts come out as NaN.
     pub(super) fn div(self, other: Complex) -> Complex {
         let exponent = other.exponent();
         let divisor = other.scalbn(-exponent);

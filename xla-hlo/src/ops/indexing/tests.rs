@@ -194,7 +194,7 @@ fn starts_and_arrays_without_elements() {
         ..rows(3)
     };
     assert_eq!(gather(whole, &x, &array(S32, &[0], &[])), numbers(&x));
-    // So many starts that visiting them would take forever, but nothing at any of them.
+    // Too many starts to visit each, but no elements at any of them.
     let none = Gather {
         collapsed_slice_dims: vec![],
         offset_dims: vec![1, 2],

@@ -35,7 +35,7 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
     reduction_result(shape, results)
 }
 
-/// The numbers below `count` in the order that `precedes` gives them, equal ones ascending. They are all there whatever
+/// The numbers below `count` in the order of `precedes`, equal ones ascending. They are all there whatever
 /// `precedes` answers.
 fn merge_sorted(count: usize, precedes: &mut dyn FnMut(usize, usize) -> Result<bool>) -> Result<Vec<usize>> {
     let mut sorted: Vec<usize> = (0..count).collect();

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Copy insertion asks the classes which values cannot meet in one buffer and copies those; buffer assignment demands
-//! that all meet, lets instructions write over operands they are the last to read, and gives each class a place.
+//! that all meet, lets instructions write over operands they are the last to read, and assigns each class a place.
 
 pub(crate) mod classes;
 pub(crate) mod flow;

@@ -6,7 +6,7 @@
 //!                                                                       └────> StreamReport: text and picture
 //! ```
 //!
-//! [`assign_streams`] gives each thunk a stream, and lets it wait where bytes are read that another stream writes,
+//! [`assign_streams`] assigns each thunk a stream, and lets it wait where bytes are read that another stream writes,
 //! written that another reads, or written twice. A sequence is launched thunk by thunk in the order of the schedule,
 //! whatever the streams; streams only allow the device to begin something before all that was sent earlier is done.
 //!
