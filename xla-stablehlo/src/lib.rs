@@ -5,6 +5,8 @@
 //!   `vhlo`, `sdy`).
 //! - [`lower`]: the program as an HLO module.
 
+#![warn(missing_docs)]
+
 pub mod bytecode;
 pub mod ir;
 mod lower;

@@ -37,7 +37,7 @@ crate instead. The rules:
   doc-begin       documentation begins with a verb or a noun, not with What, How, Where
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
-  public-docs     xla-hlo, xla-passes, xla-service and xla ask the compiler for missing documentation
+  public-docs     xla-hlo, xla-stablehlo, xla-passes, xla-service and xla ask the compiler for missing documentation
   unsafe          only in the files of xtask/unsafe-files.txt, each use under a comment with `SAFETY:`
   machine-path    no path of somebody's machine in any committed text
   manifest        dependency versions and lints stand in the root Cargo.toml alone

@@ -35,8 +35,9 @@ pub fn check(path: &str, content: &str, lines: &[Line]) -> Vec<Finding> {
 
 /// The crates that others build on must let the compiler ask for documentation.
 fn public_docs(path: &str, lines: &[Line]) -> Option<Finding> {
-    let documented =
-        ["xla-hlo", "xla-passes", "xla-service", "xla"].iter().any(|name| path == format!("{name}/src/lib.rs"));
+    let documented = ["xla-hlo", "xla-stablehlo", "xla-passes", "xla-service", "xla"]
+        .iter()
+        .any(|name| path == format!("{name}/src/lib.rs"));
     let first = lines.iter().position(|line| line.code.starts_with("pub "));
     let asked = lines.iter().any(|line| line.code.starts_with("#![") && line.code.contains("missing_docs"));
     let first = first.filter(|_| documented && !asked)?;
