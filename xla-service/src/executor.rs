@@ -116,7 +116,7 @@ impl dyn Stream {
         let any: &dyn Any = self;
         any.downcast_ref().ok_or_else(|| {
             Error::invalid_argument(format!(
-                "a stream of another device was given: {self:?} is no {}",
+                "a stream of another device was given: {self:?} is not a {}",
                 std::any::type_name::<T>()
             ))
         })
@@ -211,7 +211,7 @@ impl DeviceMemory {
 
     fn foreign<T>(&self) -> Error {
         Error::invalid_argument(format!(
-            "memory of another device was given: {:?} is no {}",
+            "memory of another device was given: {:?} is not a {}",
             self.0,
             std::any::type_name::<T>()
         ))

@@ -129,7 +129,7 @@ pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
     if literal.shape().compatible(&shape.clone().into()) {
         return Ok(());
     }
-    Err(Error::invalid_argument(format!("a literal of {} is no {shape}", literal.shape())))
+    Err(Error::invalid_argument(format!("expected a literal of {shape}, found one of {}", literal.shape())))
 }
 
 /// Runs work of a backend; its panic becomes an error, so that one bad program does not take the process with it.

@@ -127,7 +127,7 @@ fn wrong_arguments_are_named_with_both_shapes() {
     let elsewhere = other.buffer(&f32s(&[1.0; 3])).unwrap();
     assert!(message(program.execute(&[&x, &elsewhere])).contains("belongs to another client"));
     let error = message(client.buffer_of_shape(&f32s(&[1.0]), &ArrayShape::new(F32, [2])));
-    assert_eq!(error, "a literal of f32[1] is no f32[2]");
+    assert_eq!(error, "expected a literal of f32[2], found one of f32[1]");
     assert!(client.buffer(&Literal::tuple(vec![])).is_err());
 }
 

@@ -134,7 +134,7 @@ fn typed_attributes() {
         ("{dim = }", "expected a value"),
         ("{dim = dense<1>}", "expected a number, a string"),
         ("{dim = 300 : ui8}", "`300` before byte"),
-        ("{dim = 1.5 : i64}", "is not an s64"),
+        ("{dim = 1.5 : i64}", "is not of type s64"),
         ("{dim = 1 : i9000}", "expected a type"),
         ("{dim = 1, dim = 2}", "given twice"),
         ("{dim = \"x", "the string at byte 7"),

@@ -325,5 +325,5 @@ fn broken_rules_of_scatter_are_named() {
     let two = attempt(same, &[&x, &other, &starts, &updates, &updates]);
     assert_refused("inputs", two, "inputs must have the same dimensions");
     let narrow = array(BF16, &[4, 3], &[0.0; 12]);
-    assert_refused("combiner", attempt(same, &[&narrow, &starts, &updates]), "gives");
+    assert_refused("combiner", attempt(same, &[&narrow, &starts, &updates]), "combiner function returns");
 }

@@ -321,7 +321,7 @@ fn broken_rules_are_named() {
             vec![x.clone(), one.clone()],
             "too large",
         ),
-        (Concatenate { dimension: 2 }.into(), None, vec![x.clone()], "no dimension of operand 0"),
+        (Concatenate { dimension: 2 }.into(), None, vec![x.clone()], "is not a dimension of operand 0"),
         (Concatenate { dimension: 0 }.into(), None, vec![x.clone(), one.clone()], "operand 1 is f32[]"),
         (Concatenate { dimension: 0 }.into(), None, vec![x.clone(), f32s(&[1, 2], &[0.0; 2])], "size of dimension 0"),
         (Reverse { dimensions: vec![2] }.into(), None, vec![x.clone()], "names dimension 2"),
