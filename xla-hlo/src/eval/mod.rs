@@ -4,6 +4,7 @@
 //! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs
 //! small called computations (reducers, comparators) element by element without making literals.
 
+pub(crate) mod parallel;
 mod plan;
 mod random_state;
 mod scalar_function;
@@ -50,7 +51,8 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
             )));
         }
     }
-    Evaluator::new(module).call(module.entry_id(), arguments)
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Evaluator::new(module).with_threads(threads).call(module.entry_id(), arguments)
 }
 
 /// Runs computations of a verified module on literals.
@@ -64,6 +66,7 @@ pub struct Evaluator<'m> {
     /// The instruction whose evaluation began last.
     current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
+    threads: usize,
     cancelled: Option<Arc<AtomicBool>>,
     custom_calls: Cow<'m, CustomCallRegistry>,
     random: RandomState,
@@ -72,7 +75,7 @@ pub struct Evaluator<'m> {
 }
 
 impl<'m> Evaluator<'m> {
-    /// An evaluator of that module, without limits.
+    /// An evaluator of that module, without limits, on one thread.
     pub fn new(module: &'m Module) -> Evaluator<'m> {
         Evaluator {
             module,
@@ -80,6 +83,7 @@ impl<'m> Evaluator<'m> {
             depth: 0,
             current: None,
             steps_left: u64::MAX,
+            threads: 1,
             cancelled: None,
             custom_calls: Cow::default(),
             random: RandomState::new(),
@@ -99,6 +103,13 @@ impl<'m> Evaluator<'m> {
     #[must_use]
     pub fn with_cancellation(mut self, cancelled: Arc<AtomicBool>) -> Evaluator<'m> {
         self.cancelled = Some(cancelled);
+        self
+    }
+
+    /// Lets operations of much work use that many threads of rayon's pool, which changes nothing but the time.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Evaluator<'m> {
+        self.threads = threads;
         self
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Evaluator;
+use super::parallel::ELEMENT;
 use crate::ops::{ElementFunction, Op};
 use crate::{CompId, Computation, ElementType, Error, InstrId, Literal, Module, Result, Scalar, Shape};
 
@@ -18,6 +19,7 @@ const MAX_DEPTH: usize = 32;
 /// A computation of elementwise operations, constants, tuples and calls of such computations is compiled to a program
 /// over registers; anything else (loops, branches, arrays inside) runs through [`Evaluator::call`]. The caller cannot
 /// tell which.
+#[derive(Clone)]
 pub struct ScalarFunction {
     computation: CompId,
     parameters: Vec<ElementType>,
@@ -59,6 +61,11 @@ impl ScalarFunction {
         &self.result_types
     }
 
+    /// About the nanoseconds of a call, which any thread may make; `None` where it is the evaluator's.
+    pub(crate) fn work(&self) -> Option<usize> {
+        self.program.as_ref().map(|program| 2 * ELEMENT * (program.steps.len() + 1))
+    }
+
     /// The results for those arguments, one for each parameter and a value of its type.
     pub fn call(&mut self, evaluator: &mut Evaluator<'_>, arguments: &[Scalar]) -> Result<&[Scalar]> {
         if arguments.len() != self.parameters.len() {
@@ -89,12 +96,14 @@ fn scalar_type(shape: &Shape) -> Option<ElementType> {
 }
 
 /// Straight-line code over registers; the first registers are the parameters.
+#[derive(Clone)]
 struct Program {
     registers: Vec<Scalar>,
     steps: Vec<Step>,
     results: Vec<usize>,
 }
 
+#[derive(Clone)]
 struct Step {
     function: ElementFunction,
     /// Registers of the operands, of which elementwise operations have at most three.

@@ -93,6 +93,7 @@ enum Kind {
 }
 
 /// A combiner ready to be called. Every step rounds and wraps as the computation says.
+#[derive(Clone)]
 pub(super) struct Combiner {
     function: ScalarFunction,
     kind: Kind,
@@ -109,6 +110,11 @@ impl Combiner {
         let taken_as = function.parameter_types().iter().skip(elements.len());
         let rounded_to = elements.iter().zip(taken_as).map(|(&from, &to)| (from != to).then_some(to)).collect();
         Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
+    }
+
+    /// About the nanoseconds of a combination, which any thread may do; `None` where it is the evaluator's.
+    pub(super) fn work(&self) -> Option<usize> {
+        self.function.work()
     }
 
     /// Whether the reduction may be done in any order, partial results combined with each other.

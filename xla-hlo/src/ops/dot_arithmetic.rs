@@ -1,7 +1,9 @@
 //! Dot products: element types and accumulators.
 
+use crate::eval::Evaluator;
+use crate::eval::parallel::ELEMENT;
 use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
-use crate::{ElementKind, ElementType, Scalar};
+use crate::{ElementKind, ElementType, Result, Scalar};
 
 /// Orders element types by precision: truth values, integers, floats, complex numbers, by width each.
 pub(super) fn precision(ty: ElementType) -> (u8, usize) {
@@ -64,7 +66,7 @@ fn float_holds(to: ElementType, from: ElementType) -> bool {
 }
 
 /// Accumulates products of elements.
-pub(super) trait Domain: Copy {
+pub(super) trait Domain: Copy + Send + Sync {
     /// The sum of nothing.
     const ZERO: Self;
 
@@ -76,6 +78,18 @@ pub(super) trait Domain: Copy {
 
     /// The sum before it is rounded or wrapped to the result's type.
     fn to_element(self, result: ElementType) -> Scalar;
+}
+
+/// The elements of an array of type `ty`, from its bytes, as [`Domain::from_element`] takes them.
+pub(super) fn elements<T: Domain>(
+    ev: &mut Evaluator<'_>,
+    ty: ElementType,
+    bytes: &[u8],
+    result: ElementType,
+) -> Result<Vec<T>> {
+    let width = ty.byte_width();
+    let element = |i: usize| T::from_element(Scalar::read(ty, &bytes[i * width..]), result);
+    ev.values(bytes.len() / width, ELEMENT, T::ZERO, element)
 }
 
 /// Real results: products of up to 24-bit mantissas are exact, sums are rounded to the result's type once.

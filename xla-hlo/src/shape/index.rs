@@ -50,6 +50,11 @@ impl<'a> IndexIter<'a> {
         IndexIter { dims, index: vec![0; dims.len()], state }
     }
 
+    /// Starts before the index at row-major position `linear`, which exists.
+    pub fn starting_at(dims: &'a [usize], linear: usize) -> IndexIter<'a> {
+        IndexIter { index: multi_index(dims, linear), ..IndexIter::new(dims) }
+    }
+
     /// The next index, or `None` after the last.
     pub fn next_index(&mut self) -> Option<&[usize]> {
         match self.state {

@@ -5,6 +5,7 @@ mod control_flow;
 mod conversions;
 mod float_formats;
 mod integers;
+mod parallel;
 mod random;
 mod reals;
 mod shape_rules;

@@ -19,8 +19,8 @@ impl Compiler for InterpreterCompiler {
         Ok(OptimizedModule::new(module))
     }
 
-    fn run_backend(&self, module: OptimizedModule, _: &CompileOptions) -> Result<Arc<dyn Executable>> {
+    fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         device_only::refuse(&module)?;
-        Ok(Arc::new(InterpreterExecutable::new(module.into_inner())?))
+        Ok(Arc::new(InterpreterExecutable::new(module.into_inner(), options.thread_count())?))
     }
 }

@@ -12,12 +12,13 @@ use crate::signature::Signature;
 pub(super) struct InterpreterExecutable {
     module: VerifiedModule,
     signature: Signature,
+    threads: usize,
 }
 
 impl InterpreterExecutable {
-    pub(super) fn new(module: VerifiedModule) -> Result<InterpreterExecutable> {
+    pub(super) fn new(module: VerifiedModule, threads: usize) -> Result<InterpreterExecutable> {
         let signature = Signature::new(&module, host_shape)?;
-        Ok(InterpreterExecutable { module, signature })
+        Ok(InterpreterExecutable { module, signature, threads })
     }
 }
 
@@ -35,6 +36,7 @@ impl Executable for InterpreterExecutable {
         // Donated memory goes back to the pool before anything is computed, and comes back as results.
         drop(arguments);
         let result = Evaluator::new(&self.module)
+            .with_threads(self.threads)
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
             .with_cancellation(context.cancel.flag().clone())

@@ -46,14 +46,17 @@ pub(super) fn call(op: &Call, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _:
 
 pub(super) fn map(op: &Map, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let mut function = ScalarFunction::new(ev.module(), op.computation)?;
-    let mut result = Literal::zeros(shape.expect_array()?)?;
-    let mut arguments = Vec::with_capacity(operands.len());
-    for i in 0..result.array_shape().element_count() {
-        arguments.clear();
-        arguments.extend(operands.iter().map(|operand| operand.get(i)));
-        let value = function.call(ev, &arguments)?[0];
-        result.set(i, value);
-    }
+    let mut results = [Literal::zeros(shape.expect_array()?)?];
+    ev.fill(&mut results, function.work(), &mut function, |ev, function, mut chunk| {
+        let mut arguments = Vec::with_capacity(operands.len());
+        for i in chunk.range.clone() {
+            arguments.clear();
+            arguments.extend(operands.iter().map(|operand| operand.get(i)));
+            chunk.set(i, function.call(ev, &arguments)?);
+        }
+        Ok(())
+    })?;
+    let [result] = results;
     Ok(result)
 }
 

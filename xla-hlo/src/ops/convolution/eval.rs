@@ -1,8 +1,9 @@
 //! Evaluator of convolutions.
 
 use super::*;
+use crate::eval::parallel::PRODUCT;
 use crate::ops::checks;
-use crate::ops::dot_arithmetic::{Domain, Wrapping};
+use crate::ops::dot_arithmetic::{Domain, Wrapping, elements};
 use crate::ops::movement::strided::permuted;
 use crate::ops::{Convert, ElementFunction, Op, WindowDim};
 use crate::{ArrayShape, ElementKind, IndexIter, Scalar, linear_index};
@@ -10,7 +11,7 @@ use crate::{ArrayShape, ElementKind, IndexIter, Scalar, linear_index};
 /// Sums of products, as exact as the kind of their elements allows; precision and algorithm ask for less.
 pub(super) fn convolution(
     op: &Convolution,
-    _: &mut Evaluator<'_>,
+    ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
@@ -26,10 +27,10 @@ pub(super) fn convolution(
     let (input, kernel) = (converted(input, ty)?, converted(kernel, ty)?);
     let sums = shape.clone().with_element_type(ty);
     let sums = match ty.kind() {
-        ElementKind::Pred => sums_of_products::<bool>(op, &input, &kernel, &sums),
-        ElementKind::Signed | ElementKind::Unsigned => sums_of_products::<Wrapping>(op, &input, &kernel, &sums),
-        ElementKind::Float => sums_of_products::<f64>(op, &input, &kernel, &sums),
-        ElementKind::Complex => sums_of_products::<(f64, f64)>(op, &input, &kernel, &sums),
+        ElementKind::Pred => sums_of_products::<bool>(ev, op, &input, &kernel, &sums),
+        ElementKind::Signed | ElementKind::Unsigned => sums_of_products::<Wrapping>(ev, op, &input, &kernel, &sums),
+        ElementKind::Float => sums_of_products::<f64>(ev, op, &input, &kernel, &sums),
+        ElementKind::Complex => sums_of_products::<(f64, f64)>(ev, op, &input, &kernel, &sums),
     };
     converted(sums?, shape.element_type())
 }
@@ -52,31 +53,35 @@ fn converted(array: Literal, to: ElementType) -> Result<Literal> {
 
 /// All results; operands and result are of the type that the sums are computed in.
 fn sums_of_products<T: Domain>(
+    ev: &mut Evaluator<'_>,
     op: &Convolution,
     input: &Literal,
     kernel: &Literal,
     shape: &ArrayShape,
 ) -> Result<Literal> {
-    let mut out = Literal::zeros(shape)?;
     if shape.dims().contains(&0) {
-        return Ok(out);
+        return Literal::zeros(shape);
     }
-    let slide = Slide::<T>::new(op, input, kernel);
+    let mut results = [Literal::zeros(shape)?];
+    let slide = Slide::<T>::new(ev, op, input, kernel)?;
     let dims = &op.dims;
     let ty = shape.element_type();
-    let mut results = IndexIter::new(shape.dims());
-    let mut taps = slide.taps(vec![0; dims.spatial_rank()]);
-    let mut i = 0;
-    while let Some(index) = results.next_index() {
-        let position: Vec<usize> = dims.output_spatial.iter().map(|&d| index[d]).collect();
-        if taps.output != position {
-            taps = slide.taps(position);
+    let work = slide.products().saturating_mul(PRODUCT);
+    ev.fill(&mut results, Some(work), &mut slide.taps(vec![0; dims.spatial_rank()]), |_, taps, mut chunk| {
+        let mut indices = IndexIter::starting_at(shape.dims(), chunk.range.start);
+        for i in chunk.range.clone() {
+            let Some(index) = indices.next_index() else { break };
+            let position: Vec<usize> = dims.output_spatial.iter().map(|&d| index[d]).collect();
+            if taps.output != position {
+                *taps = slide.taps(position);
+            }
+            let sum = slide.sum(taps, index[dims.output_batch], index[dims.output_feature]);
+            chunk.set(i, &[sum.to_element(ty).rounded(ty)]);
         }
-        let sum = slide.sum(&taps, index[dims.output_batch], index[dims.output_feature]);
-        out.set(i, sum.to_element(ty).rounded(ty));
-        i += 1;
-    }
-    Ok(out)
+        Ok(())
+    })?;
+    let [result] = results;
+    Ok(result)
 }
 
 /// A kernel `[output channel, window, input channel]` over an input `[image, spatial, channel]`.
@@ -99,37 +104,41 @@ struct Slide<'a, T> {
 }
 
 /// Elements of the window at one position: places in the input and in the kernel, both of their spatial dimensions.
+#[derive(Clone)]
 struct Taps {
     output: Vec<usize>,
     places: Vec<(usize, usize)>,
 }
 
 impl<'a, T: Domain> Slide<'a, T> {
-    fn new(op: &'a Convolution, input: &Literal, kernel: &Literal) -> Slide<'a, T> {
+    fn new(ev: &mut Evaluator<'_>, op: &'a Convolution, input: &Literal, kernel: &Literal) -> Result<Slide<'a, T>> {
         let dims = &op.dims;
         let order = |first: usize, spatial: &[usize], last: usize| [&[first], spatial, &[last]].concat();
-        let elements = |array: &Literal, order: &[usize]| {
+        let mut ordered = |array: &Literal, order: &[usize]| {
             let ty = array.array_shape().element_type();
-            let bytes = permuted(array, order);
-            let elements = bytes.chunks_exact(ty.byte_width()).map(|b| T::from_element(Scalar::read(ty, b), ty));
-            elements.collect::<Vec<T>>()
+            elements(ev, ty, &permuted(array, order), ty)
         };
         let (base, size) = (input.array_shape().dims(), kernel.array_shape().dims());
         let features = size[dims.kernel_output_feature];
-        Slide {
+        Ok(Slide {
             windows: &op.window.dims,
-            input: elements(input, &order(dims.input_batch, &dims.input_spatial, dims.input_feature)),
+            input: ordered(input, &order(dims.input_batch, &dims.input_spatial, dims.input_feature))?,
             base: dims.input_spatial.iter().map(|&d| base[d]).collect(),
             channels: base[dims.input_feature],
-            kernel: elements(
+            kernel: ordered(
                 kernel,
                 &order(dims.kernel_output_feature, &dims.kernel_spatial, dims.kernel_input_feature),
-            ),
+            )?,
             size: dims.kernel_spatial.iter().map(|&d| size[d]).collect(),
             kernel_channels: size[dims.kernel_input_feature],
             images: base[dims.input_batch] / op.batch_group_count,
             outputs: (features / op.feature_group_count, features / op.batch_group_count),
-        }
+        })
+    }
+
+    /// Products of a result, at most.
+    fn products(&self) -> usize {
+        self.kernel_channels.saturating_mul(self.size.iter().product())
     }
 
     fn taps(&self, output: Vec<usize>) -> Taps {

@@ -1,23 +1,24 @@
 //! Evaluator of the dot family.
 
 use super::*;
+use crate::eval::parallel::PRODUCT;
 use crate::ops::checks;
-use crate::ops::dot_arithmetic::{Domain, Wrapping};
+use crate::ops::dot_arithmetic::{Domain, Wrapping, elements};
 use crate::ops::movement::strided::permuted;
-use crate::{ElementKind, ElementType, Scalar};
+use crate::{ElementKind, ElementType};
 
 /// Sums of products, as exact as the kind of the result's elements allows; precision and algorithm ask for less.
-pub(super) fn dot(op: &Dot, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+pub(super) fn dot(op: &Dot, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [lhs, rhs] = checks::operands(operands)?;
     let dims = &op.dims;
     let left = Side::new(&lhs, &dims.lhs(lhs.array_shape().rank()));
     let right = Side::new(&rhs, &dims.rhs(rhs.array_shape().rank()));
     let ty = shape.expect_array()?.element_type();
     match ty.kind() {
-        ElementKind::Pred => contract::<bool>(&left, &right, shape),
-        ElementKind::Signed | ElementKind::Unsigned => contract::<Wrapping>(&left, &right, shape),
-        ElementKind::Float => contract::<f64>(&left, &right, shape),
-        ElementKind::Complex => contract::<(f64, f64)>(&left, &right, shape),
+        ElementKind::Pred => contract::<bool>(ev, &left, &right, shape),
+        ElementKind::Signed | ElementKind::Unsigned => contract::<Wrapping>(ev, &left, &right, shape),
+        ElementKind::Float => contract::<f64>(ev, &left, &right, shape),
+        ElementKind::Complex => contract::<(f64, f64)>(ev, &left, &right, shape),
     }
 }
 
@@ -25,7 +26,6 @@ pub(super) fn dot(op: &Dot, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape
 struct Side {
     element_type: ElementType,
     bytes: Vec<u8>,
-    batch: usize,
     free: usize,
     contracting: usize,
 }
@@ -38,38 +38,24 @@ impl Side {
         Side {
             element_type: shape.element_type(),
             bytes: permuted(operand, &dims.permutation()),
-            batch: count(dims.batch),
             free: count(&dims.free),
             contracting: count(dims.contracting),
         }
     }
 
-    fn elements<T: Domain>(&self, result: ElementType) -> Vec<T> {
-        let width = self.element_type.byte_width();
-        self.bytes.chunks_exact(width).map(|b| T::from_element(Scalar::read(self.element_type, b), result)).collect()
+    fn elements<T: Domain>(&self, ev: &mut Evaluator<'_>, result: ElementType) -> Result<Vec<T>> {
+        elements(ev, self.element_type, &self.bytes, result)
     }
 }
 
-fn contract<T: Domain>(left: &Side, right: &Side, shape: &Shape) -> Result<Literal> {
+fn contract<T: Domain>(ev: &mut Evaluator<'_>, left: &Side, right: &Side, shape: &Shape) -> Result<Literal> {
     let shape = shape.expect_array()?;
-    let mut out = Literal::zeros(shape)?;
     let (ty, length) = (shape.element_type(), left.contracting);
-    let (a, b) = (left.elements::<T>(ty), right.elements::<T>(ty));
-    if shape.dims().contains(&0) {
-        return Ok(out);
-    }
-    let mut results = out.bytes_mut().chunks_exact_mut(ty.byte_width());
-    for batch in 0..left.batch {
-        for m in 0..left.free {
-            for n in 0..right.free {
-                let (i, j) = (batch * left.free + m, batch * right.free + n);
-                let (x, y) = (&a[i * length..(i + 1) * length], &b[j * length..(j + 1) * length]);
-                let sum = x.iter().zip(y).fold(T::ZERO, |sum, (&x, &y)| sum.plus_product(x, y));
-                if let Some(result) = results.next() {
-                    sum.to_element(ty).write(ty, result);
-                }
-            }
-        }
-    }
-    Ok(out)
+    let (a, b) = (left.elements::<T>(ev, ty)?, right.elements::<T>(ev, ty)?);
+    ev.array(shape, length.saturating_mul(PRODUCT), |i| {
+        let (row, column) = (i / right.free, i % right.free);
+        let column = row / left.free * right.free + column;
+        let (x, y) = (&a[row * length..(row + 1) * length], &b[column * length..(column + 1) * length]);
+        x.iter().zip(y).fold(T::ZERO, |sum, (&x, &y)| sum.plus_product(x, y)).to_element(ty)
+    })
 }

@@ -2,37 +2,38 @@
 
 use super::function::ElementFunction;
 use super::*;
+use crate::eval::parallel::ELEMENT;
 use crate::literal::scalar::mask;
 use crate::ops::Op;
 use crate::{ArrayShape, Scalar};
 
-pub(super) fn unary(op: &Unary, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn unary(op: &Unary, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
-pub(super) fn binary(op: &Binary, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn binary(op: &Binary, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
-pub(super) fn compare(op: &Compare, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn compare(op: &Compare, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
-pub(super) fn select(op: &Select, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn select(op: &Select, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
-pub(super) fn clamp(op: &Clamp, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn clamp(op: &Clamp, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
-pub(super) fn convert(op: &Convert, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+pub(super) fn convert(op: &Convert, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
 pub(super) fn bitcast_convert(
     op: &BitcastConvert,
-    _: &mut Evaluator<'_>,
+    ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
@@ -40,7 +41,7 @@ pub(super) fn bitcast_convert(
     let operand = operand(&operands, 0)?;
     let (from, to) = (operand.array_shape().element_type().bit_width(), result.element_type().bit_width());
     match from.cmp(&to) {
-        std::cmp::Ordering::Equal => apply(op.clone().into(), &operands, shape),
+        std::cmp::Ordering::Equal => apply(ev, op.clone().into(), &operands, shape),
         std::cmp::Ordering::Less => join_bits(operand, result),
         std::cmp::Ordering::Greater => split_bits(operand, result),
     }
@@ -48,15 +49,15 @@ pub(super) fn bitcast_convert(
 
 pub(super) fn reduce_precision(
     op: &ReducePrecision,
-    _: &mut Evaluator<'_>,
+    ev: &mut Evaluator<'_>,
     operands: Vec<Literal>,
     shape: &Shape,
 ) -> Result<Literal> {
-    apply(op.clone().into(), &operands, shape)
+    apply(ev, op.clone().into(), &operands, shape)
 }
 
 /// Applies the operation to every element; scalar operands beside arrays serve every element.
-fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
+fn apply(ev: &mut Evaluator<'_>, op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     let shape = shape.expect_array()?;
     let types: Vec<_> = operands.iter().map(|operand| operand.array_shape().element_type()).collect();
     let function = ElementFunction::new(&op, &types, shape.element_type())?
@@ -67,9 +68,9 @@ fn apply(op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
         return Literal::splat(shape, function.compute(&elements));
     }
     match columns[..] {
-        [x] => Literal::from_fn(shape, |i| function.compute(&[x.at(i)])),
-        [x, y] => Literal::from_fn(shape, |i| function.compute(&[x.at(i), y.at(i)])),
-        [x, y, z] => Literal::from_fn(shape, |i| function.compute(&[x.at(i), y.at(i), z.at(i)])),
+        [x] => ev.array(shape, ELEMENT, |i| function.compute(&[x.at(i)])),
+        [x, y] => ev.array(shape, ELEMENT, |i| function.compute(&[x.at(i), y.at(i)])),
+        [x, y, z] => ev.array(shape, ELEMENT, |i| function.compute(&[x.at(i), y.at(i), z.at(i)])),
         _ => Err(Error::internal(format!("{} has {} operands", op.opcode(), operands.len()))),
     }
 }

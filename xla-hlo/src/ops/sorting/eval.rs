@@ -15,15 +15,12 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
         _ => (dims[op.dimension], dims[op.dimension + 1..].iter().product::<usize>()),
     };
     let mut results = operands.clone();
-    let mut comparator = ScalarFunction::new(ev.module(), op.computation)?;
-    let mut arguments = Vec::with_capacity(2 * operands.len());
+    let mut comparator = (ScalarFunction::new(ev.module(), op.computation)?, Vec::with_capacity(2 * operands.len()));
     for row in 0..count / length {
         let first = row / inner * length * inner + row % inner;
         let place = |i: usize| first + i * inner;
-        let order = merge_sorted(length, &mut |a, b| {
-            arguments.clear();
+        let order = merge_sorted(ev, &mut comparator, length, &|a, b, arguments| {
             arguments.extend(operands.iter().flat_map(|x| [x.get(place(a)), x.get(place(b))]));
-            Ok(comparator.call(ev, &arguments)?.first().is_some_and(|answer| answer.as_bool()))
         })?;
         for (result, operand) in results.iter_mut().zip(&operands) {
             for (to, &from) in order.iter().enumerate() {
@@ -35,32 +32,52 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
     reduction_result(shape, results)
 }
 
-/// The numbers below `count` in the order of `precedes`, equal ones ascending. They are all there whatever
-/// `precedes` answers.
-fn merge_sorted(count: usize, precedes: &mut dyn FnMut(usize, usize) -> Result<bool>) -> Result<Vec<usize>> {
+/// The numbers below `count` in the order of the comparator, equal ones ascending. They are all there whatever the
+/// comparator answers. `arguments` appends its arguments for two numbers to the vector beside it.
+fn merge_sorted(
+    ev: &mut Evaluator<'_>,
+    comparator: &mut (ScalarFunction, Vec<Scalar>),
+    count: usize,
+    arguments: &(impl Fn(usize, usize, &mut Vec<Scalar>) + Sync),
+) -> Result<Vec<usize>> {
     let mut sorted: Vec<usize> = (0..count).collect();
-    let mut merged = Vec::with_capacity(count);
+    let mut merged = sorted.clone();
     let mut run = 1;
     while run < count {
-        merged.clear();
-        for pair in sorted.chunks(2 * run) {
-            let (mut left, mut right) = pair.split_at(run.min(pair.len()));
-            while let (Some((&l, lefts)), Some((&r, rights))) = (left.split_first(), right.split_first()) {
-                if precedes(r, l)? {
-                    merged.push(r);
-                    right = rights;
-                } else {
-                    merged.push(l);
-                    left = lefts;
-                }
-            }
-            merged.extend_from_slice(left);
-            merged.extend_from_slice(right);
-        }
+        let length = ev.chunk_length(count, comparator.0.work()).next_multiple_of(2 * run);
+        let parts = sorted.chunks(length).zip(merged.chunks_mut(length)).collect();
+        ev.for_each(parts, comparator, |ev, (comparator, values), (sorted, merged): (&[usize], &mut [usize])| {
+            let mut precedes = |a, b| {
+                values.clear();
+                arguments(a, b, values);
+                Ok(comparator.call(ev, values)?.first().is_some_and(|answer| answer.as_bool()))
+            };
+            let mut pairs = sorted.chunks(2 * run).zip(merged.chunks_mut(2 * run));
+            pairs.try_for_each(|(pair, merged)| merge(pair.split_at(run.min(pair.len())), merged, &mut precedes))
+        })?;
         std::mem::swap(&mut sorted, &mut merged);
         run *= 2;
     }
     Ok(sorted)
+}
+
+/// Merges two sorted runs into `merged`, which has as many places as both.
+fn merge(
+    (mut left, mut right): (&[usize], &[usize]),
+    merged: &mut [usize],
+    precedes: &mut impl FnMut(usize, usize) -> Result<bool>,
+) -> Result<()> {
+    for place in merged {
+        let takes_right = match (left.first(), right.first()) {
+            (Some(&l), Some(&r)) => precedes(r, l)?,
+            (first, _) => first.is_none(),
+        };
+        let from = if takes_right { &mut right } else { &mut left };
+        if let Some((&first, rest)) = from.split_first() {
+            (*place, *from) = (first, rest);
+        }
+    }
+    Ok(())
 }
 
 /// The best of each row, by a stable sort of the whole row.

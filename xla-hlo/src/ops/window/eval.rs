@@ -18,22 +18,29 @@ pub(super) fn reduce_window(
     let mut combiner = Combiner::new(ev, op.computation, &types)?;
     let inits = combiner.accumulators(&inits);
     let mut outputs = reduction_outputs(shape)?;
-    let (Some(array), Some(output)) = (arrays.first(), outputs.first_mut()) else {
+    let (Some(array), Some(output)) = (arrays.first(), outputs.first()) else {
         return Err(checks::missing_operand());
     };
     let windows = Windows::new(&op.window, array, output.array_shape().dims())?;
     if let Some(order) = op.dimension_order(ev.module(), windows.base, &windows.output) {
         let sums = reduces_separably(&windows, &order, array, |a, b| combiner.pair(ev, a, b))?;
-        for (i, sum) in sums.into_iter().enumerate() {
-            output.set(i, sum.map_or(Ok(inits[0]), |sum| combiner.step(ev, inits[0], sum))?);
-        }
+        ev.fill(&mut outputs, combiner.work(), &mut combiner, |ev, combiner, mut chunk| {
+            for i in chunk.range.clone() {
+                chunk.set(i, &[sums[i].map_or(Ok(inits[0]), |sum| combiner.step(ev, inits[0], sum))?]);
+            }
+            Ok(())
+        })?;
         return reduction_result(shape, outputs);
     }
-    windows.for_each(|i, window| {
-        let mut accumulators = inits.clone();
-        window.for_each(|at| combiner.combine(ev, &mut accumulators, arrays.iter().map(|array| array.get(at))))?;
-        outputs.iter_mut().zip(accumulators).for_each(|(output, value)| output.set(i, value));
-        Ok(())
+    let elements = windows.dims.iter().fold(1usize, |n, dim| n.saturating_mul(dim.size));
+    let work = combiner.work().map(|work| work.saturating_mul(elements));
+    ev.fill(&mut outputs, work, &mut combiner, |ev, combiner, mut chunk| {
+        windows.for_each_of(chunk.range.clone(), |i, window| {
+            let mut accumulators = inits.clone();
+            window.for_each(|at| combiner.combine(ev, &mut accumulators, arrays.iter().map(|array| array.get(at))))?;
+            chunk.set(i, &accumulators);
+            Ok(())
+        })
     })?;
     reduction_result(shape, outputs)
 }

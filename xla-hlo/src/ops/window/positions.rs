@@ -1,5 +1,7 @@
 //! Positions of a window over an array, and the elements that it holds at each.
 
+use std::ops::Range;
+
 use super::{Window, WindowDim};
 use crate::{IndexIter, Literal, Result, linear_index};
 
@@ -18,15 +20,24 @@ impl<'a> Windows<'a> {
         Ok(Windows { dims: window.dims_for(base.len())?, base, output: output.to_vec() })
     }
 
-    /// Visits windows in row-major order, each with its row-major number.
-    pub(super) fn for_each(&self, mut f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>) -> Result<()> {
-        let mut outputs = IndexIter::new(&self.output);
-        let mut i = 0;
-        while let Some(index) = outputs.next_index() {
+    /// Visits all windows in row-major order, each with its row-major number.
+    pub(super) fn for_each(&self, f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>) -> Result<()> {
+        // Saturates only where another dimension is empty.
+        self.for_each_of(0..self.output.iter().fold(1, |n, &d| n.saturating_mul(d)), f)
+    }
+
+    /// Visits the windows with those row-major numbers.
+    pub(super) fn for_each_of(
+        &self,
+        numbers: Range<usize>,
+        mut f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut outputs = IndexIter::starting_at(&self.output, numbers.start);
+        for i in numbers {
+            let Some(index) = outputs.next_index() else { break };
             let held = self.dims.iter().zip(index).zip(self.base);
             let held = held.map(|((dim, &output), &base)| dim.base_indices(output, base)).collect();
             f(i, &WindowElements { base: self.base, held })?;
-            i += 1;
         }
         Ok(())
     }
