@@ -1,10 +1,12 @@
 //! Fuzzing campaigns: random programs in worker processes; failures are shrunk and kept as files.
 
 use std::collections::BTreeMap;
-use std::io::Result;
+use std::io::{Error, Result};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
 
 use crate::differential::{Failure, FailureKind};
 use crate::generate::{Family, program};
@@ -84,19 +86,12 @@ impl Campaign {
         std::fs::create_dir_all(&self.keep)?;
         let progress = Mutex::new(Progress { next: 0, summary: Summary::default() });
         let end = self.time.map(|time| Instant::now() + time);
-        std::thread::scope(|scope| {
-            let work = || {
-                let mut isolated = Isolated::new(self.worker.clone(), self.patience, self.keep.clone());
-                while let Some((family, seed)) = self.take(&progress, end) {
-                    self.one(&mut isolated, family, seed, &progress, watch)?;
-                }
-                Ok(())
-            };
-            let threads: Vec<_> = (0..self.jobs.max(1)).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(std::io::Error::other("a thread of the campaign panicked")))
-            })
-        })?;
+        let worker = || Isolated::new(self.worker.clone(), self.patience, self.keep.clone());
+        let programs = std::iter::from_fn(|| self.take(&progress, end)).par_bridge();
+        let tried =
+            programs.map_init(worker, |isolated, (family, seed)| self.one(isolated, family, seed, &progress, watch));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.jobs.max(1)).build().map_err(Error::other)?;
+        pool.install(|| tried.collect::<Result<()>>())?;
         let mut summary = progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).summary;
         summary.findings.sort_by_key(|finding| (finding.family.name(), finding.seed));
         Ok(summary)

@@ -4,12 +4,11 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::shell::{program, root, run as run_program, xla_command};
@@ -146,29 +145,11 @@ fn command(xla: &Path, platform: &str, case: &Case) -> Command {
 
 /// Runs every case, as many at a time as there are CPUs.
 fn run_all(xla: &Path, platform: &str, cases: &[Case]) -> Vec<Outcome> {
-    let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(Vec::with_capacity(cases.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some((index, case)) = take(&next, cases) {
-                    let problem = problem(command(xla, platform, case));
-                    let (suite, name, opcodes) = (case.suite.clone(), case.name.clone(), case.opcodes.clone());
-                    let outcome = Outcome { suite, name, opcodes, problem };
-                    outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, outcome));
-                }
-            });
-        }
-    });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    outcomes.sort_by_key(|(index, _)| *index);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
-/// The next case that no thread has taken.
-fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    cases.get(index).map(|case| (index, case))
+    let outcome = |case: &Case| {
+        let problem = problem(command(xla, platform, case));
+        Outcome { suite: case.suite.clone(), name: case.name.clone(), opcodes: case.opcodes.clone(), problem }
+    };
+    cases.par_iter().map(outcome).collect()
 }
 
 /// Failure of a command, on one line; `None` when it exited with 0.

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
@@ -178,23 +177,15 @@ fn check(tools: &Tools, programs: &[(String, PathBuf)], architectures: &str) -> 
 }
 
 fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &str) -> Result<Vec<Row>> {
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(Vec::with_capacity(programs.len()));
     let scratch = root().join("target/ptxas/out");
     fs::create_dir_all(&scratch)?;
-    std::thread::scope(|scope| {
-        for job in 0..tools.jobs {
-            let (next, rows, folder) = (&next, &rows, scratch.join(job.to_string()));
-            scope.spawn(move || {
-                while let Some((name, path)) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = assemble(tools, path, architecture, &folder).map_err(|error| format!("{error:#}"));
-                    let row = Row { name: name.clone(), outcome };
-                    rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(row);
-                }
-            });
-        }
-    });
-    let mut rows = rows.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let row = |(name, path): &(String, PathBuf)| {
+        let folder = scratch.join(rayon::current_thread_index().unwrap_or_default().to_string());
+        let outcome = assemble(tools, path, architecture, &folder).map_err(|error| format!("{error:#}"));
+        Row { name: name.clone(), outcome }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(tools.jobs).build()?;
+    let mut rows: Vec<Row> = pool.install(|| programs.par_iter().map(row).collect());
     rows.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(rows)
 }
