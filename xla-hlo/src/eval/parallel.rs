@@ -12,16 +12,17 @@ use rayon::prelude::*;
 use super::Evaluator;
 use crate::{ArrayShape, ElementType, Literal, Result, Scalar};
 
-/// Nanoseconds of one thread from which on an operation is done by several. Waking them takes 20 to 50 microseconds.
+/// Nanoseconds of one thread's work from which on several threads share an operation. Waking them takes 20 to 50
+/// microseconds.
 const THRESHOLD: usize = 200_000;
 
-/// Nanoseconds of what a thread takes at a time.
+/// Nanoseconds of work that a thread takes at a time.
 const CHUNK: usize = 50_000;
 
-/// About the nanoseconds of an elementwise operation, which take 5 to 60.
+/// Nanoseconds of an elementwise operation, roughly: 5 to 60.
 pub(crate) const ELEMENT: usize = 10;
 
-/// About the nanoseconds of adding a product of two numbers to a sum.
+/// Nanoseconds of adding a product of two numbers to a sum, roughly.
 pub(crate) const PRODUCT: usize = 1;
 
 /// A run of elements of several arrays, the same of each.
@@ -56,7 +57,7 @@ fn chunks(arrays: &mut [Literal], length: usize) -> Vec<Chunk<'_>> {
 }
 
 impl<'m> Evaluator<'m> {
-    /// An array with element `i` in row-major order given by `f(i)`, which takes about `work` nanoseconds.
+    /// An array whose element `i` in row-major order is `f(i)`, which takes about `work` nanoseconds.
     pub(crate) fn array(
         &mut self,
         shape: &ArrayShape,
@@ -74,7 +75,7 @@ impl<'m> Evaluator<'m> {
         Ok(array)
     }
 
-    /// `f(i)` for each `i` below `count`, which takes about `work` nanoseconds; `blank` may be anything.
+    /// Values `f(i)` for each `i` below `count`, each of about `work` nanoseconds; `blank` may be anything.
     pub(crate) fn values<T: Clone + Send>(
         &mut self,
         count: usize,
@@ -104,9 +105,10 @@ impl<'m> Evaluator<'m> {
         self.for_each(chunks(arrays, self.chunk_length(count, work)), state, f)
     }
 
-    /// How many of `count` elements one thread takes at a time, each about `work` nanoseconds. All where that is
-    /// little, where no other thread may do it (`None`), and on a thread of a rayon pool: the pool's other threads have
-    /// work of their own, and while it waits for them this one would begin more of it on the same stack.
+    /// Number of elements, of `count`, that a thread takes at a time, each about `work` nanoseconds. All of them where
+    /// that is little, where no other thread may compute them (`None`), and on a thread of a rayon pool: the pool's
+    /// other threads have work of their own, and while waiting for them this one would begin more of it on the same
+    /// stack.
     pub(crate) fn chunk_length(&self, count: usize, work: Option<usize>) -> usize {
         let alone = || self.threads < 2 || rayon::current_thread_index().is_some();
         match work {

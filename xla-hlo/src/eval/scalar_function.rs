@@ -61,7 +61,7 @@ impl ScalarFunction {
         &self.result_types
     }
 
-    /// About the nanoseconds of a call, which any thread may make; `None` where it is the evaluator's.
+    /// Nanoseconds of a call, roughly, where any thread may make it; `None` where it is the evaluator's.
     pub(crate) fn work(&self) -> Option<usize> {
         self.program.as_ref().map(|program| 2 * ELEMENT * (program.steps.len() + 1))
     }

@@ -112,7 +112,7 @@ impl Combiner {
         Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
     }
 
-    /// About the nanoseconds of a combination, which any thread may do; `None` where it is the evaluator's.
+    /// Nanoseconds of a combination, roughly, where any thread may compute it; `None` where it is the evaluator's.
     pub(super) fn work(&self) -> Option<usize> {
         self.function.work()
     }

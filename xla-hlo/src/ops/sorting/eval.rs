@@ -33,7 +33,7 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
 }
 
 /// The numbers below `count` in the order of the comparator, equal ones ascending. They are all there whatever the
-/// comparator answers. `arguments` appends its arguments for two numbers to the vector beside it.
+/// comparator returns. `arguments` appends its arguments for two numbers to the vector beside it.
 fn merge_sorted(
     ev: &mut Evaluator<'_>,
     comparator: &mut (ScalarFunction, Vec<Scalar>),
