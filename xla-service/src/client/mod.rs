@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The client checks a program's inputs: number, shapes, layouts, devices, donation; backends get checked inputs only.
-//! It catches panics of backends and turns them into [`Error::Internal`].
+//! It catches panics of backends and turns them into [`Error::Internal`](xla_hlo::Error::Internal).
 
 mod buffer;
 mod device;

@@ -347,7 +347,7 @@ fn broken_rules_are_named() {
             "vector of starts is s32[3]",
         ),
         (DynamicUpdateSlice.into(), None, vec![x.clone(), one, s32(0.0), s32(0.0)], "must have the operand's rank"),
-        (Copy.into(), f32(&[3, 2]), vec![x.clone()], "copy gives"),
+        (Copy.into(), f32(&[3, 2]), vec![x.clone()], "copy has shape"),
         (Bitcast.into(), f32(&[5]), vec![x.clone()], "192 bits"),
     ];
     for (op, written, operands, message) in cases {
