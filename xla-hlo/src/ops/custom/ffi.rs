@@ -280,7 +280,10 @@ impl<'t> Reader<'t> {
         // A float is rounded; an integer must fit.
         let fits = |v: &Scalar| ty.is_float() || v.rounded(ty) == *v;
         value.filter(fits).map(|v| v.rounded(ty)).ok_or_else(|| {
-            Error::invalid_argument(format!("`{number}` before byte {} of typed attributes is not of type {ty}", self.at))
+            Error::invalid_argument(format!(
+                "`{number}` before byte {} of typed attributes is not of type {ty}",
+                self.at
+            ))
         })
     }
 
