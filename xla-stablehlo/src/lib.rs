@@ -3,6 +3,7 @@
 //! - [`ir`]: a program in memory: operations, regions, values, attributes and types in flat tables.
 //! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts hold (`builtin`,
 //!   `vhlo`, `sdy`).
+//! - [`text`]: the same programs as MLIR prints them.
 //! - [`lower`]: the program as an HLO module.
 
 #![warn(missing_docs)]
@@ -10,6 +11,7 @@
 pub mod bytecode;
 pub mod ir;
 mod lower;
+pub mod text;
 
 pub use lower::lower;
 

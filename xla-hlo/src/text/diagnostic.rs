@@ -38,6 +38,13 @@ impl Failure {
     }
 }
 
+/// An error about byte `at` of a text, with line and column, and the line with a caret below as a note.
+///
+/// For readers of other languages, whose errors shall look like those of HLO text.
+pub fn error_at(text: &str, at: usize, error: Error) -> Error {
+    Failure::new(at, error).into_error(text)
+}
+
 /// The beginning of a piece of text that an error cites.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(40) {

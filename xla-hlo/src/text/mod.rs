@@ -27,6 +27,7 @@ mod tokens;
 
 pub use attributes::{AttributeCursor, AttributeReader, AttributeValue, AttributeWriter};
 pub(crate) use attributes::{AttributeWord, TokenKind, attribute_words};
+pub use diagnostic::error_at;
 pub(crate) use diagnostic::{Failure, Parse, shown};
 pub use parser::{parse_literal, parse_module, parse_module_counting_omitted, parse_shape};
 pub(crate) use printer::print_metadata;

@@ -14,7 +14,7 @@ mod types;
 
 pub use attribute::{Attribute, EnumKind, Location, ResultAccuracy};
 pub use ids::{AttrId, BlockId, Name, OpId, RegionId, StringId, TypeId, ValueId};
-pub use module::{Module, Version};
+pub use module::{Lines, Module, Version};
 pub use operation::{Block, Operation, Region, Value};
 pub use sharding::Sharding;
 pub use types::Type;

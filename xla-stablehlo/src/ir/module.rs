@@ -22,6 +22,17 @@ impl fmt::Display for Version {
     }
 }
 
+/// Lines of a text, to name places in it.
+#[derive(Clone, Debug)]
+pub struct Lines(Vec<usize>);
+
+impl Lines {
+    /// The lines of a text.
+    pub fn of(text: &str) -> Lines {
+        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+}
+
 /// A program.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
@@ -43,6 +54,8 @@ pub struct Module {
     pub values: Arena<ValueId, Value>,
     /// The operation that holds all others, `builtin.module`.
     pub top: Option<OpId>,
+    /// Lines of the text that the program was read from; `None` for bytecode.
+    pub lines: Option<Lines>,
     /// Names that the reader added to the strings.
     interned: HashMap<Box<[u8]>, StringId>,
 }
@@ -85,6 +98,15 @@ impl Module {
     pub fn attribute(&self, op: OpId, name: &str) -> Option<AttrId> {
         let attributes = &self.operations[op].attributes;
         attributes.iter().find(|(known, _)| *self.strings[*known] == *name.as_bytes()).map(|&(_, value)| value)
+    }
+
+    /// The place of an operation in its file: `byte 123` of bytecode, `line 3` of text.
+    pub fn place(&self, op: OpId) -> String {
+        let offset = self.operations[op].offset;
+        match &self.lines {
+            Some(Lines(starts)) => format!("line {}", starts.partition_point(|&start| start <= offset)),
+            None => format!("byte {offset}"),
+        }
     }
 
     /// Operations of all regions in the order of the text, each after the one that it is nested in.

@@ -14,10 +14,10 @@ use crate::ir::{Module, OpId};
 pub(super) fn lower(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     lower_named(lowering, op).map_err(|error| {
         let source = lowering.source;
-        let (name, offset) = (source.text(source.operations[op].name), source.operations[op].offset);
-        let message = error.message().to_string();
+        let (name, place) = (source.text(source.operations[op].name), source.place(op));
         // The innermost operation is the one that a person looks for.
-        if message.contains(", byte ") { error } else { error.context(format!("{name}, byte {offset}")) }
+        let is_named = [", byte ", ", line "].iter().any(|place| error.message().contains(place));
+        if is_named { error } else { error.context(format!("{name}, {place}")) }
     })
 }
 

@@ -1,0 +1,186 @@
+//! Attributes of MLIR itself in text: numbers, strings, lists, dictionaries, symbols, types, dense arrays.
+
+use xla_hlo::{ElementType, Error, Result, Scalar};
+
+use super::reader::Reader;
+use crate::ir::{AttrId, Attribute, StringId, Type, TypeId};
+
+/// Attributes of an operation by name.
+pub(super) type Entries = Vec<(StringId, AttrId)>;
+
+impl<'t> Reader<'t> {
+    /// An attribute.
+    pub(super) fn attribute(&mut self) -> Result<AttrId> {
+        self.nested(Self::attribute_here)
+    }
+
+    fn attribute_here(&mut self) -> Result<AttrId> {
+        let start = self.cursor.offset();
+        if self.cursor.is("[") {
+            let list = self.list(["[", "]"], Self::attribute)?;
+            return Ok(self.push(Attribute::Array(list)));
+        }
+        if self.cursor.is("{") {
+            return self.dictionary();
+        }
+        if self.cursor.is("\"") {
+            let text = self.cursor.string("a string")?;
+            let id = self.push_string(&text);
+            if self.cursor.eat(":") {
+                self.ty()?;
+            }
+            return Ok(id);
+        }
+        if self.cursor.is("@") {
+            return self.symbol();
+        }
+        if self.cursor.eat("#") {
+            return self.hash(start);
+        }
+        if self.cursor.is("-") || self.cursor.is_digit() {
+            return self.number();
+        }
+        if self.cursor.is("loc") {
+            return self.location();
+        }
+        if self.cursor.eat("dense") {
+            return self.dense();
+        }
+        if self.cursor.eat("array") {
+            return self.dense_array();
+        }
+        for (word, attribute) in
+            [("true", Attribute::Bool(true)), ("false", Attribute::Bool(false)), ("unit", Attribute::Unit)]
+        {
+            if self.cursor.eat(word) {
+                return Ok(self.push(attribute));
+            }
+        }
+        for word in ["dense_resource", "sparse", "distinct", "affine_map", "strided"] {
+            if self.cursor.is(word) {
+                return Err(self.cursor.unimplemented_at(start, format!("an attribute {word}")));
+            }
+        }
+        let ty = self.ty()?;
+        Ok(self.push(Attribute::Type(ty)))
+    }
+
+    /// `@name`, `@"name"`, `@outer::@inner`.
+    pub(super) fn symbol(&mut self) -> Result<AttrId> {
+        let mut path = Vec::new();
+        loop {
+            self.cursor.expect("@")?;
+            let name = if self.cursor.is("\"") {
+                self.cursor.string("a name")?
+            } else {
+                self.cursor.suffix("a name")?.as_bytes().into()
+            };
+            path.push(self.push_string(&name));
+            if !self.cursor.eat("::") {
+                return Ok(self.push(Attribute::Symbol(path)));
+            }
+        }
+    }
+
+    fn dictionary(&mut self) -> Result<AttrId> {
+        let entries = self.entries(["{", "}"])?;
+        let entry = |reader: &mut Self, (name, value)| (reader.push(Attribute::String(name)), value);
+        let entries = entries.into_iter().map(|named| entry(self, named)).collect();
+        Ok(self.push(Attribute::Dictionary(entries)))
+    }
+
+    /// `{name = value, flag}`.
+    pub(super) fn entries(&mut self, brackets: [&str; 2]) -> Result<Entries> {
+        self.list(brackets, |reader| {
+            let name = if reader.cursor.is("\"") {
+                reader.cursor.string("a name")?
+            } else {
+                reader.cursor.word("the name of an attribute")?.as_bytes().into()
+            };
+            let name = reader.module.intern(&name);
+            let value = if reader.cursor.eat("=") { reader.attribute()? } else { reader.push(Attribute::Unit) };
+            Ok((name, value))
+        })
+    }
+
+    /// A number with its type; integers are `i64` and floats `f64` without one.
+    fn number(&mut self) -> Result<AttrId> {
+        let start = self.cursor.offset();
+        let text = self.cursor.number()?;
+        let is_float = text.contains('.');
+        let ty = if self.cursor.eat(":") {
+            self.ty()?
+        } else {
+            self.element(if is_float { ElementType::F64 } else { ElementType::S64 })
+        };
+        let attribute = match self.module.types[ty] {
+            Type::Element(element) if element.is_float() => {
+                let value = self.scalar(text, element, start)?;
+                Attribute::Float { ty, bits: value.to_bits(element) }
+            }
+            Type::Element(element) if !element.is_complex() => match self.scalar(text, element, start)? {
+                Scalar::Signed(value) => Attribute::Integer { ty, value },
+                Scalar::Unsigned(value) => Attribute::Integer { ty, value: value as i64 },
+                value => Attribute::Bool(value.as_bool()),
+            },
+            Type::Index => match self.scalar(text, ElementType::S64, start)? {
+                Scalar::Signed(value) => Attribute::Integer { ty, value },
+                _ => return Err(Error::internal("an index is an integer")),
+            },
+            _ => return Err(self.cursor.error_at(start, "a number of a type that has no numbers")),
+        };
+        Ok(self.push(attribute))
+    }
+
+    /// The id of an element type.
+    pub(super) fn element(&mut self, ty: ElementType) -> TypeId {
+        let name = ty.name();
+        if let Some(&known) = self.elements.get(name) {
+            return known;
+        }
+        let id = self.module.types.push(Type::Element(ty));
+        self.elements.insert(name, id);
+        id
+    }
+
+    /// `array<i64: 1, 2>`: a tensor of rank 1, as VHLO stores it.
+    fn dense_array(&mut self) -> Result<AttrId> {
+        let start = self.cursor.offset();
+        self.cursor.expect("<")?;
+        let element = self.ty()?;
+        let Type::Element(ty) = self.module.types[element] else {
+            return Err(self.cursor.error_at(start, "an array of a type that has no numbers"));
+        };
+        let mut bytes = Vec::new();
+        if self.cursor.eat(":") {
+            self.list_up_to(">", |reader| reader.scalar_bytes(ty, &mut bytes))?;
+        } else {
+            self.cursor.expect(">")?;
+        }
+        Ok(self.push_tensor(element, ty, bytes))
+    }
+
+    /// Integers between brackets, as a tensor of rank 1.
+    pub(super) fn integers(&mut self, brackets: [&str; 2]) -> Result<AttrId> {
+        let values = self.list(brackets, |reader| reader.cursor.integer("an integer"))?;
+        Ok(self.push_integers(&values))
+    }
+
+    pub(super) fn push_integers(&mut self, values: &[i64]) -> AttrId {
+        let element = self.element(ElementType::S64);
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.push_tensor(element, ElementType::S64, bytes)
+    }
+
+    /// An integer of 64 bits.
+    pub(super) fn push_integer(&mut self, value: i64) -> AttrId {
+        let ty = self.element(ElementType::S64);
+        self.push(Attribute::Integer { ty, value })
+    }
+
+    fn push_tensor(&mut self, element: TypeId, ty: ElementType, bytes: Vec<u8>) -> AttrId {
+        let count = (bytes.len() / ty.byte_width()) as u64;
+        let ty = self.module.types.push(Type::Tensor { dims: vec![Some(count)], element, encoding: None });
+        self.push(Attribute::Dense { ty, bytes: bytes.into() })
+    }
+}

@@ -1,0 +1,292 @@
+//! A place in MLIR text, and the smallest pieces that are read there: words, numbers, strings, brackets.
+
+use std::borrow::Cow;
+
+use xla_hlo::text::error_at;
+use xla_hlo::{Error, Result};
+
+/// A place in a text.
+#[derive(Clone)]
+pub(super) struct Cursor<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    pub fn new(text: &'t str) -> Cursor<'t> {
+        Cursor { text, at: 0 }
+    }
+
+    /// The place of the next token, as a byte of the text.
+    pub fn offset(&mut self) -> usize {
+        self.skip_space();
+        self.at
+    }
+
+    /// Text from a place up to here.
+    pub fn since(&self, start: usize) -> &'t str {
+        &self.text[start..self.at]
+    }
+
+    /// The same text at another place.
+    pub fn at(&self, at: usize) -> Cursor<'t> {
+        Cursor { text: self.text, at }
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Wrong text at a place.
+    pub fn error_at(&self, at: usize, message: impl Into<String>) -> Error {
+        error_at(self.text, at, Error::invalid_argument(message))
+    }
+
+    /// Text that this reader refuses, at a place.
+    pub fn unimplemented_at(&self, at: usize, message: impl Into<String>) -> Error {
+        error_at(self.text, at, Error::unimplemented(message))
+    }
+
+    /// Wrong text here: something else was expected.
+    pub fn expected(&mut self, what: &str) -> Error {
+        self.skip_space();
+        let found: String = self.rest().chars().take_while(|c| !c.is_whitespace()).take(24).collect();
+        let found = if found.is_empty() { "the end of the text".to_string() } else { format!("`{found}`") };
+        self.error_at(self.at, format!("expected {what}, found {found}"))
+    }
+
+    /// Skips white space and comments.
+    fn skip_space(&mut self) {
+        while let Some(byte) = self.byte() {
+            if byte.is_ascii_whitespace() {
+                self.at += 1;
+            } else if self.rest().starts_with("//") {
+                self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+            } else {
+                break;
+            }
+        }
+    }
+
+    pub fn is_at_end(&mut self) -> bool {
+        self.skip_space();
+        self.at == self.text.len()
+    }
+
+    /// Whether the next token begins with this text.
+    pub fn is(&mut self, text: &str) -> bool {
+        self.skip_space();
+        let is_whole = |rest: &str| !text.starts_with(is_word) || !rest[text.len()..].starts_with(is_word);
+        self.rest().starts_with(text) && is_whole(self.rest())
+    }
+
+    /// Skips a token; false where another one stands.
+    pub fn eat(&mut self, text: &str) -> bool {
+        let is = self.is(text);
+        if is {
+            self.at += text.len();
+        }
+        is
+    }
+
+    /// Skips text even where a word goes on behind it.
+    pub fn eat_prefix(&mut self, text: &str) -> bool {
+        self.skip_space();
+        let is = self.rest().starts_with(text);
+        if is {
+            self.at += text.len();
+        }
+        is
+    }
+
+    /// Skips text where no space stands before it.
+    pub fn eat_directly(&mut self, text: &str) -> bool {
+        let is = self.rest().starts_with(text);
+        if is {
+            self.at += text.len();
+        }
+        is
+    }
+
+    pub fn expect(&mut self, text: &str) -> Result<()> {
+        if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
+    }
+
+    /// Whether a digit comes next.
+    pub fn is_digit(&mut self) -> bool {
+        self.skip_space();
+        self.byte().is_some_and(|byte| byte.is_ascii_digit())
+    }
+
+    /// A word that is there: letters, digits, `_`, `$` and `.`.
+    pub fn word_if_any(&mut self) -> Option<&'t str> {
+        self.skip_space();
+        if self.byte().is_none_or(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let word = self.run(|c| is_word(c) || c == '.');
+        (!word.is_empty()).then_some(word)
+    }
+
+    pub fn word(&mut self, what: &str) -> Result<&'t str> {
+        match self.word_if_any() {
+            Some(word) => Ok(word),
+            None => Err(self.expected(what)),
+        }
+    }
+
+    /// Name of a value, symbol, block or alias behind its sign.
+    pub fn suffix(&mut self, what: &str) -> Result<&'t str> {
+        let name = self.run(|c| is_word(c) || matches!(c, '.' | '-'));
+        if name.is_empty() { Err(self.expected(what)) } else { Ok(name) }
+    }
+
+    fn run(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// A decimal number without a sign.
+    pub fn digits(&mut self, what: &str) -> Result<u64> {
+        self.skip_space();
+        let start = self.at;
+        let digits = self.run(|c| c.is_ascii_digit());
+        match digits.parse() {
+            Ok(number) => Ok(number),
+            Err(_) if digits.is_empty() => Err(self.expected(what)),
+            Err(_) => Err(self.error_at(start, format!("{digits} is too large"))),
+        }
+    }
+
+    pub fn integer(&mut self, what: &str) -> Result<i64> {
+        self.skip_space();
+        let start = self.at;
+        let is_negative = self.eat("-");
+        let magnitude = i128::from(self.digits(what)?);
+        let value = if is_negative { -magnitude } else { magnitude };
+        i64::try_from(value).map_err(|_| self.error_at(start, format!("{value} does not fit into 64 bits")))
+    }
+
+    /// The text of a number: sign, digits, fraction, exponent, or `0x` and hexadecimal digits.
+    pub fn number(&mut self) -> Result<&'t str> {
+        self.skip_space();
+        let start = self.at;
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.byte().is_none_or(|byte| !byte.is_ascii_digit()) {
+            self.at = start;
+            return Err(self.expected("a number"));
+        }
+        if self.rest().starts_with("0x") {
+            self.at += 2;
+            self.run(|c| c.is_ascii_hexdigit());
+            return Ok(self.since(start));
+        }
+        self.run(|c| c.is_ascii_digit());
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.run(|c| c.is_ascii_digit());
+            if matches!(self.byte(), Some(b'e' | b'E')) {
+                self.at += 1;
+                if matches!(self.byte(), Some(b'+' | b'-')) {
+                    self.at += 1;
+                }
+                self.run(|c| c.is_ascii_digit());
+            }
+        }
+        Ok(self.since(start))
+    }
+
+    /// An extent of a shape and the `x` behind it: `?x`, `4x`; nothing where an element type stands.
+    pub fn extent(&mut self) -> Result<Option<Option<u64>>> {
+        self.skip_space();
+        if self.rest().starts_with("?x") {
+            self.at += 2;
+            return Ok(Some(None));
+        }
+        if !self.is_digit() {
+            return Ok(None);
+        }
+        let size = self.digits("an extent")?;
+        match self.byte() {
+            Some(b'x') => self.at += 1,
+            _ => return Err(self.expected("`x`")),
+        }
+        Ok(Some(Some(size)))
+    }
+
+    /// A string in quotes, with its escapes resolved to bytes.
+    pub fn string(&mut self, what: &str) -> Result<Cow<'t, [u8]>> {
+        if !self.eat("\"") {
+            return Err(self.expected(what));
+        }
+        let start = self.at;
+        let length = self.rest().find(['"', '\\', '\n']).unwrap_or(self.rest().len());
+        self.at += length;
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(Cow::Borrowed(&self.text.as_bytes()[start..start + length]));
+        }
+        let mut bytes = self.text.as_bytes()[start..self.at].to_vec();
+        loop {
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => bytes.push(self.escape()?),
+                Some(b'\n') | None => return Err(self.error_at(start - 1, "a string without an end")),
+                Some(byte) => bytes.push(byte),
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(Cow::Owned(bytes))
+    }
+
+    /// The byte of an escape; stays at the escape's last byte.
+    fn escape(&mut self) -> Result<u8> {
+        let at = self.at;
+        self.at += 1;
+        match self.byte() {
+            Some(byte @ (b'"' | b'\\')) => Ok(byte),
+            Some(b'n') => Ok(b'\n'),
+            Some(b't') => Ok(b'\t'),
+            _ => {
+                let byte = self.text.get(self.at..self.at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                self.at += 1;
+                byte.ok_or_else(|| self.error_at(at, "an unknown escape; there are \\n, \\t, \\\\, \\\" and \\4f"))
+            }
+        }
+    }
+
+    /// Skips to the `>` that closes a `<` before this place; brackets inside pair up, strings are passed over.
+    pub fn skip_to_closing_angle(&mut self) -> Result<()> {
+        let start = self.at;
+        let mut open = 1;
+        while let Some(byte) = self.byte() {
+            match byte {
+                b'"' => {
+                    self.string("a string")?;
+                    continue;
+                }
+                b'<' => open += 1,
+                b'>' if self.text.as_bytes()[self.at - 1] != b'-' => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(());
+            }
+            self.at += 1;
+        }
+        Err(self.error_at(start, "a `<` without its `>`"))
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$')
+}

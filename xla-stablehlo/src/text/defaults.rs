@@ -1,0 +1,129 @@
+//! Attributes of StableHLO in the form of VHLO: taken apart, and with the defaults that text leaves out.
+
+use xla_hlo::{ElementType, Result};
+
+use super::attributes::Entries;
+use super::reader::Reader;
+use crate::ir::{Attribute, EnumKind, Type};
+
+/// Attributes that stand for several of VHLO's.
+const COMPOUND: [&[u8]; 5] =
+    [b"dimension_numbers", b"scatter_dimension_numbers", b"dot_dimension_numbers", b"channel_handle", b"algorithm"];
+
+#[derive(Clone, Copy)]
+enum Initial {
+    False,
+    Integer(i64),
+    /// A tensor without elements.
+    NoIntegers,
+    /// A tensor of no rows of two.
+    NoPairs,
+    EmptyList,
+    Enum(EnumKind, u32),
+}
+
+/// Attributes that an operation has where the text does not say them.
+fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
+    use Initial::{EmptyList, Enum, False, Integer, NoIntegers, NoPairs};
+    match operation {
+        "convolution" | "dynamic_conv" => &[
+            ("window_strides", NoIntegers),
+            ("padding", NoPairs),
+            ("lhs_dilation", NoIntegers),
+            ("rhs_dilation", NoIntegers),
+            ("window_reversal", NoIntegers),
+        ],
+        "reduce_window" => &[
+            ("window_strides", NoIntegers),
+            ("base_dilations", NoIntegers),
+            ("window_dilations", NoIntegers),
+            ("padding", NoPairs),
+        ],
+        "select_and_scatter" => {
+            &[("window_dimensions", NoIntegers), ("window_strides", NoIntegers), ("padding", NoPairs)]
+        }
+        "gather" | "dynamic_gather" => &[("indices_are_sorted", False), ("index_vector_dim", Integer(0))],
+        "scatter" => {
+            &[("indices_are_sorted", False), ("unique_indices", False), ("index_vector_dim", Integer(0))]
+        }
+        "sort" => &[("dimension", Integer(-1)), ("is_stable", False)],
+        "custom_call" => &[
+            ("has_side_effect", False),
+            ("api_version", Enum(EnumKind::CustomCallApiVersion, 1)),
+            ("called_computations", EmptyList),
+            ("output_operand_aliases", EmptyList),
+        ],
+        "dot_general" => &[
+            ("lhs_batching_dimensions", NoIntegers),
+            ("rhs_batching_dimensions", NoIntegers),
+            ("lhs_contracting_dimensions", NoIntegers),
+            ("rhs_contracting_dimensions", NoIntegers),
+        ],
+        "all_reduce" | "all_gather" | "reduce_scatter" | "collective_reduce" => {
+            &[("channel_id", Integer(0)), ("use_global_device_ids", False)]
+        }
+        "all_to_all" | "collective_permute" | "collective_broadcast" => &[("channel_id", Integer(0))],
+        "compare" => &[("compare_type", Enum(EnumKind::ComparisonType, 0))],
+        "cholesky" => &[("lower", False)],
+        _ => &[],
+    }
+}
+
+impl Reader<'_> {
+    /// The attributes as VHLO has them, in the order of their names.
+    pub(super) fn normalized(&mut self, operation: &str, entries: Entries) -> Result<Entries> {
+        let mut result = Entries::with_capacity(entries.len());
+        for (name, value) in entries {
+            match &self.module.attributes[value] {
+                Attribute::Dictionary(parts) if COMPOUND.contains(&&*self.module.strings[name]) => {
+                    for &(name, value) in parts {
+                        if let Attribute::String(name) = self.module.attributes[name] {
+                            result.push((name, value));
+                        }
+                    }
+                }
+                _ => result.push((name, value)),
+            }
+        }
+        for &mut (name, ref mut value) in &mut result {
+            let name = &*self.module.strings[name];
+            let replaced = match self.module.attributes[*value] {
+                Attribute::Unit if name == b"use_global_device_ids" => Attribute::Bool(true),
+                Attribute::Integer { value, .. } if name == b"api_version" => {
+                    Attribute::Enum(EnumKind::CustomCallApiVersion, value.clamp(0, 4) as u32)
+                }
+                _ => continue,
+            };
+            *value = self.module.attributes.push(replaced);
+        }
+        for &(name, default) in defaults(operation) {
+            let name = self.module.intern(name.as_bytes());
+            if result.iter().all(|&(known, _)| known != name) {
+                let value = self.initial(default);
+                result.push((name, value));
+            }
+        }
+        result.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
+        Ok(result)
+    }
+
+    fn initial(&mut self, default: Initial) -> crate::ir::AttrId {
+        match default {
+            Initial::False => self.push(Attribute::Bool(false)),
+            Initial::Integer(value) => self.push_integer(value),
+            Initial::NoIntegers => self.push_integers(&[]),
+            Initial::NoPairs => self.push_rows(&[]),
+            Initial::EmptyList => self.push(Attribute::Array(Vec::new())),
+            Initial::Enum(kind, value) => self.push(Attribute::Enum(kind, value)),
+        }
+    }
+
+    /// A tensor of rows of two integers.
+    pub(super) fn push_rows(&mut self, rows: &[[i64; 2]]) -> crate::ir::AttrId {
+        let element = self.element(ElementType::S64);
+        let dims = vec![Some(rows.len() as u64), Some(2)];
+        let ty = self.module.types.push(Type::Tensor { dims, element, encoding: None });
+        let bytes = rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+        self.push(Attribute::Dense { ty, bytes })
+    }
+}

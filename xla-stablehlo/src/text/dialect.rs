@@ -1,0 +1,189 @@
+//! Attributes of StableHLO, CHLO and Shardy in text, those that begin with `#`.
+
+use xla_hlo::Result;
+
+use super::attributes::Entries;
+use super::reader::Reader;
+use crate::ir::{AttrId, Attribute, EnumKind, ResultAccuracy};
+
+impl<'t> Reader<'t> {
+    /// An attribute behind its `#`: an alias or an attribute of a dialect.
+    pub(super) fn hash(&mut self, start: usize) -> Result<AttrId> {
+        let name = self.cursor.suffix("the name of an attribute")?;
+        match name {
+            "stablehlo" | "chlo" | "mhlo" if self.cursor.is("<") => {
+                self.cursor.expect("<")?;
+                let kind = self.cursor.word("the name of an enumeration")?;
+                let Some(kind) = enumeration(kind) else {
+                    return Err(self.cursor.unimplemented_at(start, format!("#{name}<{kind}>")));
+                };
+                let value = self.enumerator(kind)?;
+                self.cursor.expect(">")?;
+                Ok(value)
+            }
+            "stablehlo.bounds" | "mhlo.type_extensions" => {
+                let bounds = self.bounds()?;
+                Ok(self.push(bounds))
+            }
+            "stablehlo.conv" => {
+                self.cursor.expect("<")?;
+                let entries = self.convolution_dims()?;
+                self.cursor.expect(">")?;
+                Ok(self.compound(entries))
+            }
+            "stablehlo.dot" | "stablehlo.gather" | "stablehlo.scatter" | "stablehlo.dot_algorithm" => {
+                let entries = self.fields()?;
+                Ok(self.compound(entries))
+            }
+            "stablehlo.channel_handle" => {
+                let mut entries = self.fields()?;
+                for (old, new) in [("handle", "channel_id"), ("type", "channel_type")] {
+                    let (old, new) = (self.module.intern(old.as_bytes()), self.module.intern(new.as_bytes()));
+                    entries.iter_mut().filter(|entry| entry.0 == old).for_each(|entry| entry.0 = new);
+                }
+                Ok(self.compound(entries))
+            }
+            "stablehlo.output_operand_alias" => self.output_operand_alias(start),
+            "stablehlo.result_accuracy" => self.result_accuracy(start),
+            _ if name.contains('.') => self.foreign(start, name),
+            _ => Ok(self.alias(name, start)),
+        }
+    }
+
+    /// The value of an enumeration by its name.
+    pub(super) fn enumerator(&mut self, kind: EnumKind) -> Result<AttrId> {
+        let at = self.cursor.offset();
+        let name = self.cursor.word("a value of the enumeration")?;
+        match kind.names().iter().position(|&known| known == name) {
+            Some(value) => Ok(self.push(Attribute::Enum(kind, value as u32))),
+            None => Err(self.cursor.error_at(at, format!("`{name}` is not one of {}", kind.names().join(", ")))),
+        }
+    }
+
+    /// Entries of an attribute that stands for several, until the operation takes them apart.
+    fn compound(&mut self, entries: Entries) -> AttrId {
+        let entries = entries.into_iter().map(|(name, value)| (self.push(Attribute::String(name)), value)).collect();
+        self.push(Attribute::Dictionary(entries))
+    }
+
+    /// `<name = [1, 2], name = 3>`.
+    pub(super) fn fields(&mut self) -> Result<Entries> {
+        self.list(["<", ">"], |reader| {
+            let name = reader.cursor.word("a name")?;
+            reader.cursor.expect("=")?;
+            let value = if reader.cursor.is("[") { reader.integers(["[", "]"])? } else { reader.attribute()? };
+            Ok((reader.module.intern(name.as_bytes()), value))
+        })
+    }
+
+    fn output_operand_alias(&mut self, start: usize) -> Result<AttrId> {
+        let (mut output, mut operand, mut operand_path) = (Vec::new(), 0, Vec::new());
+        self.list(["<", ">"], |reader| {
+            let name = reader.cursor.word("a name")?;
+            reader.cursor.expect("=")?;
+            let path = |reader: &mut Self| reader.list(["[", "]"], |reader| reader.cursor.integer("an index"));
+            match name {
+                "output_tuple_indices" => output = path(reader)?,
+                "operand_tuple_indices" => operand_path = path(reader)?,
+                "operand_index" => operand = reader.cursor.integer("an index")?,
+                _ => return Err(reader.cursor.error_at(start, format!("an alias has no {name}"))),
+            }
+            Ok(())
+        })?;
+        Ok(self.push(Attribute::OutputOperandAlias { output, operand, operand_path }))
+    }
+
+    fn result_accuracy(&mut self, start: usize) -> Result<AttrId> {
+        let (mut absolute, mut relative, mut ulps, mut mode) = (0, 0, 0, None);
+        self.list(["<", ">"], |reader| {
+            let name = reader.cursor.word("a name")?;
+            reader.cursor.expect("=")?;
+            let at = reader.cursor.offset();
+            match name {
+                "atol" | "rtol" => {
+                    let text = reader.cursor.number()?;
+                    let bits = reader.scalar(text, xla_hlo::ElementType::F64, at)?.to_bits(xla_hlo::ElementType::F64);
+                    *(if name == "atol" { &mut absolute } else { &mut relative }) = bits;
+                }
+                "ulps" => ulps = reader.cursor.integer("a number of units")?,
+                "mode" => {
+                    reader.cursor.expect("#stablehlo.result_accuracy_mode")?;
+                    reader.cursor.expect("<")?;
+                    mode = Some(reader.enumerator(EnumKind::ResultAccuracyMode)?);
+                    reader.cursor.expect(">")?;
+                }
+                _ => return Err(reader.cursor.error_at(start, format!("an accuracy has no {name}"))),
+            }
+            Ok(())
+        })?;
+        let mode = mode.unwrap_or_else(|| self.push(Attribute::Enum(EnumKind::ResultAccuracyMode, 0)));
+        Ok(self.push(Attribute::ResultAccuracy(ResultAccuracy { absolute, relative, ulps, mode })))
+    }
+
+    /// An attribute of another dialect, kept by name alone.
+    fn foreign(&mut self, start: usize, name: &'t str) -> Result<AttrId> {
+        let foreign = match name.split_once('.').map_or(name, |(dialect, _)| dialect) {
+            "sdy" => "an attribute of sdy",
+            "mhlo" => "an attribute of mhlo",
+            "chlo" => "an attribute of chlo",
+            _ => return Err(self.cursor.unimplemented_at(start, format!("attribute #{name}"))),
+        };
+        if self.cursor.eat("<") {
+            self.cursor.skip_to_closing_angle()?;
+            self.cursor.expect(">")?;
+        }
+        Ok(self.push(Attribute::Foreign(foreign)))
+    }
+
+    /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+    pub(super) fn convolution_dims(&mut self) -> Result<Entries> {
+        let mut entries = Entries::new();
+        for (side, separator) in [("input", "x"), ("kernel", "->"), ("output", "")] {
+            let at = self.cursor.offset();
+            let letters = if side == "kernel" {
+                [("i", "input_feature"), ("o", "output_feature")]
+            } else {
+                [("b", "batch"), ("f", "feature")]
+            };
+            let (mut spatial, mut place) = (Vec::new(), 0);
+            self.list(["[", "]"], |reader| {
+                if let Some((_, role)) = letters.iter().find(|(letter, _)| reader.cursor.eat(letter)) {
+                    let name = reader.module.intern(format!("{side}_{role}_dimension").as_bytes());
+                    let value = reader.push_integer(place);
+                    entries.push((name, value));
+                } else {
+                    spatial.push((reader.cursor.digits("b, f, i, o or a spatial dimension")?, place));
+                }
+                place += 1;
+                Ok(())
+            })?;
+            spatial.sort_unstable();
+            if !spatial.iter().map(|&(number, _)| number).eq(0..spatial.len() as u64) {
+                return Err(self.cursor.error_at(at, format!("the spatial dimensions of the {side} are not 0, 1, ...")));
+            }
+            let spatial: Vec<i64> = spatial.into_iter().map(|(_, place)| place).collect();
+            let name = self.module.intern(format!("{side}_spatial_dimensions").as_bytes());
+            let value = self.push_integers(&spatial);
+            entries.push((name, value));
+            if !separator.is_empty() && !self.cursor.eat_prefix(separator) {
+                return Err(self.cursor.expected(&format!("`{separator}`")));
+            }
+        }
+        Ok(entries)
+    }
+}
+
+fn enumeration(name: &str) -> Option<EnumKind> {
+    Some(match name {
+        "comparison_direction" => EnumKind::ComparisonDirection,
+        "comparison_type" => EnumKind::ComparisonType,
+        "custom_call_api_version" => EnumKind::CustomCallApiVersion,
+        "fft_type" => EnumKind::FftType,
+        "precision" => EnumKind::Precision,
+        "rng_algorithm" => EnumKind::RngAlgorithm,
+        "rng_distribution" => EnumKind::RngDistribution,
+        "transpose" => EnumKind::Transpose,
+        "result_accuracy_mode" => EnumKind::ResultAccuracyMode,
+        _ => return None,
+    })
+}

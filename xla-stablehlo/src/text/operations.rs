@@ -1,0 +1,183 @@
+//! Operations in text: the module, generic forms, and the pretty forms that are one line.
+
+use xla_hlo::Result;
+
+use super::attributes::Entries;
+use super::reader::Reader;
+use crate::ir::{OpId, Operation, RegionId, TypeId, Value, ValueId};
+
+/// An operation that is being read.
+pub(super) struct Parts {
+    pub operands: Vec<ValueId>,
+    pub attributes: Entries,
+    pub regions: Vec<RegionId>,
+    pub results: Vec<TypeId>,
+}
+
+impl Parts {
+    pub fn new(operands: Vec<ValueId>) -> Parts {
+        Parts { operands, attributes: Entries::new(), regions: Vec::new(), results: Vec::new() }
+    }
+}
+
+/// Names of results, each of a number of values.
+type Results<'t> = Vec<(&'t str, u64)>;
+
+impl<'t> Reader<'t> {
+    /// The module.
+    pub(super) fn top(&mut self) -> Result<()> {
+        let at = self.cursor.offset();
+        if self.cursor.is("\"") {
+            let op = self.operation()?;
+            self.module.top = Some(op);
+            return Ok(());
+        }
+        if !self.cursor.eat("module") && !self.cursor.eat("builtin.module") {
+            return Err(self.cursor.expected("a module, or the definition of an alias"));
+        }
+        let mut parts = Parts::new(Vec::new());
+        if self.cursor.is("@") {
+            let name = self.symbol_name()?;
+            self.set(&mut parts.attributes, "sym_name", name);
+        }
+        if self.cursor.eat("attributes") {
+            parts.attributes.extend(self.entries(["{", "}"])?);
+        }
+        parts.regions.push(self.isolated_region(Vec::new())?);
+        let op = self.finish("builtin.module", parts, Vec::new(), at)?;
+        self.module.top = Some(op);
+        Ok(())
+    }
+
+    /// An operation in generic or pretty form.
+    pub(super) fn operation(&mut self) -> Result<OpId> {
+        let at = self.cursor.offset();
+        let results = self.result_names()?;
+        let name_at = self.cursor.offset();
+        if self.cursor.is("\"") {
+            let name = self.cursor.string("the name of an operation")?;
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let parts = self.generic()?;
+            return self.finish(&name, parts, results, at);
+        }
+        let word = self.cursor.word("an operation")?;
+        let count = results.iter().map(|&(_, count)| count).sum();
+        let name = match word {
+            "return" | "call" => format!("func.{word}"),
+            _ => word.to_string(),
+        };
+        let parts = match self.special(&name, count)? {
+            Some(parts) => parts,
+            None if word.contains('.') || name != word => self.pretty(&name, count)?,
+            None => return Err(self.cursor.error_at(name_at, format!("`{word}` is not an operation"))),
+        };
+        self.finish(&name, parts, results, at)
+    }
+
+    /// `%a, %b:2 =`.
+    fn result_names(&mut self) -> Result<Results<'t>> {
+        let mut names = Results::new();
+        if !self.cursor.is("%") {
+            return Ok(names);
+        }
+        loop {
+            let name = self.value_name()?;
+            let count = if self.cursor.eat(":") { self.cursor.digits("a number of results")? } else { 1 };
+            names.push((name, count));
+            if !self.cursor.eat(",") {
+                self.cursor.expect("=")?;
+                return Ok(names);
+            }
+        }
+    }
+
+    /// `(operands) <{properties}> ({region}, ...) {attributes} : (types) -> types` behind the name.
+    fn generic(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
+        let at = self.cursor.offset();
+        if self.cursor.is("[") {
+            return Err(self.cursor.unimplemented_at(at, "a jump to another block, which StableHLO does not know"));
+        }
+        if self.cursor.eat("<") {
+            parts.attributes = self.entries(["{", "}"])?;
+            self.cursor.expect(">")?;
+        }
+        if self.cursor.is("(") {
+            parts.regions = self.list(["(", ")"], |reader| reader.region(Vec::new()))?;
+        }
+        self.attribute_dictionary(&mut parts)?;
+        self.cursor.expect(":")?;
+        parts.results = self.signature()?.1;
+        Ok(parts)
+    }
+
+    /// `%a, %b, keyword = value {attributes} : types` behind the name.
+    fn pretty(&mut self, name: &str, count: u64) -> Result<Parts> {
+        let own = own_name(name);
+        let in_parentheses = self.cursor.eat("(");
+        let mut parts = Parts::new(self.values()?);
+        self.keywords(own, !parts.operands.is_empty(), &mut parts.attributes)?;
+        if in_parentheses {
+            self.cursor.expect(")")?;
+        }
+        self.attribute_dictionary(&mut parts)?;
+        parts.results = self.types_of_results(count)?;
+        Ok(parts)
+    }
+
+    /// `{name = value}` if it is there.
+    pub(super) fn attribute_dictionary(&mut self, parts: &mut Parts) -> Result<()> {
+        if self.cursor.is("{") {
+            parts.attributes.extend(self.entries(["{", "}"])?);
+        }
+        Ok(())
+    }
+
+    /// Types behind a colon: of operands and results, or of the results alone, which come last.
+    pub(super) fn types_of_results(&mut self, count: u64) -> Result<Vec<TypeId>> {
+        if !self.cursor.eat(":") {
+            return Ok(Vec::new());
+        }
+        let at = self.cursor.offset();
+        if self.cursor.is("(") {
+            return Ok(self.signature()?.1);
+        }
+        let mut types = self.types()?;
+        if self.cursor.eat("->") {
+            return self.result_types();
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        match types.len().checked_sub(count) {
+            Some(first) => Ok(types.split_off(first)),
+            None => Err(self.cursor.error_at(at, format!("{} types for {count} results", types.len()))),
+        }
+    }
+
+    /// Adds an operation with its location and names its results.
+    fn finish(&mut self, name: &str, parts: Parts, results: Results<'t>, at: usize) -> Result<OpId> {
+        let location = self.location_if_any()?;
+        let attributes = self.normalized(own_name(name), parts.attributes)?;
+        let named: u64 = results.iter().map(|&(_, count)| count).sum();
+        if !results.is_empty() && named != parts.results.len() as u64 {
+            let message = format!("{name} has {} results, {named} are named", parts.results.len());
+            return Err(self.cursor.error_at(at, message));
+        }
+        let values = &mut self.module.values;
+        let all: Vec<ValueId> = parts.results.iter().map(|&ty| values.push(Value { ty, location: None })).collect();
+        let mut rest = &all[..];
+        for (name, count) in results {
+            let (own, others) = rest.split_at(count as usize);
+            self.define(name, own.to_vec())?;
+            rest = others;
+        }
+        let name = self.module.intern(name.as_bytes());
+        let (operands, regions) = (parts.operands, parts.regions);
+        let operation = Operation { name, operands, results: all, attributes, regions, location, offset: at };
+        Ok(self.module.operations.push(operation))
+    }
+}
+
+/// The name without its dialect.
+pub(super) fn own_name(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(_, own)| own)
+}

@@ -1,0 +1,158 @@
+//! State of the reader: place, tables, aliases, names in scope.
+
+use std::collections::HashMap;
+
+use xla_hlo::Result;
+
+use super::cursor::Cursor;
+use crate::ir::{AttrId, Attribute, Location, Module, TypeId, ValueId};
+
+/// Attributes, types and regions nest no deeper than this; reading them recurses.
+const MAX_DEPTH: usize = 100;
+
+pub(super) struct Reader<'t> {
+    pub cursor: Cursor<'t>,
+    pub module: Module,
+    /// Types by their text.
+    pub types: HashMap<&'t str, TypeId>,
+    /// Element types by their names in HLO.
+    pub elements: HashMap<&'static str, TypeId>,
+    aliases: HashMap<&'t str, Alias>,
+    type_aliases: HashMap<&'t str, TypeId>,
+    /// Values in scope by name; a name may stand for several.
+    pub names: HashMap<&'t str, Vec<ValueId>>,
+    /// Names that the regions being read have defined, in the order of the text.
+    pub defined: Vec<&'t str>,
+    depth: usize,
+}
+
+/// An attribute that is used by name, perhaps before its definition.
+struct Alias {
+    attribute: AttrId,
+    is_defined: bool,
+    /// Place of the first use.
+    used_at: usize,
+}
+
+impl<'t> Reader<'t> {
+    pub fn new(text: &'t str) -> Reader<'t> {
+        let mut module = Module::default();
+        module.lines = Some(crate::ir::Lines::of(text));
+        Reader {
+            cursor: Cursor::new(text),
+            module,
+            types: HashMap::new(),
+            elements: HashMap::new(),
+            aliases: HashMap::new(),
+            type_aliases: HashMap::new(),
+            names: HashMap::new(),
+            defined: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// The whole text: definitions of aliases, and the module among them.
+    pub fn module(mut self) -> Result<Module> {
+        while !self.cursor.is_at_end() {
+            if self.cursor.eat("#") {
+                self.define_alias()?;
+            } else if self.cursor.eat("!") {
+                let name = self.cursor.suffix("the name of an alias")?;
+                self.cursor.expect("=")?;
+                let ty = self.ty()?;
+                self.type_aliases.insert(name, ty);
+            } else if self.module.top.is_none() {
+                self.top()?;
+            } else {
+                return Err(self.cursor.expected("the end of the text, one module has been read"));
+            }
+        }
+        if let Some((name, alias)) = self.aliases.iter().filter(|(_, alias)| !alias.is_defined).min_by_key(|a| a.1.used_at)
+        {
+            return Err(self.cursor.error_at(alias.used_at, format!("#{name} is not defined")));
+        }
+        if self.module.top.is_none() {
+            return Err(self.cursor.expected("a module"));
+        }
+        self.module.check_tables()?;
+        Ok(self.module)
+    }
+
+    /// Runs `f` one level deeper.
+    pub fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            let at = self.cursor.offset();
+            return Err(self.cursor.error_at(at, format!("the text nests deeper than {MAX_DEPTH}")));
+        }
+        self.depth += 1;
+        let result = f(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// A list between brackets, separated by commas.
+    pub fn list<T>(&mut self, [open, close]: [&str; 2], item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.cursor.expect(open)?;
+        self.list_up_to(close, item)
+    }
+
+    /// Items separated by commas, up to a bracket.
+    pub fn list_up_to<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        if self.cursor.eat(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if !self.cursor.eat(",") {
+                self.cursor.expect(close)?;
+                return Ok(items);
+            }
+        }
+    }
+
+    pub fn push(&mut self, attribute: Attribute) -> AttrId {
+        self.module.attributes.push(attribute)
+    }
+
+    /// A string attribute.
+    pub fn push_string(&mut self, bytes: &[u8]) -> AttrId {
+        let string = self.module.intern(bytes);
+        self.push(Attribute::String(string))
+    }
+
+    /// The attribute that an alias stands for.
+    pub fn alias(&mut self, name: &'t str, used_at: usize) -> AttrId {
+        if let Some(alias) = self.aliases.get(name) {
+            return alias.attribute;
+        }
+        let attribute = self.push(Attribute::Location(Location::Unknown));
+        self.aliases.insert(name, Alias { attribute, is_defined: false, used_at });
+        attribute
+    }
+
+    /// The type that an alias stands for; it is defined before.
+    pub fn type_alias(&self, name: &str) -> Option<TypeId> {
+        self.type_aliases.get(name).copied()
+    }
+
+    fn define_alias(&mut self) -> Result<()> {
+        let at = self.cursor.offset();
+        let name = self.cursor.suffix("the name of an alias")?;
+        self.cursor.expect("=")?;
+        let value = self.attribute()?;
+        match self.aliases.get_mut(name) {
+            None => {
+                self.aliases.insert(name, Alias { attribute: value, is_defined: true, used_at: at });
+            }
+            Some(alias) if alias.is_defined => {
+                return Err(self.cursor.error_at(at, format!("#{name} is defined twice")));
+            }
+            Some(alias) => {
+                alias.is_defined = true;
+                self.module.attributes[alias.attribute] = self.module.attributes[value].clone();
+            }
+        }
+        Ok(())
+    }
+}

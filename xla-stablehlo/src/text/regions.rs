@@ -1,0 +1,114 @@
+//! Regions, blocks and the names of values in text.
+
+use xla_hlo::{Error, Result};
+
+use super::reader::Reader;
+use crate::ir::{AttrId, Block, Region, RegionId, TypeId, Value, ValueId};
+
+/// An argument of a region: name, type, location.
+pub(super) type Argument<'t> = (&'t str, TypeId, Option<AttrId>);
+
+impl<'t> Reader<'t> {
+    /// `{ operations }`. The arguments stand in the text before, or behind the label of the block.
+    pub(super) fn region(&mut self, arguments: Vec<Argument<'t>>) -> Result<RegionId> {
+        self.nested(|reader| {
+            reader.cursor.expect("{")?;
+            let outer = reader.defined.len();
+            let mut block = Block::default();
+            for argument in arguments {
+                block.arguments.push(reader.define_argument(argument)?);
+            }
+            if reader.cursor.eat("^") {
+                reader.cursor.suffix("the name of a block")?;
+                if reader.cursor.is("(") {
+                    for argument in reader.arguments()? {
+                        block.arguments.push(reader.define_argument(argument)?);
+                    }
+                }
+                reader.cursor.expect(":")?;
+            }
+            while !reader.cursor.eat("}") {
+                let at = reader.cursor.offset();
+                if reader.cursor.is("^") {
+                    return Err(reader.cursor.unimplemented_at(at, "a region of several blocks, which StableHLO does not know"));
+                }
+                block.operations.push(reader.operation()?);
+            }
+            for name in reader.defined.drain(outer..) {
+                reader.names.remove(name);
+            }
+            let block = reader.module.blocks.push(block);
+            Ok(reader.module.regions.push(Region { blocks: vec![block] }))
+        })
+    }
+
+    /// A region that sees no value of the regions around it.
+    pub(super) fn isolated_region(&mut self, arguments: Vec<Argument<'t>>) -> Result<RegionId> {
+        let (names, defined) = (std::mem::take(&mut self.names), std::mem::take(&mut self.defined));
+        let region = self.region(arguments);
+        (self.names, self.defined) = (names, defined);
+        region
+    }
+
+    /// `(%a: type loc(...), ...)`.
+    pub(super) fn arguments(&mut self) -> Result<Vec<Argument<'t>>> {
+        self.list(["(", ")"], |reader| {
+            let name = reader.value_name()?;
+            reader.cursor.expect(":")?;
+            let ty = reader.ty()?;
+            Ok((name, ty, reader.location_if_any()?))
+        })
+    }
+
+    fn define_argument(&mut self, (name, ty, location): Argument<'t>) -> Result<ValueId> {
+        let value = self.module.values.push(Value { ty, location });
+        self.define(name, vec![value])?;
+        Ok(value)
+    }
+
+    /// Gives values a name in this region.
+    pub(super) fn define(&mut self, name: &'t str, values: Vec<ValueId>) -> Result<()> {
+        if self.names.insert(name, values).is_some() {
+            let at = self.cursor.offset();
+            return Err(self.cursor.error_at(at, format!("%{name} is defined twice")));
+        }
+        self.defined.push(name);
+        Ok(())
+    }
+
+    /// `%name`.
+    pub(super) fn value_name(&mut self) -> Result<&'t str> {
+        self.cursor.expect("%")?;
+        self.cursor.suffix("the name of a value")
+    }
+
+    /// A use of a value: `%name` or `%name#1`.
+    pub(super) fn value(&mut self) -> Result<ValueId> {
+        let at = self.cursor.offset();
+        let name = self.value_name()?;
+        let index = if self.cursor.eat_directly("#") { self.cursor.digits("the number of a result")? } else { 0 };
+        let values = self.names.get(name).ok_or_else(|| self.undefined(at, name))?;
+        let value = usize::try_from(index).ok().and_then(|index| values.get(index));
+        value.copied().ok_or_else(|| self.cursor.error_at(at, format!("%{name} has {} values", values.len())))
+    }
+
+    fn undefined(&self, at: usize, name: &str) -> Error {
+        self.cursor.error_at(at, format!("%{name} is not defined before this use"))
+    }
+
+    /// Uses separated by commas, perhaps none; a comma that another thing follows stays.
+    pub(super) fn values(&mut self) -> Result<Vec<ValueId>> {
+        let mut values = Vec::new();
+        if !self.cursor.is("%") {
+            return Ok(values);
+        }
+        loop {
+            values.push(self.value()?);
+            let mut ahead = self.cursor.clone();
+            if !ahead.eat(",") || !ahead.is("%") {
+                return Ok(values);
+            }
+            self.cursor = ahead;
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! Pretty forms that are more than operands and keywords: functions, loops, reductions, constants, convolutions.
+
+use xla_hlo::Result;
+
+use super::operations::Parts;
+use super::reader::Reader;
+use super::regions::Argument;
+use crate::ir::{AttrId, Attribute, Block, EnumKind, Operation, Region, RegionId, Type, TypeId, Value, ValueId};
+
+impl<'t> Reader<'t> {
+    /// An operation with a form of its own; `None` for another one.
+    pub(super) fn special(&mut self, name: &str, results: u64) -> Result<Option<Parts>> {
+        Ok(Some(match name {
+            "func.func" => self.function()?,
+            "func.call" => self.call()?,
+            "stablehlo.constant" | "chlo.constant" => self.constant()?,
+            "stablehlo.compare" => self.compare()?,
+            "stablehlo.slice" => self.slice()?,
+            "stablehlo.get_tuple_element" => self.get_tuple_element()?,
+            "stablehlo.custom_call" => self.custom_call()?,
+            "stablehlo.composite" => self.composite()?,
+            "stablehlo.convolution" | "stablehlo.dynamic_conv" => self.convolution()?,
+            "stablehlo.reduce" => self.reduce()?,
+            "stablehlo.while" => self.while_loop(results)?,
+            "sdy.mesh" => self.mesh()?,
+            "sdy.manual_computation" => self.manual_computation()?,
+            "sdy.sharding_constraint" => self.sharding_constraint(results)?,
+            _ => return Ok(None),
+        }))
+    }
+
+    /// `@name` as a string attribute.
+    pub(super) fn symbol_name(&mut self) -> Result<AttrId> {
+        let symbol = self.symbol()?;
+        Ok(match &self.module.attributes[symbol] {
+            Attribute::Symbol(path) => path[0],
+            _ => symbol,
+        })
+    }
+
+    /// `public @name(%a: type {attributes}, ...) -> (type {attributes}, ...) attributes {...} {body}`.
+    fn function(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(Vec::new());
+        for visibility in ["public", "private", "nested"] {
+            if self.cursor.eat(visibility) {
+                let value = self.push_string(visibility.as_bytes());
+                self.set(&mut parts.attributes, "sym_visibility", value);
+            }
+        }
+        let name = self.symbol_name()?;
+        self.set(&mut parts.attributes, "sym_name", name);
+        let mut dictionaries = Vec::new();
+        let arguments: Vec<Argument<'t>> = self.list(["(", ")"], |reader| {
+            let name = if reader.cursor.is("%") {
+                let name = reader.value_name()?;
+                reader.cursor.expect(":")?;
+                name
+            } else {
+                ""
+            };
+            let ty = reader.ty()?;
+            dictionaries.push(reader.dictionary_or_empty()?);
+            Ok((name, ty, reader.location_if_any()?))
+        })?;
+        self.set_list(&mut parts, "arg_attrs", dictionaries);
+        let mut dictionaries = Vec::new();
+        let results = match self.cursor.eat("->") {
+            false => Vec::new(),
+            true if self.cursor.is("(") => self.list(["(", ")"], |reader| {
+                let ty = reader.ty()?;
+                dictionaries.push(reader.dictionary_or_empty()?);
+                Ok(ty)
+            })?,
+            true => vec![self.ty()?],
+        };
+        self.set_list(&mut parts, "res_attrs", dictionaries);
+        let inputs = arguments.iter().map(|&(_, ty, _)| ty).collect();
+        let ty = self.module.types.push(Type::Function { inputs, results });
+        let ty = self.push(Attribute::Type(ty));
+        self.set(&mut parts.attributes, "function_type", ty);
+        if self.cursor.eat("attributes") {
+            parts.attributes.extend(self.entries(["{", "}"])?);
+        }
+        if self.cursor.is("{") {
+            parts.regions.push(self.isolated_region(arguments)?);
+        }
+        Ok(parts)
+    }
+
+    fn dictionary_or_empty(&mut self) -> Result<AttrId> {
+        if self.cursor.is("{") { self.attribute() } else { Ok(self.push(Attribute::Dictionary(Vec::new()))) }
+    }
+
+    fn set_list(&mut self, parts: &mut Parts, name: &str, list: Vec<AttrId>) {
+        let list = self.push(Attribute::Array(list));
+        self.set(&mut parts.attributes, name, list);
+    }
+
+    /// `@callee(%a, %b) {attributes} : (types) -> types`.
+    fn call(&mut self) -> Result<Parts> {
+        let callee = self.symbol()?;
+        let mut parts = self.called()?;
+        self.set(&mut parts.attributes, "callee", callee);
+        Ok(parts)
+    }
+
+    /// `(%a, %b) {attributes} : (types) -> types`.
+    fn called(&mut self) -> Result<Parts> {
+        let operands = self.list(["(", ")"], Self::value)?;
+        self.attributes_and_signature(Parts::new(operands))
+    }
+
+    fn attributes_and_signature(&mut self, mut parts: Parts) -> Result<Parts> {
+        self.attribute_dictionary(&mut parts)?;
+        self.cursor.expect(":")?;
+        parts.results = self.signature()?.1;
+        Ok(parts)
+    }
+
+    /// `@target(%a, %b) {attributes} : (types) -> types`.
+    fn custom_call(&mut self) -> Result<Parts> {
+        let target = self.symbol_name()?;
+        let mut parts = self.called()?;
+        self.set(&mut parts.attributes, "call_target_name", target);
+        Ok(parts)
+    }
+
+    /// `"name" %a, %b {attributes} : (types) -> types`.
+    fn composite(&mut self) -> Result<Parts> {
+        let name = self.cursor.string("the name of the composite")?;
+        let name = self.push_string(&name);
+        let operands = self.values()?;
+        let mut parts = self.attributes_and_signature(Parts::new(operands))?;
+        self.set(&mut parts.attributes, "name", name);
+        Ok(parts)
+    }
+
+    /// `{attributes} dense<...> : type`.
+    fn constant(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(Vec::new());
+        self.attribute_dictionary(&mut parts)?;
+        let at = self.cursor.offset();
+        let value = self.attribute()?;
+        let Some(ty) = self.type_of(value) else {
+            return Err(self.cursor.error_at(at, "a constant must be dense elements of a tensor"));
+        };
+        self.set(&mut parts.attributes, "value", value);
+        parts.results = vec![ty];
+        Ok(parts)
+    }
+
+    /// `LT, %a, %b, FLOAT : (types) -> type`.
+    fn compare(&mut self) -> Result<Parts> {
+        let direction = self.enumerator(EnumKind::ComparisonDirection)?;
+        self.cursor.expect(",")?;
+        let mut parts = Parts::new(self.values()?);
+        self.set(&mut parts.attributes, "comparison_direction", direction);
+        if self.cursor.eat(",") {
+            let ty = self.enumerator(EnumKind::ComparisonType)?;
+            self.set(&mut parts.attributes, "compare_type", ty);
+        }
+        self.attributes_and_signature(parts)
+    }
+
+    /// `%a [start:limit:stride, ...] : (type) -> type`.
+    fn slice(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(vec![self.value()?]);
+        let (mut starts, mut limits, mut strides) = (Vec::new(), Vec::new(), Vec::new());
+        self.list(["[", "]"], |reader| {
+            starts.push(reader.cursor.integer("a start")?);
+            reader.cursor.expect(":")?;
+            limits.push(reader.cursor.integer("a limit")?);
+            strides.push(if reader.cursor.eat(":") { reader.cursor.integer("a stride")? } else { 1 });
+            Ok(())
+        })?;
+        for (name, list) in [("start_indices", starts), ("limit_indices", limits), ("strides", strides)] {
+            let list = self.push_integers(&list);
+            self.set(&mut parts.attributes, name, list);
+        }
+        self.attributes_and_signature(parts)
+    }
+
+    /// `%a[0] : (type) -> type`.
+    fn get_tuple_element(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(vec![self.value()?]);
+        self.cursor.expect("[")?;
+        let index = self.cursor.integer("an index")?;
+        self.cursor.expect("]")?;
+        let index = self.push_integer(index);
+        self.set(&mut parts.attributes, "index", index);
+        self.attributes_and_signature(parts)
+    }
+
+    /// `(%a, %b) dim_numbers = [b, f]x[i, o]->[b, f], window = {stride = [], ...} {attributes} : (types) -> type`.
+    fn convolution(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
+        self.cursor.expect("dim_numbers")?;
+        self.cursor.expect("=")?;
+        parts.attributes = self.convolution_dims()?;
+        self.cursor.expect(",")?;
+        self.cursor.expect("window")?;
+        self.cursor.expect("=")?;
+        self.list(["{", "}"], |reader| reader.window_entry(&mut parts))?;
+        self.attributes_and_signature(parts)
+    }
+
+    fn window_entry(&mut self, parts: &mut Parts) -> Result<()> {
+        let at = self.cursor.offset();
+        let name = self.cursor.word("an entry of a window")?;
+        self.cursor.expect("=")?;
+        let (attribute, value) = match name {
+            "stride" => ("window_strides", self.integers(["[", "]"])?),
+            "lhs_dilate" => ("lhs_dilation", self.integers(["[", "]"])?),
+            "rhs_dilate" => ("rhs_dilation", self.integers(["[", "]"])?),
+            "pad" => {
+                let rows = self.list(["[", "]"], |reader| {
+                    reader.cursor.expect("[")?;
+                    let low = reader.cursor.integer("a padding")?;
+                    reader.cursor.expect(",")?;
+                    let high = reader.cursor.integer("a padding")?;
+                    reader.cursor.expect("]")?;
+                    Ok([low, high])
+                })?;
+                ("padding", self.push_rows(&rows))
+            }
+            "reverse" => {
+                let flags = self.list(["[", "]"], |reader| match reader.cursor.eat("true") || reader.cursor.eat("1") {
+                    true => Ok(1),
+                    false if reader.cursor.eat("false") || reader.cursor.eat("0") => Ok(0),
+                    false => Err(reader.cursor.expected("true or false")),
+                })?;
+                ("window_reversal", self.push_integers(&flags))
+            }
+            _ => return Err(self.cursor.error_at(at, format!("a window has no {name}"))),
+        };
+        self.set(&mut parts.attributes, attribute, value);
+        Ok(())
+    }
+
+    /// `(%a init: %b), ... applies stablehlo.add across dimensions = [0] : types`, or with the types first and a
+    /// `reducer(%x: type, %y: type) ... {body}` behind them.
+    fn reduce(&mut self) -> Result<Parts> {
+        let (mut inputs, mut inits) = (Vec::new(), Vec::new());
+        loop {
+            self.cursor.expect("(")?;
+            inputs.push(self.value()?);
+            self.cursor.expect("init")?;
+            self.cursor.expect(":")?;
+            inits.push(self.value()?);
+            self.cursor.expect(")")?;
+            if !self.cursor.eat(",") {
+                break;
+            }
+        }
+        let types: Vec<TypeId> = inits.iter().map(|&init| self.module.values[init].ty).collect();
+        inputs.extend(inits);
+        let mut parts = Parts::new(inputs);
+        let applied = if self.cursor.eat("applies") { Some(self.cursor.word("an operation")?) } else { None };
+        self.cursor.expect("across")?;
+        self.cursor.expect("dimensions")?;
+        self.cursor.expect("=")?;
+        let dimensions = self.integers(["[", "]"])?;
+        self.set(&mut parts.attributes, "dimensions", dimensions);
+        let mut parts = self.attributes_and_signature(parts)?;
+        let body = match applied {
+            Some(name) => self.applied(name, types[0]),
+            None => self.reducer()?,
+        };
+        parts.regions.push(body);
+        Ok(parts)
+    }
+
+    /// A region that applies an operation to its two arguments and returns the result.
+    fn applied(&mut self, name: &str, ty: TypeId) -> RegionId {
+        let module = &mut self.module;
+        let mut value = || module.values.push(Value { ty, location: None });
+        let [a, b, result] = [value(), value(), value()];
+        let offset = self.cursor.offset();
+        let mut operation = |name: &str, operands: Vec<ValueId>, results: Vec<ValueId>| {
+            let name = self.module.intern(name.as_bytes());
+            let (attributes, regions) = (Vec::new(), Vec::new());
+            let operation = Operation { name, operands, results, attributes, regions, location: None, offset };
+            self.module.operations.push(operation)
+        };
+        let operations =
+            vec![operation(name, vec![a, b], vec![result]), operation("stablehlo.return", vec![result], Vec::new())];
+        let block = self.module.blocks.push(Block { arguments: vec![a, b], operations });
+        self.module.regions.push(Region { blocks: vec![block] })
+    }
+
+    /// `reducer(%x0: type, %y0: type) (%x1: type, %y1: type) {body}`; the arguments are x0, x1, ..., y0, y1, ...
+    fn reducer(&mut self) -> Result<RegionId> {
+        self.cursor.expect("reducer")?;
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        while self.cursor.is("(") {
+            let at = self.cursor.offset();
+            let &[x, y] = &self.arguments()?[..] else {
+                return Err(self.cursor.error_at(at, "expected two arguments for each input"));
+            };
+            left.push(x);
+            right.push(y);
+        }
+        left.extend(right);
+        self.region(left)
+    }
+
+    /// `(%x = %a, ...) : types attributes {...} cond {...} do {...}`.
+    fn while_loop(&mut self, results: u64) -> Result<Parts> {
+        let at = self.cursor.offset();
+        let bound = self.list(["(", ")"], |reader| {
+            let name = reader.value_name()?;
+            reader.cursor.expect("=")?;
+            Ok((name, reader.value()?))
+        })?;
+        if bound.len() as u64 != results {
+            return Err(self.cursor.error_at(at, format!("a loop of {} values has {results} results", bound.len())));
+        }
+        let mut parts = Parts::new(bound.iter().map(|&(_, value)| value).collect());
+        let arguments: Vec<Argument<'t>> =
+            bound.iter().map(|&(name, value)| (name, self.module.values[value].ty, None)).collect();
+        parts.results = self.types_of_results(results)?;
+        let location = self.location_if_any()?;
+        if self.cursor.eat("attributes") {
+            parts.attributes = self.entries(["{", "}"])?;
+        }
+        let arguments: Vec<Argument<'t>> = arguments.into_iter().map(|(name, ty, _)| (name, ty, location)).collect();
+        self.cursor.expect("cond")?;
+        parts.regions.push(self.region(arguments.clone())?);
+        self.cursor.expect("do")?;
+        parts.regions.push(self.region(arguments)?);
+        Ok(parts)
+    }
+
+    /// `@name = <["x"=4]> {attributes}`.
+    fn mesh(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(Vec::new());
+        let name = self.symbol_name()?;
+        self.set(&mut parts.attributes, "sym_name", name);
+        self.cursor.expect("=")?;
+        let mesh = self.sharding()?;
+        self.set(&mut parts.attributes, "mesh", mesh);
+        self.attribute_dictionary(&mut parts)?;
+        Ok(parts)
+    }
+
+    /// An attribute of Shardy between angle brackets, kept by name alone.
+    fn sharding(&mut self) -> Result<AttrId> {
+        self.cursor.expect("<")?;
+        self.cursor.skip_to_closing_angle()?;
+        self.cursor.expect(">")?;
+        Ok(self.push(Attribute::Foreign("an attribute of sdy")))
+    }
+
+    /// `(%a) in_shardings=[<...>] out_shardings=[<...>] manual_axes={"x"} (%x: type) {body} : (types) -> types`.
+    fn manual_computation(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
+        for name in ["in_shardings", "out_shardings"] {
+            self.cursor.expect(name)?;
+            self.cursor.expect("=")?;
+            let list = self.list(["[", "]"], Self::sharding)?;
+            self.set_list(&mut parts, name, list);
+        }
+        self.cursor.expect("manual_axes")?;
+        self.cursor.expect("=")?;
+        let axes = self.list(["{", "}"], Self::attribute)?;
+        self.set_list(&mut parts, "manual_axes", axes);
+        let arguments = self.arguments()?;
+        parts.regions.push(self.region(arguments)?);
+        self.attributes_and_signature(parts)
+    }
+
+    /// `%a <@mesh, [{"x"}]> : type`.
+    fn sharding_constraint(&mut self, results: u64) -> Result<Parts> {
+        let mut parts = Parts::new(vec![self.value()?]);
+        let sharding = self.sharding()?;
+        self.set(&mut parts.attributes, "sharding", sharding);
+        self.attribute_dictionary(&mut parts)?;
+        parts.results = self.types_of_results(results)?;
+        Ok(parts)
+    }
+}
