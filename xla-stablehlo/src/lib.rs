@@ -18,6 +18,13 @@ pub use lower::lower;
 /// Reads a portable artifact and lowers it to HLO.
 ///
 /// Errors are those of [`bytecode::read`] and [`lower()`].
-pub fn parse_module(bytes: &[u8]) -> xla_hlo::Result<xla_hlo::Module> {
+pub fn parse_bytecode(bytes: &[u8]) -> xla_hlo::Result<xla_hlo::Module> {
     lower(&bytecode::read(bytes)?)
+}
+
+/// Reads MLIR text and lowers it to HLO.
+///
+/// Errors are those of [`text::read`] and [`lower()`].
+pub fn parse_text(text: &str) -> xla_hlo::Result<xla_hlo::Module> {
+    lower(&text::read(text)?)
 }

@@ -1,7 +1,7 @@
 //! Programs of JAX as HLO modules: text that the verifier accepts, and refusals that name the operation and its place.
 
 use xla_hlo::{Module, Result, VerifiedModule};
-use xla_stablehlo::parse_module;
+use xla_stablehlo::parse_bytecode;
 
 use crate::files;
 
@@ -9,7 +9,7 @@ use crate::files;
 const SHARDED: [&str; 3] = ["shard_map_all_gather_ppermute", "shard_map_psum", "sharding_constraint"];
 
 fn verified(bytes: &[u8]) -> Result<Module> {
-    Ok(VerifiedModule::new(parse_module(bytes)?)?.into_inner())
+    Ok(VerifiedModule::new(parse_bytecode(bytes)?)?.into_inner())
 }
 
 #[test]
