@@ -43,9 +43,7 @@ fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
             &[("window_dimensions", NoIntegers), ("window_strides", NoIntegers), ("padding", NoPairs)]
         }
         "gather" | "dynamic_gather" => &[("indices_are_sorted", False), ("index_vector_dim", Integer(0))],
-        "scatter" => {
-            &[("indices_are_sorted", False), ("unique_indices", False), ("index_vector_dim", Integer(0))]
-        }
+        "scatter" => &[("indices_are_sorted", False), ("unique_indices", False), ("index_vector_dim", Integer(0))],
         "sort" => &[("dimension", Integer(-1)), ("is_stable", False)],
         "custom_call" => &[
             ("has_side_effect", False),

@@ -159,7 +159,9 @@ impl<'t> Reader<'t> {
             })?;
             spatial.sort_unstable();
             if !spatial.iter().map(|&(number, _)| number).eq(0..spatial.len() as u64) {
-                return Err(self.cursor.error_at(at, format!("the spatial dimensions of the {side} are not 0, 1, ...")));
+                return Err(self
+                    .cursor
+                    .error_at(at, format!("the spatial dimensions of the {side} are not 0, 1, ...")));
             }
             let spatial: Vec<i64> = spatial.into_iter().map(|(_, place)| place).collect();
             let name = self.module.intern(format!("{side}_spatial_dimensions").as_bytes());

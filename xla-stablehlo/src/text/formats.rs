@@ -124,7 +124,8 @@ impl Reader<'_> {
         let word = self.cursor.word("a format such as e5m10")?;
         let bits = word.strip_prefix('e').and_then(|rest| rest.split_once('m'));
         let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));
-        let bits: [i64; 2] = bits.ok_or_else(|| self.cursor.error_at(at, format!("`{word}` is not a format such as e5m10")))?;
+        let bits: [i64; 2] =
+            bits.ok_or_else(|| self.cursor.error_at(at, format!("`{word}` is not a format such as e5m10")))?;
         Ok(bits.map(|bits| self.push_integer(bits)))
     }
 

@@ -67,7 +67,8 @@ impl<'t> Reader<'t> {
                 return Err(self.cursor.expected("the end of the text, one module has been read"));
             }
         }
-        if let Some((name, alias)) = self.aliases.iter().filter(|(_, alias)| !alias.is_defined).min_by_key(|a| a.1.used_at)
+        if let Some((name, alias)) =
+            self.aliases.iter().filter(|(_, alias)| !alias.is_defined).min_by_key(|a| a.1.used_at)
         {
             return Err(self.cursor.error_at(alias.used_at, format!("#{name} is not defined")));
         }

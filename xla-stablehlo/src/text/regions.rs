@@ -30,7 +30,9 @@ impl<'t> Reader<'t> {
             while !reader.cursor.eat("}") {
                 let at = reader.cursor.offset();
                 if reader.cursor.is("^") {
-                    return Err(reader.cursor.unimplemented_at(at, "a region of several blocks, which StableHLO does not know"));
+                    return Err(reader
+                        .cursor
+                        .unimplemented_at(at, "a region of several blocks, which StableHLO does not know"));
                 }
                 block.operations.push(reader.operation()?);
             }

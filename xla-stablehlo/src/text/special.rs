@@ -224,11 +224,12 @@ impl<'t> Reader<'t> {
                 ("padding", self.push_rows(&rows))
             }
             "reverse" => {
-                let flags = self.list(["[", "]"], |reader| match reader.cursor.eat("true") || reader.cursor.eat("1") {
-                    true => Ok(1),
-                    false if reader.cursor.eat("false") || reader.cursor.eat("0") => Ok(0),
-                    false => Err(reader.cursor.expected("true or false")),
-                })?;
+                let flags =
+                    self.list(["[", "]"], |reader| match reader.cursor.eat("true") || reader.cursor.eat("1") {
+                        true => Ok(1),
+                        false if reader.cursor.eat("false") || reader.cursor.eat("0") => Ok(0),
+                        false => Err(reader.cursor.expected("true or false")),
+                    })?;
                 ("window_reversal", self.push_integers(&flags))
             }
             _ => return Err(self.cursor.error_at(at, format!("a window has no {name}"))),
