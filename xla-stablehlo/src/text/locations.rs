@@ -20,7 +20,7 @@ impl Reader<'_> {
         Ok(location)
     }
 
-    /// What stands between the parentheses.
+    /// Content of the parentheses.
     fn inner_location(&mut self) -> Result<AttrId> {
         self.nested(|reader| {
             let at = reader.cursor.offset();
