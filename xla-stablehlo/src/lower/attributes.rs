@@ -59,6 +59,17 @@ impl<'s> Attributes<'s> {
         }
     }
 
+    /// A number, as a scalar of its type.
+    pub fn number(self, name: &str) -> Result<Literal> {
+        let (ty, bits) = match self.required(name)? {
+            Attribute::Integer { ty, value } => (*ty, *value as u64),
+            Attribute::Float { ty, bits } => (*ty, *bits),
+            _ => return self.literal(name),
+        };
+        let ty = types::element_type(self.module, ty)?;
+        Ok(Literal::scalar(ty, Scalar::read(ty, &bits.to_le_bytes()[..ty.byte_width()])))
+    }
+
     pub fn string(self, name: &str) -> Result<String> {
         match self.required(name)? {
             Attribute::String(string) => Ok(self.module.text(*string).into_owned()),

@@ -5,6 +5,7 @@
 //! and its elements.
 
 mod attributes;
+mod broadcasting;
 mod call;
 mod collective;
 mod context;
@@ -21,6 +22,7 @@ mod movement;
 mod operation;
 mod random;
 mod reduction;
+mod special;
 mod types;
 
 use xla_hlo::{Module, Result};

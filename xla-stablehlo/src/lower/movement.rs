@@ -6,6 +6,7 @@ use xla_hlo::ops::{
 };
 use xla_hlo::{Error, InstrId, Result};
 
+use super::broadcasting;
 use super::call::Call;
 use super::context::Lowering;
 
@@ -41,24 +42,15 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// Dimensions of extent 1 are repeated, which HLO's broadcast does not do: they are reshaped away first.
 fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, operands: &[InstrId]) -> Result<InstrId> {
-    let &[mut x] = operands else { return Err(Error::invalid_argument("a broadcast of several operands")) };
-    let mut dimensions = call.attributes.indices("broadcast_dimensions")?;
+    let &[x] = operands else { return Err(Error::invalid_argument("a broadcast of several operands")) };
+    let dimensions = call.attributes.indices("broadcast_dimensions")?;
     let (from, to) = (lowering.shape(x), call.shape());
-    let (from, to) = (from.expect_array()?, to.expect_array()?);
-    if dimensions.len() != from.rank() || dimensions.iter().any(|&d| d >= to.rank()) {
+    let (from, rank) = (from.expect_array()?, to.expect_array()?.rank());
+    if dimensions.len() != from.rank() || dimensions.iter().any(|&d| d >= rank) {
         return Err(Error::invalid_argument(format!("broadcast_dimensions {dimensions:?} of {from} in {to}")));
     }
-    let repeats = |d: usize| from.dims()[d] == 1 && to.dims()[dimensions[d]] != 1;
-    let kept: Vec<usize> = (0..from.rank()).filter(|&d| !repeats(d)).collect();
-    if kept.len() < from.rank() {
-        let dims: Vec<usize> = kept.iter().map(|&d| from.dims()[d]).collect();
-        let shape = xla_hlo::Shape::array(from.element_type(), dims);
-        x = lowering.add(Reshape { inferred_dimension: None }, shape, [x])?;
-        dimensions = kept.iter().map(|&d| dimensions[d]).collect();
-    }
-    lowering.add(Broadcast { dimensions }, call.shape(), [x])
+    broadcasting::repeat(lowering, x, to, dimensions)
 }
 
 fn is_static(call: &Call<'_>) -> bool {

@@ -6,7 +6,8 @@ use super::attributes::Attributes;
 use super::call::{Call, stem};
 use super::context::Lowering;
 use super::{
-    collective, contraction, control_flow, custom, data, elementwise, indexing, linalg, movement, random, reduction,
+    broadcasting, collective, contraction, control_flow, custom, data, elementwise, indexing, linalg, movement, random,
+    reduction, special,
 };
 use crate::ir::{Module, OpId};
 
@@ -31,7 +32,7 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     let attributes = Attributes { module: source, op };
     let call = Call { name, attributes, operands, results, regions: &operation.regions, op };
     let values = match dialect {
-        "vhlo" | "stablehlo" | "func" => values(lowering, &call)?,
+        "vhlo" | "stablehlo" | "chlo" | "mhlo" | "func" => values(lowering, &call)?,
         "builtin" if name == "unrealized_conversion_cast" => call.operands.clone(),
         _ => return Err(unknown(source, op)),
     };
@@ -48,8 +49,10 @@ fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
     if let Some(values) = control_flow::lower(lowering, call) {
         return values;
     }
-    let families: [Family; 10] = [
+    let families: [Family; 12] = [
         elementwise::lower,
+        special::lower,
+        broadcasting::lower,
         movement::lower,
         data::lower,
         contraction::lower,

@@ -1,6 +1,6 @@
-//! Operations that apply a function to elements: reductions, windows, maps, sorts.
+//! Operations that apply a function to elements: reductions, windows, maps, sorts; the greatest elements.
 
-use xla_hlo::ops::{Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, Window};
+use xla_hlo::ops::{Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, TopK, Window};
 use xla_hlo::{InstrId, Result};
 
 use super::call::Call;
@@ -15,6 +15,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         "select_and_scatter" => select_and_scatter(lowering, call),
         "map" => map(lowering, call),
         "sort" => sort(lowering, call),
+        "top_k" => call.attributes.index("k").map(|k| TopK { k, largest: true, is_stable: false }.into()),
         _ => return None,
     };
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
