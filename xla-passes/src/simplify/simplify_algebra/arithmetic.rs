@@ -56,9 +56,14 @@ fn is_number(cx: &Draft<'_>, id: InstrId, number: i64) -> bool {
 
 fn is_negation(cx: &Draft<'_>, id: InstrId) -> Option<InstrId> {
     match cx.op(id) {
-        Op::Unary(Unary { op: UnaryOp::Negate, .. }) => Some(cx.operand(id, 0)),
+        Op::Unary(Unary { op: UnaryOp::Negate, .. }) if has_negatives(cx, id) => Some(cx.operand(id, 0)),
         _ => None,
     }
+}
+
+/// Whether two negations cancel: not in floats without a sign, where one gives NaN.
+pub(super) fn has_negatives(cx: &Draft<'_>, id: InstrId) -> bool {
+    cx.element_type(id).is_some_and(|ty| ty.is_signed() || !ty.is_float())
 }
 
 fn negate(cx: &mut Draft<'_>, x: InstrId) -> Option<DraftValue> {

@@ -3,6 +3,7 @@
 use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Select, Unary, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Op, Scalar};
 
+use super::arithmetic::has_negatives;
 use super::convert_moves::movement_of_widening;
 use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
@@ -25,7 +26,8 @@ fn unary<'c>(cx: &Draft<'c>, id: InstrId) -> Option<UnaryOp> {
 fn involution(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let op = unary(cx, id)?;
-    let own_inverse = matches!(op, UnaryOp::Negate | UnaryOp::Not) && unary(cx, inner) == Some(op);
+    let own_inverse = op == UnaryOp::Not || op == UnaryOp::Negate && has_negatives(cx, id);
+    let own_inverse = own_inverse && unary(cx, inner) == Some(op);
     own_inverse.then(|| cx.operand(inner, 0).into())
 }
 
@@ -38,7 +40,7 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     match unary(cx, inner)? {
         // Of a complex number the inner one has another element type.
         UnaryOp::Abs if cx.element_type(inner) == cx.element_type(id) => Some(inner.into()),
-        UnaryOp::Negate => cx.same(id, [cx.operand(inner, 0).into()]),
+        UnaryOp::Negate if has_negatives(cx, id) => cx.same(id, [cx.operand(inner, 0).into()]),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Term<'t> {
     id: InstrId,
 }
 
-/// What terms need of a formula.
+/// Writing instructions, as far as terms need it.
 trait Writer {
     /// The instruction of that operation; `like`'s dimensions and that type for operations that do not tell.
     fn instruction(&self, op: Op, result: Option<(InstrId, ElementType)>, operands: &[InstrId]) -> InstrId;
@@ -136,7 +136,7 @@ impl<'t> Term<'t> {
         self.with(self.formula.instruction(BitcastConvert.into(), Some((self.id, ty)), &[self.id]))
     }
 
-    /// Where these truth values hold the first, else the second.
+    /// Selects the first where these truth values hold, else the second.
     pub fn select(self, on_true: impl Operand<'t>, on_false: Term<'t>) -> Term<'t> {
         let on_true = on_true.over(on_false);
         self.with(self.formula.instruction(Select.into(), None, &[self.id, on_true.id, on_false.id]))

@@ -4,6 +4,7 @@
 
 mod bessel;
 mod bits;
+#[allow(clippy::excessive_precision, reason = "coefficients as published")]
 mod error_functions;
 mod formula;
 mod gamma;
