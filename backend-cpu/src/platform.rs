@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
+use xla_service::host::HostExecutor;
 use xla_service::platform::no_such_device;
 use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
@@ -10,7 +11,8 @@ use crate::compiler::CpuCompiler;
 use crate::options::{CpuOptions, NAME};
 use crate::{executor, transfer};
 
-/// The CPU platform. It has one device: the host with all its cores.
+/// The CPU platform. It has one device, the host with all its cores, and as many more of the same cores as a client
+/// asks for.
 pub fn platform() -> Arc<dyn Platform> {
     platform_with(CpuOptions::default())
 }
@@ -23,7 +25,7 @@ pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
 
 #[derive(Debug)]
 struct CpuPlatform {
-    executor: Arc<dyn StreamExecutor>,
+    executor: Arc<HostExecutor>,
     compiler: Arc<CpuCompiler>,
 }
 
@@ -45,6 +47,11 @@ impl Platform for CpuPlatform {
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
         if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(NAME, ordinal, 1)) }
+    }
+
+    fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        self.check()?;
+        self.executor.devices(count)
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {

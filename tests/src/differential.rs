@@ -214,7 +214,7 @@ fn run(compiled: &LoadedExecutable, arguments: &[Literal]) -> Result<[Literal; 2
     let launch = |donate: Vec<usize>| {
         let buffers = arguments.iter().enumerate().map(|(i, argument)| compiled.argument_buffer(i, argument));
         let buffers = buffers.collect::<Result<Vec<_>>>()?;
-        let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
+        let options = ExecuteOptions { donate: donate.into(), ..ExecuteOptions::default() };
         compiled.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)
     };
     let (first, second) = (launch(must)?, launch((0..arguments.len()).collect())?);

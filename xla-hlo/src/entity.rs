@@ -65,6 +65,11 @@ impl<I: EntityId, T> Arena<I, T> {
         id
     }
 
+    /// Takes memory for as many more entities, so that it need not be taken bit by bit.
+    pub fn reserve(&mut self, more: usize) {
+        self.slots.reserve(more);
+    }
+
     /// Takes an entity out; its id stays unused.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let taken = self.slots.get_mut(id.index())?.take();

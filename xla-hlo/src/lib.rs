@@ -24,6 +24,7 @@ mod literal;
 mod module;
 pub mod ops;
 pub mod proto;
+pub mod sdy;
 mod shape;
 pub mod text;
 pub mod verify;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use xla_hlo::eval::RandomState;
-use xla_hlo::ops::CustomCallRegistry;
+use xla_hlo::ops::{CustomCallRegistry, RunContext};
 use xla_hlo::{Literal, Module, Result, ResultExt};
 
 use crate::cancel::CancelToken;
@@ -69,12 +69,14 @@ pub struct ExecutionContext<'a> {
     pub stream: &'a dyn Stream,
     /// Layouts on the device; for work on the host in between.
     pub transfer: &'a dyn TransferManager,
-    /// The handlers of custom calls; the client has seen that there is one for each of the program's.
+    /// The handlers of custom calls, for this run; the client has seen that there is one for each of the program's.
     pub custom_calls: &'a CustomCallRegistry,
     /// The random state of the program: the device's counter.
     pub random: &'a RandomState,
     /// By which the caller may ask for the program to stop.
     pub cancel: &'a CancelToken,
+    /// Values handed along with this run, for the handlers of custom calls.
+    pub run: &'a RunContext,
 }
 
 impl ExecutionContext<'_> {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
 
+use crate::host::OutsideMemory;
+
 /// One device that memory can be taken from and work can be sent to.
 ///
 /// # Contract
@@ -32,6 +34,12 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
     /// A new queue of work in order. Devices that do everything at once give one that completes each call before it
     /// returns.
     fn create_stream(&self) -> Result<Box<dyn Stream>>;
+
+    /// Makes memory of a caller's memory, which is only read from then on; gives it back where that cannot be: because
+    /// the device cannot reach it, or because it is not aligned to [`DeviceDescription::memory_alignment`].
+    fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
+        Err(memory)
+    }
 
     /// Fault injection, for tests of error handling, if this device has it.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
@@ -157,6 +165,11 @@ impl Event {
         self.0.as_ref().map_or(Ok(()), |event| event.wait())
     }
 
+    /// Whether it was made reached.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The device's own event; `None` if it is reached anyway or of another type.
     pub fn downcast<T: DeviceEvent>(&self) -> Option<&T> {
         let event: &dyn Any = self.0.as_deref()?;
@@ -179,6 +192,26 @@ pub struct DeviceMemory(Box<dyn Allocation>);
 pub trait Allocation: Any + Send + Sync + fmt::Debug {
     /// Bytes that may be used, as they were asked for.
     fn byte_size(&self) -> usize;
+
+    /// The bytes, where the host can read them in place once the work that writes them is done.
+    fn host_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The bytes, where the host can write them in place while no work uses them.
+    fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        None
+    }
+
+    /// The address of the first byte, as the device's own interface takes it, where it has one.
+    fn address(&self) -> Option<usize> {
+        self.host_bytes().map(|bytes| bytes.as_ptr().addr())
+    }
+
+    /// Whether nobody may write to it: memory of a caller. It is never donated.
+    fn is_read_only(&self) -> bool {
+        false
+    }
 }
 
 impl DeviceMemory {
@@ -190,6 +223,26 @@ impl DeviceMemory {
     /// Bytes that may be used.
     pub fn byte_size(&self) -> usize {
         self.0.byte_size()
+    }
+
+    /// The bytes, where the host can read them in place once the work that writes them is done.
+    pub fn host_bytes(&self) -> Option<&[u8]> {
+        self.0.host_bytes()
+    }
+
+    /// The bytes, where the host can write them in place while no work uses them.
+    pub fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        self.0.host_bytes_mut()
+    }
+
+    /// The address of the first byte, as the device's own interface takes it, where it has one.
+    pub fn address(&self) -> Option<usize> {
+        self.0.address()
+    }
+
+    /// Whether nobody may write to it.
+    pub fn is_read_only(&self) -> bool {
+        self.0.is_read_only()
     }
 
     /// The executor's own kind of memory. The error is for memory that came from an executor of another kind.

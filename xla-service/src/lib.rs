@@ -45,10 +45,14 @@ pub mod serialized;
 pub mod signature;
 pub mod thunks;
 pub mod transfer;
+mod workers;
 
 pub use cache::{CacheStats, CompilationCache};
 pub use cancel::CancelToken;
-pub use client::{Buffer, Client, Dispatch, ExecuteOptions, LoadedExecutable};
+pub use client::{
+    Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Device, DeviceResults, Dispatch,
+    Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
+};
 pub use compiler::{AotCompilationOptions, Assembler, Compiler, HloPasses, OptimizedModule};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{
@@ -63,4 +67,5 @@ pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};
 pub use signature::{Donation, Signature};
 pub use transfer::TransferManager;
+pub use xla_hlo::ops::RunContext;
 pub use xla_passes::PassOptions;

@@ -32,6 +32,13 @@ pub trait Platform: Send + Sync + fmt::Debug {
     /// number of devices.
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>>;
 
+    /// The first `count` devices, or all of them. The error is that of [`Platform::executor`].
+    ///
+    /// A platform whose devices are parts of the host has as many as it is asked for, which share their memory pool.
+    fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        (0..count.unwrap_or_else(|| self.device_count().max(1))).map(|ordinal| self.executor(ordinal)).collect()
+    }
+
     /// The compiler.
     fn compiler(&self) -> Arc<dyn Compiler>;
 

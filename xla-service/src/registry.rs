@@ -77,14 +77,9 @@ impl PlatformRegistry {
 
     /// Handlers of custom calls, for programs of every platform: what is built in, and what is registered here.
     ///
-    /// A client takes them over when it is made; later changes are for later clients.
+    /// Clients and clones of this registry have the same: what is registered is for them all, from then on.
     pub fn custom_calls(&self) -> &CustomCallRegistry {
         &self.custom_calls
-    }
-
-    /// The handlers for registering more.
-    pub fn custom_calls_mut(&mut self) -> &mut CustomCallRegistry {
-        &mut self.custom_calls
     }
 
     /// Notes that a platform exists but is not in this build, so that asking for it is answered with the remedy.

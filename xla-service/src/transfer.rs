@@ -38,6 +38,12 @@ pub trait TransferManager: Send + Sync + fmt::Debug {
     /// Reads a literal from memory, from byte `offset` on; the bytes lie there in the layout of the device shape.
     fn read(&self, stream: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal>;
 
+    /// Whether arrays of a device shape lie in memory as on the host: elements in whole bytes, in the layout's order,
+    /// without tiles and padding. Bytes then go to and from memory without a literal between.
+    fn lies_as_on_host(&self) -> bool {
+        false
+    }
+
     /// The ability to feed running programs, if the device has it.
     fn feeds(&self) -> Option<&dyn FeedTransfer> {
         None

@@ -50,7 +50,7 @@ fn run(platform: &str, text: &str) -> Result<(Vec<Literal>, usize)> {
         |_: &CustomCallContext<'_>, operands: Vec<Literal>| Ok(Literal::tuple([operands.clone(), operands].concat()));
     let fail =
         |_: &CustomCallContext<'_>, _: Vec<Literal>| Err::<Literal, _>(Error::failed_precondition("out of luck"));
-    let handlers = registry.custom_calls_mut();
+    let handlers = registry.custom_calls();
     handlers.register("count", Arc::new(count));
     handlers.register("twice", Arc::new(twice));
     handlers.register("fail", Arc::new(fail));

@@ -21,7 +21,7 @@ pub fn launch(compiled: &LoadedExecutable, buffers: &[Buffer], options: &Execute
 
 /// Options that donate the arguments that the module requires to be donated, and no others.
 pub fn keeping(compiled: &LoadedExecutable) -> ExecuteOptions {
-    ExecuteOptions { donate: required(compiled), ..ExecuteOptions::default() }
+    ExecuteOptions { donate: required(compiled).into(), ..ExecuteOptions::default() }
 }
 
 /// Options that donate everything.

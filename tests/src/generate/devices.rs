@@ -1,7 +1,8 @@
 //! Collectives, in programs of one device.
 
-use xla_hlo::ops::collective::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
+use xla_hlo::ops::collective::{IotaGroups, MeshGroups, ReplicaGroups};
 use xla_hlo::ops::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
+use xla_hlo::sdy::{Mesh, MeshAxis};
 use xla_hlo::{ElementType, InstrId, Shape};
 
 use super::callee::CalleeRole;
@@ -34,8 +35,7 @@ impl Graph<'_> {
             0 => ReplicaGroups::default(),
             1 => ReplicaGroups::Iota(IotaGroups { count: 1, size: 1, reshape: vec![1], transpose: Vec::new() }),
             2 => ReplicaGroups::Mesh(MeshGroups {
-                axes: vec![("x".into(), 1), ("y".into(), 1)],
-                device_ids: Vec::new(),
+                mesh: Mesh { axes: vec![("x".into(), 1), ("y".into(), 1)], device_ids: Vec::new() },
                 along: vec![MeshAxis { name: self.random.pick(&["x", "y"]).into(), part: None }],
             }),
             _ => ReplicaGroups::Listed(vec![vec![0]]),

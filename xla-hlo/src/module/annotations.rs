@@ -53,6 +53,19 @@ pub struct Annotations {
     pub parameter_replication: Vec<bool>,
 }
 
+impl Annotations {
+    /// The sharding of one array, or of every leaf alike.
+    pub fn leaf_sharding(&self) -> Option<&LeafSharding> {
+        match self.sharding.as_ref()? {
+            Sharding::Leaf(leaf) => Some(leaf),
+            Sharding::Tuple(leaves) => match &leaves[..] {
+                [leaf] => Some(leaf),
+                _ => None,
+            },
+        }
+    }
+}
+
 /// `sharding={...}`: how a value is split over devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sharding {

@@ -41,8 +41,9 @@ pub use combiner::{combiner_identity, simple_combiner};
 pub use control_flow::{Call, Conditional, Fusion, FusionKind, Map, OutputOperandAlias, While};
 pub use convolution::{Convolution, ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 pub use custom::{
-    CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallOperation, CustomCallRegistry,
-    CustomCallSchedule, DimLabels, FfiAttributes, FfiValue, PaddingType,
+    CallState, CallStates, CustomCall, CustomCallApi, CustomCallContext, CustomCallHandler, CustomCallOperation,
+    CustomCallRegistry, CustomCallSchedule, DimLabels, FfiAttributes, FfiValue, OnMemory, PaddingType, RawCall,
+    RawCustomCall, RawOperand, RawResult, RunContext,
 };
 pub use dot::{Dot, DotAlgorithm, DotDims, DotOperandDims, Precision, RaggedDot, RaggedMode, ScaledDot};
 pub use dynamic::Dynamic;

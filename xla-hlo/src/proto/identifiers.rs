@@ -1,7 +1,7 @@
 //! Identifiers that text can spell.
 
 /// The name with everything that text could not spell as `_`; `otherwise` if there is none.
-pub(super) fn sanitized(name: &str, otherwise: &str) -> String {
+pub fn sanitized(name: &str, otherwise: &str) -> String {
     if name.is_empty() {
         return otherwise.to_string();
     }

@@ -47,6 +47,7 @@ mod splats;
 
 pub use attributes::{ProtoAttributes, ProtoReader, ProtoWriter};
 pub(crate) use attributes::{ProtoNumber, operand_type, proto_numbers, proto_without_attributes};
+pub use identifiers::sanitized;
 pub use module::{parse_module, serialize_module};
 
 use crate::Error;

@@ -1,6 +1,6 @@
 //! Expands custom calls that stand for operations of HLO.
 
-use xla_hlo::ops::CustomCallOperation;
+use xla_hlo::ops::{CustomCallOperation, Tuple};
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
 
 use crate::rewrite::async_chain::complete;
@@ -8,7 +8,7 @@ use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
 /// Replaces custom calls whose meaning HLO knows ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)):
-/// annotations of sharding and placement, side effects or not, by their operand in modules for one device, `TopK` by
+/// annotations of sharding and placement, side effects or not, by their operands in modules for one device, `TopK` by
 /// `topk`.
 pub struct ExpandCustomCalls;
 
@@ -21,11 +21,13 @@ impl Pass for ExpandCustomCalls {
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for (call, operation) in known(module, id).into_iter().filter(|_| cx.allow_rewrite(self.name())) {
-                let operand = module[id][call].operand(0);
+                let operands = module[id][call].operands().to_vec();
                 let mut at = Inserter::new(module, id);
-                let value = match operation {
-                    CustomCallOperation::Identity => operand,
-                    CustomCallOperation::TopK(op) => at.add(op, [operand])?,
+                let value = match (operation, &operands[..]) {
+                    (CustomCallOperation::Identity, &[operand]) => operand,
+                    (CustomCallOperation::Identity, _) => at.add(Tuple, operands)?,
+                    (CustomCallOperation::Nothing, _) => at.add(Tuple, [])?,
+                    (CustomCallOperation::TopK(op), _) => at.add(op, operands)?,
                 };
                 complete(at.graph_mut(), &[call], value)?;
             }

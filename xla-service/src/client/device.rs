@@ -1,44 +1,60 @@
-//! A client's device: its platform's parts, its stream, its cache.
+//! Devices of a client: memory, stream, random state of each; parts of the platform that they share.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
-use super::dispatch::DispatchQueue;
+use super::value::Work;
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
 use crate::compiler::Compiler;
 use crate::dump;
-use crate::executable::{Executable, ExecutionContext};
-use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
+use crate::executable::Executable;
+use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor};
 use crate::options::CompileOptions;
 use crate::persistent_cache::PersistentCache;
 use crate::transfer::TransferManager;
+use crate::workers::Workers;
 
-/// A connection to one device of a platform. A clone is another handle to it; all methods may be called from any
-/// thread.
+/// A connection to devices of one platform. A clone is another handle to it; all methods may be called from any thread.
+///
+/// Its devices share compiler, compilation cache, handlers of custom calls and worker threads.
 #[derive(Clone)]
-pub struct Client(pub(super) Arc<Device>);
+pub struct Client(pub(super) Arc<ClientState>);
+
+/// One device of a client. A clone is another handle to it.
+#[derive(Clone)]
+pub struct Device {
+    client: Client,
+    index: usize,
+}
 
 /// State shared by handles.
-pub(super) struct Device {
+pub(super) struct ClientState {
     pub platform: String,
-    pub executor: Arc<dyn StreamExecutor>,
     pub compiler: Arc<dyn Compiler>,
     pub transfer: Arc<dyn TransferManager>,
-    /// All work of this client goes to one stream, so that results are ready when later work needs them.
-    pub stream: Box<dyn Stream>,
     pub cache: Arc<CompilationCache>,
     pub custom_calls: CustomCallRegistry,
-    /// The random state of all programs of this client.
-    pub random: RandomState,
     /// For runs that nobody can cancel.
     pub never: CancelToken,
-    pub queue: OnceLock<DispatchQueue>,
+    pub devices: Vec<DeviceState>,
+    /// Run programs that are not run by their callers. Last, so that its threads end before what they use.
+    pub workers: Arc<Workers>,
+}
+
+pub(super) struct DeviceState {
+    pub executor: Arc<dyn StreamExecutor>,
+    /// All work of this client for the device goes to one stream, so that results are ready when later work needs them.
+    pub stream: Box<dyn Stream>,
+    /// The random state of all programs on this device.
+    pub random: RandomState,
+    /// The program whose effects must come before those of the next one.
+    pub effects: Mutex<Work>,
 }
 
 impl Client {
@@ -47,14 +63,33 @@ impl Client {
         &self.0.platform
     }
 
-    /// Description of the device.
-    pub fn device(&self) -> &DeviceDescription {
-        self.0.executor.description()
+    /// Its devices, at least one.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
+        (0..self.0.devices.len()).map(|index| self.device_at(index))
     }
 
-    /// The device's memory in use.
+    /// Device number `index` of this client's. [`Error::NotFound`] where there are fewer.
+    pub fn device(&self, index: usize) -> Result<Device> {
+        let count = self.0.devices.len();
+        if index < count {
+            return Ok(self.device_at(index));
+        }
+        Err(Error::not_found(format!("the client has {count} devices, there is no device {index}")))
+    }
+
+    /// The first device.
+    pub fn first_device(&self) -> Device {
+        self.device_at(0)
+    }
+
+    /// A device that is known to be there.
+    pub(super) fn device_at(&self, index: usize) -> Device {
+        Device { client: self.clone(), index }
+    }
+
+    /// The first device's memory in use.
     pub fn memory_stats(&self) -> MemoryStats {
-        self.0.executor.memory_stats()
+        self.first_device().memory_stats()
     }
 
     /// The compilation cache.
@@ -68,13 +103,61 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({}, device {})", self.0.platform, self.device().ordinal)
+impl Device {
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Its number among the client's devices.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Description of the device.
+    pub fn description(&self) -> &DeviceDescription {
+        self.state().executor.description()
+    }
+
+    /// The device's memory in use; of parts of a host, that of all of them.
+    pub fn memory_stats(&self) -> MemoryStats {
+        self.state().executor.memory_stats()
+    }
+
+    pub(super) fn state(&self) -> &DeviceState {
+        &self.client.0.devices[self.index]
+    }
+
+    pub(super) fn stream(&self) -> &dyn Stream {
+        &*self.state().stream
     }
 }
 
-impl Device {
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        Arc::ptr_eq(&self.client.0, &other.client.0) && self.index == other.index
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.first_device().description().ordinal;
+        match self.0.devices.len() {
+            1 => write!(f, "Client({}, device {first})", self.0.platform),
+            count => write!(f, "Client({}, {count} devices)", self.0.platform),
+        }
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({}:{})", self.client.0.platform, self.description().ordinal)
+    }
+}
+
+impl ClientState {
     pub fn compile(&self, module: VerifiedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let _span = tracing::info_span!("compile", module = module.name(), platform = %self.platform).entered();
         let kept = PersistentCache::of(&self.platform, &*self.compiler, &module, options);
@@ -95,32 +178,6 @@ impl Device {
             kept.store(&*executable);
         }
         Ok(executable)
-    }
-
-    /// Sends a literal to memory, and returns the event of its arrival.
-    pub fn upload(
-        &self,
-        literal: &Literal,
-        shape: &ArrayShape,
-        mut memory: DeviceMemory,
-    ) -> Result<(DeviceMemory, Event)> {
-        self.transfer.write(&*self.stream, literal, shape, &mut memory, 0)?;
-        Ok((memory, self.stream.record_event()?))
-    }
-
-    pub fn context<'a>(&'a self, cancel: &'a CancelToken) -> ExecutionContext<'a> {
-        ExecutionContext {
-            executor: &*self.executor,
-            stream: &*self.stream,
-            transfer: &*self.transfer,
-            custom_calls: &self.custom_calls,
-            random: &self.random,
-            cancel,
-        }
-    }
-
-    pub fn queue(&self) -> &DispatchQueue {
-        self.queue.get_or_init(|| DispatchQueue::new(&self.platform))
     }
 }
 

@@ -1,232 +1,171 @@
-//! Loaded executables: check arguments, launch, return results.
+//! Loaded executables: programs on devices of a client, and their descriptions.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use xla_hlo::{Error, Literal, Module, Result, ResultExt};
+use xla_hlo::ops::{CallStates, CustomCallRegistry, RunContext};
+use xla_hlo::{Error, Literal, Module, Op, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
-use super::slot::Slot;
-use crate::cancel::CancelToken;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
-use crate::executor::{DeviceMemory, Event};
-use crate::signature::{Donation, Signature, ungroup};
+use crate::signature::Signature;
 use crate::thunks::ThunkSequence;
 
-/// A program, compiled for a client's device. A clone is another handle; programs may be run from many threads at
+/// A program, compiled for devices of a client. A clone is another handle; programs may be run from many threads at
 /// once.
 #[derive(Clone)]
-pub struct LoadedExecutable {
+pub struct LoadedExecutable(Arc<Loaded>);
+
+struct Loaded {
     client: Client,
     executable: Arc<dyn Executable>,
+    /// Numbers of its devices among the client's.
+    devices: Vec<usize>,
+    /// States of its custom calls on raw memory.
+    states: Arc<CallStates>,
+    /// The nature of the program's runs, once somebody has asked.
+    nature: OnceLock<Nature>,
 }
 
-/// Options of a launch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecuteOptions {
-    /// Numbers of the arguments to donate: their memory may be reused for results, and their buffers cannot be used
-    /// again. An argument that others are still reading is left alone, though its buffer counts as donated.
-    pub donate: Vec<usize>,
-    /// The thread that runs the program.
-    pub dispatch: Dispatch,
-    /// By which the run can be asked to stop; [`Error::Cancelled`] is then its error. `None` for a run that nobody
-    /// stops.
-    pub cancel: Option<CancelToken>,
-}
-
-/// The thread that runs a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dispatch {
-    /// The calling thread sends it to the device. On the host that means: runs it. No other thread is involved.
-    #[default]
-    Inline,
-    /// A thread of the client, in the order of the calls; the call returns at once with pending buffers.
-    Queued,
+/// Nature of a program's runs.
+#[derive(Clone, Copy, Debug)]
+struct Nature {
+    /// It takes less time than waking a thread for it.
+    is_cheap: bool,
+    /// Runs must keep their order, whatever their data says.
+    is_ordered: bool,
 }
 
 impl LoadedExecutable {
-    pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> LoadedExecutable {
-        LoadedExecutable { client, executable }
+    /// A program for the client's first device.
+    pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> Result<LoadedExecutable> {
+        let states = Arc::new(protect(|| client.0.custom_calls.instantiate(executable.module()))?);
+        let (devices, nature) = (vec![0], OnceLock::new());
+        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature })))
+    }
+
+    /// The same program for other devices of the client, by their [numbers](Device::index): it runs on all of them at
+    /// each [`LoadedExecutable::launch`]. [`Error::InvalidArgument`] for no device, or one twice; `Error::NotFound` for
+    /// one that is not there.
+    pub fn on_devices(&self, devices: &[usize]) -> Result<LoadedExecutable> {
+        for (i, &index) in devices.iter().enumerate() {
+            self.client().device(index)?;
+            if devices[..i].contains(&index) {
+                return Err(Error::invalid_argument(format!("a program cannot run on device {index} twice at a time")));
+            }
+        }
+        if devices.is_empty() {
+            return Err(Error::invalid_argument("a program must run on some device"));
+        }
+        let Loaded { client, executable, states, nature, .. } = &*self.0;
+        Ok(LoadedExecutable(Arc::new(Loaded {
+            client: client.clone(),
+            executable: executable.clone(),
+            devices: devices.to_vec(),
+            states: states.clone(),
+            nature: nature.clone(),
+        })))
     }
 
     /// The client it was compiled for.
     pub fn client(&self) -> &Client {
-        &self.client
+        &self.0.client
+    }
+
+    /// Its devices.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
+        self.0.devices.iter().map(|&index| self.client().device_at(index))
+    }
+
+    /// The first of its devices.
+    fn first_device(&self) -> Device {
+        self.client().device_at(self.0.devices[0])
+    }
+
+    pub(super) fn device_indices(&self) -> &[usize] {
+        &self.0.devices
+    }
+
+    pub(super) fn executable(&self) -> &dyn Executable {
+        &*self.0.executable
+    }
+
+    /// The handlers of custom calls for one run; `None` where those of the client do.
+    pub(super) fn custom_calls(&self, context: Option<&Arc<RunContext>>) -> Option<CustomCallRegistry> {
+        if self.0.states.is_empty() && context.is_none() {
+            return None;
+        }
+        let context = context.cloned().unwrap_or_default();
+        Some(self.client().0.custom_calls.for_run(context, self.0.states.clone()))
+    }
+
+    /// Whether a run takes less time than waking a thread for it.
+    pub(super) fn is_cheap(&self) -> bool {
+        self.nature().is_cheap
+    }
+
+    /// Whether runs must keep their order, whatever their data says.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.nature().is_ordered
+    }
+
+    fn nature(&self) -> Nature {
+        *self.0.nature.get_or_init(|| Nature::of(self.module()))
     }
 
     /// The module after the compiler's passes.
     pub fn module(&self) -> &Module {
-        self.executable.module()
+        self.executable().module()
     }
 
     /// Arguments and results.
     pub fn signature(&self) -> &Signature {
-        self.executable.signature()
+        self.executable().signature()
     }
 
     /// Memory that one run takes.
     pub fn memory_analysis(&self) -> MemoryAnalysis {
-        self.executable.memory_analysis()
+        self.executable().memory_analysis()
     }
 
     /// Work that one run does.
     pub fn cost_analysis(&self) -> CostAnalysis {
-        self.executable.cost_analysis()
+        self.executable().cost_analysis()
     }
 
     /// The steps it runs in, for reports of native and host execution; `None` for a program that is one whole.
     pub fn thunks(&self) -> Option<&ThunkSequence> {
-        self.executable.thunks()
+        self.executable().thunks()
     }
 
     /// Dumps of the program (thunks, buffers, code), as named texts.
     pub fn dumps(&self) -> Vec<(String, String)> {
-        self.executable.dumps()
+        self.executable().dumps()
     }
 
     /// Writes the program down; [`Client::load`] reads it. [`Error::Unimplemented`] where the platform cannot.
     pub fn serialize(&self) -> Result<Vec<u8>> {
-        let serializer = self.executable.serializer();
-        protect(|| serializer.ok_or_else(|| self.client.cannot("serialise programs"))?.serialize())
+        let serializer = self.executable().serializer();
+        protect(|| serializer.ok_or_else(|| self.client().cannot("serialise programs"))?.serialize())
     }
 
     /// An array on the device in the layout that argument `index` wants.
     pub fn argument_buffer(&self, index: usize, literal: &Literal) -> Result<Buffer> {
         let leaf = self.signature().arguments().get(index).ok_or_else(|| self.no_argument(index))?;
         fits(literal, &leaf.shape).context(|| leaf.describe(index))?;
-        self.client.buffer_for(literal, &leaf.shape, &|| format!("{}, {}", leaf.describe(index), leaf.shape))
+        self.first_device().buffer_for(literal, &leaf.shape, &|| format!("{}, {}", leaf.describe(index), leaf.shape))
     }
 
-    /// Runs the program on the calling thread, donating nothing. See [`LoadedExecutable::execute_with`].
-    pub fn execute(&self, arguments: &[&Buffer]) -> Result<Vec<Buffer>> {
-        self.execute_with(arguments, &ExecuteOptions::default())
-    }
-
-    /// Runs the program: one argument for each of the signature's, one buffer back for each of its results.
-    ///
-    /// Arguments may be pending. Errors: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument
-    /// of another shape, layout or client, naming it and both shapes; [`Error::FailedPrecondition`] for a donated one;
-    /// the program's own errors, at once for [`Dispatch::Inline`] on the host, else by the resulting buffers. Arguments
-    /// are judged before any is donated.
-    pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
-        self.check_arguments(arguments)?;
-        let uses = self.take_arguments(arguments, &self.donations(&options.donate)?)?;
-        let device = &self.client.0;
-        match options.dispatch {
-            Dispatch::Inline => {
-                let (memories, event) = protect(|| run(device, &*self.executable, uses, options.cancel.as_ref()))?;
-                let slots = memories.into_iter().map(|memory| Slot::ready(memory, event.clone()));
-                Ok(self.result_buffers(slots))
-            }
-            Dispatch::Queued => {
-                let slots: Vec<_> = self.signature().results().iter().map(|_| Slot::pending()).collect();
-                let (client, executable, targets) = (self.client.clone(), self.executable.clone(), slots.clone());
-                let cancel = options.cancel.clone();
-                let work = move || fill(&targets, protect(|| run(&client.0, &*executable, uses, cancel.as_ref())));
-                device.queue().push(Box::new(work));
-                Ok(self.result_buffers(slots.into_iter()))
-            }
-        }
-    }
-
-    /// Runs the program on values of the host, one for each parameter, tuples included, and waits for the result.
-    pub fn run(&self, parameters: Vec<Literal>) -> Result<Literal> {
-        let expected = self.signature().parameters();
-        if parameters.len() != expected.len() {
-            return Err(self.wrong_count("parameters", expected.len(), parameters.len()));
-        }
-        for (i, (literal, shape)) in parameters.iter().zip(expected).enumerate() {
-            if !literal.shape().compatible(shape) {
-                let shown = literal.shape();
-                return Err(Error::invalid_argument(format!(
-                    "parameter {i} of {} is {shape}, not {shown}",
-                    self.name()
-                )));
-            }
-        }
-        let leaves = parameters.into_iter().flat_map(ungroup).enumerate();
-        let buffers = leaves.map(|(i, leaf)| self.argument_buffer(i, &leaf)).collect::<Result<Vec<_>>>()?;
-        // Nobody else has these buffers.
-        let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
-        let results = self.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
-        let literals = results.iter().map(Buffer::to_literal).collect::<Result<_>>()?;
-        self.signature().group_results(literals)
-    }
-
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.module().name()
     }
 
-    fn check_arguments(&self, arguments: &[&Buffer]) -> Result<()> {
-        let expected = self.signature().arguments();
-        if arguments.len() != expected.len() {
-            return Err(self.wrong_count("arguments", expected.len(), arguments.len()));
-        }
-        for (i, (buffer, leaf)) in arguments.iter().zip(expected).enumerate() {
-            if !Arc::ptr_eq(&buffer.client().0, &self.client.0) {
-                return Err(Error::invalid_argument(format!(
-                    "{} belongs to another client (of platform {}); copy it with to_literal and argument_buffer",
-                    leaf.describe(i),
-                    buffer.client().platform()
-                )));
-            }
-            if *buffer.shape() != *leaf.shape {
-                return Err(Error::invalid_argument(format!(
-                    "{} of {} must be {}, it is {}",
-                    leaf.describe(i),
-                    self.name(),
-                    leaf.shape,
-                    buffer.shape()
-                )));
-            }
-            buffer.slot().check_usable().context(|| leaf.describe(i))?;
-        }
-        Ok(())
-    }
-
-    /// Flags of the arguments that are to be donated.
-    fn donations(&self, donate: &[usize]) -> Result<Vec<bool>> {
-        let arguments = self.signature().arguments();
-        let mut flags = vec![false; arguments.len()];
-        for &index in donate {
-            *flags.get_mut(index).ok_or_else(|| self.no_argument(index))? = true;
-        }
-        let missing =
-            arguments.iter().zip(&flags).position(|(leaf, flag)| leaf.donation == Donation::Required && !flag);
-        match missing {
-            None => Ok(flags),
-            Some(i) => Err(Error::failed_precondition(format!(
-                "{} of {} must be donated: a result must alias it",
-                arguments[i].describe(i),
-                self.name()
-            ))),
-        }
-    }
-
-    /// Slots of the arguments, those to be donated marked as such; or none, if one cannot be donated.
-    fn take_arguments(&self, arguments: &[&Buffer], donate: &[bool]) -> Result<Vec<Use>> {
-        let mut uses: Vec<Use> = Vec::with_capacity(arguments.len());
-        for (i, (buffer, &donated)) in arguments.iter().zip(donate).enumerate() {
-            if donated && let Err(error) = buffer.slot().donate() {
-                uses.iter().filter(|earlier| earlier.donated).for_each(|earlier| earlier.slot.take_back());
-                return Err(error.context(self.signature().arguments()[i].describe(i)));
-            }
-            uses.push(Use { slot: buffer.slot().clone(), donated });
-        }
-        Ok(uses)
-    }
-
-    fn result_buffers(&self, slots: impl Iterator<Item = Arc<Slot>>) -> Vec<Buffer> {
-        let results = self.signature().results().iter();
-        results.zip(slots).map(|(leaf, slot)| Buffer::new(self.client.clone(), leaf.shape.clone(), slot)).collect()
-    }
-
-    fn wrong_count(&self, what: &str, expected: usize, found: usize) -> Error {
+    pub(super) fn wrong_count(&self, what: &str, expected: usize, found: usize) -> Error {
         Error::invalid_argument(format!("{} takes {expected} {what}, {found} were given", self.name()))
     }
 
-    fn no_argument(&self, index: usize) -> Error {
+    pub(super) fn no_argument(&self, index: usize) -> Error {
         let count = self.signature().arguments().len();
         Error::invalid_argument(format!("{} has no argument {index}, it takes {count}", self.name()))
     }
@@ -234,54 +173,21 @@ impl LoadedExecutable {
 
 impl fmt::Debug for LoadedExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LoadedExecutable({} on {})", self.name(), self.client.platform())
+        write!(f, "LoadedExecutable({} on {})", self.name(), self.client().platform())
     }
 }
 
-/// One argument of a launch.
-struct Use {
-    slot: Arc<Slot>,
-    donated: bool,
-}
+impl Nature {
+    /// Elementary steps and bytes that are done in the time in which a thread wakes up.
+    const CHEAP: u64 = 1 << 16;
 
-/// Waits for the arguments, launches, and returns the results with the event of their completion.
-fn run(
-    device: &Device,
-    executable: &dyn Executable,
-    uses: Vec<Use>,
-    cancel: Option<&CancelToken>,
-) -> Result<(Vec<DeviceMemory>, Event)> {
-    let _span = tracing::debug_span!("execute", module = executable.module().name()).entered();
-    let mut arguments = Vec::with_capacity(uses.len());
-    // Readers first: a buffer that is both read and donated in this call stays shared.
-    let readers: Vec<_> = uses.iter().map(|u| (!u.donated).then(|| u.slot.read_for_program())).collect();
-    for (usage, reader) in uses.into_iter().zip(readers) {
-        // Every buffer of a client comes from its one stream, in whose order its event has no work left to wait for.
-        let (argument, _) = reader.unwrap_or_else(|| usage.slot.take_for_program())?;
-        arguments.push(argument);
-    }
-    let place = || format!("platform {}", device.platform);
-    device.stream.annotate(&place);
-    let cancel = cancel.unwrap_or(&device.never);
-    let results = cancel.check().and_then(|()| executable.execute(&device.context(cancel), arguments));
-    device.stream.annotate(&place);
-    if results.is_err() {
-        // Work that it left in the stream fails, too: consumes that error here, before the next program's event.
-        drop(device.stream.record_event());
-    }
-    let results = results.context(place)?;
-    let expected = executable.signature().results().len();
-    if results.len() != expected {
-        return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));
-    }
-    Ok((results, device.stream.record_event()?))
-}
-
-fn fill(slots: &[Arc<Slot>], outcome: Result<(Vec<DeviceMemory>, Event)>) {
-    match outcome {
-        Ok((memories, event)) => {
-            slots.iter().zip(memories).for_each(|(slot, memory)| slot.fill(Ok((memory, event.clone()))));
-        }
-        Err(error) => slots.iter().for_each(|slot| slot.fill(Err(error.again()))),
+    fn of(module: &Module) -> Nature {
+        let cost = xla_passes::analysis::cost::analyze(module);
+        let (total, is_bounded) = (cost.total, cost.unknown_loops.is_empty());
+        let work = total.flops.saturating_add(total.transcendentals.saturating_mul(16)).saturating_add(total.bytes());
+        let ops = || module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
+        let is_cheap = work <= Nature::CHEAP && is_bounded && !ops().any(|op| matches!(op, Op::CustomCall(_)));
+        let is_ordered = ops().any(|op| op.has_side_effect() && !matches!(op, Op::CustomCall(_)));
+        Nature { is_cheap, is_ordered }
     }
 }

@@ -1,5 +1,10 @@
 //! The client's contract, tested on the interpreter and on a platform that misbehaves on demand.
 
+mod buffers;
+mod hammer;
+mod launches;
+mod raw_calls;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,9 +47,15 @@ fn sum_module(name: &str) -> VerifiedModule {
 }
 
 fn client() -> Client {
+    client_of(1)
+}
+
+/// A client over that many devices.
+fn client_of(devices: usize) -> Client {
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
-    Client::new(&registry, "interpreter").unwrap()
+    let options = ClientOptions { devices: Some(devices), ..ClientOptions::default() };
+    Client::with_options(&registry, "interpreter", options).unwrap()
 }
 
 fn sum_program(client: &Client) -> LoadedExecutable {
@@ -138,7 +149,7 @@ fn donated_buffers_cannot_be_used_again() {
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let y = client.buffer(&f32s(&[2.0; 3])).unwrap();
     let handle = x.clone();
-    let donate = ExecuteOptions { donate: vec![0], ..ExecuteOptions::default() };
+    let donate = ExecuteOptions { donate: vec![0].into(), ..ExecuteOptions::default() };
     let results = program.execute_with(&[&x, &y], &donate).unwrap();
     assert_eq!(results[0].to_literal().unwrap(), f32s(&[3.0; 3]));
     assert!(handle.is_donated());
@@ -151,11 +162,11 @@ fn donated_buffers_cannot_be_used_again() {
     // Both read and donated in one call: the reader is safe, and the same buffer donated twice is an error.
     program.execute_with(&[&y, &y], &donate).unwrap();
     let z = client.buffer(&f32s(&[2.0; 3])).unwrap();
-    let twice = ExecuteOptions { donate: vec![0, 1], ..ExecuteOptions::default() };
+    let twice = ExecuteOptions { donate: vec![0, 1].into(), ..ExecuteOptions::default() };
     assert!(message(program.execute_with(&[&z, &z], &twice)).contains("was donated"));
     assert!(!z.is_donated(), "a refused call donates nothing");
     assert!(
-        message(program.execute_with(&[&z, &z], &ExecuteOptions { donate: vec![2], ..twice }))
+        message(program.execute_with(&[&z, &z], &ExecuteOptions { donate: vec![2].into(), ..twice }))
             .contains("no argument 2")
     );
 }
@@ -171,7 +182,7 @@ fn must_alias_demands_donation() {
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let y = client.buffer(&f32s(&[2.0; 3])).unwrap();
     assert!(message(program.execute(&[&x, &y])).contains("argument 1 (parameter 1 \"y\") of in_place must be donated"));
-    program.execute_with(&[&x, &y], &ExecuteOptions { donate: vec![1], ..ExecuteOptions::default() }).unwrap();
+    program.execute_with(&[&x, &y], &ExecuteOptions { donate: vec![1].into(), ..ExecuteOptions::default() }).unwrap();
     program.run(vec![f32s(&[1.0; 3]), f32s(&[2.0; 3])]).unwrap();
 }
 
@@ -181,7 +192,7 @@ fn queued_programs_run_in_order_and_chain() {
     let program = sum_program(&client);
     let one = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let mut total = client.buffer(&f32s(&[0.0; 3])).unwrap();
-    let queued = ExecuteOptions { donate: vec![0], dispatch: Dispatch::Queued, ..ExecuteOptions::default() };
+    let queued = ExecuteOptions { donate: vec![0].into(), dispatch: Dispatch::Queued, ..ExecuteOptions::default() };
     for _ in 0..100 {
         total = program.execute_with(&[&total, &one], &queued).unwrap().swap_remove(0);
     }
@@ -205,7 +216,7 @@ fn many_threads_run_one_program() {
                 let x = client.buffer(&f32s(&[t as f32; 3])).unwrap();
                 for i in 0..50 {
                     let dispatch = if i % 2 == 0 { Dispatch::Inline } else { Dispatch::Queued };
-                    let options = ExecuteOptions { donate: vec![1], dispatch, ..ExecuteOptions::default() };
+                    let options = ExecuteOptions { donate: vec![1].into(), dispatch, ..ExecuteOptions::default() };
                     let y = client.buffer(&f32s(&[i as f32; 3])).unwrap();
                     let results = program.execute_with(&[&x, &y], &options).unwrap();
                     assert_eq!(results[0].to_literal().unwrap(), f32s(&[(t + i) as f32; 3]));

@@ -1,11 +1,13 @@
 //! Host executor: pooled memory, and streams that run everything at once on the calling thread.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use xla_hlo::{Error, Result};
 
 use super::machine::machine;
 use super::memory::MEMORY_ALIGNMENT;
+use super::outside::OutsideMemory;
 use super::pool::{HostMemory, MemoryPool, PoolLimits};
 use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
 
@@ -17,6 +19,9 @@ pub struct HostExecutor {
 }
 
 impl HostExecutor {
+    /// Devices that a host makes of itself at most.
+    pub const MOST_DEVICES: usize = 4096;
+
     /// The host as device `ordinal` of a platform, with a memory pool of its own.
     pub fn new(platform: &str, ordinal: usize, limits: PoolLimits) -> HostExecutor {
         let machine = machine();
@@ -30,6 +35,23 @@ impl HostExecutor {
             attributes: Vec::new(),
         };
         HostExecutor { description, pool: MemoryPool::new(limits) }
+    }
+
+    /// This device and others of the same host, with the same memory pool: `count` in all, or this one alone.
+    /// [`Error::InvalidArgument`] for more than [`HostExecutor::MOST_DEVICES`].
+    pub fn devices(self: &Arc<Self>, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        let (count, most) = (count.unwrap_or(1), HostExecutor::MOST_DEVICES);
+        if count > most {
+            return Err(Error::invalid_argument(format!("the host makes at most {most} devices, not {count}")));
+        }
+        let device = |ordinal| -> Arc<dyn StreamExecutor> {
+            if ordinal == self.description.ordinal {
+                return self.clone();
+            }
+            let description = DeviceDescription { ordinal, ..self.description.clone() };
+            Arc::new(HostExecutor { description, pool: self.pool.clone() })
+        };
+        Ok((0..count).map(device).collect())
     }
 
     /// The same device with something more to tell about it.
@@ -67,6 +89,13 @@ impl StreamExecutor for HostExecutor {
 
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
         Ok(Box::new(HostStream))
+    }
+
+    fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
+        if !memory.bytes().as_ptr().addr().is_multiple_of(MEMORY_ALIGNMENT) {
+            return Err(memory);
+        }
+        Ok(DeviceMemory::new(HostMemory::outside(memory)))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use xla_hlo::{ArrayShape, Error, Layout, Literal, Result};
 
+use super::array::{self, check_target, dense_strides};
+
 /// The shape as it lies in host memory: the dimension order asked for (row major if none was), no tiles, no packing,
 /// one memory space.
 pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
@@ -17,93 +19,37 @@ pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
 
 /// Writes a literal into the bytes of an array of that shape, in its layout. Sizes must agree exactly.
 pub fn write_literal(literal: &Literal, shape: &ArrayShape, target: &mut [u8]) -> Result<()> {
-    check_size(shape, literal.byte_len())?;
-    check_size(shape, target.len())?;
+    check_target(shape, literal.byte_len())?;
+    check_target(shape, target.len())?;
     // The elements of a splat are in every order the same.
-    match PhysicalOrder::of(shape).filter(|_| literal.as_splat().is_none()) {
-        None => literal.copy_bytes_to(target),
-        Some(order) => {
-            let source = literal.bytes();
-            copy_strided(&order, shape.element_type().byte_width(), source, target, Direction::ToPhysical);
-        }
+    if is_row_major(shape) || literal.as_splat().is_some() {
+        literal.copy_bytes_to(target);
+    } else {
+        array::copy(shape, &row_major_strides(shape), &dense_strides(shape)).run(literal.bytes(), 0, target, 0);
     }
     Ok(())
 }
 
 /// Reads a literal from the bytes of an array of that shape, in its layout. The size must agree exactly.
 pub fn literal_from_bytes(shape: &ArrayShape, source: &[u8]) -> Result<Literal> {
-    check_size(shape, source.len())?;
-    let Some(order) = PhysicalOrder::of(shape) else {
+    check_target(shape, source.len())?;
+    if is_row_major(shape) {
         return Literal::from_bytes(shape, source.to_vec());
-    };
+    }
     let mut literal = Literal::zeros(shape)?;
-    copy_strided(&order, shape.element_type().byte_width(), source, literal.bytes_mut(), Direction::ToLogical);
+    let copy = array::copy(shape, &dense_strides(shape), &row_major_strides(shape));
+    copy.run(source, 0, literal.bytes_mut(), 0);
     Ok(literal)
 }
 
-fn check_size(shape: &ArrayShape, bytes: usize) -> Result<()> {
-    let expected = shape.byte_size();
-    if bytes == expected {
-        return Ok(());
-    }
-    Err(Error::internal(format!("{shape} takes {expected} bytes, the memory or literal for it has {bytes}")))
+/// Whether elements lie in the order of a literal's: dimensions of size 1 may be anywhere.
+fn is_row_major(shape: &ArrayShape) -> bool {
+    let order = shape.minor_to_major().into_iter().rev().filter(|&d| shape.dims()[d] != 1);
+    order.is_sorted() || shape.element_count() == 0
 }
 
-/// Physical order of elements in terms of the row-major one.
-struct PhysicalOrder {
-    /// Sizes of the dimensions, slowest in memory first; without those of size 1.
-    sizes: Vec<usize>,
-    /// Row-major stride of each, in elements.
-    strides: Vec<usize>,
-}
-
-impl PhysicalOrder {
-    /// `None` where the two orders are the same.
-    fn of(shape: &ArrayShape) -> Option<PhysicalOrder> {
-        let dims = shape.dims();
-        let row_major: Vec<usize> = (0..dims.len()).rev().collect();
-        let strides = xla_hlo::strides(dims, &row_major);
-        let major_to_minor = shape.minor_to_major().into_iter().rev().filter(|&d| dims[d] != 1);
-        let order: Vec<usize> = major_to_minor.collect();
-        if order.is_sorted() || shape.element_count() == 0 {
-            return None;
-        }
-        Some(PhysicalOrder {
-            sizes: order.iter().map(|&d| dims[d]).collect(),
-            strides: order.iter().map(|&d| strides[d]).collect(),
-        })
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Direction {
-    ToPhysical,
-    ToLogical,
-}
-
-/// Copies elements of `width` bytes between the physical order (contiguous) and the row-major one (strided).
-fn copy_strided(order: &PhysicalOrder, width: usize, source: &[u8], target: &mut [u8], direction: Direction) {
-    let Some((&inner, outer)) = order.sizes.split_last() else { return };
-    let inner_stride = order.strides[outer.len()];
-    let mut index = vec![0; outer.len()];
-    for row in 0..outer.iter().product() {
-        let base: usize = index.iter().zip(&order.strides).map(|(i, s)| i * s).sum();
-        for i in 0..inner {
-            let (physical, logical) = ((row * inner + i) * width, (base + i * inner_stride) * width);
-            let (from, to) = match direction {
-                Direction::ToPhysical => (logical, physical),
-                Direction::ToLogical => (physical, logical),
-            };
-            target[to..to + width].copy_from_slice(&source[from..from + width]);
-        }
-        for (i, &size) in index.iter_mut().zip(outer).rev() {
-            *i += 1;
-            if *i < size {
-                break;
-            }
-            *i = 0;
-        }
-    }
+fn row_major_strides(shape: &ArrayShape) -> Vec<i64> {
+    dense_strides(&shape.clone().with_row_major_layout())
 }
 
 #[cfg(test)]

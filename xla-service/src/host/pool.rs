@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xla_hlo::{Error, Result};
 
 use super::memory::{HostBlock, MEMORY_ALIGNMENT};
+use super::outside::OutsideMemory;
 use crate::executor::{Allocation, MemoryStats};
 
 /// A pool, shared by handle: a clone is another handle to the same pool. All methods may be called from any thread.
@@ -46,13 +47,18 @@ struct FreeList {
     last_used: u64,
 }
 
-/// Memory of a pool; goes back to it when dropped.
+/// Memory of a pool, which it goes back to when dropped; or memory from outside, to be read only.
 #[derive(Debug)]
 pub struct HostMemory {
-    /// There until dropped.
-    block: Option<HostBlock>,
+    origin: Origin,
     size: usize,
-    pool: MemoryPool,
+}
+
+#[derive(Debug)]
+enum Origin {
+    /// The block is there until dropped.
+    Pool(Option<HostBlock>, MemoryPool),
+    Outside(OutsideMemory),
 }
 
 /// A byte to fill memory with: one of four, as if at random, but the same for the same number.
@@ -121,7 +127,7 @@ impl MemoryPool {
         if let Some(dirtied) = &self.0.dirtied {
             block.bytes_mut().fill(dirt(dirtied.fetch_add(1, Ordering::Relaxed)));
         }
-        HostMemory { block: Some(block), size, pool: self.clone() }
+        HostMemory { origin: Origin::Pool(Some(block), self.clone()), size }
     }
 
     fn take_warm(&self, class: SizeClass) -> Option<HostBlock> {
@@ -247,19 +253,34 @@ impl SizeClass {
 }
 
 impl HostMemory {
+    /// Memory from outside.
+    pub(super) fn outside(memory: OutsideMemory) -> HostMemory {
+        HostMemory { size: memory.bytes().len(), origin: Origin::Outside(memory) }
+    }
+
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| &block.bytes()[..self.size])
+        match &self.origin {
+            Origin::Pool(block, _) => block.as_ref().map_or(&[], |block| &block.bytes()[..self.size]),
+            Origin::Outside(memory) => memory.bytes(),
+        }
     }
 
-    /// All bytes, for writing.
+    /// All bytes, for writing; none of memory that is read only.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.block.as_mut().map_or(&mut [], |block| &mut block.bytes_mut()[..self.size])
+        match &mut self.origin {
+            Origin::Pool(block, _) => block.as_mut().map_or(&mut [], |block| &mut block.bytes_mut()[..self.size]),
+            Origin::Outside(_) => &mut [],
+        }
     }
 
-    /// The first byte, for compiled code that reads while this is borrowed, or writes while it is borrowed mutably.
+    /// The first byte, for compiled code that reads while this is borrowed, or writes while it is borrowed mutably and
+    /// not read only.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.start().as_ptr())
+        match &self.origin {
+            Origin::Pool(block, _) => block.as_ref().map_or(std::ptr::null_mut(), |block| block.start().as_ptr()),
+            Origin::Outside(memory) => memory.start().as_ptr(),
+        }
     }
 }
 
@@ -267,11 +288,25 @@ impl Allocation for HostMemory {
     fn byte_size(&self) -> usize {
         self.size
     }
+
+    fn host_bytes(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+
+    fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        (!self.is_read_only()).then(|| self.bytes_mut())
+    }
+
+    fn is_read_only(&self) -> bool {
+        matches!(self.origin, Origin::Outside(_))
+    }
 }
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        self.block.take().into_iter().for_each(|block| self.pool.give_back(block));
+        if let Origin::Pool(block, pool) = &mut self.origin {
+            block.take().into_iter().for_each(|block| pool.give_back(block));
+        }
     }
 }
 

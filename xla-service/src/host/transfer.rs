@@ -22,6 +22,10 @@ impl TransferManager for HostTransfer {
         Ok(shape.byte_size())
     }
 
+    fn lies_as_on_host(&self) -> bool {
+        true
+    }
+
     fn write(
         &self,
         _: &dyn Stream,
@@ -51,6 +55,10 @@ impl TransferManager for StreamTransfer {
 
     fn byte_size(&self, shape: &ArrayShape) -> Result<usize> {
         HostTransfer.byte_size(shape)
+    }
+
+    fn lies_as_on_host(&self) -> bool {
+        true
     }
 
     fn write(

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::executor::StreamExecutor;
 use crate::host::{HostExecutor, PoolLimits};
 
-pub(super) fn host(platform: &str) -> Arc<dyn StreamExecutor> {
+pub(super) fn host(platform: &str) -> Arc<HostExecutor> {
     Arc::new(HostExecutor::new(platform, 0, PoolLimits::default()))
 }

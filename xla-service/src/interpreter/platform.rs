@@ -8,20 +8,21 @@ use super::compiler::InterpreterCompiler;
 use super::{executor, transfer};
 use crate::compiler::Compiler;
 use crate::executor::StreamExecutor;
+use crate::host::HostExecutor;
 use crate::platform::{Platform, no_such_device};
 use crate::transfer::TransferManager;
 
 /// The name of the platform.
 pub const NAME: &str = "interpreter";
 
-/// The interpreter platform. It has one device: the host.
+/// The interpreter platform. It has one device, the host, and as many more parts of the host as a client asks for.
 pub fn platform() -> Arc<dyn Platform> {
     Arc::new(InterpreterPlatform { executor: executor::host(NAME) })
 }
 
 #[derive(Debug)]
 struct InterpreterPlatform {
-    executor: Arc<dyn StreamExecutor>,
+    executor: Arc<HostExecutor>,
 }
 
 impl Platform for InterpreterPlatform {
@@ -39,6 +40,10 @@ impl Platform for InterpreterPlatform {
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
         if ordinal == 0 { Ok(self.executor.clone()) } else { Err(no_such_device(NAME, ordinal, 1)) }
+    }
+
+    fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
+        self.executor.devices(count)
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {

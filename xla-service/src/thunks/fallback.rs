@@ -1,8 +1,9 @@
 //! Host fallback: evaluates one instruction on literals; calls the handlers of custom calls.
 
 use xla_hlo::eval::{Evaluator, RandomState};
-use xla_hlo::{CompId, Error, InstrId, Literal, Module, Result, ResultExt};
+use xla_hlo::{ArrayShape, CompId, Error, InstrId, Literal, Module, Op, Result, ResultExt, Shape};
 
+use super::raw_call::{InPlace, Leaf, execute_in_place};
 use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::signature::{group, ungroup};
@@ -43,7 +44,8 @@ pub fn run_fallback(
 
 /// Runs a [`ThunkKind::CustomCall`](super::ThunkKind::CustomCall) by the context's handlers.
 ///
-/// Work before it on the context's stream is waited for.
+/// Work before it on the context's stream is waited for. A handler on raw memory works in place where the arrays are in
+/// host memory, in the layouts that the call states.
 pub fn run_custom_call(
     module: &Module,
     thunk: &Thunk,
@@ -51,7 +53,40 @@ pub fn run_custom_call(
     buffers: &mut ExecutionBuffers,
 ) -> Result<()> {
     let instruction = &module[thunk.computation][thunk.instruction];
+    if let Some(places) = places_of(module, thunk, context, buffers)? {
+        let call = context.custom_calls.call_raw(instruction, |handler, call, state| {
+            execute_in_place(thunk, context, buffers, &places, (handler, call, state))
+        });
+        if let Some(outcome) = call {
+            return outcome;
+        }
+    }
     on_host(module, thunk, context, buffers, |operands| context.custom_calls.call(instruction, operands))
+}
+
+/// The operands and results of a custom call on raw memory; `None` for others, and where they are not in host memory
+/// or not in the layouts that the call states.
+fn places_of(
+    module: &Module,
+    thunk: &Thunk,
+    context: &ExecutionContext<'_>,
+    buffers: &ExecutionBuffers,
+) -> Result<Option<InPlace>> {
+    let graph = &module[thunk.computation];
+    let instruction = &graph[thunk.instruction];
+    let Op::CustomCall(op) = instruction.op() else { return Ok(None) };
+    if !context.custom_calls.is_raw(instruction) || !context.transfer.lies_as_on_host() {
+        return Ok(None);
+    }
+    let shapes = graph.operand_shapes(thunk.instruction);
+    let operands = Leaf::of(&shapes, &thunk.operands, buffers)?;
+    let results = Leaf::of(&[instruction.shape()], &thunk.results, buffers)?;
+    let Some((operands, results)) = operands.zip(results) else { return Ok(None) };
+    let order = |shape: &Shape| shape.as_array().map(ArrayShape::minor_to_major);
+    let stated = op.operand_layouts.iter().flatten().flat_map(Shape::leaves).map(|(_, leaf)| leaf);
+    let is_stated = stated.zip(&operands).all(|(stated, operand)| order(stated) == order(operand.shape()));
+    let aliases = op.aliased_leaves(&shapes, instruction.shape());
+    Ok(is_stated.then_some(InPlace { operands, results, aliases }))
 }
 
 /// Reads a thunk's operands, and writes the results of `f`.

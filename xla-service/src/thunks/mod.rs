@@ -31,6 +31,7 @@ mod library;
 mod lowering;
 mod plan;
 mod program;
+mod raw_call;
 mod sequence;
 pub mod streams;
 #[cfg(test)]

@@ -91,6 +91,7 @@ impl Host {
             random: &self.1,
             custom_calls: &self.2,
             cancel: &self.3,
+            run: crate::RunContext::nothing(),
         }
     }
 

@@ -43,7 +43,8 @@ fn device(registry: &PlatformRegistry, platform: &str, ordinal: usize) -> String
         Ok(client) => client,
         Err(why) => return format!("  device {ordinal}: {why}\n"),
     };
-    let device = client.device();
+    let first = client.first_device();
+    let device = first.description();
     let memory = device.memory_bytes.map(|bytes| format!(", {:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
     let attributes: String = device.attributes.iter().map(|(name, value)| format!("\n    {name}: {value}")).collect();
     let (model, cores) = (&device.model, device.cores);

@@ -151,12 +151,13 @@ impl Run {
     fn shared(&self) -> Check {
         let arguments = &self.program.arguments;
         let options = launch::keeping(&self.compiled);
+        let consumed = launch::required(&self.compiled);
         let buffers = launch::buffers(&self.compiled, arguments)?;
         let results = launch::launch(&self.compiled, &buffers, &options)?;
-        for (i, buffer) in buffers.iter().enumerate().filter(|(i, _)| !options.donate.contains(i)) {
+        for (i, buffer) in buffers.iter().enumerate().filter(|(i, _)| !consumed.contains(i)) {
             ensure!(buffer.to_literal()? == arguments[i], "the program wrote its argument {i}, which is shared");
         }
-        if options.donate.is_empty() {
+        if consumed.is_empty() {
             let again = launch::launch(&self.compiled, &buffers, &options)?;
             let first = launch::read(&results)?;
             self.judge(&first)?;
@@ -199,7 +200,7 @@ impl Run {
         let work = || -> Result<Literal, Stop> {
             let mut first = None;
             for _ in 0..3 {
-                let own = if options.donate.is_empty() {
+                let own = if launch::required(&self.compiled).is_empty() {
                     None
                 } else {
                     Some(launch::buffers(&self.compiled, &self.program.arguments)?)

@@ -1,10 +1,8 @@
 //! Replica groups: `replica_groups` in its three forms.
 
+use crate::sdy::{Mesh, MeshAxis, product, transposed_iota};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
 use crate::{Error, Result};
-
-/// Greatest number of devices in a program; groups list them one by one.
-const MAX_DEVICES: usize = 1 << 20;
 
 /// Disjoint groups of devices; the order within a group matters to most operations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,24 +28,13 @@ pub struct IotaGroups {
     pub transpose: Vec<usize>,
 }
 
-/// A grid of devices with named axes; devices that differ only along `along` are a group.
+/// Axes of a mesh: devices that differ only along `along` are a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MeshGroups {
-    /// Names and sizes, major first.
-    pub axes: Vec<(String, usize)>,
-    /// Devices in the order of the grid; empty for 0, 1, ...
-    pub device_ids: Vec<i64>,
+    /// The devices.
+    pub mesh: Mesh,
     /// Axes that groups run along, major first.
     pub along: Vec<MeshAxis>,
-}
-
-/// An axis of a mesh, or the part of one between its `before` outer and its inner parts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct MeshAxis {
-    /// The axis.
-    pub name: String,
-    /// `(before)size`; absent for the whole axis.
-    pub part: Option<(usize, usize)>,
 }
 
 impl Default for ReplicaGroups {
@@ -95,104 +82,20 @@ impl IotaGroups {
 
 impl MeshGroups {
     fn listed(&self) -> Result<Vec<Vec<i64>>> {
-        let sizes: Vec<usize> = self.axes.iter().map(|(_, size)| *size).collect();
-        let count = product(&sizes)?;
-        if !self.device_ids.is_empty() && self.device_ids.len() != count {
-            return Err(Error::invalid_argument(format!(
-                "the mesh of replica_groups has {count} devices and {} device_ids",
-                self.device_ids.len()
-            )));
-        }
-        let parts = self.parts()?;
+        self.mesh.device_count()?;
+        let parts = self.mesh.parts(&self.along.iter().collect::<Vec<_>>())?;
         let mut inside = Vec::new();
         for axis in &self.along {
-            let (number, before, size) = self.range(axis)?;
-            let of_axis = parts
-                .iter()
-                .enumerate()
-                .filter(|(_, p)| p.axis == number && p.before >= before && p.before * p.size <= before * size);
-            inside.extend(of_axis.map(|(i, _)| i));
+            inside.extend(self.mesh.parts_of(&parts, axis)?);
         }
         let mut order: Vec<usize> = (0..parts.len()).filter(|i| !inside.contains(i)).collect();
         order.extend(&inside);
         if order.len() != parts.len() {
             return Err(Error::invalid_argument("replica_groups names a part of a mesh axis twice"));
         }
-        let dims: Vec<usize> = parts.iter().map(|p| p.size).collect();
-        let size = inside.iter().map(|&i| dims[i]).product();
-        let mut devices = transposed_iota(&dims, &order);
-        if !self.device_ids.is_empty() {
-            // The numbers are below the product of the sizes, which is how many ids there are.
-            devices.iter_mut().for_each(|d| *d = self.device_ids[*d as usize]);
-        }
-        Ok(rows(&devices, size))
+        let size = inside.iter().map(|&i| parts[i].size).product();
+        Ok(rows(&self.mesh.devices(&parts, &order), size))
     }
-
-    /// Number, outer parts and size of the axis or part that `axis` names.
-    fn range(&self, axis: &MeshAxis) -> Result<(usize, usize, usize)> {
-        let number = self.axes.iter().position(|(name, _)| *name == axis.name);
-        let number = number.ok_or_else(|| {
-            Error::invalid_argument(format!("the mesh of replica_groups has no axis '{}'", axis.name))
-        })?;
-        let whole = self.axes[number].1;
-        let (before, size) = axis.part.unwrap_or((1, whole));
-        let inner = before.checked_mul(size).filter(|&n| n > 0 && whole.is_multiple_of(n));
-        if inner.is_none() {
-            return Err(Error::invalid_argument(format!(
-                "axis '{}' of size {whole} has no part ({before}){size}",
-                axis.name
-            )));
-        }
-        Ok((number, before, size))
-    }
-
-    /// The axes, cut wherever a part of one begins or ends.
-    fn parts(&self) -> Result<Vec<Part>> {
-        let mut parts = Vec::new();
-        for (number, (name, whole)) in self.axes.iter().enumerate() {
-            let mut cuts = vec![1, *whole];
-            for axis in self.along.iter().filter(|a| a.name == *name) {
-                let (_, before, size) = self.range(axis)?;
-                cuts.extend([before, before * size]);
-            }
-            cuts.sort_unstable();
-            cuts.dedup();
-            if *whole <= 1 {
-                parts.push(Part { axis: number, before: 1, size: *whole });
-            }
-            for pair in cuts.windows(2).filter(|_| *whole > 1) {
-                if !pair[1].is_multiple_of(pair[0]) {
-                    return Err(Error::invalid_argument(format!("parts of axis '{name}' overlap")));
-                }
-                parts.push(Part { axis: number, before: pair[0], size: pair[1] / pair[0] });
-            }
-        }
-        Ok(parts)
-    }
-}
-
-/// A piece of a mesh axis that no group cuts.
-struct Part {
-    axis: usize,
-    before: usize,
-    size: usize,
-}
-
-fn product(dims: &[usize]) -> Result<usize> {
-    let product = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= MAX_DEVICES);
-    product.ok_or_else(|| Error::resource_exhausted(format!("replica_groups names more than {MAX_DEVICES} devices")))
-}
-
-/// The numbers 0, 1, ... in the shape `dims`, with dimensions brought into `order`, row major.
-fn transposed_iota(dims: &[usize], order: &[usize]) -> Vec<i64> {
-    let row_major: Vec<usize> = (0..dims.len()).rev().collect();
-    let strides = crate::shape::strides(dims, &row_major);
-    let mut numbers = vec![0i64];
-    for &d in order {
-        let step = strides[d] as i64;
-        numbers = numbers.iter().flat_map(|n| (0..dims[d] as i64).map(move |i| n + i * step)).collect();
-    }
-    numbers
 }
 
 fn rows(devices: &[i64], size: usize) -> Vec<Vec<i64>> {
@@ -292,10 +195,11 @@ fn read_mesh(cursor: &mut AttributeCursor<'_>) -> Result<MeshGroups> {
         c.expect(TokenKind::RightParen, "`)`")?;
         Ok(MeshAxis { name, part: Some((before, c.unsigned()?)) })
     })?;
-    Ok(MeshGroups { axes, device_ids, along })
+    Ok(MeshGroups { mesh: Mesh { axes, device_ids }, along })
 }
 
-fn write_mesh(mesh: &MeshGroups, w: &mut AttributeWriter<'_>) {
+fn write_mesh(groups: &MeshGroups, w: &mut AttributeWriter<'_>) {
+    let mesh = &groups.mesh;
     w.push("mesh[");
     w.join(&mesh.axes, ",", |w, (name, size)| {
         write_axis(name, w);
@@ -307,7 +211,7 @@ fn write_mesh(mesh: &MeshGroups, w: &mut AttributeWriter<'_>) {
         w.push(")");
     }
     w.push("] {");
-    w.join(&mesh.along, ",", |w, axis| {
+    w.join(&groups.along, ",", |w, axis| {
         write_axis(&axis.name, w);
         if let Some((before, size)) = axis.part {
             w.display(format_args!(":({before}){size}"));

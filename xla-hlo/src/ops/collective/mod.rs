@@ -10,7 +10,7 @@ mod shape;
 mod tests;
 
 pub use eval::{OnOneDevice, SentSlice};
-pub use groups::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
+pub use groups::{IotaGroups, MeshGroups, ReplicaGroups};
 pub(in crate::ops) use participants::check_channel;
 pub use participants::{GroupMode, Participants};
 

@@ -2,8 +2,8 @@
 
 use super::participants::channel_number;
 use super::{
-    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, IotaGroups, MeshAxis, MeshGroups,
-    Participants, ReplicaGroups,
+    AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, IotaGroups, MeshGroups, Participants,
+    ReplicaGroups,
 };
 use crate::proto::messages::{
     AxisRefProto, CollectiveDeviceListProto, HloInstructionProto, IotaReplicaGroupListProto,
@@ -11,6 +11,7 @@ use crate::proto::messages::{
 };
 use crate::proto::numbers::{fit, index, indices, longs};
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
+use crate::sdy::{Mesh, MeshAxis};
 use crate::{Error, Opcode, Result, ResultExt};
 
 impl ProtoAttributes for Collective {
@@ -206,7 +207,7 @@ fn read_mesh(proto: &MeshAxesReplicaGroupListProto) -> Result<MeshGroups> {
     };
     let along = proto.axes.iter().map(axis).collect::<Result<_>>()?;
     let axes = mesh.axes.iter().map(|axis| Ok((axis.name.clone(), index("size", axis.size)?)));
-    Ok(MeshGroups { axes: axes.collect::<Result<_>>()?, device_ids: mesh.device_ids, along })
+    Ok(MeshGroups { mesh: Mesh { axes: axes.collect::<Result<_>>()?, device_ids: mesh.device_ids }, along })
 }
 
 fn write_mesh(groups: &MeshGroups) -> Result<MeshAxesReplicaGroupListProto> {
@@ -214,14 +215,14 @@ fn write_mesh(groups: &MeshGroups) -> Result<MeshAxesReplicaGroupListProto> {
         Ok(MeshAxisProto { name: name.clone(), size: fit("the size of a mesh's axis", *size)? })
     };
     let axis = |axis: &MeshAxis| {
-        let position = groups.axes.iter().position(|(name, _)| *name == axis.name);
+        let position = groups.mesh.axes.iter().position(|(name, _)| *name == axis.name);
         let position = position.ok_or_else(|| Error::invalid_argument("groups run along no axis of the mesh"))?;
         let part = |(pre_size, size)| {
             Ok(SubAxisProto { pre_size: fit("a part of an axis", pre_size)?, size: fit("a part of an axis", size)? })
         };
         Ok(AxisRefProto { mesh_axis_index: position as i64, sub_axis_info: axis.part.map(part).transpose()? })
     };
-    let axes = groups.axes.iter().map(mesh_axis).collect::<Result<_>>()?;
-    let mesh = MeshProto { axes, device_ids: groups.device_ids.clone(), iota_transform: None };
+    let axes = groups.mesh.axes.iter().map(mesh_axis).collect::<Result<_>>()?;
+    let mesh = MeshProto { axes, device_ids: groups.mesh.device_ids.clone(), iota_transform: None };
     Ok(MeshAxesReplicaGroupListProto { mesh: Some(mesh), axes: groups.along.iter().map(axis).collect::<Result<_>>()? })
 }

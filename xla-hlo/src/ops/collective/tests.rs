@@ -1,9 +1,10 @@
 //! Tests of collectives: groups in three forms, text, shapes, values on one device.
 
 use super::super::testing::{array, assert_refused, numbers, scalar};
-use super::{IotaGroups, MeshAxis, MeshGroups, ReplicaGroups};
+use super::{IotaGroups, MeshGroups, ReplicaGroups};
 use crate::ElementType::{F32, S32};
 use crate::eval::evaluate;
+use crate::sdy::{Mesh, MeshAxis};
 use crate::text::parse_module;
 use crate::verify::VerifiedModule;
 use crate::{Literal, Module, Result};
@@ -219,8 +220,7 @@ fn groups_are_listed() {
     assert_eq!(iota(4, 2, &[2, 2, 2], &[0, 2, 1]), [[0, 2], [1, 3], [4, 6], [5, 7]]);
     let mesh = |along: &[(&str, Option<(usize, usize)>)], device_ids: &[i64]| {
         listed(ReplicaGroups::Mesh(MeshGroups {
-            axes: vec![("x".into(), 2), ("y".into(), 4)],
-            device_ids: device_ids.into(),
+            mesh: Mesh { axes: vec![("x".into(), 2), ("y".into(), 4)], device_ids: device_ids.into() },
             along: along.iter().map(|(name, part)| MeshAxis { name: (*name).into(), part: *part }).collect(),
         }))
     };

@@ -97,4 +97,16 @@ impl CustomCall {
             computations: Vec::new(),
         }
     }
+
+    /// The results that live in operand buffers, as numbers of leaves: of an operand's among all operands', of a
+    /// result's among all results', arrays and tokens depth first.
+    pub fn aliased_leaves(&self, operands: &[&Shape], result: &Shape) -> Vec<(usize, usize)> {
+        let place = |shape: &Shape, path: &[usize]| shape.leaves().iter().position(|(leaf, _)| leaf == path);
+        let alias = |alias: &OutputOperandAlias| {
+            let before: usize = operands.get(..alias.operand)?.iter().map(|shape| shape.leaves().len()).sum();
+            let operand = before + place(operands.get(alias.operand)?, &alias.path)?;
+            Some((operand, place(result, &alias.output)?))
+        };
+        self.aliases.iter().filter_map(alias).collect()
+    }
 }

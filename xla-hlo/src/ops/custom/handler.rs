@@ -1,7 +1,8 @@
-//! Handlers of custom calls, and the context that they get.
+//! Handlers of custom calls.
 
-use super::{CustomCall, FfiAttributes};
-use crate::{Literal, Result, Shape};
+use super::context::CustomCallContext;
+use super::raw::RawCustomCall;
+use crate::{Literal, Result};
 
 /// The meaning of a custom call's target.
 ///
@@ -30,7 +31,7 @@ use crate::{Literal, Result, Shape};
 /// let module = VerifiedModule::new(parse_module(text)?)?;
 /// assert!(CustomCallRegistry::new().check(&module).is_err());
 ///
-/// let mut registry = CustomCallRegistry::new();
+/// let registry = CustomCallRegistry::new();
 /// registry.register("scale", Arc::new(scale));
 /// registry.check(&module)?;
 /// let x = xla_hlo::text::parse_literal("f32[2] {1, -2}")?;
@@ -45,6 +46,12 @@ pub trait CustomCallHandler: Send + Sync {
     /// May be called from several threads at once, in any order that the program's data allows; calls without side
     /// effect also any number of times, or never.
     fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal>;
+
+    /// The ability to work on raw memory, which whoever has the operands as bytes then uses; see
+    /// [`OnMemory`](super::OnMemory).
+    fn raw(&self) -> Option<&dyn RawCustomCall> {
+        None
+    }
 }
 
 impl<F> CustomCallHandler for F
@@ -53,36 +60,5 @@ where
 {
     fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
         self(call, operands)
-    }
-}
-
-/// Context of a call for its handler, besides the operands.
-#[derive(Clone, Copy)]
-pub struct CustomCallContext<'a> {
-    pub(super) op: &'a CustomCall,
-    pub(super) config: &'a str,
-    pub(super) result: &'a Shape,
-}
-
-impl<'a> CustomCallContext<'a> {
-    /// The call and all its attributes.
-    pub fn op(&self) -> &'a CustomCall {
-        self.op
-    }
-
-    /// The text that the program has for the handler (`backend_config`), opaque to the compiler.
-    pub fn config(&self) -> &'a str {
-        self.config
-    }
-
-    /// The text as typed values, which it is for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty
-    /// text has none.
-    pub fn attributes(&self) -> Result<FfiAttributes> {
-        FfiAttributes::parse(self.config)
-    }
-
-    /// Shape of the result, layouts included.
-    pub fn result_shape(&self) -> &'a Shape {
-        self.result
     }
 }

@@ -6,20 +6,30 @@
 mod attributes;
 mod builtin;
 mod call;
+mod context;
 mod ffi;
 mod handler;
+mod on_memory;
 mod operation;
 mod proto;
+mod raw;
 mod registry;
+mod run_context;
 mod shape;
+mod states;
 #[cfg(test)]
 mod tests;
 
 pub use call::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
+pub use context::{CallState, CustomCallContext};
 pub use ffi::{FfiAttributes, FfiValue};
-pub use handler::{CustomCallContext, CustomCallHandler};
+pub use handler::CustomCallHandler;
+pub use on_memory::OnMemory;
 pub use operation::CustomCallOperation;
+pub use raw::{RawCall, RawCustomCall, RawOperand, RawResult};
 pub use registry::CustomCallRegistry;
+pub use run_context::RunContext;
+pub use states::CallStates;
 
 use super::{OpRules, Opcode, ReadAttributes, ShapeContext, checks};
 use crate::eval::Evaluator;
@@ -69,7 +79,11 @@ impl OpRules for CustomCall {
         let instruction = ev.instruction().ok_or_else(|| Error::internal("a custom call outside of a computation"))?;
         let shapes: Vec<&Shape> = (0..operands.len()).filter_map(|i| ev.operand_shape(i)).collect();
         match self.operation(ev.module(), &shapes, instruction.shape())? {
-            Some(CustomCallOperation::Identity) => checks::operands(operands).map(|[operand]| operand),
+            Some(CustomCallOperation::Identity) if operands.len() == 1 => {
+                checks::operands(operands).map(|[operand]| operand)
+            }
+            Some(CustomCallOperation::Identity) => Ok(Literal::tuple(operands)),
+            Some(CustomCallOperation::Nothing) => Ok(Literal::tuple(Vec::new())),
             Some(CustomCallOperation::TopK(op)) => op.evaluate(ev, operands, shape),
             None => ev.custom_calls().call(instruction, operands),
         }

@@ -2,14 +2,19 @@
 
 use super::CustomCall;
 use crate::ops::{CompareDirection, Op, OpRules, ShapeContext, TopK};
+use crate::sdy::target;
 use crate::{CompId, Error, Module, Result, Shape};
 
-/// Targets that say where a value is or which devices share it: on one device with one memory, their operand.
-const IDENTITIES: [&str; 8] = [
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "xla.sdy.FuncResultSharding",
+/// Targets that say where values are or which devices share them: on one device with one memory, their operands.
+const IDENTITIES: [&str; 12] = [
+    target::CONSTRAINT,
+    target::FULL_TO_SHARD,
+    target::SHARD_TO_FULL,
+    target::FUNCTION_RESULT,
+    target::GLOBAL_TO_LOCAL,
+    target::LOCAL_TO_GLOBAL,
+    target::BARRIER,
+    target::DATA_FLOW_EDGE,
     "MoveToHost",
     "MoveToDevice",
     "annotate_device_placement",
@@ -19,8 +24,10 @@ const IDENTITIES: [&str; 8] = [
 /// Operation that a custom call without a handler stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomCallOperation {
-    /// It returns its only operand. A declared side effect is for partitioners.
+    /// It returns its operand, or its operands as a tuple. A declared side effect is for partitioners.
     Identity,
+    /// It returns the empty tuple. A declared side effect is for partitioners.
+    Nothing,
     /// It returns the greatest or least elements of the rows of its only operand.
     TopK(TopK),
 }
@@ -40,18 +47,25 @@ impl CustomCall {
         let found = if IDENTITIES.contains(&&*self.target) {
             module.expect_one_device(&format!("custom call {:?}", self.target))?;
             CustomCallOperation::Identity
+        } else if self.target == target::GROUP {
+            module.expect_one_device(&format!("custom call {:?}", self.target))?;
+            CustomCallOperation::Nothing
         } else if self.target == "TopK" {
             CustomCallOperation::TopK(self.top_k(module, result)?)
         } else {
             return Ok(None);
         };
         let named = |error: Error| error.context(format!("custom call {:?}", self.target));
-        let &[operand] = operands else {
+        // The border of a computation by hand has any number of values.
+        let takes_any = [target::GLOBAL_TO_LOCAL, target::LOCAL_TO_GLOBAL].contains(&&*self.target);
+        if operands.len() != 1 && !takes_any {
             return Err(named(Error::invalid_argument(format!("it takes one operand, not {}", operands.len()))));
-        };
-        let expected = match &found {
-            CustomCallOperation::Identity => operand.clone(),
-            CustomCallOperation::TopK(op) => {
+        }
+        let expected = match (&found, operands) {
+            (CustomCallOperation::Identity, &[operand]) => operand.clone(),
+            (CustomCallOperation::Identity, operands) => Shape::Tuple(operands.iter().copied().cloned().collect()),
+            (CustomCallOperation::Nothing, _) => Shape::Tuple(Vec::new()),
+            (CustomCallOperation::TopK(op), operands) => {
                 op.infer_shape(&ShapeContext::new(module, operands, None)).map_err(named)?
             }
         };

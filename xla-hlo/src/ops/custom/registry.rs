@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{CustomCallContext, CustomCallHandler, builtin};
+use super::builtin;
+use super::call::CustomCall;
+use super::context::{CallState, CustomCallContext};
+use super::handler::CustomCallHandler;
+use super::raw::RawCustomCall;
+use super::run_context::RunContext;
+use super::states::{CallStates, LoadedCall};
 use crate::effects::Effects;
 use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt};
 
@@ -20,9 +26,24 @@ use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt};
 /// | of R = `orgqr`, `ormqr`, `syevd`, `sytrd` (s, d), `ungqr`, `unmqr`, `heevd`, `hetrd` (c, z) | the same of reflections and symmetric matrices |
 /// | `tridiagonal_solve_perturbed_ffi` | solutions of tridiagonal systems that may be singular |
 /// | `cpu_csr_sparse_dense_ffi` | products of a matrix in compressed rows and a dense array |
+///
+/// A clone is another handle to the same handlers: what one registers, programs find that are loaded or run by any.
 #[derive(Clone, Default)]
 pub struct CustomCallRegistry {
-    handlers: BTreeMap<String, Arc<dyn CustomCallHandler>>,
+    handlers: Arc<RwLock<Handlers>>,
+    /// Runs what is registered.
+    around: Option<fn(&mut dyn FnMut())>,
+    /// The run that this handle is for.
+    run: Option<Arc<RunContext>>,
+    states: Option<Arc<CallStates>>,
+}
+
+type Handlers = BTreeMap<String, Arc<dyn CustomCallHandler>>;
+
+/// A handler and where it comes from.
+enum Found {
+    Registered(Arc<dyn CustomCallHandler>),
+    BuiltIn(&'static dyn CustomCallHandler),
 }
 
 impl CustomCallRegistry {
@@ -31,18 +52,89 @@ impl CustomCallRegistry {
         CustomCallRegistry::default()
     }
 
-    /// Gives a target its meaning, before anything built in; returns the handler that it replaces.
+    /// Gives a target its meaning, before anything built in; returns the handler that it replaces. Programs whose
+    /// calls were [instantiated](CustomCallRegistry::instantiate) before keep theirs.
     pub fn register(
-        &mut self,
+        &self,
         target: impl Into<String>,
         handler: Arc<dyn CustomCallHandler>,
     ) -> Option<Arc<dyn CustomCallHandler>> {
-        self.handlers.insert(target.into(), handler)
+        self.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(target.into(), handler)
     }
 
-    /// The handler of a target.
-    pub fn find(&self, target: &str) -> Option<&dyn CustomCallHandler> {
-        self.handlers.get(target).map(|handler| &**handler).or_else(|| builtin::find(target))
+    /// Whether there is a handler of a target.
+    pub fn has(&self, target: &str) -> bool {
+        self.registered(target).is_some() || builtin::find(target).is_some()
+    }
+
+    /// The same handlers for a caller that runs those that are registered inside of `around`: because they may wait, or
+    /// call back.
+    #[must_use]
+    pub fn with_calls_inside(mut self, around: fn(&mut dyn FnMut())) -> CustomCallRegistry {
+        self.around = Some(around);
+        self
+    }
+
+    /// The same handlers for one run of a program, with the values of the run and the states of the program's calls.
+    #[must_use]
+    pub fn for_run(&self, run: Arc<RunContext>, states: Arc<CallStates>) -> CustomCallRegistry {
+        CustomCallRegistry { run: Some(run), states: Some(states), ..self.clone() }
+    }
+
+    /// Makes the states of a module's live calls on raw memory. The module must be neither moved nor changed while they
+    /// are used.
+    pub fn instantiate(&self, module: &Module) -> Result<CallStates> {
+        let mut states = CallStates::default();
+        for (computation, id) in Effects::of(module).live_instructions(module) {
+            let instruction = &module[computation][id];
+            let Op::CustomCall(op) = instruction.op() else { continue };
+            let Some(handler) = self.registered(&op.target) else { continue };
+            let Some(raw) = handler.raw() else { continue };
+            let context = self.context(op, instruction, None);
+            let state = self.inside(|| raw.instantiate(&context));
+            let state = state.context(|| format!("custom call {:?} (%{})", op.target, instruction.name()))?;
+            states.push(instruction, LoadedCall { instruction: (computation, id), handler, state });
+        }
+        Ok(states)
+    }
+
+    /// Runs the stages that come before a run, for the calls of the module that this is [for](Self::for_run): all are
+    /// prepared, then all are initialised.
+    pub fn begin_run(&self, module: &Module) -> Result<()> {
+        type Stage = fn(&dyn RawCustomCall, &CustomCallContext<'_>, &CallState) -> Result<()>;
+        let stages: [Stage; 2] =
+            [|raw, call, state| raw.prepare(call, state), |raw, call, state| raw.initialize(call, state)];
+        let calls = self.states.as_deref().map_or(&[][..], CallStates::calls);
+        for stage in stages {
+            for LoadedCall { instruction: (computation, id), handler, state } in calls {
+                let instruction = &module[*computation][*id];
+                if let (Op::CustomCall(op), Some(raw)) = (instruction.op(), handler.raw()) {
+                    let context = self.context(op, instruction, Some(state));
+                    let outcome = self.inside(|| stage(raw, &context, state));
+                    outcome.context(|| format!("custom call {:?}", op.target))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a call was instantiated, so that [`CustomCallRegistry::call_raw`] does it.
+    pub fn is_raw(&self, instruction: &Instruction) -> bool {
+        self.states.as_ref().is_some_and(|states| states.find(instruction).is_some())
+    }
+
+    /// Has a call that was instantiated executed on raw memory, with what `execute` makes of its context and state;
+    /// `None` for other calls, which [`CustomCallRegistry::call`] does.
+    pub fn call_raw<T>(
+        &self,
+        instruction: &Instruction,
+        execute: impl FnOnce(&dyn RawCustomCall, CustomCallContext<'_>, &CallState) -> Result<T>,
+    ) -> Option<Result<T>> {
+        let Op::CustomCall(op) = instruction.op() else { return None };
+        let LoadedCall { handler, state, .. } = self.states.as_ref()?.find(instruction)?;
+        let raw = handler.raw()?;
+        let outcome = self.inside(|| execute(raw, self.context(op, instruction, Some(state)), state));
+        Some(outcome.context(|| format!("custom call {:?}", op.target)))
     }
 
     /// Demands that every live custom call of a module has a handler or stands for an operation
@@ -53,7 +145,7 @@ impl CustomCallRegistry {
             let (computation, found) = (&module[id], &module[id][instruction]);
             if let Op::CustomCall(op) = found.op() {
                 let operation = op.operation(module, &computation.operand_shapes(instruction), found.shape());
-                let known = operation.map(|operation| operation.is_some() || self.find(&op.target).is_some());
+                let known = operation.map(|operation| operation.is_some() || self.has(&op.target));
                 let known = known.and_then(|known| if known { Ok(()) } else { Err(unknown(&op.target)) });
                 known.context(|| format!("%{} of {}", found.name(), computation.name()))?;
             }
@@ -69,16 +161,52 @@ impl CustomCallRegistry {
         let Op::CustomCall(op) = instruction.op() else {
             return Err(Error::internal(format!("{} is not a custom call", instruction.opcode())));
         };
-        let handler = self.find(&op.target).ok_or_else(|| unknown(&op.target))?;
-        let config = instruction.annotations().map_or("", |a| a.backend_config.as_str());
-        let context = CustomCallContext { op, config, result: instruction.shape() };
+        let loaded = self.states.as_ref().and_then(|states| states.find(instruction));
+        let found = match (loaded, self.registered(&op.target)) {
+            (Some(loaded), _) => Found::Registered(loaded.handler.clone()),
+            (None, Some(handler)) => Found::Registered(handler),
+            (None, None) => Found::BuiltIn(builtin::find(&op.target).ok_or_else(|| unknown(&op.target))?),
+        };
+        let context = self.context(op, instruction, loaded.map(|loaded| &loaded.state));
         let named = |error: Error| error.context(format!("custom call {:?}", op.target));
-        let result = handler.call(&context, operands).map_err(named)?;
+        let result = match found {
+            Found::Registered(handler) => self.inside(|| handler.call(&context, operands)),
+            Found::BuiltIn(handler) => handler.call(&context, operands),
+        };
+        let result = result.map_err(named)?;
         if result.shape().compatible(instruction.shape()) {
             return Ok(result);
         }
         let (found, expected) = (result.shape(), instruction.shape().without_layout());
         Err(named(Error::internal(format!("the handler gave {found}, the instruction is {expected}"))))
+    }
+
+    fn registered(&self, target: &str) -> Option<Arc<dyn CustomCallHandler>> {
+        self.handlers.read().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
+    }
+
+    fn context<'a>(
+        &'a self,
+        op: &'a CustomCall,
+        instruction: &'a Instruction,
+        state: Option<&'a CallState>,
+    ) -> CustomCallContext<'a> {
+        let config = instruction.annotations().map_or("", |a| a.backend_config.as_str());
+        let run = self.run.as_deref().unwrap_or(RunContext::nothing());
+        CustomCallContext { op, config, result: instruction.shape(), run, state }
+    }
+
+    /// Runs code of a handler.
+    fn inside<T>(&self, work: impl FnOnce() -> T) -> T {
+        let Some(around) = self.around else { return work() };
+        let (mut work, mut result) = (Some(work), None);
+        around(&mut || result = work.take().map(|work| work()));
+        match (result, work) {
+            (Some(result), _) => result,
+            // It did not call: the handler is run all the same.
+            (None, Some(work)) => work(),
+            (None, None) => unreachable!("work that was taken has a result"),
+        }
     }
 }
 
@@ -88,6 +216,8 @@ fn unknown(target: &str) -> Error {
 
 impl fmt::Debug for CustomCallRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CustomCallRegistry").field(&self.handlers.keys().collect::<Vec<_>>()).finish()
+        f.debug_tuple("CustomCallRegistry")
+            .field(&self.handlers.read().unwrap_or_else(PoisonError::into_inner).keys().collect::<Vec<_>>())
+            .finish()
     }
 }

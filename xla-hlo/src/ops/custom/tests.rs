@@ -132,7 +132,7 @@ fn typed_attributes() {
         ("{dim = 4", "expected `}`"),
         ("{dim = 4} x", "expected the end of the text"),
         ("{dim = }", "expected a value"),
-        ("{dim = dense<1>}", "expected a number, a string"),
+        ("{dim = sparse<1>}", "expected a number, a string"),
         ("{dim = 300 : ui8}", "`300` before byte"),
         ("{dim = 1.5 : i64}", "is not of type s64"),
         ("{dim = 1 : i9000}", "expected a type"),
@@ -174,7 +174,6 @@ fn registered_handlers_are_called() {
     let unknown = call(&registry, r#"f32[] custom-call(), custom_call_target="no_such""#, vec![one.clone()]);
     assert!(matches!(&unknown, Err(Error::Unimplemented(_))), "{unknown:?}");
     assert_refused("unknown", unknown, "%r of e: no handler for the custom call target \"no_such\"");
-    let mut registry = registry;
     let opaque = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| match cx.config() {
         "same" => Ok(operands[0].clone()),
         "wrong" => Ok(scalar(F64, 1.0)),

@@ -13,7 +13,7 @@ mod sharding;
 use super::attributes::InlineComputations;
 use super::diagnostic::Parse;
 use super::tokens::Tokens;
-use crate::{Literal, Module, Result, Shape};
+use crate::{Literal, Module, Result, Shape, Sharding};
 
 /// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///
@@ -33,6 +33,11 @@ pub fn parse_module_counting_omitted(text: &str) -> Result<(Module, usize)> {
 /// Reads a shape such as `(f32[2,3]{1,0}, s32[])`. Arrays of rank 1 and above without a layout become row major.
 pub fn parse_shape(text: &str) -> Result<Shape> {
     whole(text, Tokens::shape)
+}
+
+/// Reads a sharding such as `{devices=[2,1]0,1}` or, of a tuple, `{{replicated}, {manual}}`.
+pub fn parse_sharding(text: &str) -> Result<Sharding> {
+    whole(text, Tokens::sharding)
 }
 
 /// Reads a literal whose arrays carry their shapes: `f32[2] {1, 2.5}` or `(s32[] 1, pred[2] {1, 0})`.

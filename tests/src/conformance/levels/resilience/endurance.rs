@@ -57,7 +57,7 @@ fn rows(ready: &Ready, executor: &dyn StreamExecutor, count: usize) -> Check {
     let start = Instant::now();
     for _ in 0..count.div_ceil(ROW) {
         for _ in 0..ROW.min(count) {
-            if options.donate.is_empty() {
+            if launch::required(ready.compiled()).is_empty() {
                 launch::launch(ready.compiled(), &shared, &options)?;
             } else {
                 ready.run()?;

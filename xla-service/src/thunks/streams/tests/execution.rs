@@ -159,6 +159,7 @@ impl Watched {
             random: &random,
             custom_calls: &custom_calls,
             cancel: &cancel,
+            run: crate::RunContext::nothing(),
         };
         let signature = program.signature();
         let upload = |(literal, leaf): (&Literal, &crate::signature::ArgumentLeaf)| {

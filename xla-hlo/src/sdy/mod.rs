@@ -1,0 +1,36 @@
+//! Shardings over named meshes, Shardy's: as structures, as text, as tiles of devices, and where a module has them.
+//!
+//! ```text
+//! header            frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}     meshes
+//! any instruction   frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}]>"}    shardings
+//! custom calls      "Sharding", "xla.sdy.GlobalToLocalShape", ...                               role
+//! ```
+//!
+//! ```
+//! use xla_hlo::sdy::{Mesh, TensorSharding, tiles};
+//!
+//! # fn main() -> xla_hlo::Result<()> {
+//! let mesh = Mesh::parse(r#"<["x"=4, "y"=2]>"#)?;
+//! let sharding = TensorSharding::parse(r#"<@mesh, [{"y"}, {?}p1]>"#)?;
+//! assert_eq!(sharding.dims[0].axes[0].name, "y");
+//! assert!(sharding.dims[1].is_open);
+//! assert_eq!(sharding.to_string(), r#"<@mesh, [{"y"}, {?}p1]>"#);
+//! # let _ = tiles(&sharding, &mesh)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod mesh;
+mod program;
+mod sharding;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tiles;
+
+pub use mesh::{Mesh, MeshAxis};
+pub(crate) use mesh::{product, transposed_iota};
+pub use program::{Direction, ManualEdge, Role, attribute, meshes, role, shardings, target};
+pub use sharding::{DimSharding, MeshName, Reduction, TensorSharding};
+pub use text::{ManualAxes, Meshes, PerValue};
+pub use tiles::{from_tiles, tiles};

@@ -1,0 +1,290 @@
+//! Launches: arguments of each device in, results and ends of each device out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xla_hlo::ops::RunContext;
+use xla_hlo::{Error, Result, ResultExt};
+
+use super::buffer::Buffer;
+use super::completion::Completion;
+use super::device::{Device, protect};
+use super::loaded::LoadedExecutable;
+use super::options::{Dispatch, Donate, ExecuteOptions};
+use super::value::{Sender, Value, Work};
+use crate::cancel::CancelToken;
+use crate::executable::ExecutionContext;
+use crate::executor::{DeviceMemory, Event};
+use crate::signature::Donation;
+use crate::workers::is_host_call;
+
+/// Results of a launch on one device.
+#[derive(Debug)]
+pub struct DeviceResults {
+    /// One for each of the signature's results.
+    pub buffers: Vec<Buffer>,
+    device: Device,
+    work: Work,
+}
+
+impl DeviceResults {
+    /// The end of the run on this device.
+    pub fn completion(&self) -> Completion {
+        self.work.completion(&self.device.client().0.workers)
+    }
+
+    /// The error of a run that has failed already.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.work.is_sent().then(|| self.work.event().err()).flatten()
+    }
+}
+
+impl LoadedExecutable {
+    /// Runs the program on each of its [devices](LoadedExecutable::devices): for each of them one argument for each of
+    /// the signature's in, one buffer for each of its results out.
+    ///
+    /// Arguments may be pending or errors; results of a run that fails, or gets such an argument, are errors. Errors of
+    /// the call itself: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument of another
+    /// shape, layout or device, naming it and both shapes; [`Error::FailedPrecondition`] for one that was deleted, or
+    /// donated before or twice. Arguments are judged before any is donated.
+    pub fn launch<'a>(
+        &self,
+        arguments: &[impl AsRef<[&'a Buffer]>],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<DeviceResults>> {
+        let devices = self.device_indices();
+        if arguments.len() != devices.len() {
+            return Err(self.wrong_count("lists of arguments, one for each device", devices.len(), arguments.len()));
+        }
+        for (&device, arguments) in devices.iter().zip(arguments) {
+            self.check_arguments(device, arguments.as_ref(), options)?;
+        }
+        let mut taken: Vec<Vec<Input>> = Vec::with_capacity(devices.len());
+        for list in arguments {
+            match self.take_arguments(list.as_ref(), options) {
+                Ok(inputs) => taken.push(inputs),
+                Err(error) => {
+                    let lists = arguments.iter().zip(taken);
+                    lists.for_each(|(list, inputs)| give_back(list.as_ref(), inputs));
+                    return Err(error);
+                }
+            }
+        }
+        let runs = devices.iter().zip(taken);
+        Ok(runs.map(|(&device, inputs)| self.launch_on(device, inputs, options)).collect())
+    }
+
+    fn launch_on(&self, device: usize, inputs: Vec<Input>, options: &ExecuteOptions) -> DeviceResults {
+        let is_sent = || inputs.iter().all(|input| input.value.work().is_sent());
+        let inline = match options.dispatch {
+            Dispatch::Inline => true,
+            Dispatch::Queued => is_host_call(),
+            Dispatch::Auto => is_host_call() || is_sent() && self.is_cheap() && !self.is_ordered(),
+        };
+        let device = self.client().device_at(device);
+        if inline {
+            let outcome = protect(|| run(self, &device, inputs, options.cancel.as_ref(), options.context.as_ref()));
+            return match outcome {
+                Ok((memories, event)) => {
+                    let work = Work::sent(event);
+                    let values = memories.into_iter().map(|memory| Value::new(Arc::new(memory), work.clone()));
+                    self.results(device, values, work.clone())
+                }
+                Err(error) => {
+                    let work = Work::failed(error);
+                    let values = self.signature().results().iter().map(|_| Value::pending(work.clone()));
+                    self.results(device, values, work.clone())
+                }
+            };
+        }
+        let (work, sender) = Work::pending();
+        let targets: Vec<_> = self.signature().results().iter().map(|_| Value::pending(work.clone())).collect();
+        let results = self.results(device.clone(), targets.iter().cloned(), work);
+        let (cancel, context) = (options.cancel.clone(), options.context.clone());
+        Job { program: self.clone(), device, inputs, targets, sender, cancel, context }.schedule(&results);
+        results
+    }
+
+    fn results(&self, device: Device, values: impl Iterator<Item = Arc<Value>>, work: Work) -> DeviceResults {
+        let leaves = self.signature().results().iter().zip(values);
+        let buffers = leaves.map(|(leaf, value)| Buffer::new(device.clone(), leaf.shape.clone(), value)).collect();
+        DeviceResults { buffers, device, work }
+    }
+
+    fn check_arguments(&self, device: usize, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+        let expected = self.signature().arguments();
+        if arguments.len() != expected.len() {
+            return Err(self.wrong_count("arguments", expected.len(), arguments.len()));
+        }
+        if let Donate::These(numbers) = &options.donate
+            && let Some(&index) = numbers.iter().find(|&&index| index >= expected.len())
+        {
+            return Err(self.no_argument(index));
+        }
+        for (i, (buffer, leaf)) in arguments.iter().zip(expected).enumerate() {
+            if !Arc::ptr_eq(&buffer.client().0, &self.client().0) {
+                return Err(Error::invalid_argument(format!(
+                    "{} belongs to another client (of platform {}); copy it with to_literal and argument_buffer",
+                    leaf.describe(i),
+                    buffer.client().platform()
+                )));
+            }
+            if buffer.device().index() != device {
+                return Err(Error::invalid_argument(format!(
+                    "{} of {} must be on device {device}, it is on {}",
+                    leaf.describe(i),
+                    self.name(),
+                    buffer.device().index()
+                )));
+            }
+            if !buffer.has_shape(&leaf.shape) {
+                return Err(Error::invalid_argument(format!(
+                    "{} of {} must be {}, it is {}",
+                    leaf.describe(i),
+                    self.name(),
+                    leaf.shape,
+                    buffer.shape()
+                )));
+            }
+            if let Donate::These(numbers) = &options.donate
+                && leaf.donation == Donation::Required
+                && !numbers.contains(&i)
+            {
+                return Err(Error::failed_precondition(format!(
+                    "{} of {} must be donated: a result must alias it",
+                    leaf.describe(i),
+                    self.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
+    fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
+        let mut inputs: Vec<Input> = Vec::with_capacity(arguments.len());
+        let leaves = self.signature().arguments();
+        // Readers first: a buffer may be both read and donated in one call.
+        let donates = |i: usize| options.donate.takes(i, &leaves[i]);
+        for (i, buffer) in arguments.iter().enumerate() {
+            let value = buffer.value().context(|| leaves[i].describe(i))?;
+            inputs.push(Input { value, donated: false });
+        }
+        for (i, buffer) in arguments.iter().enumerate().filter(|(i, _)| donates(*i)) {
+            match buffer.donate() {
+                Ok(value) => inputs[i] = Input { value, donated: true },
+                Err(error) => {
+                    give_back(arguments, inputs);
+                    return Err(error.context(leaves[i].describe(i)));
+                }
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+/// One argument of a launch.
+struct Input {
+    value: Arc<Value>,
+    donated: bool,
+}
+
+/// Takes donations back.
+fn give_back(arguments: &[&Buffer], inputs: Vec<Input>) {
+    let donated = arguments.iter().zip(inputs).filter(|(_, input)| input.donated);
+    donated.for_each(|(buffer, input)| buffer.take_back(input.value));
+}
+
+/// A launch that a thread of the client will do.
+struct Job {
+    program: LoadedExecutable,
+    device: Device,
+    inputs: Vec<Input>,
+    targets: Vec<Arc<Value>>,
+    sender: Sender,
+    cancel: Option<CancelToken>,
+    context: Option<Arc<RunContext>>,
+}
+
+impl Job {
+    /// Has it run when its arguments are there, and after what it must not overtake.
+    fn schedule(self, results: &DeviceResults) {
+        let mut before: Vec<Work> = Vec::new();
+        if self.program.is_ordered() {
+            let mut last = self.device.state().effects.lock().unwrap_or_else(PoisonError::into_inner);
+            before.push(std::mem::replace(&mut last, results.work.clone()));
+        }
+        before.extend(self.inputs.iter().map(|input| input.value.work().clone()));
+        before.retain(|work| !work.is_sent());
+        let workers = self.device.client().0.workers.clone();
+        // One more than there are, for the time until all are asked.
+        let missing = Arc::new((AtomicUsize::new(before.len() + 1), Mutex::new(Some(self))));
+        let arrive = move || {
+            if missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let job = missing.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+                job.into_iter().for_each(|job| workers.spawn(Box::new(move || job.run())));
+            }
+        };
+        for work in before {
+            let arrive = arrive.clone();
+            work.when_sent(move |_| arrive());
+        }
+        arrive();
+    }
+
+    fn run(self) {
+        let Job { program, device, inputs, targets, sender, cancel, context } = self;
+        let outcome = protect(|| run(&program, &device, inputs, cancel.as_ref(), context.as_ref()));
+        let event = outcome.map(|(memories, event)| {
+            targets.iter().zip(memories).for_each(|(target, memory)| target.fill(Arc::new(memory)));
+            event
+        });
+        drop((targets, context));
+        sender.set(event);
+    }
+}
+
+/// Waits for the arguments, launches, and returns the results with the event of their completion.
+fn run(
+    program: &LoadedExecutable,
+    device: &Device,
+    inputs: Vec<Input>,
+    cancel: Option<&CancelToken>,
+    values: Option<&Arc<RunContext>>,
+) -> Result<(Vec<DeviceMemory>, Event)> {
+    let (client, state, executable) = (&device.client().0, device.state(), program.executable());
+    let _span = tracing::debug_span!("execute", module = program.name()).entered();
+    let mut arguments = Vec::with_capacity(inputs.len());
+    // Every buffer of a device comes from its one stream, in whose order its event has no work left to wait for.
+    for input in inputs {
+        arguments.push(if input.donated { input.value.take()? } else { input.value.read()? });
+    }
+    let place = || format!("platform {}", client.platform);
+    state.stream.annotate(&place);
+    let cancel = cancel.unwrap_or(&client.never);
+    let calls = program.custom_calls(values);
+    let context = ExecutionContext {
+        executor: &*state.executor,
+        stream: &*state.stream,
+        transfer: &*client.transfer,
+        custom_calls: calls.as_ref().unwrap_or(&client.custom_calls),
+        random: &state.random,
+        cancel,
+        run: values.map_or(RunContext::nothing(), |values| &**values),
+    };
+    let results = cancel.check().and_then(|()| {
+        context.custom_calls.begin_run(executable.module())?;
+        executable.execute(&context, arguments)
+    });
+    state.stream.annotate(&place);
+    if results.is_err() {
+        // Work that it left in the stream fails, too: consumes that error here, before the next program's event.
+        drop(state.stream.record_event());
+    }
+    let results = results.context(place)?;
+    let expected = executable.signature().results().len();
+    if results.len() != expected {
+        return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));
+    }
+    Ok((results, state.stream.record_event()?))
+}

@@ -1,0 +1,128 @@
+//! Custom calls in place: operands and results as slices of the memory that the program's thunks use.
+#![expect(unsafe_code, reason = "one call reads and writes disjoint parts of the same allocations")]
+
+use std::ops::Range;
+
+use xla_hlo::ops::{CallState, CustomCallContext, RawCall, RawCustomCall, RawOperand, RawResult};
+use xla_hlo::{Error, Result, Shape};
+
+use super::{ArraySlice, ExecutionBuffers, Thunk};
+use crate::executable::ExecutionContext;
+use crate::host::HostMemory;
+
+/// An array or token of a custom call.
+pub(super) struct Leaf {
+    /// The shape, an array's with the layout that it has in memory.
+    shape: Shape,
+    /// A part of host memory, not yet borrowed; empty for tokens.
+    start: *mut u8,
+    bytes: usize,
+}
+
+/// The operands and results of a custom call in host memory.
+pub(super) struct InPlace {
+    /// Leaves of the operands.
+    pub operands: Vec<Leaf>,
+    /// Leaves of the results.
+    pub results: Vec<Leaf>,
+    /// Numbers of operands with those of the results that alias them.
+    pub aliases: Vec<(usize, usize)>,
+}
+
+impl Leaf {
+    /// The leaves of some shapes, whose arrays have those slices; `None` where one is not in host memory.
+    pub fn of(shapes: &[&Shape], arrays: &[ArraySlice], buffers: &ExecutionBuffers) -> Result<Option<Vec<Leaf>>> {
+        let mut arrays = arrays.iter();
+        let mut leaves = Vec::new();
+        for (_, shape) in shapes.iter().flat_map(|shape| shape.leaves()) {
+            match shape.as_array().and_then(|_| arrays.next()) {
+                Some(array) => match Leaf::array(array, buffers)? {
+                    Some(leaf) => leaves.push(leaf),
+                    None => return Ok(None),
+                },
+                None => leaves.push(Leaf { shape: shape.clone(), start: std::ptr::dangling_mut(), bytes: 0 }),
+            }
+        }
+        Ok(Some(leaves))
+    }
+
+    fn array(array: &ArraySlice, buffers: &ExecutionBuffers) -> Result<Option<Leaf>> {
+        let (slice, memory) = (array.slice, buffers.memory(array.slice.allocation)?);
+        let Ok(host) = memory.downcast::<HostMemory>() else { return Ok(None) };
+        let bytes = array.shape.byte_size();
+        if slice.offset.checked_add(bytes).is_none_or(|end| end > memory.byte_size()) {
+            return Err(Error::internal(format!("{} of a custom call is outside of its allocation", array.shape)));
+        }
+        // SAFETY: the allocation has that many bytes from its first one on, and the offset is inside of it.
+        let start = unsafe { host.as_ptr().add(slice.offset) };
+        Ok(Some(Leaf { shape: Shape::Array(array.shape.clone()), start, bytes }))
+    }
+
+    /// The shape, an array's with the layout that it has in memory.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start.addr()..self.start.addr() + self.bytes
+    }
+
+    fn overlaps(&self, other: &Leaf) -> bool {
+        let (a, b) = (self.range(), other.range());
+        a.start < b.end && b.start < a.end
+    }
+}
+
+/// Executes a custom call on the memory of its operands and results, which are leaves of the thunk in `buffers`.
+pub(super) fn execute_in_place(
+    thunk: &Thunk,
+    context: &ExecutionContext<'_>,
+    buffers: &mut ExecutionBuffers,
+    InPlace { operands, results, aliases: aliased }: &InPlace,
+    (handler, call, state): (&dyn RawCustomCall, CustomCallContext<'_>, &CallState),
+) -> Result<()> {
+    // Asked for writing, so that nobody else reads them.
+    thunk.results.iter().try_for_each(|array| buffers.memory_mut(array.slice.allocation).map(drop))?;
+    check_disjoint(thunk, operands, results)?;
+    let mut aliases = vec![None; operands.len()];
+    for &(operand, result) in aliased {
+        if let (Some(from), Some(to)) = (operands.get(operand), results.get(result))
+            && from.bytes == to.bytes
+        {
+            // SAFETY: both places are valid for as many bytes and do not overlap; nobody has borrowed them yet.
+            unsafe { std::ptr::copy_nonoverlapping(from.start, to.start, from.bytes) };
+            aliases[operand] = Some(result);
+        }
+    }
+    let mut inputs = Vec::with_capacity(operands.len());
+    for (leaf, &alias) in operands.iter().zip(&aliases) {
+        let (start, bytes) = if alias.is_some() { (std::ptr::dangling_mut(), 0) } else { (leaf.start, leaf.bytes) };
+        // SAFETY: the memory is initialised and lives in `buffers`, which is borrowed here, and no result overlaps it
+        // (`check_disjoint`).
+        let bytes = unsafe { std::slice::from_raw_parts(start, bytes) };
+        inputs.push(RawOperand { shape: &leaf.shape, bytes, alias });
+    }
+    let mut outputs = Vec::with_capacity(results.len());
+    for leaf in results {
+        // SAFETY: as above, and the memory is the results' own (`memory_mut`), each of them once (`check_disjoint`).
+        let bytes = unsafe { std::slice::from_raw_parts_mut(leaf.start, leaf.bytes) };
+        outputs.push(RawResult { shape: &leaf.shape, bytes });
+    }
+    handler.execute(&mut RawCall {
+        context: call,
+        state,
+        device: context.executor.description().ordinal,
+        operands: inputs,
+        results: outputs,
+    })
+}
+
+/// An error where a result overlaps another one or an operand.
+fn check_disjoint(thunk: &Thunk, operands: &[Leaf], results: &[Leaf]) -> Result<()> {
+    for (i, result) in results.iter().enumerate() {
+        if results[..i].iter().chain(operands).any(|other| other.overlaps(result)) {
+            return Err(Error::internal(format!("operands and results of %{} overlap in memory", thunk.name)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! Worker threads of a client, and scopes that say when a thread waits or runs code of others.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Time that a thread without work waits for some before it ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A job. It must not panic: it catches panics of its callees.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that run jobs in the order they came, at most a fixed number at a time. A thread that [waits](blocking) or
+/// [runs code of others](host_call) does not count, so jobs never wait for a thread that waits for them.
+#[derive(Debug)]
+pub(crate) struct Workers(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    name: String,
+    /// Jobs at a time.
+    limit: usize,
+    state: Mutex<State>,
+    /// Told when there is a job or no job will come any more.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Threads waiting for `changed`.
+    idle: usize,
+    /// Threads with a job, those that wait in it or run code of others aside.
+    busy: usize,
+    closed: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let State { jobs, idle, busy, closed, threads } = self;
+        write!(f, "{} jobs, {} threads, {idle} idle, {busy} busy, closed: {closed}", jobs.len(), threads.len())
+    }
+}
+
+thread_local! {
+    /// The pool whose worker this thread is.
+    static POOL: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
+    /// Whether this thread's place in its pool is somebody else's.
+    static IS_AWAY: Cell<bool> = const { Cell::new(false) };
+    /// Host calls that this thread is inside of.
+    static HOST_CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Workers {
+    /// Workers without a thread yet: threads start when there is work for them.
+    pub fn new(name: impl Into<String>, limit: usize) -> Workers {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Workers(Arc::new(Pool { name: name.into(), limit: limit.max(1), state, changed }))
+    }
+
+    /// Has a job run by some thread. If the system has no thread left, the calling one runs it.
+    pub fn spawn(&self, job: Job) {
+        let mut state = self.0.state();
+        state.jobs.push_back(job);
+        let state = self.0.staff(state);
+        if state.threads.is_empty() {
+            drop(state);
+            self.0.run_one();
+        }
+    }
+}
+
+impl Drop for Workers {
+    /// Waits until all jobs are done, unless this is one of the threads that do them.
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.closed = true;
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
+        self.0.changed.notify_all();
+        let is_worker = POOL.with_borrow(|pool| pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &self.0)));
+        if !is_worker {
+            // A job that panicked after all has been reported by the panic hook; there is nobody left to tell.
+            threads.into_iter().for_each(|thread| drop(thread.join()));
+        }
+    }
+}
+
+impl Pool {
+    /// Wakes or starts a thread for a waiting job, where one more may run.
+    fn staff<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if state.jobs.is_empty() || state.busy >= self.limit {
+            return state;
+        }
+        if state.idle > 0 {
+            self.changed.notify_one();
+            return state;
+        }
+        let pool = self.clone();
+        state.threads.retain(|thread| !thread.is_finished());
+        let spawned = thread::Builder::new().name(format!("xla-{}", self.name)).spawn(move || pool.work());
+        state.threads.extend(spawned);
+        state
+    }
+
+    /// The life of a thread.
+    fn work(self: Arc<Self>) {
+        POOL.set(Some(self.clone()));
+        let mut state = self.state();
+        loop {
+            if state.busy < self.limit
+                && let Some(job) = state.jobs.pop_front()
+            {
+                state.busy += 1;
+                let state_during = self.staff(state);
+                drop(state_during);
+                job();
+                state = self.state();
+                state.busy -= 1;
+                continue;
+            }
+            if state.closed && state.jobs.is_empty() {
+                return;
+            }
+            state.idle += 1;
+            let waited = self.changed.wait_timeout(state, PATIENCE);
+            let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            state.idle -= 1;
+            if timeout.timed_out() && state.jobs.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Runs the next job on the calling thread.
+    fn run_one(&self) {
+        let job = self.state().jobs.pop_front();
+        job.into_iter().for_each(|job| job());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs something that may wait for other jobs; a worker's place is somebody else's meanwhile.
+pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    /// Takes the place again, even when the work panics.
+    struct Absent(Arc<Pool>);
+    impl Drop for Absent {
+        fn drop(&mut self) {
+            self.0.state().busy += 1;
+            IS_AWAY.set(false);
+        }
+    }
+    if IS_AWAY.get() {
+        return work();
+    }
+    let _absent = POOL.with_borrow(Clone::clone).map(|pool| {
+        IS_AWAY.set(true);
+        let mut state = pool.state();
+        state.busy -= 1;
+        drop(pool.staff(state));
+        Absent(pool)
+    });
+    work()
+}
+
+/// Runs code of others: a handler of a custom call, a callback, a deleter. It may run programs itself, and wait for
+/// other threads that do; programs that it runs are run on its own thread.
+pub(crate) fn host_call<T>(work: impl FnOnce() -> T) -> T {
+    /// Counts the call out, even when the work panics.
+    struct Inside;
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            HOST_CALLS.set(HOST_CALLS.get() - 1);
+        }
+    }
+    let outermost = HOST_CALLS.replace(HOST_CALLS.get() + 1) == 0;
+    let _inside = Inside;
+    if outermost { blocking(work) } else { work() }
+}
+
+/// Whether the calling thread is inside of a [`host_call`].
+pub(crate) fn is_host_call() -> bool {
+    HOST_CALLS.get() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Barrier, mpsc};
+
+    use super::*;
+
+    #[test]
+    fn jobs_run_at_most_so_many_at_a_time_and_all_are_done_at_the_end() {
+        let workers = Workers::new("test", 3);
+        let counts = Arc::new([const { AtomicUsize::new(0) }; 3]);
+        for _ in 0..200 {
+            let counts = counts.clone();
+            workers.spawn(Box::new(move || {
+                let [now, most, done] = &*counts;
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        drop(workers);
+        let [now, most, done] = &*counts;
+        assert_eq!((now.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (0, 200));
+        assert!(most.load(Ordering::SeqCst) <= 3);
+    }
+
+    /// Each job waits for all others, in nested scopes: each needs a thread of its own, though one may run at a time.
+    #[test]
+    fn those_that_wait_or_run_code_of_others_give_their_place_to_somebody() {
+        for nested in [false, true] {
+            let workers = Workers::new("test", 1);
+            let (barrier, count) = (Arc::new(Barrier::new(8)), Arc::new(AtomicUsize::new(0)));
+            for _ in 0..8 {
+                let (barrier, count) = (barrier.clone(), count.clone());
+                workers.spawn(Box::new(move || {
+                    assert!(!is_host_call());
+                    if nested {
+                        host_call(|| {
+                            assert!(is_host_call());
+                            host_call(|| blocking(|| barrier.wait()));
+                        });
+                    } else {
+                        blocking(|| barrier.wait());
+                    }
+                    assert!(!is_host_call());
+                    count.fetch_add(1, Ordering::SeqCst);
+                }));
+            }
+            drop(workers);
+            assert_eq!(count.load(Ordering::SeqCst), 8);
+        }
+    }
+
+    #[test]
+    fn the_last_handle_may_go_with_a_job() {
+        let workers = Arc::new(Workers::new("test", 1));
+        let (sender, receiver) = mpsc::channel();
+        let (own, wait) = (workers.clone(), Arc::new(Barrier::new(2)));
+        let other = wait.clone();
+        workers.spawn(Box::new(move || {
+            other.wait();
+            drop(own);
+            sender.send(()).unwrap();
+        }));
+        drop(workers);
+        wait.wait();
+        receiver.recv().unwrap();
+    }
+}
