@@ -2,10 +2,11 @@
 
     python3 fuzz/seeds.py [--protos DIR] [--xla PATH]
 
-Texts of modules go to the targets that read text, protobufs to `proto`, archives of arrays to `npz`; only small ones, since a
-fuzzer that starts from small inputs tries more of them. Texts and arrays are those of tests/corpus/suites. Those archives have no
+Texts of modules go to the targets that read text, protobufs to `proto`, archives of arrays to `npz`, StableHLO programs to
+`bytecode` and `mlir`; only small ones, since a fuzzer that starts from small inputs tries more of them. Texts and arrays are those of tests/corpus/suites. Those archives have no
 protobufs: they come from every module.hlo.pb under DIR (`shared/corpus` beside the repository or further up, if there is one), and
-from the texts by `xla convert` where the command is at PATH (target/release/xla).
+from the texts by `xla convert` where the command is at PATH (target/release/xla). StableHLO programs come from every module.mlirbc and
+module.mlir under DIR, and from xla-stablehlo/tests/data.
 """
 
 import argparse
@@ -18,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Which members of the archives go to which targets.
 TARGETS = {"module.hlo": ["text", "passes"], "inputs.npz": ["npz"], "expected.npz": ["npz"]}
 LARGEST = 8192
+# StableHLO programs by the ends of their names.
+PROGRAMS = {".mlirbc": "bytecode", ".mlir": "mlir"}
 
 
 def keep(target, content):
@@ -50,6 +53,19 @@ def message(xla, text):
     return done.stdout if done.returncode == 0 else b""
 
 
+def programs(folder):
+    """Target and content of the StableHLO programs below a folder, archives of them included."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in PROGRAMS:
+            yield PROGRAMS[path.suffix], path.read_bytes()
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    suffix = pathlib.PurePosixPath(name).suffix
+                    if suffix in PROGRAMS:
+                        yield PROGRAMS[suffix], archive.read(name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--protos", type=pathlib.Path, default=beside_the_repository())
@@ -60,8 +76,12 @@ def main():
         count += sum(keep(target, content) for target in TARGETS.get(name, []))
         if name == "module.hlo" and len(content) <= LARGEST and arguments.xla.exists():
             count += keep("proto", message(arguments.xla, content))
+    folders = [ROOT / "xla-stablehlo/tests"]
     if arguments.protos:
+        folders.append(arguments.protos)
         count += sum(keep("proto", path.read_bytes()) for path in arguments.protos.rglob("module.hlo.pb"))
+    for folder in folders:
+        count += sum(keep(target, content) for target, content in programs(folder))
     print(f"{count} inputs in fuzz/corpus")
 
 

@@ -13,8 +13,8 @@ pub const HELP: &str = "\
 Compares random programs of all families: the evaluator, the evaluator after the passes, the platform with and without
 optimisation, a second compilation, the text form and the protobuf. Failing programs are shrunk and kept in target/fuzz, even if the
 process that ran them died. Then runs each target of fuzz/ for as long, if cargo-fuzz is installed (`cargo install cargo-fuzz`):
-text, proto, npz and passes, each from seeds of the corpus, within 10 s and 2 GiB an input. Findings are in
-fuzz/artifacts/TARGET.
+text, proto, npz, passes, bytecode and mlir, each from seeds of the corpus, within 10 s and 2 GiB an input. Findings
+are in fuzz/artifacts/TARGET.
 
   cargo xtask fuzz --seconds 600                   all of it, ten minutes each
   cargo xtask fuzz --target none --programs 2000   random programs alone, 2,000 of each family

@@ -31,11 +31,11 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
         10 => Attribute::Location(Location::CallSite { callee: r.attribute()?, caller: r.attribute()? }),
         11 => {
             let file = r.attribute()?;
-            Attribute::Location(Location::File { file, range: vec![r.varint()?, r.varint()?] })
+            Attribute::Location(Location::File { file, range: [r.line()?, r.line()?].into_iter().collect() })
         }
-        12 => Attribute::Location(Location::Fused { locations: r.attributes()?, metadata: None }),
+        12 => Attribute::Location(Location::Fused { locations: r.attributes()?.into(), metadata: None }),
         13 => {
-            let locations = r.attributes()?;
+            let locations = r.attributes()?.into();
             Attribute::Location(Location::Fused { locations, metadata: Some(r.attribute()?) })
         }
         14 => Attribute::Location(Location::Name { name: r.attribute()?, child: r.attribute()? }),
@@ -46,16 +46,13 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
             r.varint()?;
             Attribute::DenseArray { element, bytes: r.blob()?.into() }
         }
-        18 => {
-            let ty = r.ty()?;
-            Attribute::Dense { ty, bytes: r.blob()?.into() }
-        }
+        18 => numbers::dense(r, types)?,
         19 => Attribute::Foreign("dense of strings"),
         20 => Attribute::Foreign("sparse"),
         21 => Attribute::Foreign("distinct"),
         22 => {
             let file = r.attribute()?;
-            Attribute::Location(Location::File { file, range: r.list(Reader::varint)? })
+            Attribute::Location(Location::File { file, range: r.list(Reader::line)?.into() })
         }
         code => Attribute::Unknown(code),
     })
@@ -111,13 +108,4 @@ fn integer_type(width: u64, signedness: u64) -> Type {
         _ => return Type::Foreign("integer of another width"),
     };
     Type::Element(if signedness == 2 { unsigned } else { signed })
-}
-
-/// Properties of an operation.
-pub(super) fn properties(operation: &[u8]) -> Option<&'static [&'static str]> {
-    match operation {
-        b"module" => Some(&["?sym_name", "?sym_visibility"]),
-        b"unrealized_conversion_cast" => Some(&[]),
-        _ => None,
-    }
 }

@@ -27,6 +27,16 @@ impl Dialect {
         }
     }
 
+    /// Name of a dialect whose encoding is known here.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Dialect::Builtin => Some("builtin"),
+            Dialect::Vhlo => Some("vhlo"),
+            Dialect::Sdy => Some("sdy"),
+            Dialect::Other => None,
+        }
+    }
+
     /// Decodes an attribute. The types decide the widths of numbers.
     pub fn attribute(self, r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
         match self {
@@ -43,17 +53,6 @@ impl Dialect {
             Dialect::Builtin => builtin::ty(r),
             Dialect::Vhlo => vhlo::ty(r),
             Dialect::Sdy | Dialect::Other => Ok(Type::Unknown(r.varint()?)),
-        }
-    }
-
-    /// Names of the properties (inherent attributes) of an operation in the order of their encoding, `?` in front of
-    /// one that may be absent; `None` for an operation that is unknown here.
-    pub fn properties(self, operation: &[u8]) -> Option<&'static [&'static str]> {
-        match self {
-            Dialect::Builtin => builtin::properties(operation),
-            Dialect::Vhlo => vhlo::properties(operation),
-            Dialect::Sdy => sdy::properties(operation),
-            Dialect::Other => None,
         }
     }
 }

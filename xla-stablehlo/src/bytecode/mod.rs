@@ -9,18 +9,21 @@ mod builtin;
 mod dialect;
 mod numbers;
 mod operations;
+mod properties;
 mod reader;
 mod sdy;
 mod sections;
 mod tables;
-pub mod vhlo;
+mod vhlo;
 
 use xla_hlo::{Error, Result};
 
-use crate::ir::Module;
+use crate::ir::{self, Module};
 use dialect::Dialect;
-use reader::{Reader, TableSizes};
+use properties::Properties;
+use reader::TableSizes;
 use sections::{Container, PROPERTIES, Section};
+use tables::Entries;
 
 /// Whether bytes begin as MLIR bytecode does.
 pub fn is_bytecode(bytes: &[u8]) -> bool {
@@ -33,7 +36,7 @@ pub fn is_bytecode(bytes: &[u8]) -> bool {
 /// or an operation that is newer than this reader.
 pub fn read(bytes: &[u8]) -> Result<Module> {
     let container = Container::new(bytes)?;
-    let mut tables = TableSizes::default();
+    let mut tables = TableSizes { target: container.target, ..TableSizes::default() };
     let strings = sections::strings(container.section(Section::Strings, tables)?)?;
     tables.strings = strings.len();
     let dialects = sections::dialects(container.section(Section::Dialects, tables)?, container.version, &strings)?;
@@ -43,31 +46,20 @@ pub fn read(bytes: &[u8]) -> Result<Module> {
     let mut sizes = offsets.clone();
     (tables.attributes, tables.types) = (sizes.count()?, sizes.count()?);
     let payloads = container.section(Section::Entries, tables)?;
-    let (attributes, types) = tables::entries(offsets, payloads, &kinds)?;
-    let types = tables::types(types)?;
-    let attributes = tables::attributes(attributes, &types)?;
+    let entries = Entries::new(offsets, payloads, &kinds)?;
+    let (types, attributes) = entries.decode()?;
     let mut module = Module::new(container.target, strings, types, attributes);
     module.check_tables().map_err(|error| error.context("bytecode"))?;
 
     let properties = match container.optional(Section::Properties, tables) {
-        Some(section) => properties(section)?,
+        Some(section) => Properties::new(section)?,
         None if container.version >= PROPERTIES => {
             return Err(Error::invalid_argument("bytecode: there is no section of properties"));
         }
-        None => Vec::new(),
+        None => Properties::default(),
     };
     let ir = container.section(Section::Ir, tables)?;
     operations::read(&container, ir, properties, &dialects, &mut module)?;
-    vhlo::verify(&module)?;
+    ir::verify(&module).map_err(|violation| violation.in_bytecode(&module))?;
     Ok(module)
-}
-
-/// The entries of the properties section.
-fn properties(mut r: Reader<'_>) -> Result<Vec<Reader<'_>>> {
-    let entries = r.list(|r| {
-        let size = r.count()?;
-        r.part(size, "properties")
-    })?;
-    r.finish("the properties")?;
-    Ok(entries)
 }

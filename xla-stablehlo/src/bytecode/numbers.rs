@@ -4,7 +4,7 @@ use xla_hlo::entity::Arena;
 use xla_hlo::{ElementType, Result};
 
 use super::reader::Reader;
-use crate::ir::{Attribute, Type, TypeId};
+use crate::ir::{Attribute, Type, TypeId, extend_signs};
 
 /// An integer attribute: its type, then as many bits as that has.
 pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
@@ -32,6 +32,18 @@ pub(super) fn float(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<A
         Type::Foreign(_) => Ok(Attribute::Foreign("float")),
         other => Err(r.error_at(offset, format!("a float of type {other:?}"))),
     }
+}
+
+/// The elements of a tensor: its type, then their bytes.
+pub(super) fn dense(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
+    let ty = r.ty()?;
+    let mut bytes: Box<[u8]> = r.blob()?.into();
+    if let Type::Tensor { element, .. } = types[ty]
+        && let Type::Element(element) = types[element]
+    {
+        extend_signs(element, &mut bytes);
+    }
+    Ok(Attribute::Dense { ty, bytes })
 }
 
 /// The bits of a float, which are stored as an integer with a sign.

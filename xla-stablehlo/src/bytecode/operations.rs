@@ -1,12 +1,17 @@
 //! The IR section: operations with their operands, results, properties and regions, read without recursion.
 
+use std::rc::Rc;
+
+use smallvec::SmallVec;
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 
-use super::dialect::Dialect;
+use super::properties::Properties;
 use super::reader::Reader;
 use super::sections::{Container, Dialects, ELIDED_LOCATIONS, PROPERTIES, REGION_SECTIONS, Section, USE_LISTS};
-use crate::ir::{AttrId, Attribute, BlockId, Module, OpId, Operation, RegionId, StringId, TypeId, Value, ValueId};
+use crate::ir::{
+    AttrId, Attribute, BlockId, Few, Module, OpId, Operation, RegionId, StringId, TypeId, Value, ValueId, forms,
+};
 
 /// Bits of the mask in front of an operation.
 mod mask {
@@ -20,30 +25,33 @@ mod mask {
     pub const ALL: u8 = 0x7f;
 }
 
-/// An operation name: its dialect and its own name.
+/// Entries of dictionaries that operations may have for each byte of the file.
+const ENTRIES_A_BYTE: usize = 8;
+
+/// An operation name.
 struct OpName {
-    dialect: Dialect,
     /// Name of the dialect, and the operation's name in it.
     parts: (StringId, StringId),
-    /// Both joined, once an operation has the name.
-    full: Option<StringId>,
+    /// Both joined, and the names of the properties, once an operation has the name.
+    known: Option<(StringId, PropertyNames)>,
 }
+
+/// Names of the properties of an operation with whether each may be absent; `None` for an unknown operation.
+type PropertyNames = Option<Rc<[(StringId, bool)]>>;
 
 /// Reads the operations of a file into a module whose strings, types and attributes are there.
 pub(super) fn read<'a>(
     container: &Container<'a>,
     mut ir: Reader<'a>,
-    properties: Vec<Reader<'a>>,
+    properties: Properties<'a>,
     dialects: &Dialects,
     module: &mut Module,
 ) -> Result<()> {
-    let name = |&(dialect, own): &(usize, StringId)| {
-        let dialect_name = dialects.names[dialect];
-        OpName { dialect: Dialect::from_name(&module.strings[dialect_name]), parts: (dialect_name, own), full: None }
-    };
+    let name = |&(dialect, own): &(usize, StringId)| OpName { parts: (dialects.names[dialect], own), known: None };
     let names = dialects.operations.iter().map(name).collect();
     let version = container.version;
-    let mut builder = Builder { version, module, names, properties, stack: Vec::new() };
+    let entries_left = ENTRIES_A_BYTE * container.length();
+    let mut builder = Builder { version, module, names, properties, stack: Vec::new(), entries_left };
     builder.top(&mut ir)?;
     while let Some(level) = builder.stack.last_mut() {
         if level.operations > 0 {
@@ -82,8 +90,10 @@ struct Builder<'a, 'm> {
     version: u64,
     module: &'m mut Module,
     names: Vec<OpName>,
-    properties: Vec<Reader<'a>>,
+    properties: Properties<'a>,
     stack: Vec<Level<'a>>,
+    /// Entries of dictionaries that may still come.
+    entries_left: usize,
 }
 
 impl<'a> Builder<'a, '_> {
@@ -126,7 +136,10 @@ impl<'a> Builder<'a, '_> {
                 use_lists(ir, arguments.len())?;
             }
         }
-        let block = self.module.blocks.push(crate::ir::Block { arguments, operations: Vec::new() });
+        // An operation takes three bytes at least.
+        self.module.operations.reserve(operations.min(ir.remaining() / 3));
+        let list = Vec::with_capacity(operations.min(ir.remaining() / 3));
+        let block = self.module.blocks.push(crate::ir::Block { arguments, operations: list });
         let region = self.level().region;
         self.module.regions[region].blocks.push(block);
         let level = self.level();
@@ -174,22 +187,22 @@ impl<'a> Builder<'a, '_> {
 
     fn operation(&mut self, ir: &mut Reader<'a>) -> Result<()> {
         let offset = ir.offset();
-        let (dialect, own, name) = self.name(ir)?;
+        let (name, properties) = self.name(ir)?;
         let (mask_offset, mask) = (ir.offset(), ir.byte()?);
         if mask & !mask::ALL != 0 {
             return Err(ir.error_at(mask_offset, format!("unknown parts of an operation, mask {mask:#04x}")));
         }
         let location = ir.attribute()?;
-        let mut attributes = Vec::new();
+        let mut attributes = SmallVec::new();
         if mask & mask::ATTRIBUTES != 0 {
             self.dictionary(ir, &mut attributes)?;
         }
         if mask & mask::PROPERTIES != 0 {
-            self.properties(ir, dialect, own, name, &mut attributes)?;
+            self.properties(ir, name, properties, &mut attributes)?;
         }
         attributes.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
-        let types = if mask & mask::RESULTS != 0 { ir.types()? } else { Vec::new() };
-        let operands = if mask & mask::OPERANDS != 0 { ir.list(|r| self.operand(r))? } else { Vec::new() };
+        let types = if mask & mask::RESULTS != 0 { ir.few(Reader::ty)? } else { Few::new() };
+        let operands = if mask & mask::OPERANDS != 0 { ir.few(|r| self.operand(r))? } else { Few::new() };
         if mask & mask::SUCCESSORS != 0 {
             return Err(Error::unimplemented(format!(
                 "bytecode, byte {offset}: {} jumps to another block, which StableHLO does not know",
@@ -202,7 +215,7 @@ impl<'a> Builder<'a, '_> {
         let define = |ty| self.define(ty, None, ir, offset);
         let results = types.into_iter().map(define).collect::<Result<_>>()?;
         let operation =
-            Operation { name, operands, results, attributes, regions: Vec::new(), location: Some(location), offset };
+            Operation { name, operands, results, attributes, regions: Few::new(), location: Some(location), offset };
         let op = self.module.operations.push(operation);
         if let Some(block) = self.level().block {
             self.module.blocks[block].operations.push(op);
@@ -216,27 +229,40 @@ impl<'a> Builder<'a, '_> {
         Ok(())
     }
 
-    /// Dialect, own name and full name of an operation.
-    fn name(&mut self, ir: &mut Reader<'a>) -> Result<(Dialect, StringId, StringId)> {
+    /// Full name of an operation, and its properties.
+    fn name(&mut self, ir: &mut Reader<'a>) -> Result<(StringId, PropertyNames)> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         let known = self.names.len();
         let name = usize::try_from(index).ok().and_then(|index| self.names.get_mut(index));
         let name = name.ok_or_else(|| ir.error_at(offset, format!("operation name {index}, but there are {known}")))?;
-        let full = match name.full {
-            Some(full) => full,
-            None => {
-                let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
-                *name.full.insert(self.module.intern(&joined))
-            }
-        };
-        Ok((name.dialect, name.parts.1, full))
+        if name.known.is_none() {
+            let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
+            let properties = forms::form(&joined).map(|form| {
+                let property = |name: &&str| match name.strip_prefix('?') {
+                    Some(name) => (self.module.intern(name.as_bytes()), true),
+                    None => (self.module.intern(name.as_bytes()), false),
+                };
+                form.properties.iter().map(property).collect()
+            });
+            name.known = Some((self.module.intern(&joined), properties));
+        }
+        Ok(name.known.clone().expect("the name from above"))
     }
 
     /// The entries of a dictionary of attributes, inherent ones among them in old containers.
-    fn dictionary(&self, ir: &mut Reader<'a>, attributes: &mut Vec<(StringId, AttrId)>) -> Result<()> {
+    fn dictionary(&mut self, ir: &mut Reader<'a>, attributes: &mut SmallVec<[(StringId, AttrId); 2]>) -> Result<()> {
         let (offset, dictionary) = (ir.offset(), ir.attribute()?);
         let Attribute::Dictionary(entries) = &self.module.attributes[dictionary] else {
             return Err(ir.error_at(offset, "the attributes of an operation are no dictionary"));
+        };
+        // Operations may share a dictionary, so that their attributes are many more than the file has bytes.
+        self.entries_left = match self.entries_left.checked_sub(entries.len()) {
+            Some(left) => left,
+            None => {
+                return Err(Error::resource_exhausted(format!(
+                    "bytecode, byte {offset}: operations have more attributes than {ENTRIES_A_BYTE} for each byte of the file"
+                )));
+            }
         };
         for &(name, value) in entries {
             match self.module.attributes[name] {
@@ -251,10 +277,9 @@ impl<'a> Builder<'a, '_> {
     fn properties(
         &mut self,
         ir: &mut Reader<'a>,
-        dialect: Dialect,
-        own: StringId,
         name: StringId,
-        attributes: &mut Vec<(StringId, AttrId)>,
+        properties: PropertyNames,
+        attributes: &mut SmallVec<[(StringId, AttrId); 2]>,
     ) -> Result<()> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         if self.version < PROPERTIES {
@@ -263,24 +288,17 @@ impl<'a> Builder<'a, '_> {
         let entry = usize::try_from(index).ok().and_then(|index| self.properties.get(index));
         let known = self.properties.len();
         let entry = entry.ok_or_else(|| ir.error_at(offset, format!("properties {index}, but there are {known}")))?;
-        let Some(names) = dialect.properties(&self.module.strings[own]) else {
-            return Err(self.unknown_operation(offset, name));
-        };
-        let mut r = entry.clone();
-        for property in names {
-            let (property, value) = match property.strip_prefix('?') {
-                Some(property) => (property, r.optional_attribute()?),
-                None => (*property, Some(r.attribute()?)),
-            };
-            if let Some(value) = value {
-                attributes.push((self.module.intern(property.as_bytes()), value));
-            }
+        let Some(properties) = properties else { return Err(self.unknown_operation(offset, name)) };
+        let mut r = entry;
+        for &(property, is_optional) in &*properties {
+            let value = if is_optional { r.optional_attribute()? } else { Some(r.attribute()?) };
+            attributes.extend(value.map(|value| (property, value)));
         }
-        r.finish(&format!("the properties of {}", self.module.text(name)))
+        r.finish(format_args!("the properties of {}", self.module.text(name)))
     }
 
     fn unknown_operation(&self, offset: usize, name: StringId) -> Error {
-        let version = self.module.version.map_or(String::new(), |version| format!(", written for VHLO {version}"));
+        let version = self.module.version.map_or(String::new(), |version| format!(", written for VHLO {version},"));
         Error::unimplemented(format!(
             "bytecode, byte {offset}: operation {}{version} is unknown here",
             self.module.text(name)
@@ -351,7 +369,10 @@ impl<'a> Builder<'a, '_> {
         (level.region, level.blocks) = (region, blocks);
         if blocks > 0 {
             let (offset, count) = (ir.offset(), ir.varint()?);
-            self.level().count = ir.checked_count(count, offset)? as u64;
+            let count = ir.checked_count(count, offset)?;
+            self.module.values.reserve(count);
+            let level = self.level();
+            (level.count, level.values) = (count as u64, Vec::with_capacity(count));
         }
         Ok(())
     }

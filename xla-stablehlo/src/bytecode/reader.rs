@@ -1,13 +1,17 @@
 //! Reader of the primitive encodings: varints, flags, references, blobs; every error names the byte and the section.
 
+use std::ops::Range;
+
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 
-use crate::ir::{AttrId, StringId, TypeId};
+use crate::ir::{AttrId, Few, StringId, TypeId, Version};
 
-/// Sizes of the tables that references point into.
+/// Sizes of the tables that references point into, and what errors say about the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableSizes {
+    /// Version of VHLO that the file was written for.
+    pub target: Option<Version>,
     pub strings: usize,
     pub attributes: usize,
     pub types: usize,
@@ -49,13 +53,20 @@ impl<'a> Reader<'a> {
         Error::invalid_argument(format!("bytecode, byte {offset} (section {}): {what}", self.section))
     }
 
+    /// An error about something at byte `offset` that a later version may have.
+    pub fn unknown_at(&self, offset: usize, what: impl std::fmt::Display) -> Error {
+        let version = self.tables.target.map_or(String::new(), |version| format!(", written for VHLO {version},"));
+        let section = self.section;
+        Error::unimplemented(format!("bytecode, byte {offset} (section {section}): {what}{version} is unknown here"))
+    }
+
     /// An error about what is read here.
     pub fn error(&self, what: impl std::fmt::Display) -> Error {
         self.error_at(self.offset(), what)
     }
 
     /// An error unless everything was read.
-    pub fn finish(&self, what: &str) -> Result<()> {
+    pub fn finish(&self, what: impl std::fmt::Display) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),
             left => Err(self.error(format!("{left} bytes are left after {what}"))),
@@ -82,6 +93,12 @@ impl<'a> Reader<'a> {
         Ok(Reader { bytes: self.take(count)?, at: 0, start, section, tables: self.tables })
     }
 
+    /// Bytes of these places in the file, which are among those of this reader.
+    pub fn at(&self, places: Range<usize>) -> Option<Reader<'a>> {
+        let bytes = self.bytes.get(places.start.checked_sub(self.start)?..places.end.checked_sub(self.start)?)?;
+        Some(Reader { bytes, at: 0, start: places.start, ..self.clone() })
+    }
+
     /// A number of up to 64 bits: trailing zeros of the first byte count the bytes that follow.
     pub fn varint(&mut self) -> Result<u64> {
         let first = self.byte()?;
@@ -97,6 +114,11 @@ impl<'a> Reader<'a> {
         wide[0] = first;
         wide[1..=more].copy_from_slice(self.take(more)?);
         Ok(u64::from_le_bytes(wide) >> (more + 1))
+    }
+
+    /// A line or a column of a source file.
+    pub fn line(&mut self) -> Result<u32> {
+        Ok(u32::try_from(self.varint()?).unwrap_or(u32::MAX))
     }
 
     /// A number with a sign, zigzag encoded.
@@ -134,6 +156,12 @@ impl<'a> Reader<'a> {
 
     /// A list with the number of its elements in front.
     pub fn list<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let count = self.count()?;
+        (0..count).map(|_| element(self)).collect()
+    }
+
+    /// A short list with the number of its elements in front.
+    pub fn few<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Few<T>> {
         let count = self.count()?;
         (0..count).map(|_| element(self)).collect()
     }
@@ -213,7 +241,7 @@ mod tests {
     use super::*;
 
     fn reader(bytes: &[u8]) -> Reader<'_> {
-        Reader::new(bytes, 100, "test", TableSizes { strings: 3, attributes: 0, types: 1 })
+        Reader::new(bytes, 100, "test", TableSizes { target: None, strings: 3, attributes: 0, types: 1 })
     }
 
     /// The encoding of a varint in `bytes` bytes, by the definition: a number with a one and `bytes - 1` zeros below.

@@ -35,7 +35,7 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
         17 => Sharding::Reduction { sharding: r.attribute()?, operation: r.signed()? },
         code => return Ok(Attribute::Unknown(code)),
     };
-    Ok(Attribute::Sharding(sharding))
+    Ok(Attribute::from(sharding))
 }
 
 fn boolean(r: &mut Reader<'_>) -> Result<bool> {
@@ -45,19 +45,4 @@ fn boolean(r: &mut Reader<'_>) -> Result<bool> {
         1 => Ok(true),
         _ => Err(r.error_at(offset, format!("{byte} where a truth value is 0 or 1"))),
     }
-}
-
-/// Names of the properties of an operation.
-pub(super) fn properties(operation: &[u8]) -> Option<&'static [&'static str]> {
-    Some(match operation {
-        b"mesh" => &["mesh", "sym_name"],
-        b"manual_computation" => &["in_shardings", "manual_axes", "out_shardings"],
-        b"sharding_constraint" | b"reshard" => &["sharding"],
-        b"return" => &[],
-        b"sharding_group" => &["group_id"],
-        b"propagation_barrier" => &["allowed_direction"],
-        b"named_computation" => &["?in_shardings", "name", "?out_shardings"],
-        b"data_flow_edge" => &["?sharding"],
-        _ => return None,
-    })
 }

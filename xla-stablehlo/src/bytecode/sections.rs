@@ -91,6 +91,11 @@ impl<'a> Container<'a> {
         Ok(Container { bytes, version, target, sections })
     }
 
+    /// Number of bytes of the file.
+    pub fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// A section that must be there.
     pub fn section(&self, section: Section, tables: TableSizes) -> Result<Reader<'a>> {
         self.optional(section, tables).ok_or_else(|| {

@@ -1,6 +1,9 @@
 //! Attributes: constants of operations, functions and modules, and locations.
 
+use xla_hlo::ElementType;
+
 use super::ids::{AttrId, StringId, TypeId};
+use super::operation::Few;
 use super::sharding::Sharding;
 
 /// An attribute. Builtin and VHLO spellings of one attribute are the same here.
@@ -56,18 +59,18 @@ pub enum Attribute {
     /// Aliasing of a part of a custom call's result with a part of an operand.
     OutputOperandAlias {
         /// Path to the part of the result.
-        output: Vec<i64>,
+        output: Box<[i64]>,
         /// Number of the operand.
-        operand: i64,
+        operand: i32,
         /// Path to the part of the operand.
-        operand_path: Vec<i64>,
+        operand_path: Box<[i64]>,
     },
     /// Bounds of the dynamic dimensions of a type, `i64::MIN` where there is none.
     TypeExtensions(Vec<i64>),
     /// Accuracy of a function's results.
-    ResultAccuracy(ResultAccuracy),
+    ResultAccuracy(Box<ResultAccuracy>),
     /// A sharding or a part of one.
-    Sharding(Sharding),
+    Sharding(Box<Sharding>),
     /// An attribute that has no counterpart in HLO, by its name.
     Foreign(&'static str),
     /// An attribute of a newer version, by the dialect's code for it.
@@ -122,7 +125,7 @@ pub enum Location {
         /// Name of the file.
         file: AttrId,
         /// Line and column, and perhaps those of the end.
-        range: Vec<u64>,
+        range: Few<u32>,
     },
     /// A call.
     CallSite {
@@ -134,7 +137,7 @@ pub enum Location {
     /// Several locations, with metadata of whoever fused them.
     Fused {
         /// The locations.
-        locations: Vec<AttrId>,
+        locations: Box<[AttrId]>,
         /// The metadata.
         metadata: Option<AttrId>,
     },
@@ -145,6 +148,14 @@ pub enum Location {
         /// The location.
         child: AttrId,
     },
+}
+
+/// Extends elements that are narrower than a byte by their sign, which MLIR leaves out.
+pub(crate) fn extend_signs(element: ElementType, bytes: &mut [u8]) {
+    if element.is_integer() && element.is_signed() && element.bit_width() < 8 {
+        let spare = 8 - element.bit_width();
+        bytes.iter_mut().for_each(|byte| *byte = ((*byte as i8) << spare >> spare) as u8);
+    }
 }
 
 impl Attribute {
@@ -160,6 +171,14 @@ impl Attribute {
         }
     }
 
+    /// The sharding that this attribute is.
+    pub fn sharding(&self) -> Option<&Sharding> {
+        match self {
+            Attribute::Sharding(sharding) => Some(sharding),
+            _ => None,
+        }
+    }
+
     /// Type that this attribute contains.
     pub fn ty(&self) -> Option<TypeId> {
         match self {
@@ -170,6 +189,12 @@ impl Attribute {
             | Attribute::Type(ty) => Some(*ty),
             _ => None,
         }
+    }
+}
+
+impl From<Sharding> for Attribute {
+    fn from(sharding: Sharding) -> Attribute {
+        Attribute::Sharding(Box::new(sharding))
     }
 }
 

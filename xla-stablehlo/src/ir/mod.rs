@@ -5,16 +5,20 @@
 //! that none contains itself.
 
 mod attribute;
+pub mod forms;
 mod ids;
 mod module;
 mod operation;
 mod print;
 mod sharding;
 mod types;
+mod verify;
 
+pub(crate) use attribute::extend_signs;
 pub use attribute::{Attribute, EnumKind, Location, ResultAccuracy};
 pub use ids::{AttrId, BlockId, Name, OpId, RegionId, StringId, TypeId, ValueId};
 pub use module::{Lines, Module, Version};
-pub use operation::{Block, Operation, Region, Value};
+pub use operation::{Block, Few, Operation, Region, Value};
 pub use sharding::Sharding;
 pub use types::Type;
+pub use verify::{Violation, verify};

@@ -1,6 +1,11 @@
 //! Operations with their regions, blocks and values.
 
+use smallvec::SmallVec;
+
 use super::ids::{AttrId, BlockId, OpId, RegionId, StringId, TypeId, ValueId};
+
+/// A short list that lies in the operation itself.
+pub type Few<T> = SmallVec<[T; 4]>;
 
 /// An operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,13 +13,13 @@ pub struct Operation {
     /// Name with the dialect: `vhlo.add_v1`.
     pub name: StringId,
     /// Operands.
-    pub operands: Vec<ValueId>,
+    pub operands: Few<ValueId>,
     /// Results.
-    pub results: Vec<ValueId>,
+    pub results: Few<ValueId>,
     /// Attributes in the order of their names, inherent and discardable ones.
-    pub attributes: Vec<(StringId, AttrId)>,
+    pub attributes: SmallVec<[(StringId, AttrId); 2]>,
     /// Regions.
-    pub regions: Vec<RegionId>,
+    pub regions: Few<RegionId>,
     /// Place in the source.
     pub location: Option<AttrId>,
     /// Place in the file: byte of bytecode.

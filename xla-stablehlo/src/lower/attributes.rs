@@ -3,7 +3,7 @@
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
 
 use super::types;
-use crate::ir::{AttrId, Attribute, EnumKind, Module, OpId};
+use crate::ir::{AttrId, Attribute, EnumKind, Module, OpId, Type, TypeId};
 
 /// The attributes of one operation.
 #[derive(Clone, Copy)]
@@ -13,8 +13,10 @@ pub(super) struct Attributes<'s> {
 }
 
 impl<'s> Attributes<'s> {
+    /// An attribute of the operation, or of the one that a composite stands for.
     pub fn get(self, name: &str) -> Option<AttrId> {
-        self.module.attribute(self.op, name)
+        let own = self.module.attribute(self.op, name);
+        own.or_else(|| lookup(self.module, self.module.attribute(self.op, "composite_attributes")?, name))
     }
 
     fn required(self, name: &str) -> Result<&'s Attribute> {
@@ -104,15 +106,9 @@ impl<'s> Attributes<'s> {
 
     /// Integers of a tensor.
     pub fn ints(self, name: &str) -> Result<Vec<i64>> {
-        let literal = self.literal(name)?;
-        let count = literal.array_shape().element_count();
-        let int = |i| match literal.get(i) {
-            Scalar::Signed(value) => Some(value),
-            Scalar::Unsigned(value) => i64::try_from(value).ok(),
-            Scalar::Pred(value) => Some(i64::from(value)),
-            _ => None,
-        };
-        (0..count).map(int).collect::<Option<_>>().map_or_else(|| self.wrong(name, "integers"), Ok)
+        self.required(name)?;
+        let found = self.get(name).map_or_else(|| Ok(Vec::new()), |id| integers(self.module, id));
+        found.or_else(|_| self.wrong(name, "integers"))
     }
 
     /// Integers of a tensor that are at least 0.
@@ -124,38 +120,82 @@ impl<'s> Attributes<'s> {
 
     /// Integers of at least 0 of the tensor in a list that is called `name`.
     pub fn indices_of(self, name: &str, id: AttrId) -> Result<Vec<usize>> {
-        let Attribute::Dense { ty, bytes } = &self.module.attributes[id] else { return self.wrong(name, "of tensors") };
-        let Shape::Array(shape) = types::shape(self.module, *ty)? else { return self.wrong(name, "of tensors") };
-        let literal = dense(&shape, bytes)?;
-        let index = |i| match literal.get(i) {
-            Scalar::Signed(value) => usize::try_from(value).ok(),
-            Scalar::Unsigned(value) => usize::try_from(value).ok(),
-            _ => None,
-        };
-        let found = (0..shape.element_count()).map(index).collect::<Option<_>>();
-        found.map_or_else(|| self.wrong(name, "of integers of at least 0"), Ok)
+        let found = integers(self.module, id).ok();
+        let found: Option<Vec<usize>> =
+            found.and_then(|list| list.into_iter().map(|value| usize::try_from(value).ok()).collect());
+        found.map_or_else(|| self.wrong(name, "of tensors of integers of at least 0"), Ok)
     }
 
     /// Rows of a tensor of rank 2.
     pub fn rows(self, name: &str) -> Result<Vec<Vec<i64>>> {
         let literal = self.literal(name)?;
-        let &[rows, columns] = literal.array_shape().dims() else { return self.wrong(name, "of rank 2") };
+        let &[rows, columns] = literal.array_shape().dims() else {
+            // jaxlib writes an empty list of pairs of rank 1.
+            return if literal.array_shape().element_count() == 0 { Ok(vec![]) } else { self.wrong(name, "of rank 2") };
+        };
         let ints = self.ints(name)?;
         Ok((0..rows).map(|row| ints[row * columns..(row + 1) * columns].to_vec()).collect())
     }
 
     /// The elements of a tensor.
     pub fn literal(self, name: &str) -> Result<Literal> {
-        match self.required(name)? {
-            Attribute::Dense { ty, bytes } => {
-                let Shape::Array(shape) = types::shape(self.module, *ty)? else {
-                    return self.wrong(name, "a tensor");
-                };
-                dense(&shape, bytes).map_err(|error| error.context(format!("attribute {name}")))
-            }
-            _ => self.wrong(name, "a tensor"),
+        self.required(name)?;
+        let found = self.get(name).map_or(Ok(None), |id| literal(self.module, id));
+        match found.map_err(|error| error.context(format!("attribute {name}")))? {
+            Some(literal) => Ok(literal),
+            None => self.wrong(name, "a tensor"),
         }
     }
+}
+
+/// The integers of a tensor, or of a list.
+pub(super) fn integers(module: &Module, id: AttrId) -> Result<Vec<i64>> {
+    let wrong = || Error::invalid_argument(format!("{} is no list of integers", module.attribute_text(id)));
+    let int = |value: Scalar| value.as_i128().and_then(|value| i64::try_from(value).ok()).ok_or_else(wrong);
+    if let Attribute::Array(list) = &module.attributes[id] {
+        let one = |&id: &AttrId| match module.attributes[id] {
+            Attribute::Integer { value, .. } => Ok(value),
+            _ => Err(wrong()),
+        };
+        return list.iter().map(one).collect();
+    }
+    let literal = literal(module, id)?.ok_or_else(wrong)?;
+    (0..literal.array_shape().element_count()).map(|i| int(literal.get(i))).collect()
+}
+
+/// The elements of a tensor, or of a dense array; `None` for another attribute.
+pub(super) fn literal(module: &Module, id: AttrId) -> Result<Option<Literal>> {
+    match &module.attributes[id] {
+        Attribute::Dense { ty, bytes } => match tensor(module, *ty)? {
+            Shape::Array(shape) => dense(&shape, bytes).map(Some),
+            _ => Ok(None),
+        },
+        Attribute::DenseArray { element, bytes } => {
+            let ty = types::element_type(module, *element)?;
+            let shape = ArrayShape::new(ty, [bytes.len() / ty.byte_width()]);
+            Literal::from_bytes(&shape, bytes.to_vec()).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The shape of an attribute's type, in which indices have 64 bits.
+fn tensor(module: &Module, ty: TypeId) -> Result<Shape> {
+    match &module.types[ty] {
+        Type::Tensor { dims, element, .. } if module.types[*element] == Type::Index => {
+            let dims: Option<Vec<usize>> = dims.iter().map(|dim| usize::try_from((*dim)?).ok()).collect();
+            let dims = dims.ok_or_else(|| Error::invalid_argument("elements of a dynamic tensor"))?;
+            Ok(Shape::array(ElementType::S64, dims))
+        }
+        _ => types::shape(module, ty),
+    }
+}
+
+/// An entry of a dictionary.
+pub(super) fn lookup(program: &Module, dictionary: AttrId, wanted: &str) -> Option<AttrId> {
+    let Attribute::Dictionary(entries) = &program.attributes[dictionary] else { return None };
+    let has_name = |name| program.string_attribute(name).is_some_and(|name| name == wanted);
+    entries.iter().find(|(name, _)| has_name(*name)).map(|&(_, value)| value)
 }
 
 /// Elements of dense elements: one for all, packed bits, or each in whole bytes.

@@ -1,10 +1,11 @@
 //! Operations of CHLO that broadcast their operands to each other first, and constants of another array's shape.
 
-use xla_hlo::ops::{Broadcast, Constant, Reshape};
+use xla_hlo::ops::Constant;
 use xla_hlo::{ArrayShape, Error, InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::dimensions::repeat;
 use super::{elementwise, special};
 
 /// Lowers an operation whose operands are broadcast.
@@ -72,29 +73,8 @@ fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId, result: &
     repeat(lowering, x, Shape::array(ty, result.dims().to_vec()), dimensions)
 }
 
-/// `x` in that shape, dimension `d` of it along `dimensions[d]`; what is one long there is repeated.
-///
-/// HLO's broadcast does not repeat: such dimensions are reshaped away first.
-pub(super) fn repeat(
-    lowering: &mut Lowering<'_>,
-    mut x: InstrId,
-    result: Shape,
-    mut dimensions: Vec<usize>,
-) -> Result<InstrId> {
-    let (from, to) = (lowering.shape(x), result.expect_array()?);
-    let from = from.expect_array()?;
-    let repeats = |d: usize| from.dims()[d] == 1 && to.dims()[dimensions[d]] != 1;
-    let kept: Vec<usize> = (0..from.rank()).filter(|&d| !repeats(d)).collect();
-    if kept.len() < from.rank() {
-        let dims: Vec<usize> = kept.iter().map(|&d| from.dims()[d]).collect();
-        x = lowering.add(Reshape { inferred_dimension: None }, Shape::array(from.element_type(), dims), [x])?;
-        dimensions = kept.iter().map(|&d| dimensions[d]).collect();
-    }
-    lowering.add(Broadcast { dimensions }, result, [x])
-}
-
 fn constant_like(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let literal = call.attributes.number("value")?;
     let scalar = lowering.infer(Constant { literal }, [])?;
-    lowering.add(Broadcast { dimensions: Vec::new() }, call.shape(), [scalar])
+    repeat(lowering, scalar, call.shape(), Vec::new())
 }

@@ -1,12 +1,17 @@
 //! State of a lowering: the module that is built, and a computation for each region that is being read.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
-use xla_hlo::ops::{GetTupleElement, Op, Parameter, ShapeContext, Tuple};
-use xla_hlo::{CompId, Computation, Error, InstrId, Instruction, Result, Shape};
+use xla_hlo::ops::{Broadcast, Constant, GetTupleElement, Op, Parameter, ShapeContext, Tuple};
+use xla_hlo::proto::sanitized;
+use xla_hlo::sdy::Meshes;
+use xla_hlo::{CompId, Computation, Error, FrontendAttributes, InstrId, Instruction, Literal, Result, Shape, Sharding};
 
-use super::types;
-use crate::ir::{Module, OpId, RegionId, Value, ValueId};
+use super::captures::Captures;
+use super::constants::{Constants, scalar_of_splat};
+use super::frames::Frames;
+use super::{dead, fold, layouts, location, types};
+use crate::ir::{AttrId, Module, OpId, RegionId, Value, ValueId};
 
 /// Regions nest no deeper than this; lowering them recurses.
 const MAX_DEPTH: usize = 100;
@@ -16,6 +21,13 @@ pub(super) struct Lowering<'s> {
     pub hlo: xla_hlo::Module,
     /// Computations of functions by name.
     pub functions: HashMap<String, CompId>,
+    /// Stack frames of locations.
+    pub stack: Frames,
+    pub captures: Captures,
+    /// Places of results.
+    places: HashMap<ValueId, AttrId>,
+    /// Meshes by name.
+    pub meshes: Meshes,
     frames: Vec<Frame>,
     /// Lowers one operation.
     lower_operation: fn(&mut Lowering<'s>, OpId) -> Result<()>,
@@ -25,8 +37,11 @@ pub(super) struct Lowering<'s> {
 struct Frame {
     computation: Computation,
     values: HashMap<ValueId, InstrId>,
-    /// Operation whose instructions are added.
-    op: Option<OpId>,
+    constants: Constants,
+    /// Place of the operation whose instructions are added.
+    location: Option<AttrId>,
+    /// Frontend attributes of these instructions.
+    frontend_attributes: FrontendAttributes,
 }
 
 impl<'s> Lowering<'s> {
@@ -35,8 +50,10 @@ impl<'s> Lowering<'s> {
         name: &str,
         lower_operation: fn(&mut Lowering<'s>, OpId) -> Result<()>,
     ) -> Lowering<'s> {
-        let hlo = xla_hlo::Module::new(name);
-        Lowering { source, hlo, functions: HashMap::new(), frames: Vec::new(), lower_operation }
+        let hlo = xla_hlo::Module::new(sanitized(name, "main"));
+        let (functions, places, frames) = (HashMap::new(), HashMap::new(), Vec::new());
+        let (stack, captures, meshes) = (Frames::default(), Captures::new(source), Meshes::default());
+        Lowering { source, hlo, functions, stack, captures, places, meshes, frames, lower_operation }
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -44,25 +61,60 @@ impl<'s> Lowering<'s> {
     }
 
     /// Sets the operation whose instructions are added.
-    pub fn begin_operation(&mut self, op: OpId) {
-        self.frame().op = Some(op);
+    pub fn begin_operation(&mut self, op: OpId, frontend_attributes: FrontendAttributes) {
+        let operation = &self.source.operations[op];
+        let frame = self.frame();
+        frame.location = operation.location;
+        frame.frontend_attributes = frontend_attributes;
+        if let Some(location) = operation.location {
+            self.places.extend(operation.results.iter().map(|&result| (result, location)));
+        }
     }
 
-    /// Builds a computation: `write` adds its instructions and returns the root.
+    /// Forgets the frontend attributes of the operation: what follows is not part of it.
+    pub fn end_operation(&mut self) {
+        self.frame().frontend_attributes.clear();
+    }
+
+    /// Number of instructions of the computation so far.
+    pub fn len(&mut self) -> usize {
+        self.frame().computation.len()
+    }
+
+    /// Gives a frontend attribute to the instructions that are added for the operation from here on.
+    pub fn annotate(&mut self, name: &str, value: String) {
+        self.frame().frontend_attributes.insert(name.to_string(), value);
+    }
+
+    /// Builds a computation and adds it to the module: `write` adds its instructions and returns the root.
     pub fn computation(&mut self, name: &str, write: impl FnOnce(&mut Self) -> Result<InstrId>) -> Result<CompId> {
+        let computation = self.build(name, write)?;
+        Ok(self.hlo.add(computation))
+    }
+
+    fn build(&mut self, name: &str, write: impl FnOnce(&mut Self) -> Result<InstrId>) -> Result<Computation> {
         if self.frames.len() >= MAX_DEPTH {
             return Err(Error::resource_exhausted(format!("regions nest deeper than {MAX_DEPTH}")));
         }
-        self.frames.push(Frame { computation: Computation::new(name), values: HashMap::new(), op: None });
+        let computation = Computation::new(sanitized(name, "function"));
+        let (values, constants, frontend_attributes) =
+            (HashMap::new(), Constants::default(), FrontendAttributes::new());
+        self.frames.push(Frame { computation, values, constants, location: None, frontend_attributes });
         let root = write(self);
         let mut frame = self.frames.pop().expect("the frame from above");
         frame.computation.set_root(root?);
-        Ok(self.hlo.add(frame.computation))
+        dead::remove(&mut frame.computation)?;
+        Ok(frame.computation)
     }
 
-    /// Adds an instruction of that shape, which must be the one that its rule infers.
+    /// Adds an instruction of that shape, which must be the one that its rule infers. Dimensions without a bound are
+    /// what the rule infers, where operands tell them.
     pub fn add(&mut self, op: impl Into<Op>, shape: Shape, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         let (op, operands) = (op.into(), operands.into());
+        if let Op::Constant(constant) = op {
+            return self.constant(constant.literal);
+        }
+        let shape = if types::is_unbounded(&shape) { self.bounded(&op, &shape, &operands)? } else { shape };
         let frame = self.frames.last_mut().expect("instructions are added while there is a computation");
         let shapes: Vec<&Shape> = operands.iter().map(|&operand| frame.computation[operand].shape()).collect();
         let cx = ShapeContext::new(&self.hlo, &shapes, Some(&shape));
@@ -70,11 +122,78 @@ impl<'s> Lowering<'s> {
         if !shape.compatible(&inferred) {
             return Err(Error::invalid_argument(format!("{} gives {inferred}, not {shape}", op.opcode())));
         }
-        let mut instruction = Instruction::new(op, shape.with_default_layouts(), operands);
-        if let Some(metadata) = frame.op.and_then(|op| super::location::metadata(self.source, op)) {
-            instruction.annotations_mut().metadata = metadata;
+        let shape = layouts::inherited(&op, shape, &shapes).with_default_layouts();
+        let mut instruction = Instruction::new(op, shape, operands);
+        if let Some(location) = frame.location {
+            let metadata = location::metadata(self.source, &mut self.stack, location);
+            if metadata != xla_hlo::Metadata::default() {
+                instruction.annotations_mut().metadata = metadata;
+            }
+        }
+        if !frame.frontend_attributes.is_empty() {
+            instruction.annotations_mut().frontend_attributes.clone_from(&frame.frontend_attributes);
         }
         Ok(frame.computation.add(instruction))
+    }
+
+    /// A constant: the same instruction for the same elements, without metadata, since several operations may share it.
+    pub fn constant(&mut self, literal: Literal) -> Result<InstrId> {
+        if let Some(id) = self.frame().constants.id(&literal) {
+            return Ok(id);
+        }
+        let shape = literal.shape().with_default_layouts();
+        let instruction = match scalar_of_splat(&literal) {
+            // The scalar is the broadcast's own.
+            Some(literal) => {
+                let scalar =
+                    Instruction::new(Constant { literal: literal.clone() }.into(), literal.shape().clone(), []);
+                let scalar = self.frame().computation.add(scalar);
+                Instruction::new(Broadcast { dimensions: Vec::new() }.into(), shape, [scalar])
+            }
+            None => Instruction::new(Constant { literal: literal.clone() }.into(), shape, []),
+        };
+        let frame = self.frame();
+        let id = frame.computation.add(instruction);
+        frame.constants.insert(literal, id);
+        Ok(id)
+    }
+
+    /// The elements of an instruction that is a constant.
+    pub fn literal(&mut self, id: InstrId) -> Option<Literal> {
+        self.frame().constants.literal(id).cloned()
+    }
+
+    /// The elements of a value that is a constant.
+    pub fn literal_of(&mut self, value: ValueId) -> Option<Literal> {
+        let value = self.captures.resolve(value);
+        let frame = self.frame();
+        match frame.values.get(&value) {
+            Some(&id) => frame.constants.literal(id).cloned(),
+            None => frame.constants.of_value(value).cloned(),
+        }
+    }
+
+    /// Makes a value known that is a constant; it is an instruction as soon as it is used.
+    pub fn set_constant(&mut self, value: ValueId, literal: Literal) {
+        self.frame().constants.insert_value(value, literal);
+    }
+
+    /// The shape of an instruction whose written shape has dimensions without a bound.
+    fn bounded(&mut self, op: &Op, written: &Shape, operands: &[InstrId]) -> Result<Shape> {
+        let frame = self.frames.last_mut().expect("instructions are added while there is a computation");
+        let shapes: Vec<&Shape> = operands.iter().map(|&operand| frame.computation[operand].shape()).collect();
+        let inferred = match (op, &shapes[..]) {
+            // The rule reads the element type off the written shape.
+            (Op::Convert(_), &[Shape::Array(operand)]) => {
+                let ty = written.expect_array()?.element_type();
+                Some(Shape::array(ty, operand.dims().to_vec())).filter(|_| operand.is_static())
+            }
+            _ => op.rules().infer_shape(&ShapeContext::new(&self.hlo, &shapes, None)).ok(),
+        };
+        match inferred.filter(|inferred| types::fits(written, inferred)) {
+            Some(inferred) => Ok(inferred),
+            None => Err(Error::unimplemented(format!("{written}: a dynamic dimension without a bound"))),
+        }
     }
 
     /// Adds an instruction of the shape that its rule infers.
@@ -91,10 +210,60 @@ impl<'s> Lowering<'s> {
         self.frame().computation[id].shape().clone()
     }
 
+    /// The value of an instruction that comes to a constant.
+    pub fn evaluated(&mut self, id: InstrId) -> Option<Literal> {
+        fold::constant(&self.frame().computation, id)
+    }
+
+    pub fn op(&mut self, id: InstrId) -> &Op {
+        self.frame().computation[id].op()
+    }
+
+    /// Adds an instruction with frontend attributes of its own.
+    pub fn add_annotated(
+        &mut self,
+        op: impl Into<Op>,
+        shape: Shape,
+        operands: impl Into<Vec<InstrId>>,
+        annotations: &[(&str, String)],
+    ) -> Result<InstrId> {
+        let id = self.add(op, shape, operands)?;
+        if !annotations.is_empty() {
+            let own = annotations.iter().map(|(name, value)| ((*name).to_string(), value.clone()));
+            self.frame().computation.annotations_mut(id).frontend_attributes.extend(own);
+        }
+        Ok(id)
+    }
+
+    /// Sets the sharding of an instruction.
+    pub fn set_sharding(&mut self, id: InstrId, sharding: Sharding) {
+        self.frame().computation.annotations_mut(id).sharding = Some(sharding);
+    }
+
+    /// Sets the frontend attributes of an instruction.
+    pub fn set_frontend_attributes(&mut self, id: InstrId, attributes: FrontendAttributes) {
+        if !attributes.is_empty() {
+            self.frame().computation.annotations_mut(id).frontend_attributes = attributes;
+        }
+    }
+
     /// The next parameter of the computation.
     pub fn parameter(&mut self, shape: Shape) -> Result<InstrId> {
         let number = self.frame().computation.parameters().len();
         self.add(Parameter { number }, shape, [])
+    }
+
+    /// The next parameter of the computation, for that value, whose name is its metadata.
+    pub fn parameter_of(&mut self, value: ValueId) -> Result<InstrId> {
+        let shape = self.shape_of(value)?;
+        let parameter = self.parameter(shape)?;
+        if let Some(location) = self.source.values[value].location.or_else(|| self.places.get(&value).copied()) {
+            let metadata = location::of_argument(self.source, location);
+            if !metadata.op_name.is_empty() {
+                self.frame().computation.annotations_mut(parameter).metadata = metadata;
+            }
+        }
+        Ok(parameter)
     }
 
     /// Sets the text for the handler of a custom call.
@@ -105,7 +274,8 @@ impl<'s> Lowering<'s> {
     }
 
     pub fn tuple(&mut self, elements: Vec<InstrId>) -> Result<InstrId> {
-        self.infer(Tuple, elements)
+        let shape = Shape::Tuple(elements.iter().map(|&element| self.shape(element)).collect());
+        self.add(Tuple, shape, elements)
     }
 
     /// One value as it is, others as a tuple.
@@ -118,19 +288,52 @@ impl<'s> Lowering<'s> {
 
     /// The values of [`Lowering::packed`].
     pub fn unpacked(&mut self, value: InstrId, count: usize) -> Result<Vec<InstrId>> {
+        self.unpacked_first(value, count, count)
+    }
+
+    /// The first values of [`Lowering::packed`].
+    pub fn unpacked_first(&mut self, value: InstrId, first: usize, count: usize) -> Result<Vec<InstrId>> {
         if count == 1 {
             return Ok(vec![value]);
         }
-        (0..count).map(|index| self.infer(GetTupleElement { index }, [value])).collect()
+        let shape = self.shape(value);
+        let element = |index| {
+            let shape = match &shape {
+                Shape::Tuple(elements) => elements.get(index).cloned(),
+                _ => None,
+            };
+            let shape =
+                shape.ok_or_else(|| Error::invalid_argument(format!("there is no value {index} of {count}")))?;
+            self.add(GetTupleElement { index }, shape, [value])
+        };
+        (0..first).map(element).collect()
+    }
+
+    /// The tuple that these values are all the elements of, in order.
+    pub fn tuple_of(&mut self, values: &[InstrId]) -> Option<InstrId> {
+        let computation = &self.frame().computation;
+        let element = |value: InstrId| match computation[value].op() {
+            Op::GetTupleElement(element) => Some((computation[value].operand(0), element.index)),
+            _ => None,
+        };
+        let (tuple, _) = element(*values.first()?)?;
+        let is_whole = computation[tuple].shape().as_tuple().is_some_and(|elements| elements.len() == values.len());
+        let is_in_order = values.iter().enumerate().all(|(i, &value)| element(value) == Some((tuple, i)));
+        (is_whole && is_in_order).then_some(tuple)
     }
 
     /// The instruction of a value of this computation.
     pub fn value(&mut self, value: ValueId) -> Result<InstrId> {
-        self.frame()
-            .values
-            .get(&value)
-            .copied()
-            .ok_or_else(|| Error::unimplemented("a value of the region around it, which this region may not capture"))
+        let value = self.captures.resolve(value);
+        let frame = self.frame();
+        if let Some(&instruction) = frame.values.get(&value) {
+            return Ok(instruction);
+        }
+        let outer = frame.constants.of_value(value).cloned();
+        let literal = outer.ok_or_else(|| {
+            Error::unimplemented("a value of the region around it, which this region may not capture")
+        })?;
+        self.constant(literal)
     }
 
     pub fn set_value(&mut self, value: ValueId, instruction: InstrId) {
@@ -143,27 +346,8 @@ impl<'s> Lowering<'s> {
         types::shape(self.source, ty)
     }
 
-    /// Values that a region uses and that are defined outside of it, in the order of their ids.
-    pub fn captures(&self, region: RegionId) -> Vec<ValueId> {
-        let source = self.source;
-        let mut inside: HashSet<ValueId> = HashSet::new();
-        let mut used: BTreeSet<ValueId> = BTreeSet::new();
-        let mut regions = vec![region];
-        while let Some(region) = regions.pop() {
-            for &block in &source.regions[region].blocks {
-                inside.extend(&source.blocks[block].arguments);
-                for &op in &source.blocks[block].operations {
-                    let operation = &source.operations[op];
-                    inside.extend(&operation.results);
-                    used.extend(operation.operands.iter().copied());
-                    regions.extend(&operation.regions);
-                }
-            }
-        }
-        used.into_iter().filter(|value| !inside.contains(value)).collect()
-    }
-
-    /// Lowers a region whose arguments are these values; `root` makes the root of what the region returns.
+    /// Lowers a region whose arguments, without those that are values around it, are these values; `root` makes the
+    /// root of what the region returns.
     pub fn region(
         &mut self,
         region: RegionId,
@@ -175,11 +359,13 @@ impl<'s> Lowering<'s> {
             return Err(Error::invalid_argument("a region must have one block"));
         };
         let block = &source.blocks[block];
-        if block.arguments.len() != arguments.len() {
-            let (has, gets) = (block.arguments.len(), arguments.len());
+        let own = block.arguments.iter().copied().filter(|&argument| !self.captures.is_replaced(argument));
+        let own: Vec<ValueId> = own.collect();
+        if own.len() != arguments.len() {
+            let (has, gets) = (own.len(), arguments.len());
             return Err(Error::invalid_argument(format!("a region of {has} arguments gets {gets} values")));
         }
-        for (&argument, &value) in block.arguments.iter().zip(arguments) {
+        for (argument, &value) in own.into_iter().zip(arguments) {
             self.set_value(argument, value);
         }
         let Some((&last, operations)) = block.operations.split_last() else {
@@ -190,45 +376,43 @@ impl<'s> Lowering<'s> {
         }
         let returned = &source.operations[last].operands;
         let values = returned.iter().map(|&value| self.value(value)).collect::<Result<Vec<InstrId>>>()?;
+        self.frame().location = None;
         root(self, values)
     }
 
     /// Lowers a region that captures nothing but constants to a computation with a parameter for each argument.
     pub fn closed_region(&mut self, name: &str, region: RegionId) -> Result<CompId> {
-        let captures = self.captures(region);
+        let computation = self.closed_computation(name, region)?;
+        Ok(self.hlo.add(computation))
+    }
+
+    /// The computation of [`Lowering::closed_region`], not in the module yet.
+    pub fn closed_computation(&mut self, name: &str, region: RegionId) -> Result<Computation> {
         let source = self.source;
         let &[block] = &source.regions[region].blocks[..] else {
             return Err(Error::invalid_argument("a region must have one block"));
         };
-        let constants = self.constants(&captures)?;
-        self.computation(name, |lowering| {
-            let mut parameters = Vec::new();
-            for &argument in &source.blocks[block].arguments {
-                let shape = lowering.shape_of(argument)?;
-                parameters.push(lowering.parameter(shape)?);
-            }
-            for (value, constant) in constants {
-                let shape = lowering.shape_of(value)?;
-                let constant = lowering.add(constant, shape, [])?;
-                lowering.set_value(value, constant);
-            }
+        let (constants, others) = self.captured(self.captures.of_regions(source, &[region]));
+        if !others.is_empty() {
+            return Err(Error::unimplemented("a value captured by a region that is a function"));
+        }
+        self.build(name, |lowering| {
+            let arguments = source.blocks[block].arguments.iter();
+            let parameters = arguments.map(|&argument| lowering.parameter_of(argument)).collect::<Result<Vec<_>>>()?;
+            constants.into_iter().for_each(|(value, literal)| lowering.set_constant(value, literal));
             lowering.region(region, &parameters, Self::packed)
         })
     }
 
-    /// The constants that captured values are; an error for another value.
-    fn constants(&mut self, captures: &[ValueId]) -> Result<Vec<(ValueId, Op)>> {
-        let mut constants = Vec::new();
-        for &value in captures {
-            let instruction = self.value(value)?;
-            match self.frame().computation[instruction].op() {
-                op @ Op::Constant(_) => constants.push((value, op.clone())),
-                other => {
-                    let opcode = other.opcode();
-                    return Err(Error::unimplemented(format!("a {opcode} captured by a region that is a function")));
-                }
+    /// Captured values: those that are constants, and the others.
+    pub fn captured(&mut self, values: Vec<ValueId>) -> (Vec<(ValueId, Literal)>, Vec<ValueId>) {
+        let (mut constants, mut others) = (Vec::new(), Vec::new());
+        for value in values {
+            match self.literal_of(value) {
+                Some(literal) => constants.push((value, literal)),
+                None => others.push(value),
             }
         }
-        Ok(constants)
+        (constants, others)
     }
 }

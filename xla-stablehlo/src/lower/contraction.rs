@@ -16,7 +16,10 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     let op = match call.name {
         "dot_general" => dot_general(call),
         "dot" => dot(lowering, call),
-        "convolution" => convolution(lowering, call),
+        "convolution" => call.exactly().and_then(|[_, kernel]| {
+            let padding = call.attributes.rows("padding")?;
+            convolution(lowering, call, kernel, &padding)
+        }),
         _ => return None,
     };
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
@@ -106,8 +109,13 @@ fn algorithm(call: &Call<'_>) -> Result<Option<DotAlgorithm>> {
     })
 }
 
-fn convolution(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
-    let [_, kernel] = call.exactly()?;
+/// A convolution with those paddings, a row for each spatial dimension.
+pub(super) fn convolution(
+    lowering: &mut Lowering<'_>,
+    call: &Call<'_>,
+    kernel: InstrId,
+    padding: &[Vec<i64>],
+) -> Result<Op> {
     let (index, list) = (|name| call.attributes.index(name), |name| call.attributes.indices(name));
     let dims = ConvolutionDims {
         input_batch: index("input_batch_dimension")?,
@@ -128,7 +136,7 @@ fn convolution(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
         dims: window_dims(
             &sizes,
             &list("window_strides")?,
-            &call.attributes.rows("padding")?,
+            padding,
             [&list("lhs_dilation")?, &list("rhs_dilation")?],
             &call.attributes.ints("window_reversal")?,
         )?,

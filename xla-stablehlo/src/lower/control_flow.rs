@@ -1,78 +1,123 @@
 //! Calls, loops and branches. Values that a region captures become state of a loop, or operands of a branch.
 
 use xla_hlo::ops::{Call as CallOp, Conditional, While};
-use xla_hlo::{CompId, ElementType, Error, InstrId, Result};
+use xla_hlo::{CompId, ElementType, Error, InstrId, Literal, Result};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::dictionary;
 use crate::ir::{RegionId, ValueId};
 
 /// Lowers an operation that runs computations; a value for each result.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     Some(match call.name {
-        "call" => function_call(lowering, call, "callee"),
-        // A call with a name, which passes may match; its meaning is the decomposition.
-        "composite" => function_call(lowering, call, "decomposition"),
+        "call" => function_call(lowering, call, "callee", false, &[]),
+        "composite" => composite(lowering, call),
         "while" => while_loop(lowering, call),
         "case" | "if" => branches(lowering, call),
         _ => return None,
     })
 }
 
-fn function_call(lowering: &mut Lowering<'_>, call: &Call<'_>, attribute: &str) -> Result<Vec<InstrId>> {
+fn function_call(
+    lowering: &mut Lowering<'_>,
+    call: &Call<'_>,
+    attribute: &str,
+    is_composite: bool,
+    annotations: &[(&str, String)],
+) -> Result<Vec<InstrId>> {
     let name = call.attributes.symbol(attribute)?;
     let computation = lowering.functions.get(&name).copied();
     let computation = computation.ok_or_else(|| Error::invalid_argument(format!("there is no function {name}")))?;
-    let result = lowering.add(CallOp { computation, is_composite: false }, call.shape(), call.operands.clone())?;
+    let (op, shape) = (CallOp { computation, is_composite }, lowering.hlo[computation].result_shape().clone());
+    let result = lowering.add_annotated(op, shape, call.operands.clone(), annotations)?;
     lowering.unpacked(result, call.results.len())
 }
 
-/// A computation of one parameter, the arguments and then the captures of a region, with what it returns and, for the
-/// body of a loop, the captures again.
+/// A call with a name and attributes, which passes may match; its meaning is the decomposition.
+fn composite(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
+    if !call.regions.is_empty() {
+        return Err(Error::unimplemented("a composite with regions"));
+    }
+    let attributes = call.attributes;
+    let has = |name| attributes.get(name).is_some();
+    let typed = attributes.get("composite_attributes").map(|id| dictionary::typed(attributes.module, id));
+    let version = if has("version") { attributes.int("version")? } else { 0 };
+    let annotations = [
+        ("composite.attributes", typed.transpose()?.unwrap_or_default().to_string()),
+        ("composite.name", attributes.string("name")?),
+        ("composite.version", version.to_string()),
+    ];
+    function_call(lowering, call, "decomposition", true, &annotations)
+}
+
+/// Values that the regions of a loop or a branch take from around them: values to pass, and constants to make again.
+struct Captured {
+    constants: Vec<(ValueId, Literal)>,
+    values: Vec<ValueId>,
+}
+
+/// A computation of one parameter, the arguments and then the captures of a region; `root` makes the root of what the
+/// region returns and the captures.
 fn computation(
     lowering: &mut Lowering<'_>,
     name: &str,
     region: RegionId,
-    captures: &[ValueId],
-    passes_on: bool,
+    captured: &Captured,
+    root: impl FnOnce(&mut Lowering<'_>, Vec<InstrId>, &[InstrId]) -> Result<InstrId>,
 ) -> Result<CompId> {
     let source = lowering.source;
     let arguments = source.regions[region].blocks.first().map_or(&[][..], |&block| &source.blocks[block].arguments);
-    let values: Vec<ValueId> = arguments.iter().chain(captures).copied().collect();
-    let shapes = values.iter().map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
+    let own = arguments.iter().copied().filter(|&argument| !lowering.captures.is_replaced(argument));
+    let own: Vec<ValueId> = own.collect();
+    let values: Vec<ValueId> = own.iter().chain(&captured.values).copied().collect();
     lowering.computation(name, |lowering| {
-        let parameter = lowering.parameter(super::types::packed_shape(shapes))?;
-        let elements = lowering.unpacked(parameter, values.len())?;
-        let (own, captured) = elements.split_at(arguments.len());
-        for (&capture, &element) in captures.iter().zip(captured) {
+        let elements = match values[..] {
+            [one] => vec![lowering.parameter_of(one)?],
+            _ => {
+                let shapes = values.iter().map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
+                let parameter = lowering.parameter(super::types::packed_shape(shapes))?;
+                lowering.unpacked(parameter, values.len())?
+            }
+        };
+        let (own, passed) = elements.split_at(own.len());
+        for (&capture, &element) in captured.values.iter().zip(passed) {
             lowering.set_value(capture, element);
         }
-        lowering.region(region, own, |lowering, mut returned| {
-            returned.extend(captured.iter().filter(|_| passes_on));
-            lowering.packed(returned)
-        })
+        captured.constants.iter().for_each(|(value, literal)| lowering.set_constant(*value, literal.clone()));
+        lowering.region(region, own, |lowering, returned| root(lowering, returned, passed))
     })
 }
 
 fn while_loop(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let [condition, body] = call.regions()?;
-    let mut captures = lowering.captures(condition);
-    captures.extend(lowering.captures(body));
-    captures.sort_unstable();
-    captures.dedup();
-    let mut init = call.operands.clone();
-    for &capture in &captures {
+    let (constants, values) = lowering.captured(lowering.captures.of_loop(call.op));
+    let captured = Captured { constants, values };
+    let results = &lowering.source.operations[call.op].results;
+    let is_state: Vec<bool> = results.iter().map(|&result| !lowering.captures.is_replaced(result)).collect();
+    let state = |values: &[InstrId]| -> Vec<InstrId> {
+        values.iter().zip(&is_state).filter(|(_, is_state)| **is_state).map(|(&value, _)| value).collect()
+    };
+    let mut init = state(&call.operands);
+    for &capture in &captured.values {
         init.push(lowering.value(capture)?);
     }
     let count = init.len();
-    let condition = computation(lowering, "condition", condition, &captures, false)?;
-    let body = computation(lowering, "body", body, &captures, true)?;
-    lowering.begin_operation(call.op);
+    let condition =
+        computation(lowering, "condition", condition, &captured, |lowering, returned, _| lowering.packed(returned))?;
+    let body = computation(lowering, "body", body, &captured, |lowering, returned, passed| {
+        let mut next = state(&returned);
+        next.extend(passed);
+        lowering.packed(next)
+    })?;
     let init = lowering.packed(init)?;
-    let state = lowering.infer(While { condition, body }, [init])?;
-    let mut values = lowering.unpacked(state, count)?;
-    values.truncate(call.results.len());
-    Ok(values)
+    let shape = lowering.shape(init);
+    let after = lowering.add(While { condition, body }, shape, [init])?;
+    let own = is_state.iter().filter(|is_state| **is_state).count();
+    let mut after = lowering.unpacked_first(after, own, count)?.into_iter();
+    let value = |(is_state, &begun): (&bool, &InstrId)| if *is_state { after.next() } else { Some(begun) };
+    let values: Option<Vec<InstrId>> = is_state.iter().zip(&call.operands).map(value).collect();
+    values.ok_or_else(|| Error::internal("a loop without its state"))
 }
 
 fn branches(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
@@ -81,12 +126,15 @@ fn branches(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>
     let mut branches = Vec::with_capacity(call.regions.len());
     let mut operands = vec![selector];
     for &region in call.regions {
-        let captures = lowering.captures(region);
-        let values = captures.iter().map(|&capture| lowering.value(capture)).collect::<Result<Vec<InstrId>>>()?;
-        branches.push(computation(lowering, "branch", region, &captures, false)?);
-        lowering.begin_operation(call.op);
+        let (constants, values) = lowering.captured(lowering.captures.of_regions(lowering.source, &[region]));
+        let captured = Captured { constants, values };
+        let values = captured.values.iter().map(|&capture| lowering.value(capture));
+        let values = values.collect::<Result<Vec<InstrId>>>()?;
+        let packed = |lowering: &mut Lowering<'_>, returned, _: &[InstrId]| lowering.packed(returned);
+        branches.push(computation(lowering, "branch", region, &captured, packed)?);
         operands.push(lowering.packed(values)?);
     }
-    let result = lowering.add(Conditional { branches, by_predicate }, call.shape(), operands)?;
+    let shape = branches.first().map_or_else(|| call.shape(), |&branch| lowering.hlo[branch].result_shape().clone());
+    let result = lowering.add(Conditional { branches, by_predicate }, shape, operands)?;
     lowering.unpacked(result, call.results.len())
 }

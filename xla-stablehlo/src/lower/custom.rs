@@ -1,12 +1,13 @@
 //! Custom calls.
 
 use xla_hlo::ops::{CustomCall, CustomCallApi, OutputOperandAlias, ResultAccuracy, Unary, UnaryOp};
-use xla_hlo::{Error, InstrId, Layout, Opcode, Result, Shape};
+use xla_hlo::{Error, InstrId, Layout, Opcode, Result, Shape, Tile, TileDim};
 
 use super::attributes::Attributes;
 use super::call::Call;
 use super::context::Lowering;
-use crate::ir::{AttrId, Attribute, EnumKind, Module, Type};
+use super::dictionary;
+use crate::ir::{AttrId, Attribute, EnumKind, Module};
 
 /// Names of the functions that a custom call may run.
 pub(super) fn callees(attributes: Attributes<'_>) -> Result<Vec<String>> {
@@ -32,9 +33,6 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     if let Some(op) = function(&target) {
         return lowering.add(Unary { op, accuracy: ResultAccuracy::Default }, call.shape(), call.operands.clone());
     }
-    if attributes.get("mhlo.sharding").is_some() || attributes.get("sdy.sharding").is_some() {
-        return Err(Error::unimplemented("a custom call with a sharding"));
-    }
     let names = callees(attributes)?;
     let computations: Option<Vec<_>> = names.iter().map(|name| lowering.functions.get(name).copied()).collect();
     let computations = computations.ok_or_else(|| Error::invalid_argument("a called computation is not there"))?;
@@ -42,15 +40,19 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let op = CustomCall {
         has_side_effect: attributes.flag("has_side_effect")?,
         operand_layouts: layouts(attributes, "operand_layouts", &operands)?,
-        aliases: aliases(attributes)?,
+        aliases: aliases(attributes, &target)?,
         api: api(attributes.enumeration("api_version", EnumKind::CustomCallApiVersion)?),
         computations,
         ..CustomCall::new(target)
     };
-    let shape = match layouts(attributes, "result_layouts", &call.results)? {
-        Some(shapes) => super::types::packed_shape(shapes),
-        None => call.shape(),
+    // One result that is a tuple has a layout for each element.
+    let (results, is_tuple) = match &call.results[..] {
+        [Shape::Tuple(elements)] => (&elements[..], true),
+        results => (results, false),
     };
+    let mut results = layouts(attributes, "result_layouts", results)?.unwrap_or_else(|| results.to_vec());
+    tile(attributes, &mut results)?;
+    let shape = if is_tuple { Shape::Tuple(results) } else { super::types::packed_shape(results) };
     let id = lowering.add(op, shape, call.operands.clone())?;
     // Typed handlers of old programs have their dictionary beside the configuration.
     let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
@@ -97,7 +99,42 @@ fn layouts(attributes: Attributes<'_>, name: &str, shapes: &[Shape]) -> Result<O
     list.iter().zip(shapes).map(with_layout).collect::<Result<Vec<Shape>>>().map(Some)
 }
 
-fn aliases(attributes: Attributes<'_>) -> Result<Vec<OutputOperandAlias>> {
+/// Lays tiles over the results: `result_tilings` has for each result the tiles from the outermost in.
+fn tile(attributes: Attributes<'_>, results: &mut [Shape]) -> Result<()> {
+    const NAME: &str = "result_tilings";
+    let module = attributes.module;
+    let lists = match attributes.get(NAME).map(|id| &module.attributes[id]) {
+        Some(Attribute::Array(lists)) if !lists.is_empty() => lists,
+        _ => return Ok(()),
+    };
+    let wrong =
+        || Error::invalid_argument(format!("{NAME} must have a list of tiles for each of {} results", results.len()));
+    if lists.len() != results.len() {
+        return Err(wrong());
+    }
+    let mut all = Vec::with_capacity(lists.len());
+    for &list in lists {
+        let Attribute::Array(tiles) = &module.attributes[list] else { return Err(wrong()) };
+        let tile = |&id: &AttrId| {
+            let sizes = attributes.indices_of(NAME, id)?;
+            Ok(Tile(sizes.into_iter().map(|size| TileDim::Size(size as u64)).collect()))
+        };
+        all.push(tiles.iter().map(tile).collect::<Result<Vec<Tile>>>()?);
+    }
+    for (result, tiles) in results.iter_mut().zip(all) {
+        *result = result.map_layouts(&mut |array| {
+            let layout = array.layout().cloned().unwrap_or_else(|| Layout::row_major(array.rank()));
+            Some(Layout { tiles: tiles.clone(), ..layout })
+        });
+    }
+    Ok(())
+}
+
+/// Aliases of results and operands; a buffer that is made of a value, and a value of a buffer, is in the same place.
+fn aliases(attributes: Attributes<'_>, target: &str) -> Result<Vec<OutputOperandAlias>> {
+    if matches!(target, "Pin" | "Unpin") && attributes.array("output_operand_aliases")?.is_empty() {
+        return Ok(vec![OutputOperandAlias { output: Vec::new(), operand: 0, path: Vec::new() }]);
+    }
     let path = |path: &[i64]| path.iter().map(|&index| usize::try_from(index).ok()).collect::<Option<Vec<usize>>>();
     let alias = |&id: &AttrId| match &attributes.module.attributes[id] {
         Attribute::OutputOperandAlias { output, operand, operand_path } => Some(OutputOperandAlias {
@@ -115,50 +152,8 @@ fn aliases(attributes: Attributes<'_>) -> Result<Vec<OutputOperandAlias>> {
 /// The text for the handler: a string as it is, a dictionary in MLIR's spelling.
 fn configuration(module: &Module, id: AttrId) -> Result<String> {
     match &module.attributes[id] {
-        Attribute::String(string) => match String::from_utf8(module.strings[*string].to_vec()) {
-            Ok(text) => Ok(text),
-            Err(_) => Err(Error::unimplemented("a backend_config of bytes that are no text")),
-        },
-        _ => value(module, id, 0),
+        Attribute::String(string) => dictionary::text(&module.strings[*string]),
+        _ => dictionary::typed(module, id).map(|attributes| attributes.to_string()),
     }
-}
-
-/// Values of dictionaries nest no deeper than this.
-const MAX_DEPTH: usize = 32;
-
-fn value(module: &Module, id: AttrId, depth: usize) -> Result<String> {
-    if depth > MAX_DEPTH {
-        return Err(Error::resource_exhausted(format!("backend_config nests deeper than {MAX_DEPTH}")));
-    }
-    let refused = || Error::unimplemented(format!("{} in backend_config", module.attribute_text(id)));
-    let all = |list: &[AttrId]| {
-        let texts = list.iter().map(|&id| value(module, id, depth + 1)).collect::<Result<Vec<String>>>();
-        texts.map(|texts| texts.join(", "))
-    };
-    Ok(match &module.attributes[id] {
-        Attribute::Unit => "unit".to_string(),
-        Attribute::Bool(flag) => flag.to_string(),
-        Attribute::Integer { ty, value } => match &module.types[*ty] {
-            Type::Element(element) if element.is_signed() => format!("{value} : i{}", element.bit_width()),
-            Type::Element(element) => format!("{} : ui{}", *value as u64, element.bit_width()),
-            Type::Index => format!("{value} : index"),
-            _ => return Err(refused()),
-        },
-        Attribute::Float { ty, bits } => match &module.types[*ty] {
-            Type::Element(xla_hlo::ElementType::F32) => format!("{:?} : f32", f32::from_bits(*bits as u32)),
-            Type::Element(xla_hlo::ElementType::F64) => format!("{:?} : f64", f64::from_bits(*bits)),
-            _ => return Err(refused()),
-        },
-        Attribute::String(string) => format!("{:?}", module.text(*string)),
-        Attribute::Array(list) => format!("[{}]", all(list)?),
-        Attribute::Dictionary(entries) => {
-            let mut texts = Vec::with_capacity(entries.len());
-            for &(name, entry) in entries {
-                let name = module.string_attribute(name).ok_or_else(refused)?;
-                texts.push(format!("{name} = {}", value(module, entry, depth + 1)?));
-            }
-            format!("{{{}}}", texts.join(", "))
-        }
-        _ => return Err(refused()),
-    })
+    .map_err(|error| error.context("backend_config"))
 }

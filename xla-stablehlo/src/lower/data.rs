@@ -1,10 +1,12 @@
 //! Constants, iotas, tuples, tokens, barriers, sizes.
 
-use xla_hlo::ops::{AfterAll, Constant, Dynamic, GetTupleElement, Iota, OptBarrier, Tuple};
-use xla_hlo::{InstrId, Result};
+use xla_hlo::ops::{AfterAll, Broadcast, Constant, Dynamic, GetTupleElement, Iota, OptBarrier, Tuple};
+use xla_hlo::{Error, InstrId, Result, Shape};
 
+use super::attributes::Attributes;
 use super::call::Call;
 use super::context::Lowering;
+use crate::ir::ValueId;
 
 /// Lowers an operation that makes data or holds it together.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
@@ -14,11 +16,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     let attributes = call.attributes;
     Some(match call.name {
         "constant" => add(lowering, attributes.literal("value").map(|literal| Constant { literal }.into())),
-        "iota" => add(lowering, attributes.index("iota_dimension").map(|dimension| Iota { dimension }.into())),
-        // The operand is the result's shape, which its type says where it is static.
-        "dynamic_iota" if call.shape().as_array().is_some_and(xla_hlo::ArrayShape::is_static) => {
-            attributes.index("iota_dimension").and_then(|dimension| lowering.add(Iota { dimension }, call.shape(), []))
-        }
+        "iota" => attributes.index("iota_dimension").and_then(|dimension| iota(lowering, call.shape(), dimension)),
         "tuple" => add(lowering, Ok(Tuple.into())),
         "get_tuple_element" => add(lowering, attributes.index("index").map(|index| GetTupleElement { index }.into())),
         "create_token" | "after_all" => add(lowering, Ok(AfterAll.into())),
@@ -33,6 +31,29 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         }
         _ => return None,
     })
+}
+
+/// Makes a constant known.
+pub(super) fn constant(lowering: &mut Lowering<'_>, attributes: Attributes<'_>, result: ValueId) -> Result<()> {
+    let literal = attributes.literal("value")?;
+    let shape = lowering.shape_of(result)?;
+    if !shape.compatible(literal.shape()) {
+        return Err(Error::invalid_argument(format!("constant gives {}, not {shape}", literal.shape())));
+    }
+    lowering.set_constant(result, literal);
+    Ok(())
+}
+
+/// The numbers of one dimension, repeated over the others.
+pub(super) fn iota(lowering: &mut Lowering<'_>, shape: Shape, dimension: usize) -> Result<InstrId> {
+    let array = shape.expect_array()?;
+    match array.dims().get(dimension) {
+        Some(&extent) if array.rank() > 1 && array.is_static() => {
+            let numbers = lowering.add(Iota { dimension: 0 }, Shape::array(array.element_type(), [extent]), [])?;
+            lowering.add(Broadcast { dimensions: vec![dimension] }, shape, [numbers])
+        }
+        _ => lowering.add(Iota { dimension }, shape, []),
+    }
 }
 
 fn barrier(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {

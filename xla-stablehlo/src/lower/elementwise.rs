@@ -4,21 +4,39 @@ use xla_hlo::ops::{
     Binary, BinaryOp, BitcastConvert, Clamp, Compare, CompareDirection, CompareType, Convert, Op, ReducePrecision,
     ResultAccuracy, Select, Unary, UnaryOp,
 };
-use xla_hlo::{InstrId, Opcode, Result};
+use xla_hlo::{ElementType, InstrId, Opcode, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::dimensions::repeat;
+use super::identities::{constant_second, unchanged};
 use crate::ir::{Attribute, EnumKind};
 
 /// Lowers an elementwise operation.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
-    Some(operation(call)?.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
+    if let ("select", &[predicate, x, y]) = (call.name, &call.operands[..]) {
+        return Some(select(lowering, call, [predicate, x, y]));
+    }
+    if let ("convert", &[x]) = (call.name, &call.operands[..])
+        && lowering.shape(x).without_layout() == call.shape()
+    {
+        return Some(Ok(x));
+    }
+    Some(operation(lowering, call)?.and_then(|op| match (op, &call.operands[..]) {
+        (Op::Binary(Binary { op }), &[x, y]) => {
+            let operands = constant_second(lowering, op, [x, y]);
+            match unchanged(lowering, op, operands) {
+                Some(x) => Ok(x),
+                None => lowering.add(Binary { op }, call.shape(), operands),
+            }
+        }
+        (op, operands) => lowering.add(op, call.shape(), operands),
+    }))
 }
 
-fn operation(call: &Call<'_>) -> Option<Result<Op>> {
+fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>> {
     Some(match call.name {
-        "compare" => compare(call),
-        "select" => Ok(Select.into()),
+        "compare" => compare(call, lowering.shape(*call.operands.first()?).element_type()),
         "clamp" => Ok(Clamp.into()),
         "convert" => Ok(Convert.into()),
         "bitcast_convert" => Ok(BitcastConvert.into()),
@@ -35,7 +53,18 @@ fn operation(call: &Call<'_>) -> Option<Result<Op>> {
     })
 }
 
-fn compare(call: &Call<'_>) -> Result<Op> {
+/// A selection by a predicate for each element.
+fn select(lowering: &mut Lowering<'_>, call: &Call<'_>, [predicate, x, y]: [InstrId; 3]) -> Result<InstrId> {
+    let (of, to) = (lowering.shape(predicate), call.shape());
+    let (of, to) = (of.expect_array()?, to.expect_array()?);
+    let predicate = match of.rank() == 0 && to.rank() > 0 && to.is_static() {
+        true => repeat(lowering, predicate, Shape::array(ElementType::Pred, to.dims().to_vec()), Vec::new())?,
+        false => predicate,
+    };
+    lowering.add(Select, call.shape(), [predicate, x, y])
+}
+
+fn compare(call: &Call<'_>, ty: Option<ElementType>) -> Result<Op> {
     let direction = match call.attributes.enumeration("comparison_direction", EnumKind::ComparisonDirection)? {
         "EQ" => CompareDirection::Eq,
         "NE" => CompareDirection::Ne,
@@ -51,7 +80,8 @@ fn compare(call: &Call<'_>) -> Result<Op> {
         "UNSIGNED" => Some(CompareType::Unsigned),
         _ => None,
     };
-    Ok(Compare { direction, order }.into())
+    let usual = ty.map(|ty| Compare::new(direction).order_for(ty));
+    Ok(Compare { direction, order: order.filter(|order| Some(*order) != usual) }.into())
 }
 
 fn reduce_precision(call: &Call<'_>) -> Result<Op> {

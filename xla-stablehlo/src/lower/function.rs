@@ -2,12 +2,19 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::{CompId, Error, InputOutputAlias, Module, ParameterLeaf, Result, ResultExt};
+use xla_hlo::ops::{CustomCall, GetTupleElement};
+use xla_hlo::sdy::{attribute, target};
+use xla_hlo::{
+    CompId, Error, InputOutputAlias, InstrId, LeafSharding, Module, ParameterLeaf, Result, ResultExt, Sharding,
+};
 
-use super::attributes::Attributes;
+use super::annotations::{self, Dictionary};
+use super::attributes::{Attributes, lookup};
 use super::call::stem;
 use super::context::Lowering;
-use crate::ir::{self, AttrId, Attribute, OpId};
+use super::dictionary::dictionaries;
+use super::entry::entry_layout;
+use crate::ir::{self, Attribute, OpId};
 
 /// Lowers all functions that `main` reaches.
 pub(super) fn lower(program: &ir::Module) -> Result<Module> {
@@ -16,18 +23,28 @@ pub(super) fn lower(program: &ir::Module) -> Result<Module> {
     let name = header.get("sym_name").map(|_| header.string("sym_name")).transpose()?;
     let functions = functions(program, top)?;
     let mut lowering = Lowering::new(program, name.as_deref().unwrap_or("main"), super::operation::lower);
+    lowering.meshes = super::sharding::meshes(program, top)?;
+    let mut frontend_attributes = annotations::frontend_attributes(program, &header)?;
     let main = *functions.get("main").ok_or_else(|| Error::invalid_argument("a program without a function main"))?;
     for (name, op) in in_order(program, &functions, main)? {
         let id = function(&mut lowering, &name, op).context(|| format!("function {name}"))?;
         lowering.functions.insert(name, id);
     }
     let entry = lowering.functions["main"];
+    if !lowering.meshes.0.is_empty() {
+        frontend_attributes.insert(attribute::MESHES.to_string(), lowering.meshes.to_string());
+    }
     let mut module = lowering.hlo;
     module.set_entry(entry);
     let count = |name| header.get(name).map(|_| header.index(name)).transpose();
     let (replicas, partitions) = (count("mhlo.num_replicas")?, count("mhlo.num_partitions")?);
     let aliases = aliases(program, main)?;
+    let layout = entry_layout(program, [top, main], &module)?;
+    let stack = lowering.stack.tables;
     let attributes = module.attributes_mut();
+    attributes.stack = stack;
+    attributes.entry_computation_layout = layout;
+    attributes.frontend_attributes = frontend_attributes;
     attributes.replica_count = replicas.unwrap_or(0) as u64;
     attributes.num_partitions = partitions.unwrap_or(0) as u64;
     (attributes.input_output_alias, attributes.buffer_donors) = aliases;
@@ -103,20 +120,68 @@ fn function(lowering: &mut Lowering<'_>, name: &str, op: OpId) -> Result<CompId>
     let &[region] = &source.operations[op].regions[..] else {
         return Err(Error::invalid_argument("a function must have one region"));
     };
-    let is_main = name == "main";
     lowering.computation(name, |lowering| {
         let blocks = &source.regions[region].blocks;
         let arguments = blocks.first().map_or(&[][..], |&block| &source.blocks[block].arguments);
+        let dictionaries = dictionaries(source, op, "arg_attrs")?;
         let mut parameters = Vec::with_capacity(arguments.len());
-        for &argument in arguments {
-            let shape = lowering.shape_of(argument)?;
-            parameters.push(lowering.parameter(shape)?);
+        for (i, &argument) in arguments.iter().enumerate() {
+            let parameter = lowering.parameter_of(argument)?;
+            if let Some(&dictionary) = dictionaries.get(i) {
+                annotate(lowering, parameter, &Dictionary(source, dictionary))?;
+            }
+            parameters.push(parameter);
         }
-        lowering.region(region, &parameters, |lowering, values| match (is_main, &values[..]) {
-            (_, [one]) => Ok(*one),
-            _ => lowering.tuple(values),
-        })
+        lowering.region(region, &parameters, |lowering, values| results(lowering, op, values))
     })
+}
+
+/// Annotates a parameter as its argument is.
+fn annotate(lowering: &mut Lowering<'_>, parameter: InstrId, dictionary: &Dictionary<'_>) -> Result<()> {
+    let annotated = annotations::of_argument(lowering, dictionary)?;
+    lowering.set_frontend_attributes(parameter, annotated.frontend_attributes);
+    if let Some(sharding) = annotated.sharding {
+        lowering.set_sharding(parameter, sharding);
+    }
+    Ok(())
+}
+
+/// The root of a function that returns these values. Shardings of results become the root's, and, those of Shardy,
+/// custom calls too; where only some have one, the others are replicated.
+fn results(lowering: &mut Lowering<'_>, op: OpId, mut values: Vec<InstrId>) -> Result<InstrId> {
+    let source = lowering.source;
+    let dictionaries = dictionaries(source, op, "res_attrs")?;
+    let mut leaves = vec![LeafSharding::default(); values.len()];
+    let mut is_sharded = false;
+    for (i, &dictionary) in dictionaries.iter().enumerate().take(values.len()) {
+        let (sharding, tiles) = annotations::of_result(lowering, &Dictionary(source, dictionary))?;
+        if let Some(sharding) = sharding {
+            let op = CustomCall { has_side_effect: true, ..CustomCall::new(target::FUNCTION_RESULT) };
+            let shape = lowering.shape(values[i]);
+            let annotations = [(attribute::SHARDING, sharding.to_string())];
+            values[i] = lowering.add_annotated(op, shape, [values[i]], &annotations)?;
+        }
+        if let Some(tiles) = tiles {
+            leaves[i] = tiles;
+            is_sharded = true;
+        }
+    }
+    let is_one = values.len() == 1;
+    if is_one && !is_sharded {
+        return Ok(values[0]);
+    }
+    let tuple = lowering.tuple(values)?;
+    if !is_sharded {
+        return Ok(tuple);
+    }
+    if !is_one {
+        lowering.set_sharding(tuple, Sharding::Tuple(leaves));
+        return Ok(tuple);
+    }
+    // The value may have a sharding of its own, or be a parameter: the result's is that of an element.
+    let root = lowering.infer(GetTupleElement { index: 0 }, [tuple])?;
+    lowering.set_sharding(root, Sharding::Leaf(leaves.swap_remove(0)));
+    Ok(root)
 }
 
 type Aliases = (Vec<InputOutputAlias>, Vec<ParameterLeaf>);
@@ -124,7 +189,6 @@ type Aliases = (Vec<InputOutputAlias>, Vec<ParameterLeaf>);
 /// Arguments of `main` that a result may be written over, and those that may be written over by anything.
 fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
     let attributes = Attributes { module: program, op: main };
-    let dictionaries = |name| attributes.get(name).map(|_| attributes.array(name)).transpose();
     let results = match attributes.get("function_type").map(|ty| &program.attributes[ty]) {
         Some(Attribute::Type(ty)) => match &program.types[*ty] {
             ir::Type::Function { results, .. } => results.len(),
@@ -133,9 +197,9 @@ fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
         _ => 0,
     };
     let (mut aliases, mut donors) = (Vec::new(), Vec::new());
-    for (parameter, &dictionary) in dictionaries("arg_attrs")?.unwrap_or_default().iter().enumerate() {
+    for (parameter, &dictionary) in dictionaries(program, main, "arg_attrs")?.iter().enumerate() {
         let leaf = ParameterLeaf { parameter, path: Vec::new() };
-        if let Some(output) = entry(program, dictionary, "tf.aliasing_output") {
+        if let Some(output) = lookup(program, dictionary, "tf.aliasing_output") {
             let Attribute::Integer { value, .. } = program.attributes[output] else {
                 return Err(Error::invalid_argument("tf.aliasing_output must be an integer"));
             };
@@ -143,16 +207,9 @@ fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
             let output = output.ok_or_else(|| Error::invalid_argument("tf.aliasing_output names no result"))?;
             let output = if results == 1 { Vec::new() } else { vec![output] };
             aliases.push(InputOutputAlias { output, parameter: leaf, must_alias: false });
-        } else if entry(program, dictionary, "jax.buffer_donor").is_some() {
+        } else if lookup(program, dictionary, "jax.buffer_donor").is_some() {
             donors.push(leaf);
         }
     }
     Ok((aliases, donors))
-}
-
-/// An entry of a dictionary.
-pub(super) fn entry(program: &ir::Module, dictionary: AttrId, wanted: &str) -> Option<AttrId> {
-    let Attribute::Dictionary(entries) = &program.attributes[dictionary] else { return None };
-    let has_name = |name| program.string_attribute(name).is_some_and(|name| name == wanted);
-    entries.iter().find(|(name, _)| has_name(*name)).map(|&(_, value)| value)
 }

@@ -1,7 +1,7 @@
 //! Gathers and scatters.
 
 use xla_hlo::ops::{Gather, Op, Scatter};
-use xla_hlo::{InstrId, Result};
+use xla_hlo::{Error, InstrId, Result};
 
 use super::call::Call;
 use super::context::Lowering;
@@ -9,7 +9,8 @@ use super::context::Lowering;
 /// Lowers an operation at an array of indices.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
-        "gather" => gather(call),
+        "gather" => call.attributes.indices("slice_sizes").and_then(|sizes| gather(call, sizes)),
+        "torch_index_select" => return Some(index_select(lowering, call)),
         "scatter" => scatter(lowering, call),
         _ => return None,
     };
@@ -21,7 +22,8 @@ fn list(call: &Call<'_>, name: &str) -> Result<Vec<usize>> {
     call.attributes.get(name).map_or(Ok(Vec::new()), |_| call.attributes.indices(name))
 }
 
-fn gather(call: &Call<'_>) -> Result<Op> {
+/// A gather of slices of those sizes.
+pub(super) fn gather(call: &Call<'_>, slice_sizes: Vec<usize>) -> Result<Op> {
     Ok(Gather {
         offset_dims: list(call, "offset_dims")?,
         collapsed_slice_dims: list(call, "collapsed_slice_dims")?,
@@ -29,7 +31,7 @@ fn gather(call: &Call<'_>) -> Result<Op> {
         operand_batching_dims: list(call, "operand_batching_dims")?,
         start_indices_batching_dims: list(call, "start_indices_batching_dims")?,
         index_vector_dim: call.attributes.index("index_vector_dim")?,
-        slice_sizes: call.attributes.indices("slice_sizes")?,
+        slice_sizes,
         indices_are_sorted: call.attributes.flag("indices_are_sorted")?,
     }
     .into())
@@ -49,4 +51,35 @@ fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
         computation: lowering.closed_region("update_computation", body)?,
     }
     .into())
+}
+
+/// Rows of an array along a dimension, by their numbers. The first `batch_dims` dimensions of array and numbers belong
+/// together.
+fn index_select(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, numbers] = call.exactly()?;
+    let (dim, batch) = (call.attributes.index("dim")?, call.attributes.index("batch_dims")?);
+    let (shape, places) = (lowering.shape(x), lowering.shape(numbers));
+    let (shape, places) = (shape.expect_array()?, places.expect_array()?);
+    if dim >= shape.rank() || batch > dim || batch > places.rank() || shape.dims()[..batch] != places.dims()[..batch] {
+        return Err(Error::invalid_argument(format!("dim {dim} and batch_dims {batch} of {shape} by {places}")));
+    }
+    let mut slice_sizes = shape.dims().to_vec();
+    let batching: Vec<usize> = (0..batch).collect();
+    for &d in batching.iter().chain([&dim]) {
+        slice_sizes[d] = 1;
+    }
+    // The dimensions in front of `dim` stay in front, the others follow those of the numbers.
+    let behind = places.rank() - batch;
+    let offset_dims = (batch..dim).chain((dim + 1..shape.rank()).map(|d| d + behind - 1)).collect();
+    let op = Gather {
+        offset_dims,
+        collapsed_slice_dims: vec![dim],
+        start_index_map: vec![dim],
+        operand_batching_dims: batching.clone(),
+        start_indices_batching_dims: batching,
+        index_vector_dim: places.rank(),
+        slice_sizes,
+        indices_are_sorted: false,
+    };
+    lowering.add(op, call.shape(), [x, numbers])
 }

@@ -1,41 +1,81 @@
-//! Locations to metadata: the name of the operation in the framework, source file and line.
+//! Locations to metadata: the name of the operation in the framework, its type, stack frame or source file and line.
 
 use xla_hlo::Metadata;
 
-use crate::ir::{AttrId, Attribute, Location, Module, OpId};
+use super::frames::{Frames, location, numbers};
+use crate::ir::{AttrId, Location, Module};
 
-/// Steps from one location to the next that are followed.
+/// Locations that are followed from one on.
 const MAX_STEPS: usize = 64;
 
-/// The metadata of an operation's location, if it says anything.
-pub(super) fn metadata(module: &Module, op: OpId) -> Option<Metadata> {
-    let mut metadata = Metadata::default();
-    let mut next = module.operations[op].location;
-    for _ in 0..MAX_STEPS {
-        let Some(location) = next.and_then(|id| location(module, id)) else { break };
-        next = match location {
-            Location::Unknown => None,
-            Location::Name { name, child } => {
-                if metadata.op_name.is_empty() {
-                    metadata.op_name = module.string_attribute(*name)?.trim_end_matches(':').to_string();
-                }
-                Some(*child)
-            }
-            Location::CallSite { callee, .. } => Some(*callee),
-            Location::Fused { locations, .. } => locations.first().copied(),
-            Location::File { file, range } => {
-                metadata.source_file = module.string_attribute(*file)?.into_owned();
-                metadata.source_line = range.first().and_then(|&line| i64::try_from(line).ok()).unwrap_or(0);
-                None
-            }
-        };
+/// The metadata of an operation at a location.
+pub(super) fn metadata(module: &Module, frames: &mut Frames, id: AttrId) -> Metadata {
+    let [op_name, op_type] = names(module, id);
+    let mut metadata = Metadata { op_name, op_type, ..Metadata::default() };
+    let place = without_names(module, id);
+    metadata.stack_frame_id = frames.innermost(module, place);
+    if metadata.stack_frame_id == 0 {
+        set_file(module, place, &mut metadata);
     }
-    (metadata != Metadata::default()).then_some(metadata)
+    metadata
 }
 
-fn location(module: &Module, id: AttrId) -> Option<&Location> {
-    match &module.attributes[id] {
-        Attribute::Location(location) => Some(location),
-        _ => None,
+/// The metadata of an argument: its name alone.
+pub(super) fn of_argument(module: &Module, id: AttrId) -> Metadata {
+    let [op_name, _] = names(module, id);
+    Metadata { op_name, ..Metadata::default() }
+}
+
+/// Names and types that a location says, in order with `;` between them. A type ends in `:`; what follows `@` is the
+/// function that the operation is in.
+fn names(module: &Module, id: AttrId) -> [String; 2] {
+    let (mut names, mut types) = (Vec::new(), Vec::new());
+    let mut next = vec![id];
+    for _ in 0..MAX_STEPS {
+        let Some(id) = next.pop() else { break };
+        match location(module, id) {
+            Some(Location::Name { name, child }) => {
+                let text = module.string_attribute(*name).unwrap_or_default();
+                let name = text.split('@').next().unwrap_or_default();
+                match name.strip_suffix(':') {
+                    Some(ty) => {
+                        types.push(ty.to_string());
+                        next.push(*child);
+                    }
+                    None => names.push(name.to_string()),
+                }
+            }
+            Some(Location::CallSite { callee, .. }) => next.push(*callee),
+            Some(Location::Fused { locations, .. }) => next.extend(locations.iter().rev().take(MAX_STEPS)),
+            Some(Location::File { .. } | Location::Unknown) | None => {}
+        }
+    }
+    [names.join(";"), types.join(";")]
+}
+
+/// The location behind the names in front of it that name no frame.
+fn without_names(module: &Module, mut id: AttrId) -> AttrId {
+    for _ in 0..MAX_STEPS {
+        match location(module, id) {
+            Some(Location::Name { child, .. }) if !matches!(location(module, *child), Some(Location::File { .. })) => {
+                id = *child;
+            }
+            _ => break,
+        }
+    }
+    id
+}
+
+/// The file of a location outside of frames.
+fn set_file(module: &Module, id: AttrId, metadata: &mut Metadata) {
+    let found = match location(module, id) {
+        Some(Location::Fused { locations, .. }) => locations.last().copied().unwrap_or(id),
+        _ => id,
+    };
+    if let Some(Location::File { file, range }) = location(module, found) {
+        metadata.source_file = module.string_attribute(*file).unwrap_or_default().into_owned();
+        let [line, column, end_line, end_column] = numbers(range);
+        (metadata.source_line, metadata.source_end_line) = (line, end_line);
+        (metadata.source_column, metadata.source_end_column) = (column, end_column);
     }
 }

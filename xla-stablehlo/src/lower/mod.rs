@@ -4,25 +4,43 @@
 //! capture become operands (of loops, branches) or, constants alone, are made again inside. Several results are a tuple
 //! and its elements.
 
+mod annotations;
+mod asynchronous;
 mod attributes;
 mod broadcasting;
 mod call;
+mod captures;
 mod collective;
+mod constants;
 mod context;
 mod contraction;
 mod control_flow;
 mod custom;
 mod data;
+mod dead;
+mod dictionary;
+mod dimensions;
+mod dynamic;
+mod einsum;
 mod elementwise;
+mod entry;
+mod fold;
+mod frames;
 mod function;
+mod identities;
 mod indexing;
+mod layouts;
 mod linalg;
 mod location;
 mod movement;
 mod operation;
 mod random;
 mod reduction;
+mod rule;
+mod sharded;
+mod sharding;
 mod special;
+mod transfer;
 mod types;
 
 use xla_hlo::{Module, Result};

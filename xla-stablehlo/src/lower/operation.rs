@@ -1,15 +1,16 @@
 //! One operation: its family's rule, its results, and errors that name it.
 
-use xla_hlo::{InstrId, Result};
+use xla_hlo::entity::EntityId;
+use xla_hlo::{Error, InstrId, Result, Sharding};
 
 use super::attributes::Attributes;
 use super::call::{Call, stem};
 use super::context::Lowering;
 use super::{
-    broadcasting, collective, contraction, control_flow, custom, data, elementwise, indexing, linalg, movement, random,
-    reduction, special,
+    annotations, asynchronous, broadcasting, collective, contraction, control_flow, custom, data, dynamic, einsum,
+    elementwise, indexing, linalg, movement, random, reduction, sharded, special, transfer,
 };
-use crate::ir::{Module, OpId};
+use crate::ir::{Attribute, Module, OpId, Type, ValueId};
 
 /// Lowers an operation and makes its results known.
 pub(super) fn lower(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
@@ -24,35 +25,104 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
 
 fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     let source = lowering.source;
-    lowering.begin_operation(op);
     let operation = &source.operations[op];
     let (dialect, name) = stem(source, op);
     let operands = operation.operands.iter().map(|&value| lowering.value(value)).collect::<Result<Vec<_>>>()?;
-    let results = operation.results.iter().map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
+    // The shape of a future depends on what was started.
+    let is_future = |value: &ValueId| matches!(source.types[source.values[*value].ty], Type::Future(_));
+    let results = operation.results.iter().filter(|value| !is_future(value));
+    let results = results.map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
     let attributes = Attributes { module: source, op };
+    let annotated = annotations::of_operation(lowering, attributes)?;
+    let is_plain = annotated.sharding.is_none() && annotated.frontend_attributes.is_empty();
+    if let ("vhlo" | "stablehlo" | "mhlo", "constant", true, &[result]) =
+        (dialect, name, is_plain, &operation.results[..])
+    {
+        return data::constant(lowering, attributes, result);
+    }
+    lowering.begin_operation(op, annotated.frontend_attributes);
+    let first = lowering.len();
     let call = Call { name, attributes, operands, results, regions: &operation.regions, op };
     let values = match dialect {
         "vhlo" | "stablehlo" | "chlo" | "mhlo" | "func" => values(lowering, &call)?,
+        "sdy" => sharded::lower(lowering, &call).unwrap_or_else(|| Err(unknown(source, op)))?,
         "builtin" if name == "unrealized_conversion_cast" => call.operands.clone(),
         _ => return Err(unknown(source, op)),
     };
+    if let Some(sharding) = annotated.sharding {
+        shard(lowering, &values, sharding, first)?;
+    }
     for (&result, value) in operation.results.iter().zip(values) {
         lowering.set_value(result, value);
+    }
+    lowering.end_operation();
+    Ok(())
+}
+
+/// Gives values a sharding, those that are new from instruction number `first` on, and the tuple that they are parts
+/// of.
+fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, first: usize) -> Result<()> {
+    let leaves = match &sharding {
+        Sharding::Leaf(leaf) => vec![leaf.clone(); values.len()],
+        Sharding::Tuple(leaves) => leaves.clone(),
+    };
+    if leaves.len() != values.len() {
+        let (has, wants) = (values.len(), leaves.len());
+        return Err(Error::invalid_argument(format!("{has} results with {wants} shardings")));
+    }
+    for (&value, leaf) in values.iter().zip(leaves) {
+        if value.index() >= first {
+            lowering.set_sharding(value, Sharding::Leaf(leaf));
+        }
+    }
+    match lowering.tuple_of(values) {
+        Some(tuple) if tuple.index() >= first => lowering.set_sharding(tuple, sharding),
+        _ => {}
     }
     Ok(())
 }
 
 /// Lowers an operation of StableHLO; a value for each result.
 fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
-    type Family = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<InstrId>>;
-    // Loops and branches give their results themselves.
-    if let Some(values) = control_flow::lower(lowering, call) {
-        return values;
+    if let Some(name) = recomposed(call) {
+        let (attributes, operands, results) = (call.attributes, call.operands.clone(), call.results.clone());
+        let function = Call { name, attributes, operands, results, regions: call.regions, op: call.op };
+        if let Some(value) = of_families(lowering, &function) {
+            return lowering.unpacked(value?, call.results.len());
+        }
     }
-    let families: [Family; 12] = [
+    type ManyFamily = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<Vec<InstrId>>>;
+    // These give their results themselves.
+    let families: [ManyFamily; 4] = [control_flow::lower, transfer::lower, asynchronous::lower, collective::lower_each];
+    for family in families {
+        if let Some(values) = family(lowering, call) {
+            return values;
+        }
+    }
+    match of_families(lowering, call) {
+        Some(value) => lowering.unpacked(value?, call.results.len()),
+        None => Err(unknown(lowering.source, call.op)),
+    }
+}
+
+/// The operation of CHLO that a composite stands for: artifacts have no CHLO.
+fn recomposed<'s>(call: &Call<'s>) -> Option<&'s str> {
+    let module = call.attributes.module;
+    let name = match &module.attributes[call.attributes.get("name").filter(|_| call.name == "composite")?] {
+        Attribute::String(name) => std::str::from_utf8(&module.strings[*name]).ok()?,
+        _ => return None,
+    };
+    name.strip_prefix("chlo.")
+}
+
+fn of_families(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    type Family = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<InstrId>>;
+    let families: [Family; 14] = [
         elementwise::lower,
         special::lower,
         broadcasting::lower,
+        dynamic::lower,
+        einsum::lower,
         movement::lower,
         data::lower,
         contraction::lower,
@@ -63,15 +133,10 @@ fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
         collective::lower,
         custom::lower,
     ];
-    for family in families {
-        if let Some(value) = family(lowering, call) {
-            return lowering.unpacked(value?, call.results.len());
-        }
-    }
-    Err(unknown(lowering.source, call.op))
+    families.into_iter().find_map(|family| family(lowering, call))
 }
 
-fn unknown(source: &Module, op: OpId) -> xla_hlo::Error {
+fn unknown(source: &Module, op: OpId) -> Error {
     let name = source.text(source.operations[op].name);
-    xla_hlo::Error::unimplemented(format!("operation {name} is not lowered to HLO yet"))
+    Error::unimplemented(format!("operation {name} is not lowered to HLO yet"))
 }

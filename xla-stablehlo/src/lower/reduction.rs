@@ -1,7 +1,7 @@
 //! Operations that apply a function to elements: reductions, windows, maps, sorts; the greatest elements.
 
-use xla_hlo::ops::{Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, TopK, Window};
-use xla_hlo::{InstrId, Result};
+use xla_hlo::ops::{Binary, BinaryOp, Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, TopK, Window};
+use xla_hlo::{CompId, ElementType, InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
@@ -15,7 +15,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         "select_and_scatter" => select_and_scatter(lowering, call),
         "map" => map(lowering, call),
         "sort" => sort(lowering, call),
-        "top_k" => call.attributes.index("k").map(|k| TopK { k, largest: true, is_stable: false }.into()),
+        "top_k" | "topk" => call.attributes.index("k").map(|k| TopK { k, largest: true, is_stable: false }.into()),
         _ => return None,
     };
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
@@ -73,4 +73,13 @@ fn dimension(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<usize> {
     };
     usize::try_from(if dimension < 0 { dimension + rank } else { dimension })
         .map_err(|_| xla_hlo::Error::invalid_argument(format!("dimension {dimension} of rank {rank}")))
+}
+
+/// A computation that adds two scalars.
+pub(super) fn sum_computation(lowering: &mut Lowering<'_>, ty: ElementType) -> Result<CompId> {
+    lowering.computation("sum", |lowering| {
+        let x = lowering.parameter(Shape::scalar(ty))?;
+        let y = lowering.parameter(Shape::scalar(ty))?;
+        lowering.infer(Binary { op: BinaryOp::Add }, [x, y])
+    })
 }

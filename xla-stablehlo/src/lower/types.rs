@@ -9,6 +9,8 @@ use crate::ir::{Attribute, Module, Type, TypeId};
 pub(super) fn element_type(module: &Module, id: TypeId) -> Result<ElementType> {
     match &module.types[id] {
         Type::Element(element) => Ok(*element),
+        // Orders of dimensions in layouts.
+        Type::Index => Ok(ElementType::S64),
         Type::Complex(part) => match element_type(module, *part)? {
             ElementType::F32 => Ok(ElementType::C64),
             ElementType::F64 => Ok(ElementType::C128),
@@ -31,23 +33,26 @@ pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
             let mut dynamism = Vec::with_capacity(dims.len());
             for (d, extent) in dims.iter().enumerate() {
                 let bound = bounds.get(d).and_then(|&bound| usize::try_from(bound).ok());
-                let static_extent = extent.map(|extent| usize::try_from(extent).unwrap_or(usize::MAX));
-                match (static_extent, bound) {
-                    (Some(extent), _) => extents.push(extent),
-                    (None, Some(bound)) => extents.push(bound),
-                    (None, None) => {
-                        let ty = module.type_text(id);
-                        return Err(Error::unimplemented(format!("{ty}: a dynamic dimension without a bound")));
-                    }
-                }
-                let is_dynamic = extent.is_none();
-                dynamism.push(if is_dynamic { Dynamism::Bounded } else { Dynamism::Static });
+                let (extent, kind) = match (*extent, bound) {
+                    (Some(extent), _) => (usize::try_from(extent).unwrap_or(usize::MAX), Dynamism::Static),
+                    (None, Some(bound)) => (bound, Dynamism::Bounded),
+                    (None, None) => (0, Dynamism::Unbounded),
+                };
+                extents.push(extent);
+                dynamism.push(kind);
             }
             let array = ArrayShape::new(element_type(module, *element)?, extents).with_dynamism(dynamism);
             array.checked_element_count()?;
             Ok(Shape::Array(array))
         }
         Type::Token => Ok(Shape::Token),
+        Type::Buffer { dims, element } => {
+            let extents = dims.iter().map(|extent| extent.and_then(|extent| usize::try_from(extent).ok()));
+            let extents = extents.collect::<Option<Vec<usize>>>().ok_or_else(|| unknown(module, id))?;
+            let array = ArrayShape::new(element_type(module, *element)?, extents);
+            array.checked_element_count()?;
+            Ok(Shape::Buffer(Box::new(array)))
+        }
         Type::Tuple(types) => {
             let elements = types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?;
             Ok(Shape::Tuple(elements))
@@ -74,5 +79,31 @@ pub(super) fn packed_shape(shapes: Vec<Shape>) -> Shape {
     match <[Shape; 1]>::try_from(shapes) {
         Ok([one]) => one,
         Err(shapes) => Shape::Tuple(shapes),
+    }
+}
+
+/// Whether a dimension of the shape has neither a size nor a bound.
+pub(super) fn is_unbounded(shape: &Shape) -> bool {
+    shape.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array()).any(has_unbounded)
+}
+
+fn has_unbounded(array: &ArrayShape) -> bool {
+    (0..array.rank()).any(|d| array.dynamism(d) == Dynamism::Unbounded)
+}
+
+/// Whether a shape is what was written, but for dimensions that are written without a bound.
+pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
+    match (written, shape) {
+        (Shape::Array(written), Shape::Array(shape)) => {
+            let same = |d: usize| written.dynamism(d) == Dynamism::Unbounded || written.dims()[d] == shape.dims()[d];
+            written.element_type() == shape.element_type()
+                && written.rank() == shape.rank()
+                && (0..shape.rank()).all(same)
+                && !has_unbounded(shape)
+        }
+        (Shape::Tuple(written), Shape::Tuple(shapes)) => {
+            written.len() == shapes.len() && written.iter().zip(shapes).all(|(written, shape)| fits(written, shape))
+        }
+        (written, shape) => written.compatible(shape),
     }
 }

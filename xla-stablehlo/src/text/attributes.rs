@@ -58,7 +58,9 @@ impl<'t> Reader<'t> {
         }
         for word in ["dense_resource", "sparse", "distinct", "affine_map", "strided"] {
             if self.cursor.is(word) {
-                return Err(self.cursor.unimplemented_at(start, format!("an attribute {word}")));
+                return Err(self
+                    .cursor
+                    .unimplemented_at(start, format!("an attribute {word}, which has no counterpart in HLO")));
             }
         }
         let ty = self.ty()?;
@@ -83,7 +85,9 @@ impl<'t> Reader<'t> {
     }
 
     fn dictionary(&mut self) -> Result<AttrId> {
+        self.dictionaries += 1;
         let entries = self.entries(["{", "}"])?;
+        self.dictionaries -= 1;
         let entry = |reader: &mut Self, (name, value)| (reader.push(Attribute::String(name)), value);
         let entries = entries.into_iter().map(|named| entry(self, named)).collect();
         Ok(self.push(Attribute::Dictionary(entries)))
@@ -143,7 +147,7 @@ impl<'t> Reader<'t> {
         id
     }
 
-    /// `array<i64: 1, 2>`: a tensor of rank 1, as VHLO stores it.
+    /// `array<i64: 1, 2>`: a tensor of rank 1, as VHLO stores it, but in dictionaries, which handlers tell apart.
     fn dense_array(&mut self) -> Result<AttrId> {
         let start = self.cursor.offset();
         self.cursor.expect("<")?;
@@ -156,6 +160,9 @@ impl<'t> Reader<'t> {
             self.list_up_to(">", |reader| reader.scalar_bytes(ty, &mut bytes))?;
         } else {
             self.cursor.expect(">")?;
+        }
+        if self.dictionaries > 0 {
+            return Ok(self.push(Attribute::DenseArray { element, bytes: bytes.into() }));
         }
         Ok(self.push_tensor(element, ty, bytes))
     }

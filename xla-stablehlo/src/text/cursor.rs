@@ -33,6 +33,11 @@ impl<'t> Cursor<'t> {
         Cursor { text: self.text, at }
     }
 
+    /// The whole text.
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }

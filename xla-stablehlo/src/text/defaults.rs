@@ -10,6 +10,9 @@ use crate::ir::{Attribute, EnumKind, Type};
 const COMPOUND: [&[u8]; 5] =
     [b"dimension_numbers", b"scatter_dimension_numbers", b"dot_dimension_numbers", b"channel_handle", b"algorithm"];
 
+/// None of them has more entries.
+const MOST_PARTS: usize = 16;
+
 #[derive(Clone, Copy)]
 enum Initial {
     False,
@@ -74,6 +77,11 @@ impl Reader<'_> {
         for (name, value) in entries {
             match &self.module.attributes[value] {
                 Attribute::Dictionary(parts) if COMPOUND.contains(&&*self.module.strings[name]) => {
+                    // Many operations may share it by an alias, so it must be as short as the real ones are.
+                    if parts.len() > MOST_PARTS {
+                        let name = self.module.text(name);
+                        return Err(self.cursor.expected(&format!("at most {MOST_PARTS} entries of {name} before")));
+                    }
                     for &(name, value) in parts {
                         if let Attribute::String(name) = self.module.attributes[name] {
                             result.push((name, value));

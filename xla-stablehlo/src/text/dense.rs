@@ -3,7 +3,7 @@
 use xla_hlo::{ElementKind, ElementType, Result, Scalar};
 
 use super::reader::Reader;
-use crate::ir::{AttrId, Attribute, Type, TypeId};
+use crate::ir::{AttrId, Attribute, Type, TypeId, extend_signs};
 
 impl Reader<'_> {
     /// `<[[1, 2], [3, 4]]> : tensor<2x2xi32>`. The type comes last, so the elements are passed over first.
@@ -48,11 +48,13 @@ impl Reader<'_> {
             return if dims.contains(&0) { Ok(bytes) } else { Err(self.cursor.expected("elements")) };
         }
         if self.cursor.is("\"") {
-            return self.hexadecimal();
+            let mut bytes = self.hexadecimal()?;
+            extend_signs(ty, &mut bytes);
+            return Ok(bytes);
         }
         if self.cursor.is("[") {
             self.rows(dims, ty, &mut bytes)?;
-            return Ok(bytes);
+            return Ok(if ty == ElementType::Pred { packed(&bytes) } else { bytes });
         }
         self.scalar_bytes(ty, &mut bytes)?;
         if ty == ElementType::Pred && bytes[0] != 0 {
@@ -139,4 +141,10 @@ impl Reader<'_> {
         };
         scalar.filter(|scalar| scalar.rounded(ty) == *scalar).ok_or_else(out_of_range)
     }
+}
+
+/// Truth values as bits, the first in the lowest.
+fn packed(values: &[u8]) -> Vec<u8> {
+    let byte = |bits: &[u8]| bits.iter().enumerate().map(|(i, bit)| bit << i).sum();
+    values.chunks(8).map(byte).collect()
 }

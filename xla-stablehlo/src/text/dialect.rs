@@ -15,7 +15,7 @@ impl<'t> Reader<'t> {
                 self.cursor.expect("<")?;
                 let kind = self.cursor.word("the name of an enumeration")?;
                 let Some(kind) = enumeration(kind) else {
-                    return Err(self.cursor.unimplemented_at(start, format!("#{name}<{kind}>")));
+                    return Err(self.cursor.unimplemented_at(start, format!("#{name}<{kind}> is unknown here")));
                 };
                 let value = self.enumerator(kind)?;
                 self.cursor.expect(">")?;
@@ -43,8 +43,15 @@ impl<'t> Reader<'t> {
                 }
                 Ok(self.compound(entries))
             }
+            "stablehlo.replica_group_mesh_axes" => self.mesh_groups(),
+            "stablehlo.mesh" => self.mesh_of_attributes(),
+            "stablehlo.mesh_axis" => self.mesh_axis(),
+            "stablehlo.axis_ref" => self.axis_ref(),
             "stablehlo.output_operand_alias" => self.output_operand_alias(start),
             "stablehlo.result_accuracy" => self.result_accuracy(start),
+            _ if name.starts_with("sdy.") || name == "sdy" && self.cursor.is("<") => {
+                self.sharding_attribute(start, name)
+            }
             _ if name.contains('.') => self.foreign(start, name),
             _ => Ok(self.alias(name, start)),
         }
@@ -77,15 +84,22 @@ impl<'t> Reader<'t> {
     }
 
     fn output_operand_alias(&mut self, start: usize) -> Result<AttrId> {
-        let (mut output, mut operand, mut operand_path) = (Vec::new(), 0, Vec::new());
+        let (mut output, mut operand, mut operand_path) = (Box::default(), 0, Box::default());
         self.list(["<", ">"], |reader| {
             let name = reader.cursor.word("a name")?;
             reader.cursor.expect("=")?;
-            let path = |reader: &mut Self| reader.list(["[", "]"], |reader| reader.cursor.integer("an index"));
+            let path = |reader: &mut Self| -> Result<Box<[i64]>> {
+                Ok(reader.list(["[", "]"], |reader| reader.cursor.integer("an index"))?.into())
+            };
             match name {
                 "output_tuple_indices" => output = path(reader)?,
                 "operand_tuple_indices" => operand_path = path(reader)?,
-                "operand_index" => operand = reader.cursor.integer("an index")?,
+                "operand_index" => {
+                    let at = reader.cursor.offset();
+                    let index = reader.cursor.integer("an index")?;
+                    operand =
+                        i32::try_from(index).map_err(|_| reader.cursor.error_at(at, format!("operand {index}")))?;
+                }
                 _ => return Err(reader.cursor.error_at(start, format!("an alias has no {name}"))),
             }
             Ok(())
@@ -117,16 +131,15 @@ impl<'t> Reader<'t> {
             Ok(())
         })?;
         let mode = mode.unwrap_or_else(|| self.push(Attribute::Enum(EnumKind::ResultAccuracyMode, 0)));
-        Ok(self.push(Attribute::ResultAccuracy(ResultAccuracy { absolute, relative, ulps, mode })))
+        Ok(self.push(Attribute::ResultAccuracy(Box::new(ResultAccuracy { absolute, relative, ulps, mode }))))
     }
 
     /// An attribute of another dialect, kept by name alone.
     fn foreign(&mut self, start: usize, name: &'t str) -> Result<AttrId> {
         let foreign = match name.split_once('.').map_or(name, |(dialect, _)| dialect) {
-            "sdy" => "an attribute of sdy",
             "mhlo" => "an attribute of mhlo",
             "chlo" => "an attribute of chlo",
-            _ => return Err(self.cursor.unimplemented_at(start, format!("attribute #{name}"))),
+            _ => return Err(self.cursor.unimplemented_at(start, format!("attribute #{name} is unknown here"))),
         };
         if self.cursor.eat("<") {
             self.cursor.skip_to_closing_angle()?;

@@ -2,7 +2,7 @@
 //!
 //! Every such form is `name %a, %b, keyword = value, ... {attributes} : types`.
 
-use xla_hlo::Result;
+use xla_hlo::{ElementType, Result};
 
 use super::attributes::Entries;
 use super::reader::Reader;
@@ -17,6 +17,8 @@ enum Kind {
     Integers,
     /// An attribute in its own spelling.
     Any,
+    /// `"text"`, without a type.
+    Text,
     /// `HIGHEST`
     Enum(EnumKind),
     /// `[HIGHEST, DEFAULT]`
@@ -31,7 +33,7 @@ enum Kind {
 
 struct Keyword(&'static str, &'static str, Kind);
 
-use Kind::{Any, Enum, Fields, FloatFormat, Integer, Integers, Pair, Precisions};
+use Kind::{Any, Enum, Fields, FloatFormat, Integer, Integers, Pair, Precisions, Text};
 
 /// Keywords of an operation in the order of the text; any may be absent.
 fn keywords(operation: &str) -> &'static [Keyword] {
@@ -52,8 +54,8 @@ fn keywords(operation: &str) -> &'static [Keyword] {
         "rng" => &[Keyword("distribution", "rng_distribution", Enum(EnumKind::RngDistribution))],
         "rng_bit_generator" => &[Keyword("algorithm", "rng_algorithm", Enum(EnumKind::RngAlgorithm))],
         "cholesky" => &[Keyword("lower", "lower", Any)],
-        "top_k" => &[Keyword("k", "k", Integer)],
-        "einsum" | "unary_einsum" => &[Keyword("config", "einsum_config", Any)],
+        "top_k" | "topk" => &[Keyword("k", "k", Integer)],
+        "einsum" | "unary_einsum" => &[Keyword("config", "einsum_config", Text)],
         "dot" => &[Keyword("precision", "precision_config", Precisions)],
         "dot_general" => &[
             Keyword("batching_dims", "lhs_batching_dimensions", Pair("rhs_batching_dimensions")),
@@ -83,6 +85,10 @@ impl Reader<'_> {
                 }
                 Integers => self.integers(["[", "]"])?,
                 Any => self.attribute()?,
+                Text => {
+                    let text = self.cursor.string("a string")?;
+                    self.push_string(&text)
+                }
                 Enum(kind) => self.enumerator(kind)?,
                 Precisions => {
                     let list = self.list(["[", "]"], |reader| reader.enumerator(EnumKind::Precision))?;
@@ -126,7 +132,8 @@ impl Reader<'_> {
         let bits = bits.and_then(|(exponent, mantissa)| Some([exponent.parse().ok()?, mantissa.parse().ok()?]));
         let bits: [i64; 2] =
             bits.ok_or_else(|| self.cursor.error_at(at, format!("`{word}` is not a format such as e5m10")))?;
-        Ok(bits.map(|bits| self.push_integer(bits)))
+        let ty = self.element(ElementType::S32);
+        Ok(bits.map(|value: i64| self.push(Attribute::Integer { ty, value })))
     }
 
     /// The type of a constant's value.

@@ -3,7 +3,7 @@
 use xla_hlo::Result;
 
 use super::reader::Reader;
-use crate::ir::{AttrId, Attribute, Location};
+use crate::ir::{AttrId, Attribute, Few, Location};
 
 impl Reader<'_> {
     /// A location if one stands here.
@@ -45,7 +45,7 @@ impl Reader<'_> {
                 } else {
                     None
                 };
-                Location::Fused { locations: reader.list(["[", "]"], Self::inner_location)?, metadata }
+                Location::Fused { locations: reader.list(["[", "]"], Self::inner_location)?.into(), metadata }
             } else {
                 reader.named_location()?
             };
@@ -66,17 +66,22 @@ impl Reader<'_> {
             let child = self.push(Attribute::Location(Location::Unknown));
             return Ok(Location::Name { name: text, child });
         }
-        let mut range = vec![self.cursor.digits("a line")?];
+        let mut range = Few::from_elem(self.line("a line")?, 1);
         if self.cursor.eat(":") {
-            range.push(self.cursor.digits("a column")?);
+            range.push(self.line("a column")?);
         }
         if self.cursor.eat("to") {
             if !self.cursor.is(":") {
-                range.push(self.cursor.digits("the last line")?);
+                range.push(self.line("the last line")?);
             }
             self.cursor.expect(":")?;
-            range.push(self.cursor.digits("the last column")?);
+            range.push(self.line("the last column")?);
         }
         Ok(Location::File { file: text, range })
+    }
+
+    /// A line or a column.
+    fn line(&mut self, what: &str) -> Result<u32> {
+        Ok(u32::try_from(self.cursor.digits(what)?).unwrap_or(u32::MAX))
     }
 }

@@ -14,6 +14,7 @@ mod locations;
 mod operations;
 mod reader;
 mod regions;
+mod sharding;
 mod special;
 mod types;
 

@@ -4,7 +4,7 @@ use xla_hlo::Result;
 
 use super::attributes::Entries;
 use super::reader::Reader;
-use crate::ir::{OpId, Operation, RegionId, TypeId, Value, ValueId};
+use crate::ir::{AttrId, Few, OpId, Operation, RegionId, TypeId, Value, ValueId};
 
 /// An operation that is being read.
 pub(super) struct Parts {
@@ -21,7 +21,10 @@ impl Parts {
 }
 
 /// Names of results, each of a number of values.
-type Results<'t> = Vec<(&'t str, u64)>;
+type Results<'t> = Vec<(&'t str, usize)>;
+
+/// No operation has more results.
+const MOST_RESULTS: usize = 1 << 20;
 
 impl<'t> Reader<'t> {
     /// The module.
@@ -82,12 +85,22 @@ impl<'t> Reader<'t> {
         }
         loop {
             let name = self.value_name()?;
-            let count = if self.cursor.eat(":") { self.cursor.digits("a number of results")? } else { 1 };
+            let count = if self.cursor.eat(":") { self.result_count()? } else { 1 };
             names.push((name, count));
             if !self.cursor.eat(",") {
                 self.cursor.expect("=")?;
                 return Ok(names);
             }
+        }
+    }
+
+    /// Number of the results that a name stands for.
+    fn result_count(&mut self) -> Result<usize> {
+        let at = self.cursor.offset();
+        let count = self.cursor.digits("a number of results")?;
+        match usize::try_from(count) {
+            Ok(count @ 1..=MOST_RESULTS) => Ok(count),
+            _ => Err(self.cursor.error_at(at, format!("a name of {count} results, it must be 1 to {MOST_RESULTS}"))),
         }
     }
 
@@ -112,7 +125,7 @@ impl<'t> Reader<'t> {
     }
 
     /// `%a, %b, keyword = value {attributes} : types` behind the name.
-    fn pretty(&mut self, name: &str, count: u64) -> Result<Parts> {
+    fn pretty(&mut self, name: &str, count: usize) -> Result<Parts> {
         let own = own_name(name);
         let in_parentheses = self.cursor.eat("(");
         let mut parts = Parts::new(self.values()?);
@@ -134,9 +147,9 @@ impl<'t> Reader<'t> {
     }
 
     /// Types behind a colon: of operands and results, or of the results alone, which come last.
-    pub(super) fn types_of_results(&mut self, count: u64) -> Result<Vec<TypeId>> {
+    pub(super) fn types_of_results(&mut self, count: usize) -> Result<Vec<TypeId>> {
         if !self.cursor.eat(":") {
-            return Ok(Vec::new());
+            return if count == 0 { Ok(Vec::new()) } else { Err(self.cursor.expected("`:` and types")) };
         }
         let at = self.cursor.offset();
         if self.cursor.is("(") {
@@ -146,7 +159,6 @@ impl<'t> Reader<'t> {
         if self.cursor.eat("->") {
             return self.result_types();
         }
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
         match types.len().checked_sub(count) {
             Some(first) => Ok(types.split_off(first)),
             None => Err(self.cursor.error_at(at, format!("{} types for {count} results", types.len()))),
@@ -157,23 +169,40 @@ impl<'t> Reader<'t> {
     fn finish(&mut self, name: &str, parts: Parts, results: Results<'t>, at: usize) -> Result<OpId> {
         let location = self.location_if_any()?;
         let attributes = self.normalized(own_name(name), parts.attributes)?;
-        let named: u64 = results.iter().map(|&(_, count)| count).sum();
-        if !results.is_empty() && named != parts.results.len() as u64 {
+        let named: usize = results.iter().map(|&(_, count)| count).sum();
+        if !results.is_empty() && named != parts.results.len() {
             let message = format!("{name} has {} results, {named} are named", parts.results.len());
             return Err(self.cursor.error_at(at, message));
         }
         let values = &mut self.module.values;
-        let all: Vec<ValueId> = parts.results.iter().map(|&ty| values.push(Value { ty, location: None })).collect();
+        let all: Few<ValueId> = parts.results.iter().map(|&ty| values.push(Value { ty, location: None })).collect();
         let mut rest = &all[..];
         for (name, count) in results {
-            let (own, others) = rest.split_at(count as usize);
-            self.define(name, own.to_vec())?;
+            let (own, others) = rest.split_at(count);
+            self.define(name, own[0], count)?;
             rest = others;
         }
+        if let ("reduce", Some(location)) = (own_name(name), location) {
+            self.place_applied(&parts.regions, location);
+        }
         let name = self.module.intern(name.as_bytes());
-        let (operands, regions) = (parts.operands, parts.regions);
-        let operation = Operation { name, operands, results: all, attributes, regions, location, offset: at };
+        let (operands, regions) = (parts.operands.into(), parts.regions.into());
+        let operation =
+            Operation { name, operands, results: all, attributes: attributes.into(), regions, location, offset: at };
         Ok(self.module.operations.push(operation))
+    }
+
+    /// Gives what `applies` stands for the place of its operation.
+    fn place_applied(&mut self, regions: &[RegionId], location: AttrId) {
+        for &block in regions.iter().flat_map(|&region| &self.module.regions[region].blocks) {
+            let block = &self.module.blocks[block];
+            for &argument in &block.arguments {
+                self.module.values[argument].location.get_or_insert(location);
+            }
+            for &op in &block.operations {
+                self.module.operations[op].location.get_or_insert(location);
+            }
+        }
     }
 }
 

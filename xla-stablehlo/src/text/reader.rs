@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use xla_hlo::Result;
+use xla_hlo::entity::EntityId;
+use xla_hlo::text::error_at;
 
 use super::cursor::Cursor;
 use crate::ir::{AttrId, Attribute, Location, Module, TypeId, ValueId};
@@ -17,10 +19,12 @@ pub(super) struct Reader<'t> {
     pub types: HashMap<&'t str, TypeId>,
     /// Element types by their names in HLO.
     pub elements: HashMap<&'static str, TypeId>,
+    /// Number of dictionaries around this place, those of operations aside.
+    pub dictionaries: usize,
     aliases: HashMap<&'t str, Alias>,
     type_aliases: HashMap<&'t str, TypeId>,
-    /// Values in scope by name; a name may stand for several.
-    pub names: HashMap<&'t str, Vec<ValueId>>,
+    /// Values in scope by name: the first one, and how many the name stands for.
+    pub names: HashMap<&'t str, (ValueId, usize)>,
     /// Names that the regions being read have defined, in the order of the text.
     pub defined: Vec<&'t str>,
     depth: usize,
@@ -43,6 +47,7 @@ impl<'t> Reader<'t> {
             module,
             types: HashMap::new(),
             elements: HashMap::new(),
+            dictionaries: 0,
             aliases: HashMap::new(),
             type_aliases: HashMap::new(),
             names: HashMap::new(),
@@ -76,6 +81,10 @@ impl<'t> Reader<'t> {
             return Err(self.cursor.expected("a module"));
         }
         self.module.check_tables()?;
+        if let Err(violation) = crate::ir::verify(&self.module) {
+            let at = self.module.operations[violation.op].offset;
+            return Err(error_at(self.cursor.text(), at, violation.error(&self.module)));
+        }
         Ok(self.module)
     }
 
@@ -141,6 +150,7 @@ impl<'t> Reader<'t> {
         let at = self.cursor.offset();
         let name = self.cursor.suffix("the name of an alias")?;
         self.cursor.expect("=")?;
+        let before = self.module.attributes.len();
         let value = self.attribute()?;
         match self.aliases.get_mut(name) {
             None => {
@@ -149,9 +159,16 @@ impl<'t> Reader<'t> {
             Some(alias) if alias.is_defined => {
                 return Err(self.cursor.error_at(at, format!("#{name} is defined twice")));
             }
+            // A copy for each of many names of one attribute would take memory beyond the size of the text.
+            Some(_) if value.index() < before => {
+                let message = format!("#{name} is another name of an alias, used before this definition");
+                return Err(self.cursor.unimplemented_at(at, message));
+            }
             Some(alias) => {
                 alias.is_defined = true;
-                self.module.attributes[alias.attribute] = self.module.attributes[value].clone();
+                let value = &mut self.module.attributes[value];
+                let value = std::mem::replace(value, Attribute::Location(Location::Unknown));
+                self.module.attributes[alias.attribute] = value;
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Regions, blocks and the names of values in text.
 
+use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
 
 use super::reader::Reader;
@@ -64,13 +65,13 @@ impl<'t> Reader<'t> {
 
     fn define_argument(&mut self, (name, ty, location): Argument<'t>) -> Result<ValueId> {
         let value = self.module.values.push(Value { ty, location });
-        self.define(name, vec![value])?;
+        self.define(name, value, 1)?;
         Ok(value)
     }
 
-    /// Gives values a name in this region.
-    pub(super) fn define(&mut self, name: &'t str, values: Vec<ValueId>) -> Result<()> {
-        if self.names.insert(name, values).is_some() {
+    /// Gives values that follow each other a name in this region.
+    pub(super) fn define(&mut self, name: &'t str, first: ValueId, count: usize) -> Result<()> {
+        if self.names.insert(name, (first, count)).is_some() {
             let at = self.cursor.offset();
             return Err(self.cursor.error_at(at, format!("%{name} is defined twice")));
         }
@@ -89,9 +90,11 @@ impl<'t> Reader<'t> {
         let at = self.cursor.offset();
         let name = self.value_name()?;
         let index = if self.cursor.eat_directly("#") { self.cursor.digits("the number of a result")? } else { 0 };
-        let values = self.names.get(name).ok_or_else(|| self.undefined(at, name))?;
-        let value = usize::try_from(index).ok().and_then(|index| values.get(index));
-        value.copied().ok_or_else(|| self.cursor.error_at(at, format!("%{name} has {} values", values.len())))
+        let &(first, count) = self.names.get(name).ok_or_else(|| self.undefined(at, name))?;
+        match usize::try_from(index) {
+            Ok(index) if index < count => Ok(ValueId::from_index(first.index() + index)),
+            _ => Err(self.cursor.error_at(at, format!("%{name} stands for {count} values, there is no #{index}"))),
+        }
     }
 
     fn undefined(&self, at: usize, name: &str) -> Error {

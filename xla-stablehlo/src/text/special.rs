@@ -1,6 +1,6 @@
 //! Pretty forms that are more than operands and keywords: functions, loops, reductions, constants, convolutions.
 
-use xla_hlo::Result;
+use xla_hlo::{ElementType, Result};
 
 use super::operations::Parts;
 use super::reader::Reader;
@@ -9,7 +9,7 @@ use crate::ir::{AttrId, Attribute, Block, EnumKind, Operation, Region, RegionId,
 
 impl<'t> Reader<'t> {
     /// An operation with a form of its own; `None` for another one.
-    pub(super) fn special(&mut self, name: &str, results: u64) -> Result<Option<Parts>> {
+    pub(super) fn special(&mut self, name: &str, results: usize) -> Result<Option<Parts>> {
         Ok(Some(match name {
             "func.func" => self.function()?,
             "func.call" => self.call()?,
@@ -22,10 +22,7 @@ impl<'t> Reader<'t> {
             "stablehlo.convolution" | "stablehlo.dynamic_conv" => self.convolution()?,
             "stablehlo.reduce" => self.reduce()?,
             "stablehlo.while" => self.while_loop(results)?,
-            "sdy.mesh" => self.mesh()?,
-            "sdy.manual_computation" => self.manual_computation()?,
-            "sdy.sharding_constraint" => self.sharding_constraint(results)?,
-            _ => return Ok(None),
+            _ => return self.shardy(name, results),
         }))
     }
 
@@ -110,7 +107,7 @@ impl<'t> Reader<'t> {
         self.attributes_and_signature(Parts::new(operands))
     }
 
-    fn attributes_and_signature(&mut self, mut parts: Parts) -> Result<Parts> {
+    pub(super) fn attributes_and_signature(&mut self, mut parts: Parts) -> Result<Parts> {
         self.attribute_dictionary(&mut parts)?;
         self.cursor.expect(":")?;
         parts.results = self.signature()?.1;
@@ -186,7 +183,8 @@ impl<'t> Reader<'t> {
         self.cursor.expect("[")?;
         let index = self.cursor.integer("an index")?;
         self.cursor.expect("]")?;
-        let index = self.push_integer(index);
+        let ty = self.element(ElementType::S32);
+        let index = self.push(Attribute::Integer { ty, value: index });
         self.set(&mut parts.attributes, "index", index);
         self.attributes_and_signature(parts)
     }
@@ -279,7 +277,8 @@ impl<'t> Reader<'t> {
         let offset = self.cursor.offset();
         let mut operation = |name: &str, operands: Vec<ValueId>, results: Vec<ValueId>| {
             let name = self.module.intern(name.as_bytes());
-            let (attributes, regions) = (Vec::new(), Vec::new());
+            let (attributes, regions) = Default::default();
+            let (operands, results) = (operands.into(), results.into());
             let operation = Operation { name, operands, results, attributes, regions, location: None, offset };
             self.module.operations.push(operation)
         };
@@ -306,14 +305,14 @@ impl<'t> Reader<'t> {
     }
 
     /// `(%x = %a, ...) : types attributes {...} cond {...} do {...}`.
-    fn while_loop(&mut self, results: u64) -> Result<Parts> {
+    fn while_loop(&mut self, results: usize) -> Result<Parts> {
         let at = self.cursor.offset();
         let bound = self.list(["(", ")"], |reader| {
             let name = reader.value_name()?;
             reader.cursor.expect("=")?;
             Ok((name, reader.value()?))
         })?;
-        if bound.len() as u64 != results {
+        if bound.len() != results {
             return Err(self.cursor.error_at(at, format!("a loop of {} values has {results} results", bound.len())));
         }
         let mut parts = Parts::new(bound.iter().map(|&(_, value)| value).collect());
@@ -329,54 +328,6 @@ impl<'t> Reader<'t> {
         parts.regions.push(self.region(arguments.clone())?);
         self.cursor.expect("do")?;
         parts.regions.push(self.region(arguments)?);
-        Ok(parts)
-    }
-
-    /// `@name = <["x"=4]> {attributes}`.
-    fn mesh(&mut self) -> Result<Parts> {
-        let mut parts = Parts::new(Vec::new());
-        let name = self.symbol_name()?;
-        self.set(&mut parts.attributes, "sym_name", name);
-        self.cursor.expect("=")?;
-        let mesh = self.sharding()?;
-        self.set(&mut parts.attributes, "mesh", mesh);
-        self.attribute_dictionary(&mut parts)?;
-        Ok(parts)
-    }
-
-    /// An attribute of Shardy between angle brackets, kept by name alone.
-    fn sharding(&mut self) -> Result<AttrId> {
-        self.cursor.expect("<")?;
-        self.cursor.skip_to_closing_angle()?;
-        self.cursor.expect(">")?;
-        Ok(self.push(Attribute::Foreign("an attribute of sdy")))
-    }
-
-    /// `(%a) in_shardings=[<...>] out_shardings=[<...>] manual_axes={"x"} (%x: type) {body} : (types) -> types`.
-    fn manual_computation(&mut self) -> Result<Parts> {
-        let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
-        for name in ["in_shardings", "out_shardings"] {
-            self.cursor.expect(name)?;
-            self.cursor.expect("=")?;
-            let list = self.list(["[", "]"], Self::sharding)?;
-            self.set_list(&mut parts, name, list);
-        }
-        self.cursor.expect("manual_axes")?;
-        self.cursor.expect("=")?;
-        let axes = self.list(["{", "}"], Self::attribute)?;
-        self.set_list(&mut parts, "manual_axes", axes);
-        let arguments = self.arguments()?;
-        parts.regions.push(self.region(arguments)?);
-        self.attributes_and_signature(parts)
-    }
-
-    /// `%a <@mesh, [{"x"}]> : type`.
-    fn sharding_constraint(&mut self, results: u64) -> Result<Parts> {
-        let mut parts = Parts::new(vec![self.value()?]);
-        let sharding = self.sharding()?;
-        self.set(&mut parts.attributes, "sharding", sharding);
-        self.attribute_dictionary(&mut parts)?;
-        parts.results = self.types_of_results(results)?;
         Ok(parts)
     }
 }

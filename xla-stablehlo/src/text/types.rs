@@ -9,6 +9,10 @@ use crate::ir::{Attribute, Type, TypeId};
 impl<'t> Reader<'t> {
     /// A type.
     pub(super) fn ty(&mut self) -> Result<TypeId> {
+        self.nested(Self::ty_here)
+    }
+
+    fn ty_here(&mut self) -> Result<TypeId> {
         let start = self.cursor.offset();
         if self.cursor.is("(") {
             return self.function_type();
@@ -37,7 +41,7 @@ impl<'t> Reader<'t> {
             self.cursor = end;
             return Ok(known);
         }
-        let ty = self.nested(|reader| reader.parameterized_type(start, name))?;
+        let ty = self.parameterized_type(start, name)?;
         Ok(self.push_type(text, ty))
     }
 
@@ -87,7 +91,7 @@ impl<'t> Reader<'t> {
                 self.cursor.expect(">")?;
                 Type::Foreign("quantized")
             }
-            _ => return Err(self.cursor.unimplemented_at(start, format!("type !{name}"))),
+            _ => return Err(self.cursor.unimplemented_at(start, format!("type !{name} is unknown here"))),
         };
         Ok(self.module.types.push(ty))
     }
@@ -106,7 +110,7 @@ impl<'t> Reader<'t> {
                 Ok(Type::Complex(element))
             }
             "tuple" => Ok(Type::Tuple(self.list(["<", ">"], Self::ty)?)),
-            _ => Err(self.cursor.unimplemented_at(start, format!("type {name}"))),
+            _ => Err(self.cursor.unimplemented_at(start, format!("type {name} is unknown here"))),
         }
     }
 

@@ -7,7 +7,7 @@ use xla_stablehlo::bytecode;
 use xla_stablehlo::ir::Module;
 
 use crate::files;
-use crate::writer::{File, module, varint};
+use crate::writer::{BUILTIN, File, VHLO, empty_module, list, module, program, region, varint};
 
 /// The stack that any file must do with.
 const STACK: usize = 256 << 10;
@@ -60,8 +60,8 @@ fn a_bit_that_is_flipped_is_an_error_or_another_program() {
 #[test]
 fn the_smallest_file() {
     let mut file = File::new();
-    file.ir = module(0, &[]);
-    assert_eq!(bytecode::read(&file.write()).expect("a module").to_string(), "builtin.module\n");
+    file.ir = empty_module(0, &[]);
+    assert_eq!(bytecode::read(&file.write()).expect("a module").to_string(), "builtin.module\n{\n}\n");
     file.version = 7;
     let newer = "bytecode, byte 4: version 7 of MLIR bytecode, versions 0 to 6 are known";
     assert_eq!(message(file.write()), newer);
@@ -74,11 +74,11 @@ fn what_contains_itself_is_refused() {
     file.ir = module(0, &[]);
     // Arrays of one attribute: 1 of 2, 2 of 1.
     let array = |of: usize| [varint(0), varint(1), varint(of)].concat();
-    file.attributes = vec![varint(15), array(2), array(1)];
+    file.attributes = [varint(15), array(2), array(1)].map(|payload| (BUILTIN, payload)).to_vec();
     assert_eq!(message(file.write()), "bytecode: attribute 1 contains itself");
     // A tuple of itself.
     file.attributes.truncate(1);
-    file.types = vec![[varint(15), varint(1), varint(0)].concat()];
+    file.types = vec![(BUILTIN, [varint(15), varint(1), varint(0)].concat())];
     assert_eq!(message(file.write()), "bytecode: type 0 contains itself");
 }
 
@@ -88,13 +88,13 @@ fn attributes_may_nest_as_deep_as_they_like() {
     // Each array holds the next one twice, so that written out they would be 2^100,000 attributes.
     const DEPTH: usize = 100_000;
     let array = |i: usize| [varint(0), varint(2), varint(i + 1), varint(i + 1)].concat();
-    file.attributes.extend((1..DEPTH).map(array));
-    file.attributes.push(varint(7));
+    file.attributes.extend((1..DEPTH).map(|i| (BUILTIN, array(i))));
+    file.attribute(BUILTIN, varint(7));
     // A dictionary of the array, under its name.
     let name = DEPTH + 1;
-    file.attributes.push([varint(2), varint(1)].concat());
-    file.attributes.push([varint(1), varint(1), varint(name), varint(1)].concat());
-    file.ir = module(0x01, &varint(name + 1));
+    file.attribute(BUILTIN, [varint(2), varint(2)].concat());
+    file.attribute(BUILTIN, [varint(1), varint(1), varint(name), varint(1)].concat());
+    file.ir = empty_module(0x01, &varint(name + 1));
     let text = with_little_stack(file.write(), |read| read.expect("a module").to_string());
     assert!(text.starts_with("builtin.module {module = [[[[") && text.len() < 2_000, "{text}");
 }
@@ -104,11 +104,9 @@ fn regions_may_nest_as_deep_as_they_like() {
     const DEPTH: usize = 100_000;
     let mut file = File::new();
     // Each module has one region of one block without values that holds the next one.
-    let nested = [varint(1 << 1), varint(1), varint(0), varint(1 << 1), varint(0)].concat();
-    let level = [&nested[..], &[0x10], &varint(0)].concat();
-    let innermost = [&nested[..], &[0], &varint(0)].concat();
-    let mut rest: Vec<u8> = level.repeat(DEPTH);
-    rest.extend(innermost);
+    let level = [&region()[..], &varint(1 << 1), &varint(0), &[0x10], &varint(0)].concat();
+    let mut rest: Vec<u8> = level.repeat(DEPTH + 1);
+    rest.extend([region(), varint(0)].concat());
     file.ir = module(0x10, &rest);
     let operations = with_little_stack(file.write(), |read| read.expect("a module").walk().count());
     assert_eq!(operations, DEPTH + 2);
@@ -124,7 +122,7 @@ fn counts_beyond_the_file_are_refused_before_memory_is_taken() {
     file.ir = module(0x10, &[varint(1 << 1), varint(1), varint(3), varint(0)].concat());
     assert!(message(file.write()).contains("a count of 3") || message(file.write()).contains("values of 3"));
     file.ir = module(0, &[]);
-    file.attributes.push([varint(0), huge].concat());
+    file.attribute(BUILTIN, [varint(0), huge].concat());
     assert!(message(file.write()).contains("a count of 1125899906842624"));
 }
 
@@ -132,8 +130,42 @@ fn counts_beyond_the_file_are_refused_before_memory_is_taken() {
 fn values_of_isolated_regions_and_values_to_come_are_out_of_sight() {
     let ty = varint(3);
     let mut file = File::new();
-    file.types = vec![ty];
+    file.types = vec![(BUILTIN, ty)];
     // A module with one result and itself as its operand.
     file.ir = module(0x02 | 0x04, &[varint(1), varint(0), varint(1), varint(0)].concat());
     assert!(message(file.write()).contains("value 0 is not defined yet"), "{}", message(file.write()));
+}
+
+/// A branch with one operation, a return of a value, between an argument of the function and its result.
+fn branch_that_returns(value: usize) -> String {
+    let mut file = File::new();
+    let element = file.ty(VHLO, varint(4));
+    let tensor = file.ty(VHLO, [varint(20), list(&[]), varint(element)].concat());
+    let end = [varint(2), vec![0x04], varint(0), list(&[value])].concat();
+    let body = [&region()[..], &varint(1 << 1), &end].concat();
+    program(&mut file, "case_v1", &[tensor], &[tensor], &[], &body);
+    message(file.write())
+}
+
+#[test]
+fn a_region_does_not_see_the_results_of_its_operation() {
+    assert_eq!(branch_that_returns(0), "read");
+    let error = branch_that_returns(1);
+    assert!(error.contains("vhlo.return_v1 uses %1, which is not defined before this use"), "{error}");
+}
+
+#[test]
+fn many_operations_that_share_a_large_dictionary_are_refused() {
+    const ENTRIES: usize = 10_000;
+    let mut file = File::new();
+    let name = file.attribute(BUILTIN, [varint(2), varint(0)].concat());
+    let entries = [name, 0].repeat(ENTRIES).into_iter().flat_map(varint);
+    let dictionary = [varint(1), varint(ENTRIES)].concat().into_iter().chain(entries).collect();
+    let dictionary = file.attribute(BUILTIN, dictionary);
+    // Modules, each with the dictionary and an empty region.
+    let inner = [&varint(0)[..], &[0x11], &varint(0), &varint(dictionary), &region(), &varint(0)].concat();
+    let rest = [&region()[..], &varint(ENTRIES << 1), &inner.repeat(ENTRIES)].concat();
+    file.ir = module(0x10, &rest);
+    let error = message(file.write());
+    assert!(error.contains("operations have more attributes than 8 for each byte of the file"), "{error}");
 }

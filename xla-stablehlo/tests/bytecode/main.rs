@@ -1,7 +1,15 @@
-//! Portable artifacts: programs that JAX wrote are read; a damaged or hostile file is an error.
+//! Readers of programs, artifacts and text: programs that JAX wrote are read; a damaged or hostile file is an error.
 
+mod book;
+mod fuzz_inputs;
 mod hostile;
+mod lower;
 mod lowering;
+mod malformed;
+mod newer;
+mod operations;
+mod oracle;
+mod outline;
 mod programs;
 mod writer;
 
@@ -12,7 +20,8 @@ use std::path::{Path, PathBuf};
 fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
     let entries = fs::read_dir(&folder).expect("the folder").map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> = entries.filter(|path| path.extension().is_some()).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == "mlirbc")).collect();
     paths.sort();
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().replace(".mlirbc", "");
     paths.iter().map(|path| (name(path), fs::read(path).expect("a readable file"))).collect()

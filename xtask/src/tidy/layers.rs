@@ -21,7 +21,11 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
         "xla-service" => &["xla-hlo", "xla-passes"],
         "xla-llvm" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],
         _ if name.starts_with("backend-") => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm"],
-        "xla-pjrt" => &["xla-hlo", "xla-service", "xla-stablehlo", "xla"],
+        "xla-ffi" => &["xla-hlo", "xla-service"],
+        "xla-pjrt" => &["xla-hlo", "xla-service", "xla-stablehlo", "xla-ffi"],
+        // A plugin for tests, and the one that users install.
+        "xla-pjrt-interpreter" => &["xla-service", "xla-pjrt"],
+        "xla-pjrt-plugin" => &["xla-pjrt", "xla"],
         "xla" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-"],
         "xla-tests" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-", "xla"],
         _ => return None,

@@ -1,0 +1,151 @@
+//! The one table of operations, which readers, verifier and documentation look at: forms of VHLO, and operations of the
+//! dialects around it.
+
+mod others;
+mod vhlo;
+
+use super::Version;
+
+pub use vhlo::FORMS;
+
+/// A form of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Name without the dialect: `add_v1`.
+    pub name: &'static str,
+    /// First version of VHLO that has it.
+    pub since: Version,
+    /// Last version that has it; `None` for a form of today.
+    pub until: Option<Version>,
+    /// Operands; `*` in front of a group of any number.
+    pub operands: &'static [&'static str],
+    /// Inherent attributes in the order of the properties: alphabetical; `?` in front of one that may be absent.
+    pub properties: &'static [&'static str],
+    /// Results; `*` in front of a group of any number.
+    pub results: &'static [&'static str],
+    /// Regions; `*` in front of a group of any number.
+    pub regions: &'static [&'static str],
+    /// Rule of the types of operands and results.
+    pub types: Types,
+}
+
+/// Rules of the types of operands and results. Dynamic dimensions agree with any extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Types {
+    /// Whatever the lowering finds in order.
+    Any,
+    /// All operands and results have one type.
+    Same,
+    /// The results have the types of the operands, one by one.
+    Pairs,
+    /// The result has the type of the first operand.
+    First,
+    /// The result has the type of all operands but the first.
+    Branches,
+    /// All operands and results have the same dimensions.
+    Shape,
+    /// The result has the element type of the first operand.
+    Element,
+}
+
+impl Form {
+    /// Name without dialect and version.
+    pub fn stem(&self) -> &'static str {
+        self.name.rsplit_once("_v").map_or(self.name, |(stem, _)| stem)
+    }
+}
+
+/// Properties that StableHLO's text may leave out where VHLO says `none`, a default, or an empty list.
+const LEFT_OUT: &[&str] = &[
+    "accumulation_type",
+    "allow_imprecise_accumulation",
+    "arg_attrs",
+    "backend_config",
+    "channel_id",
+    "channel_type",
+    "collapsed_slice_dims",
+    "composite_attributes",
+    "has_dynamic_root",
+    "infeed_config",
+    "input_batching_dims",
+    "inserted_window_dims",
+    "is_host_transfer",
+    "known_expanding_dimensions",
+    "known_nonexpanding_dimensions",
+    "layout",
+    "lhs_component_count",
+    "lhs_precision_type",
+    "num_primitive_operations",
+    "offset_dims",
+    "operand_batching_dims",
+    "operand_layouts",
+    "outfeed_config",
+    "precision_config",
+    "res_attrs",
+    "result_accuracy",
+    "result_layouts",
+    "result_tilings",
+    "rhs_component_count",
+    "rhs_precision_type",
+    "scatter_dims_to_operand_dims",
+    "scatter_indices_batching_dims",
+    "source_target_pairs",
+    "start_index_map",
+    "start_indices_batching_dims",
+    "sym_visibility",
+    "transpose_a",
+    "unit_diagonal",
+    "update_window_dims",
+    "version",
+];
+
+/// The form of an operation by its name with the dialect; that of StableHLO is the newest one of VHLO.
+pub fn form(name: &[u8]) -> Option<&'static Form> {
+    let (dialect, own) = name.split_at(name.iter().position(|&byte| byte == b'.')?);
+    let own = &own[1..];
+    match dialect {
+        b"vhlo" => FORMS.binary_search_by(|form| form.name.as_bytes().cmp(own)).ok().map(|index| &FORMS[index]),
+        b"stablehlo" if own != b"func" && own != b"call" => newest(own),
+        b"func" if matches!(own, b"func" | b"call" | b"return") => newest(own),
+        _ => others::form(name),
+    }
+}
+
+/// The newest form of an operation of StableHLO.
+fn newest(stem: &[u8]) -> Option<&'static Form> {
+    // Names are in order, not stems: `log_plus_one_v2` stands before `log_v2`.
+    let after = || stem.iter().copied().chain(*b"_w");
+    let end = FORMS.partition_point(|form| form.name.bytes().lt(after()));
+    FORMS[..end].last().filter(|form| form.stem().as_bytes() == stem)
+}
+
+/// Whether a property may be absent from an operation of StableHLO's text.
+pub fn may_be_left_out(property: &str) -> bool {
+    property.starts_with('?') || LEFT_OUT.contains(&property)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_forms() {
+        assert_eq!(form(b"vhlo.add_v1").map(|form| form.since), Some(Version(0, 9, 0)));
+        for unknown in ["vhlo.add_v9", "stablehlo.ad", "stablehlo.add_v1", "stablehlo.func", "func.add", "add_v1", "."]
+        {
+            assert_eq!(form(unknown.as_bytes()), None, "{unknown}");
+        }
+        for known in FORMS.iter().filter(|form| form.until.is_none()) {
+            let dialect = if matches!(known.stem(), "func" | "call") { "func" } else { "stablehlo" };
+            assert_eq!(form(format!("{dialect}.{}", known.stem()).as_bytes()), Some(known));
+        }
+    }
+
+    #[test]
+    fn what_may_be_left_out_is_a_property() {
+        assert!(LEFT_OUT.is_sorted());
+        for name in LEFT_OUT {
+            assert!(FORMS.iter().any(|form| form.properties.contains(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Annotations of operations, arguments and results: frontend attributes, and shardings of Shardy and GSPMD.
+
+use xla_hlo::sdy::{PerValue, attribute};
+use xla_hlo::text::parse_sharding;
+use xla_hlo::{Error, FrontendAttributes, LeafSharding, Result, Sharding};
+
+use super::attributes::{Attributes, lookup};
+use super::context::Lowering;
+use super::{rule, sharding};
+use crate::ir::{AttrId, Attribute, Module};
+
+/// Attributes that come with an operation, an argument or a result, by name.
+pub(super) trait Named {
+    /// The attribute of that name.
+    fn named(&self, name: &str) -> Option<AttrId>;
+}
+
+impl Named for Attributes<'_> {
+    fn named(&self, name: &str) -> Option<AttrId> {
+        self.get(name)
+    }
+}
+
+/// A dictionary.
+pub(super) struct Dictionary<'s>(pub &'s Module, pub AttrId);
+
+impl Named for Dictionary<'_> {
+    fn named(&self, name: &str) -> Option<AttrId> {
+        lookup(self.0, self.1, name)
+    }
+}
+
+/// The entries of `mhlo.frontend_attributes`.
+pub(super) fn frontend_attributes(module: &Module, named: &impl Named) -> Result<FrontendAttributes> {
+    let Some(id) = named.named("mhlo.frontend_attributes") else { return Ok(FrontendAttributes::new()) };
+    let wrong = || Error::invalid_argument("mhlo.frontend_attributes must be a dictionary of strings");
+    let Attribute::Dictionary(entries) = &module.attributes[id] else { return Err(wrong()) };
+    let text = |id| module.string_attribute(id).map(std::borrow::Cow::into_owned).ok_or_else(wrong);
+    entries.iter().map(|&(name, value)| Ok((text(name)?, text(value)?))).collect()
+}
+
+/// Annotations of an operation or a value.
+#[derive(Default)]
+pub(super) struct Annotated {
+    pub frontend_attributes: FrontendAttributes,
+    pub sharding: Option<Sharding>,
+}
+
+/// The annotations of an operation: shardings are for each result.
+pub(super) fn of_operation(lowering: &mut Lowering<'_>, attributes: Attributes<'_>) -> Result<Annotated> {
+    let module = attributes.module;
+    let mut annotated = Annotated::default();
+    if module.operations[attributes.op].attributes.is_empty() {
+        return Ok(annotated);
+    }
+    annotated.frontend_attributes = frontend_attributes(module, &attributes)?;
+    if let Some(id) = attributes.get("sdy.sharding") {
+        let list = named(lowering, sharding::per_value(module, id)?);
+        let leaves = tiles(lowering, &list)?;
+        let is_one = module.operations[attributes.op].results.len() == 1;
+        annotated.frontend_attributes.insert(attribute::SHARDING.to_string(), list.to_string());
+        annotated.sharding = match <[LeafSharding; 1]>::try_from(leaves) {
+            Ok([leaf]) if is_one => Some(Sharding::Leaf(leaf)),
+            Ok(leaf) => Some(Sharding::Tuple(leaf.to_vec())),
+            Err(leaves) => Some(Sharding::Tuple(leaves)),
+        };
+    }
+    if let Some(id) = attributes.get("sdy.sharding_rule") {
+        annotated.frontend_attributes.insert(attribute::SHARDING_RULE.to_string(), rule::text(module, id)?);
+    }
+    if let Some(text) = gspmd(module, &attributes)? {
+        annotated.sharding = Some(text);
+    }
+    Ok(annotated)
+}
+
+/// The annotations of an argument.
+pub(super) fn of_argument(lowering: &mut Lowering<'_>, dictionary: &Dictionary<'_>) -> Result<Annotated> {
+    let module = dictionary.0;
+    let frontend_attributes = frontend_attributes(module, dictionary)?;
+    let mut annotated = Annotated { frontend_attributes, sharding: gspmd(module, dictionary)? };
+    if let Some(id) = dictionary.named("sdy.sharding") {
+        let sharding = sharding::with_name(&mut lowering.meshes, sharding::tensor(module, id)?);
+        annotated.sharding = Some(Sharding::Leaf(sharding::tiles_of(&lowering.meshes, &sharding)?));
+        annotated.frontend_attributes.insert(attribute::SHARDING.to_string(), format!("#sdy.sharding{sharding}"));
+    }
+    Ok(annotated)
+}
+
+/// The shardings of a function's result: that of Shardy, and the tiles.
+pub(super) fn of_result(
+    lowering: &mut Lowering<'_>,
+    dictionary: &Dictionary<'_>,
+) -> Result<(Option<PerValue>, Option<LeafSharding>)> {
+    let module = dictionary.0;
+    if let Some(id) = dictionary.named("sdy.sharding") {
+        let list = named(lowering, PerValue(vec![sharding::tensor(module, id)?]));
+        let tiles = tiles(lowering, &list)?.into_iter().next();
+        return Ok((Some(list), tiles));
+    }
+    match gspmd(module, dictionary)? {
+        Some(Sharding::Leaf(leaf)) => Ok((None, Some(leaf))),
+        Some(Sharding::Tuple(_)) => Err(Error::unimplemented("the sharding of a tuple for a result of a function")),
+        None => Ok((None, None)),
+    }
+}
+
+/// The sharding that the text of `mhlo.sharding` says.
+fn gspmd(module: &Module, named: &impl Named) -> Result<Option<Sharding>> {
+    let Some(id) = named.named("mhlo.sharding") else { return Ok(None) };
+    let text = module.string_attribute(id).ok_or_else(|| Error::invalid_argument("mhlo.sharding must be a string"))?;
+    parse_sharding(&text).map(Some).map_err(|error| error.context("mhlo.sharding"))
+}
+
+/// The shardings over meshes with names.
+pub(super) fn named(lowering: &mut Lowering<'_>, list: PerValue) -> PerValue {
+    PerValue(list.0.into_iter().map(|sharding| sharding::with_name(&mut lowering.meshes, sharding)).collect())
+}
+
+/// The tiles of shardings over meshes with names.
+fn tiles(lowering: &Lowering<'_>, list: &PerValue) -> Result<Vec<LeafSharding>> {
+    list.0.iter().map(|sharding| sharding::tiles_of(&lowering.meshes, sharding)).collect()
+}

@@ -1,0 +1,65 @@
+//! Asynchronous operations: their start, whose result is a future, and their end.
+
+use xla_hlo::ops::collective::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute};
+use xla_hlo::ops::{Async, AsyncStart, Op};
+use xla_hlo::{Computation, InstrId, Result, Shape};
+
+use super::call::Call;
+use super::context::Lowering;
+
+/// Lowers the start or the end of an asynchronous operation; a value for each result.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
+    Some(match call.name {
+        "async_start" => start(lowering, call).map(|start| vec![start]),
+        "async_done" => done(lowering, call),
+        _ => return None,
+    })
+}
+
+/// Collectives that have a start of their own become that, others a computation that is started.
+fn start(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [region] = call.regions()?;
+    let body = lowering.closed_computation("async_computation", region)?;
+    let operands: Vec<Shape> = call.operands.iter().map(|&operand| lowering.shape(operand)).collect();
+    let result = body.result_shape().clone();
+    let pair = |operands: Shape, result| Shape::Tuple(vec![operands, result]);
+    let (op, shape): (Op, Shape) = match collective(&body) {
+        Some(Collective::AllReduce(op)) => (Collective::AllReduce(AllReduce { is_start: true, ..op }).into(), result),
+        Some(Collective::AllGather(op)) => {
+            let shape = pair(super::types::packed_shape(operands), result);
+            (Collective::AllGather(AllGather { is_start: true, ..op }).into(), shape)
+        }
+        Some(Collective::CollectivePermute(op)) => {
+            let shape = pair(super::types::packed_shape(operands), result);
+            (Collective::CollectivePermute(CollectivePermute { is_start: true, ..op }).into(), shape)
+        }
+        _ => {
+            let computation = lowering.hlo.add(body);
+            let shape = pair(Shape::Tuple(operands), result);
+            (Async::Start(AsyncStart { computation, aliases: Vec::new() }).into(), shape)
+        }
+    };
+    lowering.add(op, shape, call.operands.clone())
+}
+
+/// The collective that a computation is, all its parameters being the operands in order.
+fn collective(body: &Computation) -> Option<Collective> {
+    let root = &body[body.root()];
+    let is_alone = body.len() == body.parameters().len() + 1 && root.operands() == body.parameters();
+    match root.op() {
+        Op::Collective(op) if is_alone => Some(op.clone()),
+        _ => None,
+    }
+}
+
+fn done(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
+    let [start] = call.exactly()?;
+    let op = match lowering.op(start) {
+        Op::Collective(Collective::AllReduce(_)) => Collective::Done(CollectiveDone::AllReduce).into(),
+        Op::Collective(Collective::AllGather(_)) => Collective::Done(CollectiveDone::AllGather).into(),
+        Op::Collective(Collective::CollectivePermute(_)) => Collective::Done(CollectiveDone::CollectivePermute).into(),
+        _ => Op::from(Async::Done),
+    };
+    let result = lowering.add(op, call.shape(), [start])?;
+    lowering.unpacked(result, call.results.len())
+}

@@ -1,0 +1,164 @@
+//! Operations whose shapes or attributes are operands.
+//!
+//! Constants make the operation a static one. A result with bounds is computed at them, and `set-dimension-size` says
+//! how much of it counts.
+
+use xla_hlo::ops::{Convert, Dynamic, DynamicSlice, Pad, Reshape, Slice, SliceRange};
+use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Result, Shape};
+
+use super::call::Call;
+use super::context::Lowering;
+use super::{contraction, data, fold, indexing, movement};
+
+/// Lowers an operation on sizes that are operands.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    Some(match call.name {
+        "dynamic_broadcast_in_dim" => broadcast(lowering, call),
+        "dynamic_iota" => iota(lowering, call),
+        "dynamic_reshape" => reshape(lowering, call),
+        "dynamic_pad" => pad(lowering, call),
+        "real_dynamic_slice" => slice(lowering, call),
+        "dynamic_gather" => gather(lowering, call),
+        "dynamic_conv" => convolution(lowering, call),
+        _ => return None,
+    })
+}
+
+/// The integers of an operand that comes to a constant.
+fn constants(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<i64>> {
+    lowering.evaluated(id).as_ref().and_then(fold::integers)
+}
+
+/// Integers of at least 0 of an operand that comes to a constant.
+fn indices(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<usize>> {
+    constants(lowering, id)?.into_iter().map(|value| usize::try_from(value).ok()).collect()
+}
+
+fn not_constant(what: &str) -> Error {
+    Error::unimplemented(format!("{what} that depend on values of the program"))
+}
+
+/// The shape of the result: its type where that is static, else what `sizes` come to, else the type with its bounds.
+fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrId) -> Result<ArrayShape> {
+    let written = call.shape();
+    let written = written.expect_array()?;
+    if written.is_static() {
+        return Ok(written.clone());
+    }
+    if let Some(dims) = indices(lowering, sizes) {
+        let says = |d: usize| match written.dynamism(d) {
+            Dynamism::Static => dims[d] == written.dims()[d],
+            Dynamism::Bounded => dims[d] <= written.dims()[d],
+            Dynamism::Unbounded => true,
+        };
+        if dims.len() != written.rank() || !(0..dims.len()).all(says) {
+            return Err(Error::invalid_argument(format!("the sizes {dims:?} of a result {written}")));
+        }
+        let shape = ArrayShape::new(written.element_type(), dims);
+        shape.checked_element_count()?;
+        return Ok(shape);
+    }
+    match (0..written.rank()).any(|d| written.dynamism(d) == Dynamism::Unbounded) {
+        true => {
+            Err(Error::unimplemented(format!("{written}: sizes without bounds that depend on values of the program")))
+        }
+        false => Ok(written.clone()),
+    }
+}
+
+/// Element `d` of a list of sizes, in 32 bits, in which HLO counts.
+fn size(lowering: &mut Lowering<'_>, sizes: InstrId, d: usize) -> Result<InstrId> {
+    let ty = lowering.shape(sizes).expect_array()?.element_type();
+    let ranges = vec![SliceRange { start: d, limit: d + 1, stride: 1 }];
+    let size = lowering.infer(Slice { ranges }, [sizes])?;
+    let size = lowering.add(Reshape { inferred_dimension: None }, Shape::scalar(ty), [size])?;
+    let is_narrow = ty == ElementType::S32;
+    if is_narrow { Ok(size) } else { lowering.add(Convert, Shape::scalar(ElementType::S32), [size]) }
+}
+
+/// `x`, which has a result's bounds, with the sizes of its dynamic dimensions.
+fn sized(lowering: &mut Lowering<'_>, mut x: InstrId, shape: &ArrayShape, sizes: InstrId) -> Result<InstrId> {
+    for dimension in (0..shape.rank()).filter(|&d| shape.dynamism(d) == Dynamism::Bounded) {
+        let size = size(lowering, sizes, dimension)?;
+        x = lowering.infer(Dynamic::SetDimensionSize { dimension }, [x, size])?;
+    }
+    Ok(x)
+}
+
+fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, sizes] = call.exactly()?;
+    let shape = result(lowering, call, sizes)?;
+    let whole = movement::broadcast(lowering, call, x, Shape::Array(shape.clone()).at_bounds())?;
+    sized(lowering, whole, &shape, sizes)
+}
+
+fn iota(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [sizes] = call.exactly()?;
+    let shape = result(lowering, call, sizes)?;
+    let dimension = call.attributes.index("iota_dimension")?;
+    let whole = data::iota(lowering, Shape::Array(shape.clone()).at_bounds(), dimension)?;
+    sized(lowering, whole, &shape, sizes)
+}
+
+fn reshape(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, sizes] = call.exactly()?;
+    let shape = result(lowering, call, sizes)?;
+    let rank = shape.rank();
+    if shape.is_static() {
+        return lowering.add(Reshape { inferred_dimension: None }, Shape::Array(shape), [x]);
+    }
+    let mut operands = vec![x];
+    for d in 0..rank {
+        operands.push(size(lowering, sizes, d)?);
+    }
+    lowering.add(Dynamic::DynamicReshape, Shape::Array(shape), operands)
+}
+
+fn pad(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, value, low, high, interior] = call.exactly()?;
+    let (Some(low), Some(high), Some(interior)) =
+        (constants(lowering, low), constants(lowering, high), indices(lowering, interior))
+    else {
+        return Err(not_constant("paddings"));
+    };
+    let dims = movement::pad_dims(low, high, interior)?;
+    lowering.add(Pad { dims }, call.shape(), [x, value])
+}
+
+/// A slice at places that are constants, or of static size at any place.
+fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, starts, limits, strides] = call.exactly()?;
+    let strides = indices(lowering, strides).ok_or_else(|| not_constant("strides"))?;
+    if let (Some(starts), Some(limits)) = (indices(lowering, starts), indices(lowering, limits)) {
+        let ranges = movement::ranges(starts, limits, strides)?;
+        return lowering.add(Slice { ranges }, call.shape(), [x]);
+    }
+    let written = call.shape();
+    let written = written.expect_array()?;
+    if !written.is_static() || strides.iter().any(|&stride| stride != 1) {
+        return Err(not_constant("places of a slice of dynamic size, or with strides,"));
+    }
+    let ty = lowering.shape(starts).expect_array()?.element_type();
+    let mut operands = vec![x];
+    for d in 0..written.rank() {
+        let ranges = vec![SliceRange { start: d, limit: d + 1, stride: 1 }];
+        let start = lowering.infer(Slice { ranges }, [starts])?;
+        operands.push(lowering.add(Reshape { inferred_dimension: None }, Shape::scalar(ty), [start])?);
+    }
+    lowering.add(DynamicSlice { sizes: written.dims().to_vec() }, call.shape(), operands)
+}
+
+fn gather(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, starts, sizes] = call.exactly()?;
+    let sizes = indices(lowering, sizes).ok_or_else(|| not_constant("slice_sizes"))?;
+    let op = indexing::gather(call, sizes)?;
+    lowering.add(op, call.shape(), [x, starts])
+}
+
+fn convolution(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, kernel, padding] = call.exactly()?;
+    let padding = constants(lowering, padding).ok_or_else(|| not_constant("paddings"))?;
+    let rows = padding.chunks(2).map(<[i64]>::to_vec).collect::<Vec<_>>();
+    let op = contraction::convolution(lowering, call, kernel, &rows)?;
+    lowering.add(op, call.shape(), [x, kernel])
+}

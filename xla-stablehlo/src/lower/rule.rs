@@ -1,0 +1,53 @@
+//! Rules for sharding operations that Shardy does not know, in its spelling.
+
+use xla_hlo::{Error, Result};
+
+use crate::ir::{AttrId, Module, Sharding};
+
+/// Shardy's text of a rule: `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
+pub(super) fn text(module: &Module, id: AttrId) -> Result<String> {
+    let wrong = || Error::invalid_argument(format!("{} is no sharding rule", module.attribute_text(id)));
+    // The text of a program is kept as it is.
+    if let Some(text) = module.string_attribute(id) {
+        return Ok(text.into_owned());
+    }
+    let Some(Sharding::Rule { factors, operands, results, kinds, is_custom }) = module.attributes[id].sharding() else {
+        return Err(wrong());
+    };
+    let tensors = |list: &[AttrId]| {
+        let tensors: Option<Vec<String>> = list.iter().map(|&id| tensor(module, id)).collect();
+        tensors.map(|tensors| tensors.join(", ")).ok_or_else(wrong)
+    };
+    let sizes: Vec<String> = factors.iter().enumerate().map(|(i, size)| format!("{}={size}", symbol(i))).collect();
+    let mut text = format!("({})->({}) {{{}}}", tensors(operands)?, tensors(results)?, sizes.join(", "));
+    for (name, list) in ["reduction", "need_replication", "permutation", "blocked_propagation"].iter().zip(kinds) {
+        if !list.is_empty() {
+            text.push_str(&format!(" {name}={{{}}}", names(list).ok_or_else(wrong)?.join(", ")));
+        }
+    }
+    let custom = if *is_custom { ", custom" } else { "" };
+    Ok(format!("#sdy.op_sharding_rule<{text}{custom}>"))
+}
+
+/// `[ij, k]`: the factors of each dimension.
+fn tensor(module: &Module, id: AttrId) -> Option<String> {
+    let Some(Sharding::TensorMapping(dims)) = module.attributes[id].sharding() else { return None };
+    let dim = |&id: &AttrId| match module.attributes[id].sharding() {
+        Some(Sharding::DimensionMapping(factors)) => Some(names(factors)?.concat()),
+        _ => None,
+    };
+    Some(format!("[{}]", dims.iter().map(dim).collect::<Option<Vec<String>>>()?.join(", ")))
+}
+
+fn names(factors: &[i64]) -> Option<Vec<String>> {
+    factors.iter().map(|&factor| usize::try_from(factor).ok().map(symbol)).collect()
+}
+
+/// `i` to `z`, then `z_1`, `z_2`, ...
+fn symbol(factor: usize) -> String {
+    const LETTERS: &[u8] = b"ijklmnopqrstuvwxyz";
+    match LETTERS.get(factor) {
+        Some(&letter) => char::from(letter).to_string(),
+        None => format!("z_{}", factor + 1 - LETTERS.len()),
+    }
+}

@@ -1,0 +1,66 @@
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @foo(%a) {api_version = 4 : i32, backend_config = {n = 1 : i64, m = -5 : i32, b = true, u8 = 3 : ui8, s = "x\"y\n\t\\é", f = 1.5 : f32, g = 1.0e-10 : f64, inf = 0x7F800000 : f32, h = 1.5 : bf16, arr = array<i64: 1, 2>, af = array<f32: 1.0, 2.5>, ab = array<i1: true, false>, ae = array<i64>, d = {z = true}, l = [1, "a"], u, "quoted name" = 1 : i64, ty = f32, dd = dense<[1, 2]> : tensor<2xi32>, sym = @foo, e = {}}} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @foo(%a) {mhlo.backend_config = {n = 1 : i64}, mhlo.frontend_attributes = {a = "b"}, mhlo.sharding = "{replicated}", has_side_effect = true, backend_config = "text", api_version = 4 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @foo(%a) {has_side_effect = true, backend_config = "te\"xt", api_version = 2 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.custom_call @foo(%0) {api_version = 0 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @Pin(%a) : (tensor<4xf32>) -> memref<4xf32>
+    %1 = stablehlo.custom_call @foo(%0) {output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]} : (memref<4xf32>) -> memref<4xf32>
+    %2 = stablehlo.custom_call @Unpin(%1) : (memref<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @CreateBuffer() : () -> memref<4xf32>
+    %2 = stablehlo.custom_call @Unpin(%0) : (memref<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>) {
+    %0:2 = stablehlo.custom_call @foo(%a) {operand_layouts=[dense<[0,1]> : tensor<2xindex>], result_layouts=[dense<[0,1]> : tensor<2xindex>, dense<0> : tensor<1xindex>], mhlo.sharding = "{{replicated}, {replicated}}"} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
+    return %0#0, %0#1 : tensor<4x4xf32>, tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.custom_call @foo(%a) {api_version = 4 : i32, backend_config = {a1 = 0.123456789 : f64, a2=16777217.0 : f64, a3 = 1.2345678e+20 : f64, a4 = -1234.5678901 : f64, a5=0.1:f32, a6 = -0.0:f32, a7 = 0x7FC00000 : f32, a8= 0x0:f8E4M3FN, a9 = 1.23456789e-20 : f64, b1=0.33:f32, b2=0.333:f16, b3 = 123456792.0 : f32, b4=0.001234567891:f64, b5=1.1:f64, b6=dense<[(1.0,2.0)]>:tensor<1xcomplex<f32>>, c3=[], c4=dense<[[1,2],[3,4]]>:tensor<2x2xi8>, c5=@a::@b, c6=f8E4M3FN, c7=0.0001234567891:f64, c8=dense<[true,false]>:tensor<2xi1>, c9=@"a b"}} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<64x256xf32>) -> tensor<64x256xf32> {
+    %0 = "stablehlo.custom_call"(%a) {call_target_name = "foo", operand_layouts = [dense<[1, 0]> : tensor<2xindex>], result_layouts = [dense<[1, 0]> : tensor<2xindex>], result_tilings = [[dense<[16, 128]> : tensor<2xindex>, dense<[2, 1]> : tensor<2xindex>]]} : (tensor<64x256xf32>) -> tensor<64x256xf32>
+    return %0 : tensor<64x256xf32>
+  }
+}

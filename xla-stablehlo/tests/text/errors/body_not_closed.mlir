@@ -1,0 +1,3 @@
+module @m {
+  func.func @main() {
+    return

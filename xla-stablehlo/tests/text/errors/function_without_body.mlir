@@ -1,0 +1,3 @@
+module @m {
+  func.func private @main(tensor<4xf32>)
+}

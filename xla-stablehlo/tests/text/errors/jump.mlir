@@ -1,0 +1,7 @@
+module @m {
+  func.func public @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    "cf.br"()[^bb1] : () -> ()
+    ^bb1:
+    return %a : tensor<4xf32>
+  }
+}

@@ -1,0 +1,7 @@
+module @m {
+  func.func public @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    return %a : tensor<4xf32>
+    %0 = stablehlo.abs %a : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}

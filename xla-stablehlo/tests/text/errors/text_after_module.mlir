@@ -1,0 +1,4 @@
+module @m {
+}
+module @n {
+}
