@@ -1,0 +1,123 @@
+//! Attributes of a call, as handlers read them: names in order, values by type.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use xla_hlo::ops::{FfiAttributes, FfiValue};
+use xla_hlo::{ElementType, Error, Result, Scalar};
+
+use crate::abi::{ArrayValue, Attributes, ByteSpan, Head, ScalarValue};
+use crate::element_type::number;
+
+const ARRAY: i32 = 1;
+const DICTIONARY: i32 = 2;
+const SCALAR: i32 = 3;
+const STRING: i32 = 4;
+
+/// Attributes with all that they point to.
+pub(crate) struct EncodedAttributes {
+    types: Vec<i32>,
+    names: Vec<*const ByteSpan>,
+    values: Vec<*const c_void>,
+    /// Owners of what the pointers point to; boxes stay where they are.
+    kept: Vec<Kept>,
+}
+
+/// The owner of a piece of memory that attributes point to.
+#[expect(dead_code, reason = "owners are only dropped")]
+enum Kept {
+    Bytes(Box<[u8]>),
+    Span(Box<ByteSpan>),
+    Scalar(Box<ScalarValue>),
+    Array(Box<ArrayValue>),
+    Dictionary(Box<(Attributes, EncodedAttributes)>),
+}
+
+impl EncodedAttributes {
+    /// Encodes a dictionary. [`Error::Unimplemented`] for values that the API has no type for.
+    pub fn new(attributes: &FfiAttributes) -> Result<EncodedAttributes> {
+        let mut encoded =
+            EncodedAttributes { types: Vec::new(), names: Vec::new(), values: Vec::new(), kept: Vec::new() };
+        for (name, value) in attributes.iter() {
+            let name = encoded.span(name.as_bytes());
+            let (ty, value) = encoded.value(value)?;
+            encoded.types.push(ty);
+            encoded.names.push(name);
+            encoded.values.push(value);
+        }
+        Ok(encoded)
+    }
+
+    /// The structure that handlers get; it borrows from this.
+    pub fn structure(&self) -> Attributes {
+        Attributes {
+            head: Head::new(Attributes::SIZE),
+            len: self.types.len() as i64,
+            types: self.types.as_ptr(),
+            names: self.names.as_ptr(),
+            values: self.values.as_ptr(),
+        }
+    }
+
+    fn bytes(&mut self, bytes: Vec<u8>) -> *const u8 {
+        // One more, so that an empty text has an address, and a text ends with a zero.
+        let bytes: Box<[u8]> = bytes.into_iter().chain([0]).collect();
+        let start = bytes.as_ptr();
+        self.kept.push(Kept::Bytes(bytes));
+        start
+    }
+
+    fn span(&mut self, bytes: &[u8]) -> *const ByteSpan {
+        let span = Box::new(ByteSpan { start: self.bytes(bytes.to_vec()), len: bytes.len() });
+        let pointer = ptr::from_ref(&*span);
+        self.kept.push(Kept::Span(span));
+        pointer
+    }
+
+    fn array(&mut self, dtype: i32, len: usize, bytes: Vec<u8>) -> (i32, *const c_void) {
+        let array = Box::new(ArrayValue { dtype, len, data: self.bytes(bytes) });
+        let pointer = ptr::from_ref(&*array).cast();
+        self.kept.push(Kept::Array(array));
+        (ARRAY, pointer)
+    }
+
+    fn scalar(&mut self, dtype: i32, bytes: Vec<u8>) -> (i32, *const c_void) {
+        let scalar = Box::new(ScalarValue { dtype, value: self.bytes(bytes) });
+        let pointer = ptr::from_ref(&*scalar).cast();
+        self.kept.push(Kept::Scalar(scalar));
+        (SCALAR, pointer)
+    }
+
+    fn value(&mut self, value: &FfiValue) -> Result<(i32, *const c_void)> {
+        Ok(match value {
+            FfiValue::Boolean(flag) => self.scalar(number(ElementType::Pred), vec![u8::from(*flag)]),
+            FfiValue::Number(ty, scalar) => self.scalar(number(*ty), encode(*ty, &[*scalar])),
+            FfiValue::Numbers(ty, scalars) => self.array(number(*ty), scalars.len(), encode(*ty, scalars)),
+            FfiValue::Text(text) => (STRING, self.span(text.as_bytes()).cast()),
+            FfiValue::Dictionary(inner) => self.dictionary(inner)?,
+            FfiValue::Elements(literal) => {
+                let shape = literal.array_shape();
+                self.array(number(shape.element_type()), shape.element_count(), literal.bytes().to_vec())
+            }
+            FfiValue::Unit | FfiValue::List(_) | FfiValue::Symbol(_) | FfiValue::Type(_) => {
+                return Err(Error::unimplemented(format!("{value:?} among the attributes of typed handlers")));
+            }
+        })
+    }
+
+    fn dictionary(&mut self, attributes: &FfiAttributes) -> Result<(i32, *const c_void)> {
+        let inner = EncodedAttributes::new(attributes)?;
+        // The structure points into the vectors of `inner`, which stay where they are when it moves.
+        let both = Box::new((inner.structure(), inner));
+        let pointer = ptr::from_ref(&both.0).cast();
+        self.kept.push(Kept::Dictionary(both));
+        Ok((DICTIONARY, pointer))
+    }
+}
+
+fn encode(ty: ElementType, scalars: &[Scalar]) -> Vec<u8> {
+    let width = ty.byte_width();
+    let mut bytes = vec![0; width * scalars.len()];
+    bytes.chunks_exact_mut(width).zip(scalars).for_each(|(chunk, scalar)| scalar.write(ty, chunk));
+    bytes
+}

@@ -1,0 +1,141 @@
+//! The execution context of a call: the data that its handler asks the runtime for.
+//!
+//! The object that the first stage leaves lives as long as the program; those of the other stages as long as the call.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xla_hlo::{Error, Result};
+
+/// Stages of a call: instantiate, prepare, initialize, execute.
+pub(crate) const STAGES: usize = 4;
+
+/// Data of users for the handlers of a run, by the number of its type: addresses that stay the caller's.
+#[derive(Clone, Debug, Default)]
+pub struct UserData(Arc<Mutex<BTreeMap<i64, usize>>>);
+
+impl UserData {
+    /// Adds the data of a type. [`Error::InvalidArgument`] if there is some already.
+    pub fn add(&self, type_id: i64, address: usize) -> Result<()> {
+        let mut data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if data.contains_key(&type_id) {
+            return Err(Error::invalid_argument(format!("the execution context has data of type {type_id} already")));
+        }
+        data.insert(type_id, address);
+        Ok(())
+    }
+
+    /// The data of a type.
+    pub fn get(&self, type_id: i64) -> Option<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&type_id).copied()
+    }
+}
+
+/// The context that a call's handler gets, stage after stage.
+#[derive(Debug, Default)]
+pub(crate) struct CallContext {
+    pub user_data: UserData,
+    pub run_id: i64,
+    pub ordinal: i32,
+    /// The object that the first stage left when the program was loaded.
+    pub instance: Option<(i64, usize)>,
+    /// For each stage the object that it left: type and address.
+    states: [Mutex<Option<(i64, usize)>>; STAGES],
+    /// Memory that the handler asked for, by its address: freed with the context at the latest.
+    memory: Mutex<BTreeMap<usize, Vec<u8>>>,
+}
+
+impl CallContext {
+    /// The context of a run, with the object that the first stage left.
+    pub fn of_run(user_data: UserData, run_id: i64, ordinal: i32, instance: Option<(i64, usize)>) -> CallContext {
+        CallContext { user_data, run_id, ordinal, instance, ..CallContext::default() }
+    }
+
+    fn slot(&self, stage: i32) -> Result<&Mutex<Option<(i64, usize)>>> {
+        let slot = usize::try_from(stage).ok().and_then(|stage| self.states.get(stage));
+        slot.ok_or_else(|| Error::invalid_argument(format!("there is no stage {stage}")))
+    }
+
+    /// Keeps the object that a stage leaves for later ones; each may leave one.
+    pub fn set_state(&self, stage: i32, type_id: i64, address: usize) -> Result<()> {
+        let mut state = self.slot(stage)?.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_some() {
+            return Err(Error::failed_precondition(format!("the state of stage {stage} is set already")));
+        }
+        *state = Some((type_id, address));
+        Ok(())
+    }
+
+    /// The object that a stage left.
+    pub fn state(&self, stage: i32, type_id: i64) -> Result<usize> {
+        let left = *self.slot(stage)?.lock().unwrap_or_else(PoisonError::into_inner);
+        match left.or(self.instance.filter(|_| stage == 0)) {
+            None => Err(Error::not_found("State is not set")),
+            Some((found, _)) if found != type_id => Err(Error::invalid_argument(format!(
+                "the state of stage {stage} is of type {found}, type {type_id} was asked for"
+            ))),
+            Some((_, address)) => Ok(address),
+        }
+    }
+
+    /// Takes the objects that the stages left: types and addresses.
+    pub fn take_states(&self) -> Vec<(i64, usize)> {
+        let take = |state: &Mutex<Option<(i64, usize)>>| state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.states.iter().filter_map(take).collect()
+    }
+
+    /// Memory for the time of the call; `None` where there is none, or for an alignment that is no power of two.
+    pub fn allocate(&self, size: usize, alignment: usize) -> Option<usize> {
+        let alignment = alignment.max(1);
+        let room = size.checked_add(alignment).filter(|_| alignment.is_power_of_two())?;
+        let mut block = Vec::new();
+        block.try_reserve_exact(room).ok()?;
+        block.resize(room, 0_u8);
+        let address = block.as_mut_ptr().expose_provenance().next_multiple_of(alignment);
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(address, block);
+        Some(address)
+    }
+
+    /// Frees memory of this context; whether it was that.
+    pub fn free(&self, address: usize) -> bool {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stage_leaves_one_object() {
+        let context = CallContext::default();
+        assert_eq!(context.state(0, 3).unwrap_err().message(), "State is not set");
+        context.set_state(0, 3, 64).unwrap();
+        assert!(context.set_state(0, 3, 65).is_err());
+        assert!(context.set_state(4, 3, 65).is_err());
+        assert!(context.set_state(-1, 3, 65).is_err());
+        assert_eq!(context.state(0, 3).unwrap(), 64);
+        assert!(context.state(0, 4).is_err());
+        assert_eq!(context.take_states(), [(3, 64)]);
+        assert!(context.state(0, 3).is_err());
+    }
+
+    #[test]
+    fn memory_is_aligned_and_freed_once() {
+        let context = CallContext::default();
+        let address = context.allocate(100, 256).unwrap();
+        assert_eq!(address % 256, 0);
+        assert!(context.free(address));
+        assert!(!context.free(address));
+        assert_eq!(context.allocate(8, 3), None);
+        assert_eq!(context.allocate(usize::MAX, 1), None);
+    }
+
+    #[test]
+    fn user_data_is_added_once() {
+        let data = UserData::default();
+        data.add(2, 64).unwrap();
+        assert!(data.add(2, 65).is_err());
+        assert_eq!((data.get(2), data.get(3)), (Some(64), None));
+    }
+}

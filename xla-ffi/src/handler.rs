@@ -1,0 +1,209 @@
+//! Handlers of C as handlers of custom calls.
+#![expect(unsafe_code, reason = "calls functions of C")]
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+use xla_hlo::ops::{CallState, CustomCallContext, RawCall, RawCustomCall};
+use xla_hlo::{Error, Result, ResultExt, Shape};
+
+use crate::abi::{
+    ApiVersion, Attributes, Buffer, Buffers, Bundle, CallFrame, Extension, Handler, Head, Metadata, MetadataExtension,
+};
+use crate::api::api;
+use crate::attributes::EncodedAttributes;
+use crate::border::{await_future, end_object, take_error};
+use crate::context::{CallContext, UserData};
+use crate::element_type::number;
+use crate::types;
+
+/// The number of the extension by which a handler is asked for its version.
+const METADATA: i32 = 1;
+/// The kind of every operand and result.
+const BUFFER: i32 = 1;
+/// The element type of tokens.
+const TOKEN: i32 = 17;
+/// The stage that computes.
+const EXECUTE: i32 = 3;
+
+/// A handler of C: a function for each stage, of which the last one is there.
+#[derive(Clone, Copy)]
+pub struct FfiHandler(Bundle);
+
+impl FfiHandler {
+    /// A handler of one function.
+    ///
+    /// # Safety
+    ///
+    /// `execute` is the address of an `XLA_FFI_Handler` that may be called from any thread, as long as the process
+    /// lives.
+    pub unsafe fn from_address(execute: usize) -> Result<FfiHandler> {
+        let function: *const c_void = ptr::with_exposed_provenance(execute);
+        // SAFETY: by contract; null is `None`.
+        let execute: Option<Handler> = unsafe { std::mem::transmute(function) };
+        FfiHandler::new(Bundle { instantiate: None, prepare: None, initialize: None, execute })
+    }
+
+    /// A handler of several stages. It is asked for its version; [`Error::InvalidArgument`] for one that does not fit.
+    pub(crate) fn new(bundle: Bundle) -> Result<FfiHandler> {
+        let execute = bundle.execute.ok_or_else(|| Error::invalid_argument("a handler must have a function"))?;
+        let head = Head::new(ApiVersion::SIZE);
+        let version = ApiVersion { head, major: 0, minor: 0 };
+        let mut metadata = Metadata { struct_size: Metadata::SIZE, version, traits: 0, state_type: 0 };
+        let base = Extension { struct_size: MetadataExtension::SIZE, number: METADATA, next: ptr::null() };
+        let extension = MetadataExtension { base, metadata: &raw mut metadata };
+        let mut frame = empty_frame();
+        frame.head.extensions = ptr::from_ref(&extension).cast();
+        call(execute, &mut frame).context(|| "the handler's version")?;
+        let ApiVersion { major, minor, .. } = metadata.version;
+        if (major, minor) > (crate::MAJOR, crate::MINOR) || major != crate::MAJOR {
+            return Err(Error::invalid_argument(format!(
+                "the handler was compiled for version {major}.{minor} of the FFI, this is {}.{}",
+                crate::MAJOR,
+                crate::MINOR
+            )));
+        }
+        Ok(FfiHandler(bundle))
+    }
+}
+
+/// The objects that a call left with the runtime; they end with it.
+struct LeftObjects(Vec<(i64, usize)>);
+
+impl Drop for LeftObjects {
+    fn drop(&mut self) {
+        for &(type_id, object) in &self.0 {
+            // SAFETY: the handler left the object with its type, whose function ends it; nobody else has it.
+            unsafe { end_object(types::deleter(type_id), object) };
+        }
+    }
+}
+
+impl RawCustomCall for FfiHandler {
+    fn instantiate(&self, call: &CustomCallContext<'_>) -> Result<CallState> {
+        let context = CallContext::default();
+        let attributes = EncodedAttributes::new(&call.attributes()?)?;
+        let outcome = self.stage(self.0.instantiate, CallFrame { stage: 0, ..empty_frame() }, &attributes, &context);
+        let left = LeftObjects(context.take_states());
+        outcome?;
+        Ok(Arc::new(left))
+    }
+
+    /// Goes through the stages of a run, one after another: their objects belong to this call alone.
+    fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
+        let instance = call.state.downcast_ref::<LeftObjects>().and_then(|left| left.0.first().copied());
+        let run = call.context.run();
+        let user_data = run.get::<UserData>().cloned().unwrap_or_default();
+        let context = CallContext::of_run(user_data, run.run_id(), call.device as i32, instance);
+        let attributes = EncodedAttributes::new(&call.context.attributes()?)?;
+        let outputs = call.results.iter_mut().map(|result| (result.bytes.as_mut_ptr(), result.shape)).collect();
+        let outputs = BufferList::new(outputs);
+        let inputs = call.operands.iter().map(|operand| {
+            // Handlers must not write to operands, but where a result has the same memory.
+            let aliased = operand.alias.and_then(|result| outputs.buffers.get(result)).map(|result| result.data);
+            (aliased.unwrap_or_else(|| operand.bytes.as_ptr().cast_mut()), operand.shape)
+        });
+        let inputs = BufferList::new(inputs.collect());
+        let stages = [self.0.prepare, self.0.initialize, self.0.execute];
+        let outcome = (1..).zip(stages).try_for_each(|(stage, handler)| {
+            let mut frame = CallFrame { stage, ..empty_frame() };
+            // Before the last stage there are no values.
+            if stage == EXECUTE {
+                (frame.args, frame.rets) = (inputs.structure(), outputs.structure());
+            }
+            self.stage(handler, frame, &attributes, &context)
+        });
+        drop(LeftObjects(context.take_states()));
+        outcome
+    }
+}
+
+impl FfiHandler {
+    /// Runs one stage, if the handler has a function for it.
+    fn stage(
+        &self,
+        handler: Option<Handler>,
+        mut frame: CallFrame,
+        attributes: &EncodedAttributes,
+        context: &CallContext,
+    ) -> Result<()> {
+        (frame.context, frame.attrs) = (ptr::from_ref(context).cast(), attributes.structure());
+        handler.map_or(Ok(()), |handler| call(handler, &mut frame))
+    }
+}
+
+/// Operands or results of a frame, with all that it points to.
+struct BufferList {
+    types: Vec<i32>,
+    values: Vec<*const Buffer>,
+    buffers: Vec<Buffer>,
+    _dims: Vec<Vec<i64>>,
+}
+
+impl BufferList {
+    fn new(values: Vec<(*mut u8, &Shape)>) -> BufferList {
+        let dims = |shape: &Shape| -> Vec<i64> {
+            shape.as_array().map_or_else(Vec::new, |array| array.dims().iter().map(|&dim| dim as i64).collect())
+        };
+        let dims: Vec<Vec<i64>> = values.iter().map(|(_, shape)| dims(shape)).collect();
+        let buffer = |((data, shape), dims): (&(*mut u8, &Shape), &Vec<i64>)| Buffer {
+            head: Head::new(Buffer::SIZE),
+            dtype: shape.as_array().map_or(TOKEN, |array| number(array.element_type())),
+            data: *data,
+            rank: dims.len() as i64,
+            dims: dims.as_ptr(),
+        };
+        let buffers: Vec<Buffer> = values.iter().zip(&dims).map(buffer).collect();
+        BufferList {
+            types: vec![BUFFER; buffers.len()],
+            values: buffers.iter().map(ptr::from_ref).collect(),
+            buffers,
+            _dims: dims,
+        }
+    }
+
+    fn structure(&self) -> Buffers {
+        Buffers {
+            head: Head::new(Buffers::SIZE),
+            len: self.values.len() as i64,
+            types: self.types.as_ptr(),
+            values: self.values.as_ptr(),
+        }
+    }
+}
+
+fn empty_frame() -> CallFrame {
+    let none = Buffers { head: Head::new(Buffers::SIZE), len: 0, types: ptr::null(), values: ptr::null() };
+    let attrs = Attributes {
+        head: Head::new(Attributes::SIZE),
+        len: 0,
+        types: ptr::null(),
+        names: ptr::null(),
+        values: ptr::null(),
+    };
+    CallFrame {
+        // Up to the attributes, as the header counts: the future is behind.
+        head: Head::new(std::mem::offset_of!(CallFrame, future)),
+        api: api(),
+        context: ptr::null(),
+        stage: EXECUTE,
+        args: none,
+        rets: none,
+        attrs,
+        future: ptr::null_mut(),
+    }
+}
+
+/// Calls a handler, and waits for what it began.
+fn call(handler: Handler, frame: &mut CallFrame) -> Result<()> {
+    // SAFETY: who made the handler promised that it may be called with a frame of the API, which this one is: all that
+    // it points to lives until the call, and the work that it began, are over.
+    let error = unsafe { handler(frame) };
+    // SAFETY: errors of handlers are made by this library's table.
+    if let Some(error) = unsafe { take_error(error) } {
+        return Err(error.into_error());
+    }
+    // SAFETY: futures of handlers are made by this library's table, and returned to be waited for.
+    unsafe { await_future(frame.future) }
+}

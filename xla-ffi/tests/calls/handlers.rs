@@ -1,0 +1,187 @@
+//! Handlers as a library in C would have them: they know nothing but offsets.
+#![expect(unsafe_code, reason = "functions of C")]
+
+use std::ffi::{CStr, c_void};
+use std::fmt::Write as _;
+use std::ptr;
+
+use xla_ffi::FfiHandler;
+
+/// A handler.
+pub type Function = unsafe extern "C" fn(*mut u8) -> *mut c_void;
+
+pub fn handler(function: Function) -> xla_hlo::Result<FfiHandler> {
+    // SAFETY: the functions of this file are handlers.
+    unsafe { FfiHandler::from_address((function as *const c_void).expose_provenance()) }
+}
+
+fn read<T: Copy>(address: usize) -> T {
+    // SAFETY: the tests read what the API says is there.
+    unsafe { ptr::with_exposed_provenance::<T>(address).read_unaligned() }
+}
+
+fn write<T>(address: usize, value: T) {
+    // SAFETY: the tests write where the API says that handlers may.
+    unsafe { ptr::with_exposed_provenance_mut::<T>(address).write_unaligned(value) };
+}
+
+/// Calls a function of the table with a structure of words; returns its error.
+fn call(frame: usize, function: usize, args: &mut [usize]) -> *mut c_void {
+    let table: usize = read(frame + 16);
+    let pointer: *const c_void = ptr::with_exposed_provenance(read::<usize>(table + 48 + 8 * function));
+    // SAFETY: the API says that a function of this type is there.
+    let function: Function = unsafe { std::mem::transmute(pointer) };
+    args[0] = 8 * args.len();
+    // SAFETY: a structure of its arguments.
+    unsafe { function(args.as_mut_ptr().cast()) }
+}
+
+fn error(frame: usize, code: usize, message: &CStr) -> *mut c_void {
+    call(frame, 0, &mut [0, 0, message.as_ptr().expose_provenance(), code])
+}
+
+/// Answers the question for the version, if it is asked.
+fn tells_version(frame: usize, minor: i32) -> bool {
+    let extension: usize = read(frame + 8);
+    if extension == 0 {
+        return false;
+    }
+    assert_eq!(read::<i32>(extension + 8), 1);
+    let metadata: usize = read(extension + 24);
+    write(metadata + 8 + 16, 0_i32);
+    write(metadata + 8 + 20, minor);
+    true
+}
+
+/// The elements of operand or result 0.
+fn data(frame: usize, list: usize) -> usize {
+    assert_eq!(read::<i64>(frame + list + 16), 1);
+    let buffer: usize = read(read(frame + list + 32));
+    assert_eq!((read::<i32>(buffer + 16), read::<i64>(buffer + 32)), (11, 2));
+    assert_eq!(read::<i64>(read(buffer + 40)), 2);
+    read(buffer + 24)
+}
+
+fn fill(frame: usize, value: f32) {
+    let result = data(frame, 80);
+    (0..4).for_each(|i| write(result + 4 * i, value));
+}
+
+/// A text of the frame.
+fn span(address: usize) -> String {
+    let (start, len): (usize, usize) = (read(address), read(address + 8));
+    (0..len).map(|i| char::from(read::<u8>(start + i))).collect()
+}
+
+pub unsafe extern "C" fn scale(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        return ptr::null_mut();
+    }
+    let value: usize = read(read(frame + 120 + 40));
+    let factor: f32 = read(read(value + 8));
+    let (from, to) = (data(frame, 40), data(frame, 80));
+    (0..4).for_each(|i| write(to + 4 * i, factor * read::<f32>(from + 4 * i)));
+    ptr::null_mut()
+}
+
+fn describe_attributes(attributes: usize, text: &mut String) {
+    let lists = [24, 32, 40].map(|at| read::<usize>(attributes + at));
+    for i in 0..read::<usize>(attributes + 16) {
+        let (ty, name): (i32, usize) = (read(lists[0] + 4 * i), read(lists[1] + 8 * i));
+        let value: usize = read(lists[2] + 8 * i);
+        write!(text, "{}: ", span(name)).expect("text");
+        match ty {
+            1 => write!(text, "array {} of {}", read::<i32>(value), read::<usize>(value + 8)).expect("text"),
+            2 => {
+                text.push_str("dictionary (");
+                describe_attributes(value, text);
+                text.push(')');
+            }
+            3 => write!(text, "scalar {}", read::<i32>(value)).expect("text"),
+            _ => write!(text, "string {}", span(value)).expect("text"),
+        }
+        text.push_str("; ");
+    }
+}
+
+pub unsafe extern "C" fn describe(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        return ptr::null_mut();
+    }
+    let mut text = String::new();
+    describe_attributes(frame + 120, &mut text);
+    let text = std::ffi::CString::new(text).expect("no zero");
+    error(frame, 3, &text)
+}
+
+pub unsafe extern "C" fn fail(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 2) { ptr::null_mut() } else { error(frame, 8, c"too much") }
+}
+
+pub unsafe extern "C" fn use_runtime(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        return ptr::null_mut();
+    }
+    let context: usize = read(frame + 24);
+    let mut memory = [0, 0, context, 100, 64, 0];
+    assert!(call(frame, 9, &mut memory).is_null());
+    assert_eq!(memory[5] % 64, 0);
+    write(memory[5], 7.0_f32);
+    let name = "tests.object";
+    let (mut id, start) = (0_i64, name.as_ptr().expose_provenance());
+    let id_place = ptr::from_mut(&mut id).expose_provenance();
+    assert!(call(frame, 5, &mut [0, 0, start, name.len(), id_place, 0]).is_null());
+    assert_ne!(read::<i64>(id_place), 0);
+    assert!(call(frame, 7, &mut [0, 0, context, 3, id_place, memory[5]]).is_null());
+    let mut state = [0, 0, context, 3, id_place, 0];
+    assert!(call(frame, 8, &mut state).is_null());
+    fill(frame, read(state[5]));
+    let mut threads = 0_i64;
+    let threads_place = ptr::from_mut(&mut threads).expose_provenance();
+    assert!(call(frame, 12, &mut [0, 0, context, threads_place]).is_null());
+    assert!(read::<i64>(threads_place) > 0);
+    call(frame, 10, &mut [0, 0, context, 100, memory[5]])
+}
+
+/// Work for a thread: the frame's table, the future, and where the result goes.
+struct Work {
+    set: Function,
+    future: usize,
+    result: usize,
+}
+
+unsafe extern "C" fn finish(work: *mut u8) -> *mut c_void {
+    // SAFETY: the work that `later` handed over.
+    let work = unsafe { Box::from_raw(work.cast::<Work>()) };
+    (0..4).for_each(|i| write(work.result + 4 * i, 5.0_f32));
+    let mut args = [24, 0, work.future];
+    // SAFETY: the table's function that makes a future available.
+    unsafe { (work.set)(args.as_mut_ptr().cast()) }
+}
+
+pub unsafe extern "C" fn later(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        return ptr::null_mut();
+    }
+    let mut future = [0, 0, 0];
+    assert!(call(frame, 13, &mut future).is_null());
+    let pointer: *const c_void = ptr::with_exposed_provenance(read::<usize>(read::<usize>(frame + 16) + 48 + 8 * 14));
+    // SAFETY: the API says that a function of this type is there.
+    let set: Function = unsafe { std::mem::transmute(pointer) };
+    let work = Box::new(Work { set, future: future[2], result: data(frame, 80) });
+    let task = (finish as *const c_void).expose_provenance();
+    let context: usize = read(frame + 24);
+    assert!(call(frame, 11, &mut [0, 0, context, task, Box::into_raw(work).expose_provenance()]).is_null());
+    write(frame + 168, future[2]);
+    ptr::null_mut()
+}
+
+pub unsafe extern "C" fn of_the_future(frame: *mut u8) -> *mut c_void {
+    tells_version(frame.expose_provenance(), 99);
+    ptr::null_mut()
+}

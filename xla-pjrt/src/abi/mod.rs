@@ -1,0 +1,12 @@
+//! Structures of the PJRT C API, version 0.112 and what came after it: names, sizes and offsets.
+//!
+//! A field that the called function writes is an `Out`; a pointer and its length side by side are one `List`.
+
+pub(crate) mod buffer;
+pub(crate) mod client;
+pub(crate) mod device;
+pub(crate) mod errors;
+pub(crate) mod executable;
+pub(crate) mod extensions;
+pub(crate) mod kinds;
+pub(crate) mod transfer;

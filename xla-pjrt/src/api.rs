@@ -1,0 +1,62 @@
+//! The structures that C finds the functions by: the table of the API, and the list of its extensions.
+
+use crate::border::Slot;
+
+/// The table of the API, `PJRT_Api`: opaque, for C to read.
+#[repr(C)]
+pub struct Api<const N: usize> {
+    struct_size: usize,
+    extensions: Option<&'static ExtensionHead>,
+    version: Version,
+    slots: [Slot; N],
+}
+
+/// `PJRT_Api_Version`: 24 bytes.
+#[repr(C)]
+struct Version {
+    struct_size: usize,
+    extensions: usize,
+    major: i32,
+    minor: i32,
+}
+
+/// `PJRT_Extension_Base`: 24 bytes.
+#[repr(C)]
+pub(crate) struct ExtensionHead {
+    struct_size: usize,
+    number: i32,
+    next: Option<&'static ExtensionHead>,
+}
+
+/// An extension: its head, and its functions.
+#[repr(C)]
+pub(crate) struct Extension<const N: usize> {
+    pub head: ExtensionHead,
+    slots: [Slot; N],
+}
+
+const _: () = {
+    assert!(size_of::<Version>() == 24 && size_of::<ExtensionHead>() == 24);
+    assert!(size_of::<Extension<3>>() == 48);
+    assert!(size_of::<Api<138>>() == 1144 && std::mem::offset_of!(Api<138>, slots) == 40);
+};
+
+impl<const N: usize> Api<N> {
+    /// The API of that version.
+    pub(crate) const fn new(
+        major: i32,
+        minor: i32,
+        extensions: Option<&'static ExtensionHead>,
+        slots: [Slot; N],
+    ) -> Api<N> {
+        let version = Version { struct_size: size_of::<Version>(), extensions: 0, major, minor };
+        Api { struct_size: size_of::<Api<N>>(), extensions, version, slots }
+    }
+}
+
+impl<const N: usize> Extension<N> {
+    /// The extension of that number, and the one after it.
+    pub(crate) const fn new(number: i32, next: Option<&'static ExtensionHead>, slots: [Slot; N]) -> Extension<N> {
+        Extension { head: ExtensionHead { struct_size: size_of::<Extension<N>>(), number, next }, slots }
+    }
+}

@@ -1,0 +1,158 @@
+//! Arrays of the caller, and arrays that are lent to it.
+#![expect(unsafe_code, reason = "reads and writes the caller's memory")]
+
+use std::{ptr, slice, str};
+
+use super::field::Field;
+use crate::status::Status;
+
+/// The start of an array whose length stands elsewhere.
+#[repr(transparent)]
+pub(crate) struct Many<T>(*const T);
+
+/// The start of an array and its length, side by side.
+#[repr(C)]
+pub(crate) struct List<T> {
+    start: Many<T>,
+    len: usize,
+}
+
+/// As [`List`], length first.
+#[repr(C)]
+pub(crate) struct Counted<T> {
+    len: usize,
+    start: Many<T>,
+}
+
+/// A string.
+pub(crate) type Text = List<u8>;
+
+/// The start of an array that the function called fills.
+#[repr(transparent)]
+pub(crate) struct Slots<T>(*mut T);
+
+macro_rules! address {
+    ($($ty:ident: $null:expr;)*) => {$(
+        impl<T> Clone for $ty<T> {
+            fn clone(&self) -> $ty<T> {
+                *self
+            }
+        }
+
+        impl<T> Copy for $ty<T> {}
+
+        impl<T> Field for $ty<T> {
+            const NULL: $ty<T> = $null;
+        }
+
+        // SAFETY: an address; what is read through it is the caller's business, or an array of data in Rust that
+        // lives as long as its owner and does not change.
+        unsafe impl<T> Send for $ty<T> {}
+        // SAFETY: as above.
+        unsafe impl<T> Sync for $ty<T> {}
+    )*};
+}
+
+address! {
+    Many: Many(ptr::null());
+    List: List { start: Many::NULL, len: 0 };
+    Counted: Counted { len: 0, start: Many::NULL };
+    Slots: Slots(ptr::null_mut());
+}
+
+impl<T> Many<T> {
+    /// An array that is lent to the caller; its owner says for how long.
+    pub fn of(array: &[T]) -> Many<T> {
+        Many(array.as_ptr())
+    }
+
+    /// The array that starts at a pointer of the caller.
+    pub(super) fn starting(start: *const T) -> Many<T> {
+        Many(start)
+    }
+}
+
+impl<T: Field> Many<T> {
+    /// The caller's array of that length. An error for null and for an impossible length.
+    pub fn slice(&self, len: usize) -> Result<&[T], Status> {
+        if len == 0 {
+            return Ok(&[]);
+        }
+        if self.0.is_null() {
+            return Err(Status::invalid_argument(format!("an array of {len} must not be null")));
+        }
+        let fits = len.checked_mul(size_of::<T>()).is_some_and(|bytes| isize::try_from(bytes).is_ok());
+        if !fits || !self.0.is_aligned() {
+            return Err(Status::invalid_argument(format!("an array of {len} at {:p} cannot be", self.0)));
+        }
+        // SAFETY: not null, aligned, of a possible size, and the caller promises its `len` elements during the call;
+        // any bytes are a `T`.
+        Ok(unsafe { slice::from_raw_parts(self.0, len) })
+    }
+}
+
+impl<T> List<T> {
+    /// An array that is lent to the caller; its owner says for how long.
+    pub fn of(array: &[T]) -> List<T> {
+        List { start: Many::of(array), len: array.len() }
+    }
+
+    /// The array of that start and length.
+    pub fn starting(start: Many<T>, len: usize) -> List<T> {
+        List { start, len }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl<T: Field> List<T> {
+    /// The caller's array.
+    pub fn get(&self) -> Result<&[T], Status> {
+        self.start.slice(self.len)
+    }
+}
+
+impl Text {
+    /// A string that is lent to the caller; its owner says for how long.
+    pub fn text(text: &str) -> Text {
+        List::of(text.as_bytes())
+    }
+
+    /// The caller's string, which must be UTF-8.
+    pub fn as_str(&self) -> Result<&str, Status> {
+        str::from_utf8(self.get()?).map_err(|_| Status::invalid_argument("a string must be UTF-8"))
+    }
+}
+
+impl<T> Counted<T> {
+    /// An array that is lent to the caller; its owner says for how long.
+    pub fn of(array: &[T]) -> Counted<T> {
+        Counted { len: array.len(), start: Many::of(array) }
+    }
+}
+
+impl<T> Slots<T> {
+    /// Whether the caller wants nothing.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Fills the caller's array, which must have as many elements.
+    pub fn fill(self, values: impl ExactSizeIterator<Item = T>) -> Result<(), Status> {
+        if self.0.is_null() && values.len() > 0 {
+            return Err(Status::invalid_argument(format!("an array for {} results must not be null", values.len())));
+        }
+        for (i, value) in values.enumerate() {
+            // SAFETY: not null, and the caller promises the elements during the call.
+            unsafe { self.0.add(i).write_unaligned(value) };
+        }
+        Ok(())
+    }
+}
+
+impl Field for u8 {
+    const NULL: u8 = 0;
+}

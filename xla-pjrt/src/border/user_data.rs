@@ -1,0 +1,98 @@
+//! Data that callers attach to objects, and the table of functions by which they do.
+#![expect(unsafe_code, reason = "functions that C calls with pointers")]
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use super::callback::Receiver;
+use super::field::Field;
+use super::handle::{Handle, Kind};
+use super::pointer::Address;
+
+/// Data that callers have attached, by keys that are addresses.
+#[derive(Default)]
+pub(crate) struct UserData(Mutex<HashMap<usize, (Address, Receiver)>>);
+
+impl UserData {
+    /// The data of a key, or null.
+    pub fn get(&self, key: usize) -> Address {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.get(&key).map_or(Address::NULL, |(data, _)| *data)
+    }
+
+    /// Attaches data, and destroys what was there before.
+    pub fn set(&self, key: usize, data: Address, destructor: Receiver) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = entries.insert(key, (data, destructor));
+        // A destructor may call the C API again.
+        drop(entries);
+        if let Some((data, destructor)) = before {
+            destructor.call(data);
+        }
+    }
+}
+
+impl Drop for UserData {
+    fn drop(&mut self) {
+        let entries = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(entries).into_values().for_each(|(data, destructor)| destructor.call(data));
+    }
+}
+
+/// An object that callers attach data to.
+pub(crate) trait HasUserData {
+    /// The data.
+    fn user_data(&self) -> &UserData;
+}
+
+/// `PJRT_Memory_FunctionTable`: 40 bytes.
+#[repr(C)]
+struct UserDataTable {
+    struct_size: usize,
+    extensions: usize,
+    instance_size: usize,
+    get: unsafe extern "C" fn(*mut (), *const u8) -> Address,
+    set: unsafe extern "C" fn(*mut (), *const u8, Address, Receiver),
+}
+
+const _: () = assert!(size_of::<UserDataTable>() == 40);
+
+struct TableOf<K>(K);
+
+impl<K: Kind<Value: HasUserData>> TableOf<K> {
+    const TABLE: &'static UserDataTable = &UserDataTable {
+        struct_size: size_of::<UserDataTable>(),
+        extensions: 0,
+        instance_size: size_of::<*const ()>(),
+        get: get::<K>,
+        set: set::<K>,
+    };
+}
+
+/// The table of functions for objects of a kind, as their first field has it.
+pub(crate) const fn user_data_table<K: Kind<Value: HasUserData>>() -> *const () {
+    ptr::from_ref(TableOf::<K>::TABLE).cast()
+}
+
+/// # Safety
+///
+/// `object` is null or a living object of this crate.
+unsafe extern "C" fn get<K: Kind<Value: HasUserData>>(object: *mut (), key: *const u8) -> Address {
+    let object = Handle::<K>::from_c(object);
+    object.get().map_or(Address::NULL, |value| value.user_data().get(key.addr()))
+}
+
+/// # Safety
+///
+/// `object` is null or a living object of this crate.
+unsafe extern "C" fn set<K: Kind<Value: HasUserData>>(
+    object: *mut (),
+    key: *const u8,
+    data: Address,
+    destructor: Receiver,
+) {
+    if let Ok(value) = Handle::<K>::from_c(object).get() {
+        value.user_data().set(key.addr(), data, destructor);
+    }
+}

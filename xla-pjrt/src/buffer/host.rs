@@ -1,0 +1,37 @@
+//! Copies of arrays to the caller's memory.
+
+use xla_hlo::Layout;
+use xla_service::host::HostOrder;
+
+use crate::abi::buffer::BufferToHostBufferArgs;
+use crate::event::Event;
+use crate::layout;
+use crate::status::Status;
+
+/// Copies the array when it is there, in the layout that the caller asks for; or tells how many bytes that takes.
+pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
+    let buffer = args.src.get()?;
+    // The size of a deleted array is still known.
+    let array = if args.dst.is_null() { &buffer.array } else { buffer.live()? };
+    let asked = layout::read(&args.host_layout, array.shape())?;
+    let size = order(asked.as_ref()).byte_size(array.shape())?;
+    if args.dst.is_null() {
+        args.dst_size.set(size);
+        return Ok(());
+    }
+    let room = args.dst_size.get();
+    if room < size {
+        return Err(Status::invalid_argument(format!("{size} bytes of {} do not fit into {room}", array.shape())));
+    }
+    let target = args.dst;
+    let done = array.read_when_ready(move |array| {
+        let array = array?;
+        target.fill(size, |bytes| array.copy_to_host(order(asked.as_ref()), bytes))
+    });
+    args.event.set(Event::of(done).handle());
+    Ok(())
+}
+
+fn order(layout: Option<&Layout>) -> HostOrder<'_> {
+    layout.map_or(HostOrder::RowMajor, |layout| HostOrder::MinorToMajor(&layout.minor_to_major))
+}

@@ -1,0 +1,106 @@
+//! A buffer: an array in a memory of a client's device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xla_hlo::Error;
+use xla_service::{Buffer, BufferHold, Completion};
+
+use crate::abi::kinds;
+use crate::border::{Handle, Kind};
+use crate::client::ClientState;
+use crate::event::Event;
+use crate::layout;
+use crate::status::Status;
+
+impl Kind for kinds::Buffer {
+    type Value = BufferState;
+    const NAME: &'static str = "PJRT_Buffer";
+}
+
+/// The error of a buffer that is gone, as XLA words it.
+const DELETED: &str = "Buffer has been deleted or donated.";
+
+/// A buffer.
+pub(crate) struct BufferState {
+    pub place: Place,
+    pub array: Buffer,
+    /// The shape's dimensions and their order in memory, for the caller to borrow.
+    pub dims: Vec<i64>,
+    pub minor_to_major: Vec<i64>,
+    /// External references: each keeps memory and contents, whatever becomes of the buffer.
+    holds: Mutex<Vec<BufferHold>>,
+}
+
+/// A memory of a client's device.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub client: Arc<ClientState>,
+    /// The device's number.
+    pub device: usize,
+    /// The number of the kind of memory.
+    pub memory: usize,
+}
+
+impl Place {
+    /// The place that a caller means by a memory or, without one, by a device.
+    pub fn of(memory: Handle<kinds::Memory>, device: Handle<kinds::Device>) -> Result<Place, Status> {
+        let (client, device, memory) = if memory.is_null() {
+            let device = device.get()?;
+            (&device.client, device.index, 0)
+        } else {
+            let memory = memory.get()?;
+            (&memory.client, memory.device, memory.kind)
+        };
+        let client = client.upgrade().ok_or_else(|| Status::failed_precondition("the client was destroyed"))?;
+        Ok(Place { client, device, memory })
+    }
+
+    /// The device as the service knows it.
+    pub fn service(&self) -> Result<&xla_service::Device, Status> {
+        Ok(&self.client.device(self.device)?.service)
+    }
+}
+
+impl BufferState {
+    /// A buffer for C.
+    pub fn handle(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
+        let dims = array.shape().dims().iter().map(|&dim| dim as i64).collect();
+        let minor_to_major = layout::minor_to_major(array.shape());
+        Handle::new(BufferState { place, array, dims, minor_to_major, holds: Mutex::default() })
+    }
+
+    /// The array. An error once it was deleted or donated, in the words that callers look for.
+    pub fn live(&self) -> Result<&Buffer, Status> {
+        if self.array.is_deleted() { Err(Status::invalid_argument(DELETED)) } else { Ok(&self.array) }
+    }
+
+    /// The event of the array's being there.
+    pub fn ready(&self) -> Event {
+        let failed = || Completion::failed(Error::invalid_argument(DELETED));
+        Event::of(self.live().map_or_else(|_| failed(), Buffer::completion))
+    }
+
+    /// Adds an external reference; waits for the value.
+    pub fn add_hold(&self) -> Result<(), Status> {
+        let hold = self.live()?.hold()?;
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
+        Ok(())
+    }
+
+    /// Takes an external reference away.
+    pub fn remove_hold(&self) -> Result<(), Status> {
+        let hold = self.holds.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        // Freed without the lock: it may be memory of the caller, who is told.
+        hold.map(drop).ok_or_else(|| Status::invalid_argument("the buffer has no external reference"))
+    }
+
+    /// The address of its memory: that of its external references or, without one, the one it has now.
+    pub fn address(&self) -> Result<usize, Status> {
+        let held = self.holds.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
+        let hold = match held {
+            Some(hold) => hold,
+            None => self.live()?.hold()?,
+        };
+        hold.address().ok_or_else(|| Status::unimplemented("addresses of this platform's memory"))
+    }
+}

@@ -1,0 +1,108 @@
+//! Clients: what they are asked for, what they tell.
+
+mod spec;
+mod state;
+mod topology_state;
+
+pub(crate) use spec::PlatformSpec;
+pub(crate) use state::ClientState;
+pub(crate) use topology_state::{MEMORY_KINDS, TopologyState};
+
+use crate::abi::client::{
+    ClientAddressableDevicesArgs, ClientAddressableMemoriesArgs, ClientCreateArgs, ClientDefaultDeviceAssignmentArgs,
+    ClientDestroyArgs, ClientDevicesArgs, ClientLookupAddressableDeviceArgs, ClientLookupDeviceArgs,
+    ClientPlatformNameArgs, ClientPlatformVersionArgs, ClientProcessIndexArgs, ClientTopologyArgs,
+    ClientUpdateGlobalProcessInfoArgs,
+};
+use crate::abi::kinds::Device;
+use crate::border::{Handle, List, Text};
+use crate::named;
+use crate::status::{Code, Status};
+
+pub(crate) fn create(args: &ClientCreateArgs) -> Result<(), Status> {
+    let spec = PlatformSpec::from_options(named::read(&args.create_options)?)?;
+    args.client.set(Handle::new(ClientState::new(spec)?));
+    Ok(())
+}
+
+/// Buffers and executables that are still there keep what they need of it.
+pub(crate) fn destroy(args: &ClientDestroyArgs) -> Result<(), Status> {
+    args.client.destroy()
+}
+
+pub(crate) fn platform_name(args: &ClientPlatformNameArgs) -> Result<(), Status> {
+    args.platform_name.set(Text::text(&args.client.get()?.topology.spec.name));
+    Ok(())
+}
+
+pub(crate) fn process_index(args: &ClientProcessIndexArgs) -> Result<(), Status> {
+    args.client.get()?;
+    args.process_index.set(0);
+    Ok(())
+}
+
+pub(crate) fn platform_version(args: &ClientPlatformVersionArgs) -> Result<(), Status> {
+    args.platform_version.set(Text::text(&args.client.get()?.topology.version));
+    Ok(())
+}
+
+pub(crate) fn topology_description(args: &ClientTopologyArgs) -> Result<(), Status> {
+    args.topology.set(args.client.get()?.topology.handle());
+    Ok(())
+}
+
+pub(crate) fn devices(args: &ClientDevicesArgs) -> Result<(), Status> {
+    args.devices.set(List::of(&args.client.get()?.device_handles));
+    Ok(())
+}
+
+pub(crate) fn addressable_devices(args: &ClientAddressableDevicesArgs) -> Result<(), Status> {
+    args.addressable_devices.set(List::of(&args.client.get()?.device_handles));
+    Ok(())
+}
+
+pub(crate) fn addressable_memories(args: &ClientAddressableMemoriesArgs) -> Result<(), Status> {
+    args.addressable_memories.set(List::of(&args.client.get()?.memory_handles));
+    Ok(())
+}
+
+pub(crate) fn lookup_device(args: &ClientLookupDeviceArgs) -> Result<(), Status> {
+    args.device.set(find(args.client.get()?, args.id)?);
+    Ok(())
+}
+
+pub(crate) fn lookup_addressable_device(args: &ClientLookupAddressableDeviceArgs) -> Result<(), Status> {
+    args.addressable_device.set(find(args.client.get()?, args.local_hardware_id)?);
+    Ok(())
+}
+
+/// The device of that id, which is its hardware's id as well.
+fn find(client: &ClientState, id: i32) -> Result<Handle<Device>, Status> {
+    let found = usize::try_from(id).ok().and_then(|index| client.device_handles.get(index));
+    found
+        .copied()
+        .ok_or_else(|| Status::new(Code::InvalidArgument, format!("No matching device found for device_id {id}")))
+}
+
+/// Replica by replica, the devices in order.
+pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs) -> Result<(), Status> {
+    let count = args.client.get()?.devices.len();
+    let sizes = [args.num_replicas, args.num_partitions].map(usize::try_from);
+    let [Ok(replicas), Ok(partitions)] = sizes else {
+        return Err(Status::invalid_argument("numbers of replicas and partitions must not be negative"));
+    };
+    let wanted = replicas.saturating_mul(partitions);
+    if wanted > count || wanted > args.default_assignment_size {
+        return Err(Status::invalid_argument(format!(
+            "{replicas} replicas of {partitions} partitions need {wanted} devices; the client has {count}, and there is \
+             room for {}",
+            args.default_assignment_size
+        )));
+    }
+    args.default_assignment.fill((0..wanted).map(|device| device as i32))
+}
+
+/// Other processes do not concern a client of one process.
+pub(crate) fn update_global_process_info(args: &ClientUpdateGlobalProcessInfoArgs) -> Result<(), Status> {
+    args.client.get().map(drop)
+}

@@ -1,0 +1,105 @@
+//! Topologies: devices as they are described, whether this machine has them or not.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use xla_service::build_identity;
+
+use super::spec::PlatformSpec;
+use crate::abi::kinds;
+use crate::border::{Handle, Hosted, Kind};
+use crate::named::Attributes;
+
+/// The kinds of memory that each device has, the default first.
+pub(crate) const MEMORY_KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
+
+impl Kind for kinds::Topology {
+    type Value = Arc<TopologyState>;
+    const NAME: &'static str = "PJRT_TopologyDescription";
+}
+
+impl Kind for kinds::DeviceDescription {
+    type Value = DescriptionState;
+    const NAME: &'static str = "PJRT_DeviceDescription";
+}
+
+impl Kind for kinds::MemoryDescription {
+    type Value = usize;
+    const NAME: &'static str = "PJRT_MemoryDescription";
+}
+
+/// A platform's devices, described.
+pub(crate) struct TopologyState {
+    pub spec: PlatformSpec,
+    /// Version of the plugin, and whatever else compiled programs depend on: callers keep programs under it.
+    pub version: String,
+    pub descriptions: Vec<Hosted<kinds::DeviceDescription>>,
+    pub description_handles: Vec<Handle<kinds::DeviceDescription>>,
+    pub attributes: Attributes,
+    /// Numbers of the kinds of memory.
+    pub kind_ids: Vec<i32>,
+}
+
+/// A device, described.
+pub(crate) struct DescriptionState {
+    pub id: i32,
+    /// The model; `cpu` for a client of that name, which callers look for.
+    pub kind: String,
+    pub debug_string: String,
+    pub to_string: String,
+    pub attributes: Attributes,
+    _memories: Vec<Hosted<kinds::MemoryDescription>>,
+    pub memories: Vec<Handle<kinds::MemoryDescription>>,
+}
+
+impl TopologyState {
+    pub fn new(spec: PlatformSpec) -> TopologyState {
+        let executor = spec.platform.executor(0).ok();
+        let model = executor.map_or_else(|| spec.name.clone(), |executor| executor.description().model.clone());
+        let kind = if spec.name == "cpu" { "cpu".to_string() } else { model };
+        let describe = |id| Hosted::new(DescriptionState::new(id, &spec.name, &kind));
+        let descriptions: Vec<_> = (0..spec.devices).map(describe).collect();
+        TopologyState {
+            version: format!("xlars {} ({}, {})", env!("CARGO_PKG_VERSION"), spec.platform.name(), build_identity()),
+            description_handles: descriptions.iter().map(Hosted::handle).collect(),
+            descriptions,
+            attributes: Attributes::new(Vec::new()),
+            kind_ids: (0..MEMORY_KINDS.len() as i32).collect(),
+            spec,
+        }
+    }
+
+    /// A number that is the same for topologies that programs can be exchanged between.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.spec.platform.name(), &self.spec.name, self.spec.devices, &self.version).hash(&mut hasher);
+        self.descriptions.iter().for_each(|description| description.kind.hash(&mut hasher));
+        hasher.finish()
+    }
+}
+
+impl DescriptionState {
+    fn new(id: usize, name: &str, kind: &str) -> DescriptionState {
+        let memories: Vec<_> = (0..MEMORY_KINDS.len()).map(Hosted::new).collect();
+        DescriptionState {
+            id: id as i32,
+            kind: kind.to_string(),
+            debug_string: format!("{name}:{id}"),
+            to_string: format!("{}Device(id={id})", camel_case(name)),
+            attributes: Attributes::new(Vec::new()),
+            memories: memories.iter().map(Hosted::handle).collect(),
+            _memories: memories,
+        }
+    }
+}
+
+/// `gpu-emulated` as `GpuEmulated`.
+pub(crate) fn camel_case(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .map(|word| {
+            let mut letters = word.chars();
+            letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+        })
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! Compilation: programs for a client's devices, programs without a client, programs that were kept.
+
+use std::sync::Arc;
+
+use prost::Message;
+use xla_hlo::{VerifiedModule, proto};
+use xla_service::LoadedExecutable;
+
+use crate::abi::client::{ClientCompileArgs, ClientLoadArgs, CompileArgs};
+use crate::abi::executable::ExecutableDeserializeAndLoadArgs;
+use crate::abi::kinds;
+use crate::border::Handle;
+use crate::client::{ClientState, TopologyState};
+use crate::executable::{Compiled, ExecutableState, LoadedState};
+use crate::options::{ExecutableAndOptionsProto, Options};
+use crate::program;
+use crate::status::Status;
+
+pub(crate) fn compile(args: &ClientCompileArgs) -> Result<(), Status> {
+    let client = args.client.get()?;
+    let options = Options::read(args.compile_options.get()?)?;
+    let module = program::read(&args.program.expect()?, &options)?;
+    args.executable.set(compiled(client, &module, options)?);
+    Ok(())
+}
+
+/// The program on all devices of its assignment.
+fn compiled(
+    client: &Arc<ClientState>,
+    module: &VerifiedModule,
+    options: Options,
+) -> Result<Handle<kinds::LoadedExecutable>, Status> {
+    let program = client.service.compile(module, &options.service)?;
+    loaded(client, &program, options)
+}
+
+fn loaded(
+    client: &Arc<ClientState>,
+    program: &LoadedExecutable,
+    options: Options,
+) -> Result<Handle<kinds::LoadedExecutable>, Status> {
+    let devices = options.devices()?;
+    let program = program.on_devices(&devices)?;
+    let platform = client.topology.spec.platform.name();
+    let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform);
+    Ok(Handle::new(LoadedState::new(client.clone(), executable, program)))
+}
+
+/// Compiles for a topology; no device is needed.
+pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
+    let topology: &TopologyState = args.topology.get()?;
+    let options = Options::read(args.compile_options.get()?)?;
+    let module = program::read(&args.program.expect()?, &options)?;
+    let compiler = topology.spec.platform.compiler();
+    let optimized = compiler.run_hlo_passes(module, &options.service)?;
+    let compiled = compiler.run_backend(optimized, &options.service)?;
+    let (devices, platform) = (options.devices()?, topology.spec.platform.name());
+    let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform);
+    args.executable.set(Handle::new(Arc::new(executable)));
+    Ok(())
+}
+
+/// Loads a program that was compiled without this client.
+pub(crate) fn load(args: &ClientLoadArgs) -> Result<(), Status> {
+    let kept = args.executable.get()?.serialize()?;
+    args.loaded_executable.set(load_kept(args.client.get()?, &kept, args.compile_options.get()?)?);
+    Ok(())
+}
+
+pub(crate) fn deserialize_and_load(args: &ExecutableDeserializeAndLoadArgs) -> Result<(), Status> {
+    let kept = args.serialized_executable.get()?;
+    let overridden = args.overridden_serialized_compile_options.get()?;
+    args.loaded_executable.set(load_kept(args.client.get()?, kept, overridden)?);
+    Ok(())
+}
+
+/// Loads what [`ExecutableState::serialize`] wrote, with other options if there are any.
+fn load_kept(
+    client: &Arc<ClientState>,
+    kept: &[u8],
+    other_options: &[u8],
+) -> Result<Handle<kinds::LoadedExecutable>, Status> {
+    let kept = ExecutableAndOptionsProto::decode(kept)
+        .map_err(|error| Status::invalid_argument(format!("these bytes are no serialized executable: {error}")))?;
+    let own = client.topology.spec.platform.name();
+    if kept.pjrt_client_name != own {
+        return Err(Status::invalid_argument(format!(
+            "the executable was compiled for platform {:?}, this client is of {own}",
+            kept.pjrt_client_name
+        )));
+    }
+    let options = Options::read(if other_options.is_empty() { &kept.compile_options } else { other_options })?;
+    let bytes = &kept.serialized_executable;
+    if xla_service::serialized::platform_of(bytes).is_err() {
+        // The platform writes no programs down, so this is a module.
+        let module = VerifiedModule::new(proto::parse_module(bytes)?)?;
+        return compiled(client, &module, options);
+    }
+    loaded(client, &client.service.load(bytes, &options.service)?, options)
+}

@@ -1,0 +1,63 @@
+//! Numbers of element types.
+
+use xla_hlo::{ElementType, Error};
+
+use crate::status::Status;
+
+macro_rules! numbers {
+    ($($variant:ident $number:literal $message:literal)*) => {
+        /// The number of an element type in the C API.
+        pub(crate) fn number(ty: ElementType) -> i32 {
+            match ty { $(ElementType::$variant => $number,)* }
+        }
+
+        /// The element type of a number in the C API.
+        pub(crate) fn element_type(number: i32) -> Result<ElementType, Status> {
+            match number {
+                $($number => Ok(ElementType::$variant),)*
+                23 => Err(Error::unimplemented("buffers of tokens").into()),
+                _ => Err(Status::invalid_argument(format!("{number} is not the element type of an array"))),
+            }
+        }
+
+        /// The number of an element type in messages of protobuf.
+        pub(crate) fn message_number(ty: ElementType) -> i32 {
+            match ty { $(ElementType::$variant => $message,)* }
+        }
+    };
+}
+
+numbers! {
+    Pred 1 1
+    S8 2 2
+    S16 3 3
+    S32 4 4
+    S64 5 5
+    U8 6 6
+    U16 7 7
+    U32 8 8
+    U64 9 9
+    F16 10 10
+    F32 11 11
+    F64 12 12
+    BF16 13 16
+    C64 14 15
+    C128 15 18
+    F8E5M2 16 19
+    F8E4M3FN 17 20
+    F8E4M3B11FNUZ 18 23
+    F8E5M2FNUZ 19 24
+    F8E4M3FNUZ 20 25
+    S4 21 21
+    U4 22 22
+    S2 24 26
+    U2 25 27
+    F8E4M3 26 28
+    F8E3M4 27 29
+    F8E8M0FNU 28 33
+    F4E2M1FN 29 32
+    S1 30 30
+    U1 31 31
+    F6E2M3FN 32 36
+    F6E3M2FN 33 35
+}

@@ -1,0 +1,145 @@
+//! Events: ends of work, with those who wait for them.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use xla_hlo::Error;
+use xla_service::{Completer, Completion};
+
+use crate::abi::errors::{
+    EventAwaitArgs, EventCreateArgs, EventDestroyArgs, EventErrorArgs, EventIsReadyArgs, EventOnReadyArgs, EventSetArgs,
+};
+use crate::abi::kinds;
+use crate::border::{Handle, Kind};
+use crate::status::{Code, Status};
+
+impl Kind for kinds::Event {
+    type Value = Event;
+    const NAME: &'static str = "PJRT_Event";
+}
+
+/// The end of some work. A clone is another handle to the same end.
+#[derive(Clone)]
+pub(crate) struct Event {
+    completion: Completion,
+    /// Of an event that the caller, or another call of the API, sets.
+    setter: Option<Arc<Setter>>,
+}
+
+struct Setter {
+    completer: Mutex<Option<Completer>>,
+    /// The error as it was set: with a code and a payload that errors of the service do not have.
+    status: OnceLock<Status>,
+}
+
+type Outcome = Result<(), Status>;
+
+impl Event {
+    /// The end of work of the service.
+    pub fn of(completion: Completion) -> Event {
+        Event { completion, setter: None }
+    }
+
+    /// The end of work that is done.
+    pub fn done() -> Event {
+        Event::of(Completion::done())
+    }
+
+    /// The end of work that somebody reports with [`Event::set`].
+    pub fn pending() -> Event {
+        let (completion, completer) = Completion::pending();
+        let setter = Setter { completer: Mutex::new(Some(completer)), status: OnceLock::new() };
+        Event { completion, setter: Some(Arc::new(setter)) }
+    }
+
+    /// A handle for C, which will destroy it.
+    pub fn handle(self) -> Handle<kinds::Event> {
+        Handle::new(self)
+    }
+
+    /// Sets the outcome, and calls those who wait for it. An error if it was set before, or is not to be set.
+    pub fn set(&self, outcome: Outcome) -> Result<(), Status> {
+        let taken = self.setter.as_ref().and_then(|setter| {
+            let completer = setter.completer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Some((setter, completer?))
+        });
+        let Some((setter, completer)) = taken else {
+            return Err(Status::failed_precondition("the event was set before, or is not the caller's to set"));
+        };
+        completer.set(outcome.map_err(|status| {
+            let error = Error::from(&status);
+            setter.status.get_or_init(|| status);
+            error
+        }));
+        Ok(())
+    }
+
+    /// The outcome, if the work has ended.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.completion.outcome().map(|outcome| self.told(outcome))
+    }
+
+    /// Waits for the outcome.
+    pub fn wait(&self) -> Outcome {
+        self.told(self.completion.wait())
+    }
+
+    /// Calls back with the outcome: now, if the work has ended.
+    pub fn on_ready(&self, callback: impl FnOnce(Outcome) + Send + 'static) {
+        // Not the event itself: whoever waits must not keep it from being given up.
+        let setter = self.setter.as_ref().map(Arc::downgrade);
+        self.completion.on_ready(move |outcome| {
+            let setter = setter.and_then(|setter| setter.upgrade());
+            callback(told(setter.as_deref(), outcome));
+        });
+    }
+
+    fn told(&self, outcome: xla_hlo::Result<()>) -> Outcome {
+        told(self.setter.as_deref(), outcome)
+    }
+}
+
+/// An outcome with the error that was set.
+fn told(setter: Option<&Setter>, outcome: xla_hlo::Result<()>) -> Outcome {
+    let set = setter.and_then(|setter| setter.status.get());
+    outcome.map_err(|error| set.cloned().unwrap_or_else(|| error.into()))
+}
+
+pub(crate) fn destroy(args: &EventDestroyArgs) -> Result<(), Status> {
+    args.event.destroy()
+}
+
+pub(crate) fn is_ready(args: &EventIsReadyArgs) -> Result<(), Status> {
+    args.is_ready.set(args.event.get()?.outcome().is_some());
+    Ok(())
+}
+
+pub(crate) fn error(args: &EventErrorArgs) -> Result<(), Status> {
+    let outcome = args.event.get()?.outcome();
+    outcome.unwrap_or_else(|| Err(Status::failed_precondition("the event is not ready: wait for it first")))
+}
+
+pub(crate) fn wait(args: &EventAwaitArgs) -> Result<(), Status> {
+    args.event.get()?.wait()
+}
+
+pub(crate) fn on_ready(args: &EventOnReadyArgs) -> Result<(), Status> {
+    let (callback, argument) = (args.callback, args.user_arg);
+    if callback.is_null() {
+        return Err(Status::invalid_argument("the callback of an event must not be null"));
+    }
+    args.event.get()?.on_ready(move |outcome| callback.call(outcome, argument));
+    Ok(())
+}
+
+pub(crate) fn create(args: &EventCreateArgs) -> Result<(), Status> {
+    args.event.set(Event::pending().handle());
+    Ok(())
+}
+
+pub(crate) fn set(args: &EventSetArgs) -> Result<(), Status> {
+    let outcome = match Code::from_number(args.error_code) {
+        Code::Ok => Ok(()),
+        code => Err(Status::new(code, args.error_message.as_str()?)),
+    };
+    args.event.get()?.set(outcome)
+}

@@ -1,0 +1,29 @@
+//! Partitioners of custom calls: their names are kept.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use crate::abi::extensions::{RegisterBatchPartitionableArgs, RegisterCustomPartitionerArgs};
+use crate::border::Address;
+use crate::status::Status;
+
+/// Partitioners by target: the address of the caller's functions, or of none for targets that are computed alike for
+/// each element of a batch.
+static REGISTERED: Mutex<BTreeSet<(String, usize)>> = Mutex::new(BTreeSet::new());
+
+pub(super) fn register(args: &RegisterCustomPartitionerArgs) -> Result<(), Status> {
+    if args.callbacks.is_null() {
+        return Err(Status::invalid_argument("the functions of a custom partitioner must not be null"));
+    }
+    keep(args.name.as_str()?, args.callbacks)
+}
+
+pub(super) fn register_batch_partitionable(args: &RegisterBatchPartitionableArgs) -> Result<(), Status> {
+    keep(args.name.as_str()?, <Address as crate::border::Field>::NULL)
+}
+
+fn keep(name: &str, callbacks: Address) -> Result<(), Status> {
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    registered.insert((name.to_string(), callbacks.number()));
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Shapes and layouts as the C API writes them.
+
+use xla_hlo::{ArrayShape, Layout};
+
+use crate::abi::kinds;
+use crate::abi::transfer::BufferMemoryLayout;
+use crate::border::{Field, Head, Image, Kind, List, Pointer};
+use crate::element_type::element_type;
+use crate::status::Status;
+
+impl Kind for kinds::MemoryLayout {
+    type Value = Layout;
+    const NAME: &'static str = "PJRT_Layouts_MemoryLayout";
+}
+
+/// Layouts by the order of dimensions, minor to major, with tiles.
+const TILED: i32 = 0;
+/// Layouts by the distance of elements in each dimension.
+const STRIDES: i32 = 1;
+
+/// Dimensions of the caller.
+pub(crate) fn dims(dims: &List<i64>) -> Result<Vec<usize>, Status> {
+    let dim = |&dim: &i64| {
+        usize::try_from(dim).map_err(|_| Status::invalid_argument(format!("the dimension {dim} is negative")))
+    };
+    dims.get()?.iter().map(dim).collect()
+}
+
+/// The shape of an array of the caller; without a layout where it asks for none.
+pub(crate) fn shape(
+    number: i32,
+    dimensions: &List<i64>,
+    layout: &Pointer<BufferMemoryLayout>,
+) -> Result<ArrayShape, Status> {
+    let shape = ArrayShape::new(element_type(number)?, dims(dimensions)?);
+    shape.checked_element_count()?;
+    let layout = read(layout, &shape)?;
+    Ok(shape.with_layout(layout))
+}
+
+/// The layout that the caller asks for; `None` where it asks for none.
+pub(crate) fn read(layout: &Pointer<BufferMemoryLayout>, shape: &ArrayShape) -> Result<Option<Layout>, Status> {
+    let Some(layout) = layout.read()? else { return Ok(None) };
+    let numbers = layout.numbers.get()?;
+    let read = match layout.layout_type {
+        TILED if layout.num_tiles > 0 => return Err(Status::unimplemented("buffers whose layout has tiles")),
+        TILED => order(numbers),
+        STRIDES => order_of_strides(numbers, shape),
+        other => return Err(Status::invalid_argument(format!("the layout has the unknown type {other}"))),
+    };
+    let read = read.map(Layout::from_minor_to_major).filter(|layout| layout.is_permutation_of(shape.rank()));
+    let error = || Status::invalid_argument(format!("{numbers:?} is no layout of {shape}"));
+    read.map(Some).ok_or_else(error)
+}
+
+fn order(numbers: &[i64]) -> Option<Vec<usize>> {
+    numbers.iter().map(|&dim| usize::try_from(dim).ok()).collect()
+}
+
+/// The order of dimensions that has those strides in bytes, without gaps.
+fn order_of_strides(strides: &[i64], shape: &ArrayShape) -> Option<Vec<usize>> {
+    let dims = shape.dims();
+    if strides.len() != dims.len() {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..dims.len()).rev().collect();
+    // Dimensions of one element may have any stride: they stay where they are among equals.
+    order.sort_by_key(|&dim| strides[dim]);
+    let mut expected = i64::try_from(shape.element_type().byte_width()).ok()?;
+    for &dim in order.iter().filter(|&&dim| dims[dim] != 1) {
+        if strides[dim] != expected {
+            return None;
+        }
+        expected = expected.checked_mul(i64::try_from(dims[dim]).ok()?)?;
+    }
+    Some(order)
+}
+
+/// The order of a layout's dimensions, for the caller.
+pub(crate) fn minor_to_major(shape: &ArrayShape) -> Vec<i64> {
+    shape.minor_to_major().into_iter().map(|dim| dim as i64).collect()
+}
+
+/// Bytes from an element to the next one in each dimension of a dense array of that shape.
+pub(crate) fn strides(shape: &ArrayShape) -> Vec<i64> {
+    let width = shape.element_type().byte_width();
+    xla_hlo::strides(shape.dims(), &shape.minor_to_major()).into_iter().map(|stride| (stride * width) as i64).collect()
+}
+
+/// A layout for the caller, who may borrow that order of dimensions.
+pub(crate) fn lend(minor_to_major: &[i64]) -> BufferMemoryLayout {
+    let head = || Head { struct_size: BufferMemoryLayout::SIZE, extensions: 0 };
+    // The structure inside has a size of its own.
+    let tiled_head = Head { struct_size: 56, extensions: 0 };
+    let numbers = List::of(minor_to_major);
+    BufferMemoryLayout { head: head(), tiled_head, numbers, layout_type: TILED, ..BufferMemoryLayout::NULL }
+}

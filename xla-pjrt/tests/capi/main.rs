@@ -1,0 +1,9 @@
+//! The C API as a caller in C sees it.
+
+mod buffers;
+mod client;
+mod hostile;
+mod objects;
+mod programs;
+mod table;
+mod waiting;

@@ -1,0 +1,98 @@
+//! Clients, devices, memories, topologies.
+
+use std::fmt::Write as _;
+
+use crate::client::{client, create, handles, of};
+use crate::table::{Args, read};
+
+fn text(function: &str, object: usize) -> String {
+    of(function, object).expect("a text").get_text(24)
+}
+
+#[test]
+fn a_client_describes_itself() {
+    let client = client(2);
+    let mut shown = format!(
+        "{}, process {}\n",
+        text("Client_PlatformName", client),
+        of("Client_ProcessIndex", client).expect("fine").get_i32(24)
+    );
+    for device in handles("Client_Devices", client) {
+        let description = of("Device_GetDescription", device).expect("fine").get(24);
+        let id = of("DeviceDescription_Id", description).expect("fine").get_i32(24);
+        let [debug, long] =
+            ["DeviceDescription_DebugString", "DeviceDescription_ToString"].map(|f| text(f, description));
+        writeln!(shown, "{id}: {debug}, {long}").expect("text");
+        let default = of("Device_DefaultMemory", device).expect("fine").get(24);
+        for memory in handles("Device_AddressableMemories", device) {
+            let [kind, debug, long] = ["Memory_Kind", "Memory_DebugString", "Memory_ToString"].map(|f| text(f, memory));
+            let [id, kind_id] = ["Memory_Id", "Memory_Kind_Id"].map(|f| of(f, memory).expect("fine").get_i32(24));
+            assert_eq!(handles("Memory_AddressableByDevices", memory), [device]);
+            let default = if memory == default { ", default" } else { "" };
+            writeln!(shown, "    {id}: {kind} ({kind_id}), {debug}, {long}{default}").expect("text");
+        }
+    }
+    insta::assert_snapshot!(shown);
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
+fn devices_are_found_by_id() {
+    let client = client(3);
+    let devices = handles("Client_AddressableDevices", client);
+    let lookup = |id| Args::of("Client_LookupDevice").put(16, client).put_i32(24, id).call("Client_LookupDevice");
+    assert_eq!(lookup(2).expect("a device").get(32), devices[2]);
+    let message = lookup(3).err().expect("an error").message;
+    assert_eq!(message, "No matching device found for device_id 3");
+    assert!(lookup(-1).is_err());
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
+fn unknown_create_options_are_named() {
+    let message = create(&[("colour", 3)]).expect_err("an error").message;
+    assert_eq!(message, "there is no create option \"colour\"; known are platform, platform_name, device_count");
+    assert!(create(&[("device_count", 0)]).is_err());
+    assert!(create(&[("device_count", 1 << 40)]).is_err());
+    assert!(create(&[("node_id", 0), ("num_nodes", 1)]).is_ok());
+}
+
+#[test]
+fn memories_keep_what_callers_attach() {
+    let client = client(1);
+    let memory = handles("Client_AddressableMemories", client)[0];
+    let table: usize = read(memory);
+    assert_eq!(read::<usize>(table), 40);
+    assert_ne!(read::<usize>(table + 24), 0, "a function that finds the data of a key");
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
+fn a_topology_is_written_down_and_read_again() {
+    let client = client(2);
+    let topology = of("Client_TopologyDescription", client).expect("fine").get(24);
+    let kept = of("TopologyDescription_Serialize", topology).expect("bytes");
+    let bytes = kept.get_bytes(24, 32);
+    let again =
+        Args::of("TopologyDescription_Deserialize").put_bytes(16, &bytes).call("TopologyDescription_Deserialize");
+    let again = again.expect("a topology").get(32);
+    assert_eq!(handles("TopologyDescription_GetDeviceDescriptions", again).len(), 2);
+    let fingerprint = |topology| of("TopologyDescription_Fingerprint", topology).expect("a number").get(24);
+    assert_eq!(fingerprint(topology), fingerprint(again));
+    of("TopologyDescription_Destroy", again).expect("fine");
+    let garbled =
+        Args::of("TopologyDescription_Deserialize").put_bytes(16, b"nonsense").call("TopologyDescription_Deserialize");
+    assert_eq!(garbled.err().expect("an error").code, 3);
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
+fn buffers_outlive_their_client() {
+    let client = client(1);
+    let device = handles("Client_Devices", client)[0];
+    let buffer = crate::client::buffer(client, device, &[2], &[1.0, 2.0]);
+    of("Client_Destroy", client).expect("fine");
+    assert_eq!(crate::client::fetch_f32(buffer).expect("values"), [1.0, 2.0]);
+    assert_eq!(of("Buffer_Device", buffer).expect("a device").get(24), device);
+    of("Buffer_Destroy", buffer).expect("fine");
+}
