@@ -1,4 +1,4 @@
-"""JAX plugin of xla-rs: registers the PJRT plugin beside this file under the name `xlars`."""
+"""JAX plugin: registers the PJRT plugin beside this file under the name `xlars`."""
 
 import os
 import pathlib
