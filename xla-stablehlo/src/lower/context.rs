@@ -81,6 +81,11 @@ impl<'s> Lowering<'s> {
         self.frame().computation.len()
     }
 
+    /// The last instruction of the computation so far.
+    pub fn last(&mut self) -> Option<InstrId> {
+        self.frame().computation.ids().last()
+    }
+
     /// Gives a frontend attribute to the instructions that are added for the operation from here on.
     pub fn annotate(&mut self, name: &str, value: String) {
         self.frame().frontend_attributes.insert(name.to_string(), value);

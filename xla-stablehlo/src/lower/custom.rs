@@ -41,7 +41,11 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         has_side_effect: attributes.flag("has_side_effect")?,
         operand_layouts: layouts(attributes, "operand_layouts", &operands)?,
         aliases: aliases(attributes, &target)?,
-        api: api(attributes.enumeration("api_version", EnumKind::CustomCallApiVersion)?),
+        // Artifacts of typed handlers say the original version, beside a dictionary of their own.
+        api: match attributes.get("mhlo.backend_config").map(|id| &module.attributes[id]) {
+            Some(Attribute::Dictionary(_)) => CustomCallApi::TypedFfi,
+            _ => api(attributes.enumeration("api_version", EnumKind::CustomCallApiVersion)?),
+        },
         computations,
         ..CustomCall::new(target)
     };

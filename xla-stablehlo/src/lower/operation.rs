@@ -62,6 +62,15 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
 /// Gives values a sharding, those that are new from instruction number `first` on, and the tuple that they are parts
 /// of.
 fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, first: usize) -> Result<()> {
+    if let Some(call) = without_results(lowering, values, first) {
+        // XLA writes it as that of a tuple.
+        let leaves = match sharding {
+            Sharding::Leaf(leaf) => vec![leaf],
+            Sharding::Tuple(leaves) => leaves,
+        };
+        lowering.set_sharding(call, Sharding::Tuple(leaves));
+        return Ok(());
+    }
     let leaves = match &sharding {
         Sharding::Leaf(leaf) => vec![leaf.clone(); values.len()],
         Sharding::Tuple(leaves) => leaves.clone(),
@@ -80,6 +89,16 @@ fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, fi
         _ => {}
     }
     Ok(())
+}
+
+/// The instruction of an operation that has no result, or one that is an empty tuple.
+fn without_results(lowering: &mut Lowering<'_>, values: &[InstrId], first: usize) -> Option<InstrId> {
+    let instruction = match values {
+        [] => lowering.last().filter(|last| last.index() >= first)?,
+        [one] => *one,
+        _ => return None,
+    };
+    lowering.shape(instruction).as_tuple().is_some_and(<[_]>::is_empty).then_some(instruction)
 }
 
 /// Lowers an operation of StableHLO; a value for each result.

@@ -64,3 +64,12 @@ module @m {
     return %0 : tensor<64x256xf32>
   }
 }
+// -----
+
+module @without_results {
+  sdy.mesh @one = <[], device_ids=[0]>
+  func.func @main(%a: tensor<4xf32>) {
+    stablehlo.custom_call @print(%a) {has_side_effect = true, mhlo.backend_config = {index = 0 : ui64}, sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<4xf32>) -> ()
+    return
+  }
+}
