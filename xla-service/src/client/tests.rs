@@ -171,14 +171,19 @@ fn donated_buffers_cannot_be_used_again() {
     );
 }
 
-#[test]
-fn must_alias_demands_donation() {
-    let client = client();
+/// A sum whose result must be written over the second argument.
+fn in_place(client: &Client) -> LoadedExecutable {
     let mut module = sum_module("in_place").into_inner();
     let parameter = ParameterLeaf { parameter: 1, path: vec![] };
     module.attributes_mut().input_output_alias =
         vec![InputOutputAlias { output: vec![0], parameter, must_alias: true }];
-    let program = client.compile(&VerifiedModule::new(module).unwrap(), &CompileOptions::default()).unwrap();
+    client.compile(&VerifiedModule::new(module).unwrap(), &CompileOptions::default()).unwrap()
+}
+
+#[test]
+fn must_alias_demands_donation() {
+    let client = client();
+    let program = in_place(&client);
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let y = client.buffer(&f32s(&[2.0; 3])).unwrap();
     assert!(message(program.execute(&[&x, &y])).contains("argument 1 (parameter 1 \"y\") of in_place must be donated"));

@@ -166,11 +166,7 @@ fn random_numbers_keep_the_order_of_the_calls() {
 #[test]
 fn declared_donation_has_exceptions() {
     let client = client();
-    let mut module = sum_module("in_place").into_inner();
-    let parameter = ParameterLeaf { parameter: 1, path: vec![] };
-    module.attributes_mut().input_output_alias =
-        vec![InputOutputAlias { output: vec![0], parameter, must_alias: true }];
-    let program = client.compile(&VerifiedModule::new(module).unwrap(), &CompileOptions::default()).unwrap();
+    let program = in_place(&client);
     let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let y = client.buffer(&f32s(&[2.0; 3])).unwrap();
     let declared = |except: Vec<usize>| ExecuteOptions { donate: Donate::Declared { except }, ..QUEUED };
