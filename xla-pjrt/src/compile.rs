@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use prost::Message;
-use xla_hlo::ops::Op;
-use xla_hlo::{ArrayShape, VerifiedModule, proto};
+use xla_hlo::{VerifiedModule, proto};
 use xla_service::LoadedExecutable;
 
 use crate::abi::client::{ClientCompileArgs, ClientLoadArgs, CompileArgs};
@@ -31,29 +30,8 @@ fn compiled(
     module: &VerifiedModule,
     options: Options,
 ) -> Result<Handle<kinds::LoadedExecutable>, Status> {
-    check_results_on_memory(client, module)?;
     let program = client.service.compile(module, &options.service)?;
     loaded(client, &program, options)
-}
-
-/// Refuses handlers on raw memory whose results are not row major: passes make every array row major, and only a call's
-/// operands keep the layouts that the program states. The interpreter runs the program as it is.
-fn check_results_on_memory(client: &ClientState, module: &VerifiedModule) -> Result<(), Status> {
-    if client.topology.spec.platform.name() == "interpreter" {
-        return Ok(());
-    }
-    let is_row_major = |array: &ArrayShape| array.minor_to_major().into_iter().eq((0..array.rank()).rev());
-    for (_, instruction) in module.iter().flat_map(|(_, computation)| computation.iter()) {
-        let Op::CustomCall(op) = instruction.op() else { continue };
-        let mut arrays = instruction.shape().leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array());
-        if !arrays.all(is_row_major) && client.service.custom_calls().is_on_memory(&op.target) {
-            let (target, name) = (&op.target, instruction.name());
-            return Err(Status::unimplemented(format!(
-                "custom call {target:?} (%{name}): a handler on raw memory with a result that is not row major"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn loaded(

@@ -1,7 +1,8 @@
-//! Layouts at the border of a program: converts between those that callers ask for and row major.
+//! Layouts at the border of a program: converts between those that callers or handlers ask for and row major.
 //!
 //! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that
-//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way.
+//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way. So do the results and
+//! operands of custom calls.
 
 use std::collections::HashSet;
 
@@ -44,7 +45,7 @@ pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId
 }
 
 /// Finds the bitcasts of a parameter's value.
-fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashSet<InstrId>) {
+pub(super) fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashSet<InstrId>) {
     for &user in entry[value].users() {
         match (entry[user].op(), asked) {
             (Op::GetTupleElement(get), Shape::Tuple(elements)) => {
@@ -89,12 +90,12 @@ fn writers(
     }
 }
 
-fn is_as_asked(entry: &Computation, id: InstrId, asked: &ArrayShape) -> bool {
+pub(super) fn is_as_asked(entry: &Computation, id: InstrId, asked: &ArrayShape) -> bool {
     entry[id].shape().as_array().is_some_and(|array| array.minor_to_major() == asked.minor_to_major())
 }
 
 /// Whether `plain` is row major and has the bytes of `ordered`, which is not.
-fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
+pub(super) fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
     let (Some(ordered), Some(plain)) = (entry[ordered].shape().as_array(), entry[plain].shape().as_array()) else {
         return false;
     };
@@ -107,9 +108,10 @@ fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
         })
 }
 
-/// Puts the border around an entry whose bitcasts are spelled out but for those that are at the border.
+/// Puts the border around an entry and around custom calls, in a computation whose bitcasts are spelled out but for those
+/// that are at the border.
 pub(super) struct Border<'m> {
-    at: Inserter<'m>,
+    pub(super) at: Inserter<'m>,
     bitcasts: HashSet<InstrId>,
     /// Instructions that have the requested layouts.
     kept: HashSet<InstrId>,
@@ -117,13 +119,12 @@ pub(super) struct Border<'m> {
 }
 
 impl<'m> Border<'m> {
-    pub fn new(module: &'m mut Module, entry: CompId, bitcasts: HashSet<InstrId>) -> Border<'m> {
-        Border { at: Inserter::new(module, entry), bitcasts, kept: HashSet::new(), is_changed: false }
+    pub fn new(module: &'m mut Module, computation: CompId, bitcasts: HashSet<InstrId>) -> Border<'m> {
+        Border { at: Inserter::new(module, computation), bitcasts, kept: HashSet::new(), is_changed: false }
     }
 
-    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays. Returns the bitcasts
-    /// that must keep their layout.
-    pub fn put(mut self, asked: &ProgramShape) -> Result<HashSet<InstrId>> {
+    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays.
+    pub fn put(&mut self, asked: &ProgramShape) -> Result<()> {
         let parameters = self.at.graph().parameters().to_vec();
         for (parameter, shape) in parameters.into_iter().zip(&asked.parameters) {
             self.open(parameter, shape)?;
@@ -131,10 +132,15 @@ impl<'m> Border<'m> {
         let root = self.at.graph().root();
         let result = self.close(root, &asked.result)?;
         self.at.graph_mut().set_root(result);
+        Ok(())
+    }
+
+    /// The instructions that must keep their layout.
+    pub fn into_kept(mut self) -> HashSet<InstrId> {
         if self.is_changed {
             self.at.graph_mut().set_schedule(None);
         }
-        Ok(self.kept)
+        self.kept
     }
 
     fn keep(&mut self, value: InstrId, shape: &Shape) {
@@ -142,8 +148,8 @@ impl<'m> Border<'m> {
         self.at.graph_mut().set_shape(value, shape.clone());
     }
 
-    /// Gives a value that comes from a caller to its users row major.
-    fn open(&mut self, value: InstrId, shape: &Shape) -> Result<()> {
+    /// Gives a value that comes from outside to its users row major.
+    pub(super) fn open(&mut self, value: InstrId, shape: &Shape) -> Result<()> {
         if is_row_major(shape) {
             return Ok(());
         }
@@ -177,7 +183,7 @@ impl<'m> Border<'m> {
         Ok(())
     }
 
-    /// A value in a caller's layout as row-major arrays.
+    /// A value in a layout from outside as row-major arrays.
     fn row_major(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
         if is_row_major(shape) {
             return Ok(value);
@@ -203,8 +209,8 @@ impl<'m> Border<'m> {
         }
     }
 
-    /// A row-major value as a caller gets it.
-    fn close(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
+    /// A row-major value as it is wanted outside.
+    pub(super) fn close(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
         if is_row_major(shape) {
             return Ok(value);
         }

@@ -2,6 +2,7 @@
 
 mod bitcast;
 mod border;
+mod calls;
 mod normalize_layouts;
 mod tile_layouts;
 

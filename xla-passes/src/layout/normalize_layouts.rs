@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Layout, Module, Op, ProgramShape, Result, Shape};
 
 use super::border::{self, Border};
-use super::{bitcast, set_header};
+use super::{bitcast, calls, set_header};
 use crate::rewrite::replace::replace_one;
 use crate::{Pass, PassContext};
 
@@ -14,7 +14,8 @@ use crate::{Pass, PassContext};
 /// Layouts inside a program never change its values, with one exception: a `bitcast` between different layouts, which
 /// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and
 /// get arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results
-/// that are not row major keep their layout, and bitcasts and transposes stand between them and everything else.
+/// that are not row major keep their layout, and bitcasts and transposes stand between them and everything else. So do
+/// operands and results of custom calls, whose handlers work on the bytes.
 pub struct NormalizeLayouts;
 
 impl Pass for NormalizeLayouts {
@@ -42,7 +43,9 @@ fn row_major(shape: &Shape) -> Shape {
 
 fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()> {
     let is_entry = id == module.entry_id();
-    let at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
+    let calls = calls::stated(module, id);
+    let mut at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
+    at_border.extend(calls::bitcasts(&module[id], &calls));
     // Bitcasts are collected first: they depend on the program's layouts, some of which each rewrite removes.
     let mut bitcasts = bitcasts(&module[id])?;
     bitcasts.retain(|bitcast| !at_border.contains(&bitcast.id));
@@ -53,7 +56,14 @@ fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()
             bitcast::spelled_out(at, operand, &from, &to)
         })?;
     }
-    let kept = if is_entry { Border::new(module, id, at_border).put(asked)? } else { HashSet::new() };
+    let mut border = Border::new(module, id, at_border);
+    for call in calls {
+        call.put_border(&mut border)?;
+    }
+    if is_entry {
+        border.put(asked)?;
+    }
+    let kept = border.into_kept();
     let computation = module.computation_mut(id);
     let ids: Vec<InstrId> = computation.ids().filter(|id| !kept.contains(id)).collect();
     for id in ids {

@@ -1,6 +1,9 @@
 //! Helpers of pass tests: cases in files, random inputs, comparison of results.
 
+use std::sync::Arc;
+
 use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{CustomCallRegistry, OnMemory, RawCall, RawCustomCall};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Module, Result, Scalar, Shape};
 
 /// A case of a file of cases.
@@ -79,12 +82,28 @@ impl Random {
     }
 }
 
+/// The target `bytes`: each result has the bytes of the first operand, over and over, as they lie in memory.
+struct Bytes;
+
+impl RawCustomCall for Bytes {
+    fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
+        let from = call.operands[0].bytes;
+        for result in &mut call.results {
+            result.bytes.iter_mut().zip(from.iter().cycle()).for_each(|(to, from)| *to = *from);
+        }
+        Ok(())
+    }
+}
+
 /// Runs a module's entry on random inputs, for at most `steps` instructions; arrays come at their bounds.
 pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
     let mut random = Random(seed);
     let entry = module.entry();
     let inputs = entry.parameters().iter().map(|&p| random.literal(entry[p].shape(), special)).collect();
-    let result = Evaluator::new(module).with_step_limit(steps).call(module.entry_id(), inputs)?;
+    let handlers = CustomCallRegistry::new();
+    handlers.register("bytes", Arc::new(OnMemory(Bytes)));
+    let mut evaluator = Evaluator::new(module).with_step_limit(steps).with_custom_calls(&handlers);
+    let result = evaluator.call(module.entry_id(), inputs)?;
     result.at_bounds(entry.result_shape())
 }
 

@@ -56,8 +56,6 @@ def handler(c_api):
     register = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(_word(_extension(api) + REGISTER_HANDLER))
 
     def hand_over(name, function, platform, api_version=0, traits=0):
-        if name.startswith("lapack_"):
-            return  # The plugin has its own; theirs have column-major results, which it does not hand to handlers yet.
         functions = function if isinstance(function, dict) else {"execute": function}
         stages = {stage for stage, given in functions.items() if given is not None}
         if api_version != 1 or stages != {"execute"}:

@@ -67,11 +67,6 @@ impl CustomCallRegistry {
         self.registered(target).is_some() || builtin::find(target).is_some()
     }
 
-    /// Whether the handler that is registered for a target works on raw memory.
-    pub fn is_on_memory(&self, target: &str) -> bool {
-        self.registered(target).is_some_and(|handler| handler.raw().is_some())
-    }
-
     /// The same handlers for a caller that runs those that are registered inside of `around`: because they may wait, or
     /// call back.
     #[must_use]

@@ -193,6 +193,33 @@ fn bytes_come_in_the_layout_that_the_call_states() {
 }
 
 #[test]
+fn results_are_read_in_the_layout_that_the_call_states() {
+    let x = bytes("s8[2,3]", "{{0, 1, 2}, {3, 4, 5}}");
+    let (same, across) = ("{{1, 2, 3}, {4, 5, 6}}", "{{1, 3, 5}, {2, 4, 6}}");
+    let (columns, rows) = ("s8[2,3]{0,1}", "s8[2,3]{1,0}");
+    let aliased = ", output_to_operand_aliasing={{}: (0, {})}";
+    for client in clients() {
+        client.custom_calls().register("add_bytes", Arc::new(OnMemory(AddBytes::default())));
+        for (result, operand, attributes, expected) in [
+            (rows, rows, "", same),
+            (columns, columns, "", same),
+            (columns, columns, aliased, same),
+            (columns, rows, "", across),
+            (rows, columns, "", "{{1, 4, 2}, {5, 3, 6}}"),
+        ] {
+            let text = format!(
+                "HloModule laid_out\nENTRY main {{\n x = s8[2,3] parameter(0)\n \
+                 y = {result} custom-call(x), custom_call_target=\"add_bytes\", \
+                 operand_layout_constraints={{{operand}}}{attributes}\n ROOT z = (s8[2,3], s8[2,3]) tuple(x, y)\n}}"
+            );
+            let found = compile(&client, &text).unwrap().run(vec![x.clone()]).unwrap();
+            let expected = Literal::tuple(vec![x.clone(), bytes("s8[2,3]", expected)]);
+            assert_eq!(found, expected, "{} {text}", client.platform());
+        }
+    }
+}
+
+#[test]
 fn aliased_operands_are_in_the_results_memory_and_tokens_keep_their_places() {
     let aliased = "HloModule aliased\nENTRY main {\n x = u8[4] parameter(0)\n \
                    y = u8[4] custom-call(x), custom_call_target=\"add_bytes\", output_to_operand_aliasing={{}: (0, {})}\n \
