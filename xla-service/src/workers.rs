@@ -9,6 +9,10 @@ use std::time::Duration;
 /// Time that a thread without work waits for some before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Stack of a thread: that of a C program's, since handlers of custom calls run on it. OpenBLAS takes more than two
+/// megabytes for a factorisation.
+const STACK_BYTES: usize = 8 << 20;
+
 /// A job. It must not panic: it catches panics of its callees.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
@@ -101,7 +105,8 @@ impl Pool {
         }
         let pool = self.clone();
         state.threads.retain(|thread| !thread.is_finished());
-        let spawned = thread::Builder::new().name(format!("xla-{}", self.name)).spawn(move || pool.work());
+        let thread = thread::Builder::new().name(format!("xla-{}", self.name)).stack_size(STACK_BYTES);
+        let spawned = thread.spawn(move || pool.work());
         state.threads.extend(spawned);
         state
     }

@@ -1,8 +1,8 @@
 //! Layouts at the border of a program: converts between those that callers or handlers ask for and row major.
 //!
 //! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that
-//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way. So do the results and
-//! operands of custom calls.
+//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way. So do the results
+//! and operands of custom calls.
 
 use std::collections::HashSet;
 
@@ -108,8 +108,8 @@ pub(super) fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> 
         })
 }
 
-/// Puts the border around an entry and around custom calls, in a computation whose bitcasts are spelled out but for those
-/// that are at the border.
+/// Puts the border around an entry and around custom calls, in a computation whose bitcasts are spelled out but for
+/// those that are at the border.
 pub(super) struct Border<'m> {
     pub(super) at: Inserter<'m>,
     bitcasts: HashSet<InstrId>,

@@ -45,7 +45,7 @@ args! {
         16 transfer_manager: Handle<TransferManager>,
         24 transfer_metadata: List<NamedValue>,
     }
-    "PJRT_Buffer_MemoryLayout" BufferMemoryLayout 76 from 76 {
+    "PJRT_Buffer_MemoryLayout" BufferMemoryLayout 76 from 0 {
         16 tiled_head: Head,
         32 numbers: List<i64>,
         48 tile_dims: Many<i64>,

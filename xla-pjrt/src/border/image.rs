@@ -26,7 +26,8 @@ pub(crate) trait Image: Sized {
     const NAME: &'static str;
     /// Bytes up to the end of the last field.
     const SIZE: usize;
-    /// Bytes that a caller must have: fields beyond may be missing, and are zero then.
+    /// Bytes that a caller must have: fields beyond may be missing, and are zero then. 0 for structures whose size
+    /// callers leave 0, and mean all of it.
     const REQUIRED: usize;
 
     /// All fields zero.
@@ -56,13 +57,16 @@ pub(super) unsafe fn with_image<T: Image, R>(
 ///
 /// # Safety
 ///
-/// `structure` is null, or what its field `struct_size` says can be read.
+/// `structure` is null, or what its field `struct_size` says can be read; all of it where that may be 0 and is.
 pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usize), Status> {
     if structure.is_null() {
         return Err(Status::invalid_argument(format!("{}_Args must not be null", T::NAME)));
     }
     // SAFETY: every structure begins with its size; unaligned reads ask nothing of the address.
-    let size = unsafe { structure.cast::<usize>().read_unaligned() };
+    let mut size = unsafe { structure.cast::<usize>().read_unaligned() };
+    if size == 0 && T::REQUIRED == 0 {
+        size = T::SIZE;
+    }
     if size < T::REQUIRED {
         return Err(Status::invalid_argument(format!(
             "Unexpected {}_Args size: expected {}, got {size}. Check installed software versions.",
@@ -78,7 +82,8 @@ pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usi
 }
 
 /// Declares structures that begin with a [`Head`](super::Head): name, Rust type, size up to the last field, and fields
-/// with their offsets, which are checked. `from N` says that the caller's may be as short as that.
+/// with their offsets, which are checked. `from N` says that the caller's may be as short as that; `from 0`, that its
+/// size may be 0 as well.
 macro_rules! args {
     ($(
         $name:literal $ty:ident $size:literal $(from $least:literal)? { $($offset:literal $field:ident: $t:ty,)* }

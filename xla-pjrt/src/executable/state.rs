@@ -78,6 +78,16 @@ impl ArrayList {
         list
     }
 
+    /// Results, as a tuple of that many: XLA counts an empty tuple as one value, which has a sharding.
+    fn of_results<'a>(shapes: impl Iterator<Item = &'a ArrayShape>) -> ArrayList {
+        let mut list = ArrayList::new(shapes);
+        if list.len() == 0 {
+            list.shardings.push(Many::of(b""));
+            list.sharding_sizes.push(0);
+        }
+        list
+    }
+
     /// The layouts, for C to borrow.
     pub fn layout_handles(&self) -> &[Handle<kinds::MemoryLayout>] {
         self.layout_handles.get_or_init(|| {
@@ -138,7 +148,7 @@ impl ExecutableState {
     pub fn new(compiled: Compiled, options: Options, devices: Vec<usize>, platform: &str) -> ExecutableState {
         let signature = compiled.signature();
         ExecutableState {
-            outputs: ArrayList::new(signature.results().iter().map(|leaf| &*leaf.shape)),
+            outputs: ArrayList::of_results(signature.results().iter().map(|leaf| &*leaf.shape)),
             parameters: ArrayList::new(signature.arguments().iter().map(|leaf| &*leaf.shape)),
             fingerprint: Fingerprint::of(compiled.module()).to_string(),
             costs: costs(&compiled.costs()),

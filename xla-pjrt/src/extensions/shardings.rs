@@ -14,7 +14,7 @@ pub(super) fn of_parameters(args: &ExecutableParameterShardingsArgs) -> Result<(
 
 pub(super) fn of_outputs(args: &ExecutableOutputShardingsArgs) -> Result<(), Status> {
     let outputs = &args.executable.get()?.outputs;
-    args.num_outputs.set(outputs.len());
+    args.num_outputs.set(outputs.shardings.len());
     args.shardings.set(Many::of(&outputs.shardings));
     args.sharding_sizes.set(Many::of(&outputs.sharding_sizes));
     Ok(())

@@ -3,6 +3,7 @@
 use xla_hlo::ops::{CustomCall, CustomCallApi, OutputOperandAlias, ResultAccuracy, Unary, UnaryOp};
 use xla_hlo::{Error, InstrId, Layout, Opcode, Result, Shape, Tile, TileDim};
 
+use super::approximate;
 use super::attributes::Attributes;
 use super::call::Call;
 use super::context::Lowering;
@@ -36,6 +37,12 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let names = callees(attributes)?;
     let computations: Option<Vec<_>> = names.iter().map(|name| lowering.functions.get(name).copied()).collect();
     let computations = computations.ok_or_else(|| Error::invalid_argument("a called computation is not there"))?;
+    // Typed handlers of old programs have their dictionary beside the configuration.
+    let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
+    let config = config.map(|config| configuration(module, config)).transpose()?;
+    if target == approximate::TOP_K {
+        return approximate::top_k(lowering, call, &computations, config.as_deref().unwrap_or_default());
+    }
     let operands: Vec<Shape> = call.operands.iter().map(|&operand| lowering.shape(operand)).collect();
     let op = CustomCall {
         has_side_effect: attributes.flag("has_side_effect")?,
@@ -58,10 +65,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     tile(attributes, &mut results)?;
     let shape = if is_tuple { Shape::Tuple(results) } else { super::types::packed_shape(results) };
     let id = lowering.add(op, shape, call.operands.clone())?;
-    // Typed handlers of old programs have their dictionary beside the configuration.
-    let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
     if let Some(config) = config {
-        let config = configuration(module, config)?;
         lowering.set_backend_config(id, config);
     }
     Ok(id)

@@ -5,6 +5,7 @@
 //! and its elements.
 
 mod annotations;
+mod approximate;
 mod asynchronous;
 mod attributes;
 mod broadcasting;

@@ -73,3 +73,26 @@ module @without_results {
     return
   }
 }
+// -----
+
+module @approximate_selection {
+  func.func @greater(%x: tensor<f32>, %y: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
+    %0 = stablehlo.compare GT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    return %0 : tensor<i1>
+  }
+  func.func @main(%a: tensor<4x1000x3xf32>) -> (tensor<4x10x3xf32>, tensor<4x10x3xi32>) {
+    %0 = stablehlo.iota dim = 1 : tensor<4x1000x3xi32>
+    %1 = stablehlo.constant dense<-1> : tensor<i32>
+    %2 = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %3:2 = stablehlo.custom_call @ApproxTopK(%a, %0, %2, %1) {called_computations = [@greater], mhlo.backend_config = {aggregate_to_topk = true, is_fallback = true, recall_target = 0.9 : f32, reduction_dim = 1 : i64, reduction_input_size_override = -1 : i64, top_k = 10 : i64}} : (tensor<4x1000x3xf32>, tensor<4x1000x3xi32>, tensor<f32>, tensor<i32>) -> (tensor<4x10x3xf32>, tensor<4x10x3xi32>)
+    return %3#0, %3#1 : tensor<4x10x3xf32>, tensor<4x10x3xi32>
+  }
+}
+// -----
+
+module @approximate_selection_without_a_comparator {
+  func.func @main(%a: tensor<4xf32>, %z: tensor<f32>) -> tensor<2xf32> {
+    %0 = stablehlo.custom_call @ApproxTopK(%a, %z) {mhlo.backend_config = {reduction_dim = 0 : i64}} : (tensor<4xf32>, tensor<f32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}

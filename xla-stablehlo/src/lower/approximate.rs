@@ -1,0 +1,43 @@
+//! Approximate selection: a sort and a slice, which find everything.
+
+use xla_hlo::ops::{FfiAttributes, Slice, SliceRange, Sort};
+use xla_hlo::{CompId, Error, InstrId, Result};
+
+use super::call::Call;
+use super::context::Lowering;
+
+/// The target that selects elements; XLA writes it out for every device that has no unit for it.
+pub(super) const TOP_K: &str = "ApproxTopK";
+
+/// Lowers [`TOP_K`]: the first elements of a dimension, in the order of the comparator. Operands are arrays and, for as
+/// many, the values of bins that stay empty, which a sort has none of.
+pub(super) fn top_k(
+    lowering: &mut Lowering<'_>,
+    call: &Call<'_>,
+    computations: &[CompId],
+    config: &str,
+) -> Result<InstrId> {
+    let &[computation] = computations else {
+        return Err(Error::invalid_argument(format!("{TOP_K} calls one comparator, not {}", computations.len())));
+    };
+    let count = call.results.len();
+    if count == 0 || call.operands.len() != 2 * count {
+        let found = call.operands.len();
+        return Err(Error::invalid_argument(format!(
+            "{TOP_K} with {count} results has {found} operands, not two each"
+        )));
+    }
+    let dimension = FfiAttributes::parse(config)?.integer("reduction_dim")?;
+    let dimension = usize::try_from(dimension)
+        .map_err(|_| Error::invalid_argument(format!("{TOP_K} of the negative dimension {dimension}")))?;
+    let sort = Sort { dimension, is_stable: false, computation };
+    let sorted = lowering.infer(sort, &call.operands[..count])?;
+    let sorted = lowering.unpacked(sorted, count)?;
+    let mut selected = Vec::with_capacity(count);
+    for (value, result) in sorted.into_iter().zip(&call.results) {
+        let range = |&limit: &usize| SliceRange { start: 0, limit, stride: 1 };
+        let ranges = result.expect_array()?.dims().iter().map(range).collect();
+        selected.push(lowering.infer(Slice { ranges }, [value])?);
+    }
+    lowering.packed(selected)
+}
