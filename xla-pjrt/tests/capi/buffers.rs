@@ -132,6 +132,24 @@ fn the_owner_of_viewed_memory_is_told_once() {
 }
 
 #[test]
+fn layouts_of_views_need_not_say_their_size() {
+    let client = client(1);
+    let host = numbers(6);
+    for size in [0, 80] {
+        let told = AtomicUsize::new(0);
+        let mut layout = Args::new(size).put_words(32, &[0, 1]);
+        let args = Args::of("Client_CreateViewOfDeviceBuffer").put(16, client).put_words(32, &[2, 3]);
+        let args = args.put(24, host.as_ptr().expose_provenance()).put_i32(48, F32).put(56, layout.address());
+        let args = args.put(64, device(client)).put(72, counting_release());
+        let args = args.put(80, std::ptr::from_ref(&told).expose_provenance());
+        let view = args.call("Client_CreateViewOfDeviceBuffer").expect("a view").get(96);
+        assert_eq!(fetch_f32(view).expect("values"), [0., 2., 4., 1., 3., 5.]);
+        of("Buffer_Destroy", view).expect("fine");
+    }
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
 fn bytes_are_copied_raw() {
     let client = client(1);
     let buffer = buffer(client, device(client), &[3], &[1.0, 2.0, 3.0]);

@@ -147,6 +147,13 @@ pub fn call_at(place: usize, args: usize) -> usize {
     unsafe { function(std::ptr::with_exposed_provenance_mut(args)) }.expose_provenance()
 }
 
+/// The address of the extension of that number.
+pub fn extension(number: i32) -> usize {
+    let extensions = std::iter::successors(Some(read::<usize>(table() + 8)), |&extension| Some(read(extension + 16)));
+    let mut present = extensions.take_while(|&extension| extension != 0);
+    present.find(|&extension| read::<i32>(extension + 8) == number).expect("an extension of that number")
+}
+
 /// Code and message of an error, which is destroyed.
 pub fn failure(error: usize) -> Option<Failure> {
     if error == 0 {

@@ -247,6 +247,27 @@ fn aliased_operands_are_in_the_results_memory_and_tokens_keep_their_places() {
     }
 }
 
+/// OpenBLAS takes megabytes of stack, and does not see where it ends.
+#[test]
+fn handlers_have_the_stack_of_a_c_program() {
+    struct Deep;
+    impl RawCustomCall for Deep {
+        fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
+            let mut frame = [0_u8; 4 << 20];
+            std::hint::black_box(&mut frame).fill(1);
+            call.results[0].bytes.fill(std::hint::black_box(&frame)[1 << 20]);
+            Ok(())
+        }
+    }
+    for client in clients() {
+        client.custom_calls().register("add_bytes", Arc::new(OnMemory(Deep)));
+        let x = client.buffer(&bytes("u8[4]", "{1, 2, 3, 4}")).unwrap();
+        let options = ExecuteOptions { dispatch: Dispatch::Auto, ..ExecuteOptions::default() };
+        let results = compile(&client, PLAIN).unwrap().execute_with(&[&x], &options).unwrap();
+        assert_eq!(results[0].to_literal().unwrap(), bytes("u8[4]", "{1, 1, 1, 1}"));
+    }
+}
+
 #[test]
 fn errors_and_panics_of_handlers_are_those_of_the_run() {
     struct Faulty;
