@@ -4,7 +4,8 @@
 //! code ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
 
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
@@ -71,12 +72,38 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// Identity of this build of the compiler: its version, and size and time of the program that it is part of. Another
-/// build must not trust private entries, such as code that calls functions of the runtime.
+/// Identity of this build of the compiler: its version, and size and time of the file that holds its code, a program or
+/// a library that another program has loaded. Another build must not trust private entries, such as code that calls
+/// functions of the runtime.
 pub fn build_identity() -> String {
-    let facts = std::env::current_exe().and_then(|path| path.metadata());
-    let time = facts.as_ref().ok().and_then(|facts| facts.modified().ok()?.duration_since(UNIX_EPOCH).ok());
-    format!("{} {} {time:?}", env!("CARGO_PKG_VERSION"), facts.map_or(0, |facts| facts.len()))
+    static IDENTITY: OnceLock<String> = OnceLock::new();
+    let identity = || {
+        let path = own_file().or_else(|| std::env::current_exe().ok());
+        let file = path.and_then(|path| path.metadata().ok()).and_then(|file| {
+            let time = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+            Some(format!("{} {time:?}", file.len()))
+        });
+        // A file that is gone is nobody's to compare with: nothing is shared with other processes.
+        let file = file.unwrap_or_else(|| format!("process {}", std::process::id()));
+        format!("{} {file}", env!("CARGO_PKG_VERSION"))
+    };
+    IDENTITY.get_or_init(identity).clone()
+}
+
+/// The file that this code was loaded from, where the system lists the files that a process has mapped.
+fn own_file() -> Option<PathBuf> {
+    let address = build_identity as fn() -> String as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| mapped_file(line, address))
+}
+
+/// The file of a line `FROM-TO PERMISSIONS OFFSET DEVICE INODE PATH`, where the address lies in its range.
+fn mapped_file(line: &str, address: usize) -> Option<PathBuf> {
+    let (range, rest) = line.split_once(' ')?;
+    let (from, to) = range.split_once('-')?;
+    let bound = |text| usize::from_str_radix(text, 16).ok();
+    let path = rest.find('/').map(|start| PathBuf::from(&rest[start..]))?;
+    (bound(from)?..bound(to)?).contains(&address).then_some(path)
 }
 
 fn module_key(module: &Module) -> String {
@@ -96,5 +123,30 @@ impl Hasher for Cryptographic {
 
     fn write(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_with_this_code_is_the_one_that_is_mapped_at_its_address() {
+        let line = "7f00a000-7f00c000 r-xp 00001000 fd:00 1234      /opt/a b/libplugin.so";
+        let library = Some(PathBuf::from("/opt/a b/libplugin.so"));
+        assert_eq!(mapped_file(line, 0x7f00_a000), library);
+        assert_eq!(mapped_file(line, 0x7f00_bfff), library);
+        assert_eq!(mapped_file(line, 0x7f00_c000), None);
+        assert_eq!(mapped_file("7f00a000-7f00c000 rw-p 00000000 00:00 0", 0x7f00_a000), None);
+        assert_eq!(mapped_file("no line", 0), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_build_is_known_by_its_file() {
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(own_file().map(|path| path.canonicalize().unwrap()), Some(program.canonicalize().unwrap()));
+        let length = program.metadata().unwrap().len().to_string();
+        assert!(build_identity().contains(&length), "{}", build_identity());
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use xla_service::build_identity;
+use xla_service::{FileCache, build_identity};
 
 use super::spec::PlatformSpec;
 use crate::abi::kinds;
@@ -60,7 +60,7 @@ impl TopologyState {
         let describe = |id| Hosted::new(DescriptionState::new(id, &spec.name, &kind));
         let descriptions: Vec<_> = (0..spec.devices).map(describe).collect();
         TopologyState {
-            version: format!("xlars {} ({}, {})", env!("CARGO_PKG_VERSION"), spec.platform.name(), build_identity()),
+            version: version(&spec),
             description_handles: descriptions.iter().map(Hosted::handle).collect(),
             descriptions,
             attributes: Attributes::new(Vec::new()),
@@ -76,6 +76,14 @@ impl TopologyState {
         self.descriptions.iter().for_each(|description| description.kind.hash(&mut hasher));
         hasher.finish()
     }
+}
+
+/// The version of the plugin, and a number of the build and of what its code is for: the processor and its features,
+/// the version of LLVM.
+fn version(spec: &PlatformSpec) -> String {
+    let target = spec.platform.compiler().loader().and_then(|loader| loader.cache_target()).unwrap_or_default();
+    let key = FileCache::key(&[build_identity().as_bytes(), target.as_bytes()]);
+    format!("xlars {} ({}, build {})", env!("CARGO_PKG_VERSION"), spec.platform.name(), &key[..16])
 }
 
 impl DescriptionState {
