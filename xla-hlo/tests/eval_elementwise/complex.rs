@@ -180,3 +180,14 @@ fn narrow_functions_are_the_wide_ones_rounded() {
         assert_eq!(scalars(&found), rounded, "{}", op.opcode());
     }
 }
+
+/// C has no such function. NumPy and XLA give NaN, though `e^z` of some is zero or infinite.
+#[test]
+fn expm1_of_an_endless_imaginary_part_is_nan() {
+    let endless = [(-INF, INF), (-INF, NAN), (INF, -INF), (INF, NAN), (0.0, INF), (1.0, NAN)];
+    let found = unary(UnaryOp::ExponentialMinusOne, &endless);
+    assert!(found.iter().all(|(re, im)| re.is_nan() && im.is_nan()), "{found:?}");
+    let finite = unary(UnaryOp::ExponentialMinusOne, &[(-INF, 1.0), (INF, 0.0), (NAN, 0.0)]);
+    assert_eq!(finite[..2], [(-1.0, 0.0), (INF, 0.0)]);
+    assert!(finite[2].0.is_nan() && finite[2].1 == 0.0);
+}

@@ -177,17 +177,20 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         real.constant_pair(0.0).or_else(endless & re.eq(f64::NEG_INFINITY), result)
     }
 
-    /// `e^z - 1`: the real part is `expm1(re) cos(im) - 2 sin(im/2)^2`.
+    /// `e^z - 1`: the real part is `expm1(re) cos(im) - 2 sin(im/2)^2`. An endless imaginary part gives NaN, whatever
+    /// the real part is, unlike [`exp`](Complex::exp).
     pub fn expm1(self) -> Self {
         let Complex { re, im } = self;
         let power = self.exp();
         let half_sine = sin(im * 0.5);
         let (_, cosine) = sin_cos(im);
         let near = expm1(re).fma(cosine, half_sine * half_sine * -2.0);
-        let far = !(re.fabs().lt(by_precision(re, 20.0, 40.0)) & im.fabs().lt(f64::INFINITY));
+        let far = !re.fabs().lt(by_precision(re, 20.0, 40.0));
         let real = far.select(power.re - 1.0, near);
         let zero = im.eq(0.0);
-        Complex::new(zero.select(expm1(re), real), power.im)
+        let endless = !im.fabs().lt(f64::INFINITY);
+        let nan = re.constant(f64::NAN);
+        Complex::new(endless.select(nan, zero.select(expm1(re), real)), endless.select(nan, power.im))
     }
 
     /// `log z`: the logarithm of the size and the angle.

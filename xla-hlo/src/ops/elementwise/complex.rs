@@ -209,14 +209,18 @@ impl Complex {
         if re.abs() < 700.0 { direction.scale(libm::exp(re)) } else { direction.scale(half).scale(half) }
     }
 
-    /// e^z - 1: the real part is expm1(re) cos(im) - 2 sin(im/2)^2.
+    /// e^z - 1: the real part is expm1(re) cos(im) - 2 sin(im/2)^2. An endless imaginary part gives NaN, whatever the
+    /// real part is, unlike [`Complex::exp`].
     fn expm1(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
             return Complex::new(libm::expm1(re), im);
         }
+        if !im.is_finite() {
+            return Complex::new(f64::NAN, f64::NAN);
+        }
         let e = self.exp();
-        if !im.is_finite() || re.abs() > 40.0 || re.is_nan() {
+        if re.abs() > 40.0 || re.is_nan() {
             return Complex::new(e.re - 1.0, e.im);
         }
         let half_sine = libm::sin(0.5 * im);
