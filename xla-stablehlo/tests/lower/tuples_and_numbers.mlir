@@ -30,3 +30,13 @@ module @m {
     return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
   }
 }
+// -----
+
+module @constants_without_elements {
+  func.func @main() -> (tensor<0x4xf32>, tensor<2x0xi1>, tensor<0xcomplex<f32>>) {
+    %0 = stablehlo.constant dense<0xFF800000> : tensor<0x4xf32>
+    %1 = stablehlo.constant dense<true> : tensor<2x0xi1>
+    %2 = stablehlo.constant dense<(1.0, 2.0)> : tensor<0xcomplex<f32>>
+    return %0, %1, %2 : tensor<0x4xf32>, tensor<2x0xi1>, tensor<0xcomplex<f32>>
+  }
+}
