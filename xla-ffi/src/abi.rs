@@ -1,4 +1,4 @@
-//! Structures of the XLA FFI C API, version 0.3, with their sizes and offsets.
+//! Structures of the XLA FFI C API, version 0.5, with their sizes and offsets.
 
 use std::ffi::{c_char, c_void};
 
@@ -58,10 +58,11 @@ structures! {
         16 message: *const c_char,
         24 code: i32,
     }
-    "XLA_FFI_Error_GetMessage_Args" ErrorGetMessage 32 {
+    "XLA_FFI_Error_GetDetails_Args" ErrorGetDetails 36 {
         0 head: Head,
         16 error: *mut c_void,
         24 message: *const c_char,
+        32 code: i32,
     }
     "XLA_FFI_Error_Destroy_Args" ErrorDestroy 24 {
         0 head: Head,
@@ -133,6 +134,8 @@ structures! {
         16 initialize: Option<Handler>,
         24 execute: Option<Handler>,
     }
+    // From version 0.4 on the bundle has a fifth function, for recorded commands, which no device here has, and the
+    // traits come after it.
     "XLA_FFI_Handler_Register_Args" HandlerRegister 84 {
         0 head: Head,
         16 name: ByteSpan,
@@ -140,13 +143,24 @@ structures! {
         48 bundle: Bundle,
         80 traits: u32,
     }
+    "XLA_FFI_InvokeContext_FindExtension_Args" ExtensionFind 40 {
+        0 head: Head,
+        16 context: *const c_void,
+        24 number: i64,
+        32 extension: *const c_void,
+    }
+    "XLA_FFI_CustomOptions_Get_Args" OptionsGet 32 {
+        0 head: Head,
+        16 context: *const c_void,
+        24 options: *const Attributes,
+    }
     "XLA_FFI_Type_Register_Args" TypeRegister 48 {
         0 head: Head,
         16 name: ByteSpan,
         32 type_id: *mut i64,
         40 type_info: *const TypeInfo,
     }
-    "XLA_FFI_ExecutionContext_Get_Args" ContextGet 40 {
+    "XLA_FFI_InvokeContext_Get_Args" ContextGet 40 {
         0 head: Head,
         16 context: *const c_void,
         24 type_id: *const i64,

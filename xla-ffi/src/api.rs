@@ -4,14 +4,14 @@
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use xla_hlo::{Error, Result};
 
 use crate::abi::{
-    ApiVersion, Bundle, ContextGet, ErrorCreate, ErrorDestroy, ErrorGetMessage, FutureCreate, FutureSetAvailable,
-    FutureSetError, HandlerRegister, MemoryAllocate, MemoryFree, OrdinalGet, PoolSchedule, PoolThreads, RunIdGet,
-    StateAccess, StreamGet, TypeRegister,
+    ApiVersion, Attributes, Bundle, ContextGet, ErrorCreate, ErrorDestroy, ErrorGetDetails, ExtensionFind,
+    FutureCreate, FutureSetAvailable, FutureSetError, HandlerRegister, Head, MemoryAllocate, MemoryFree, OptionsGet,
+    OrdinalGet, PoolSchedule, PoolThreads, RunIdGet, StateAccess, StreamGet, TypeRegister,
 };
 use crate::border::{future, lend_error, lend_future, take_error};
 use crate::context::CallContext;
@@ -25,20 +25,27 @@ union Function {
     silent: unsafe extern "C" fn(*mut c_void),
 }
 
-/// `XLA_FFI_Api`: 192 bytes.
+/// `XLA_FFI_Api`: 208 bytes.
 #[repr(C)]
 struct Api {
     struct_size: usize,
     extensions: usize,
     version: (usize, usize, i32, i32),
     internal: usize,
-    functions: [Function; 18],
+    functions: [Function; 20],
 }
 
-const _: () = assert!(size_of::<Api>() == 192 && std::mem::offset_of!(Api, functions) == 48);
+const _: () = assert!(size_of::<Api>() == 208 && std::mem::offset_of!(Api, functions) == 48);
 
 /// Registers a handler by its name and platform.
 pub(crate) type Registrar = fn(&str, &str, Bundle) -> Result<()>;
+
+/// The address of a dictionary without entries.
+static NO_OPTIONS: LazyLock<usize> = LazyLock::new(|| {
+    let head = Head::new(Attributes::SIZE);
+    let none = Attributes { head, len: 0, types: ptr::null(), names: ptr::null(), values: ptr::null() };
+    ptr::from_ref(Box::leak(Box::new(none))).expose_provenance()
+});
 
 /// The registry's function, which stands above this file; set when the registry is first used.
 static REGISTRAR: OnceLock<Registrar> = OnceLock::new();
@@ -60,7 +67,7 @@ static API: Api = Api {
     internal: 0,
     functions: [
         Function { returning: error_create },
-        Function { silent: error_message },
+        Function { silent: error_details },
         Function { silent: error_destroy },
         returning::<HandlerRegister>(),
         returning::<StreamGet>(),
@@ -77,6 +84,8 @@ static API: Api = Api {
         returning::<FutureSetError>(),
         returning::<RunIdGet>(),
         returning::<OrdinalGet>(),
+        returning::<ExtensionFind>(),
+        returning::<OptionsGet>(),
     ],
 };
 
@@ -143,13 +152,17 @@ unsafe extern "C" fn error_create(args: *mut c_void) -> *mut c_void {
 
 /// # Safety
 ///
-/// `args` points to an `ErrorGetMessage` of an error of this library.
-unsafe extern "C" fn error_message(args: *mut c_void) {
+/// `args` points to an `ErrorGetDetails` of an error of this library.
+unsafe extern "C" fn error_details(args: *mut c_void) {
     // SAFETY: by contract.
-    if let Some(args) = unsafe { args.cast::<ErrorGetMessage>().as_mut() } {
+    if let Some(args) = unsafe { args.cast::<ErrorGetDetails>().as_mut() } {
         // SAFETY: by contract.
         let error = unsafe { args.error.cast::<FfiError>().as_ref() };
         args.message = error.map_or(c"".as_ptr(), |error| error.message.as_ptr());
+        // Handlers of version 0.3 have no place for it.
+        if args.head.struct_size >= ErrorGetDetails::SIZE {
+            args.code = error.map_or(0, |error| error.code);
+        }
     }
 }
 
@@ -281,6 +294,18 @@ calls! {
     }
     RunIdGet, RunIdGet::SIZE, |args| {
         args.run_id = context(args.context)?.run_id;
+        Ok(())
+    }
+    /// Runs have no extensions.
+    ExtensionFind, ExtensionFind::SIZE, |args| {
+        context(args.context)?;
+        args.extension = ptr::null();
+        Ok(())
+    }
+    /// Runs have no options.
+    OptionsGet, OptionsGet::SIZE, |args| {
+        context(args.context)?;
+        args.options = ptr::with_exposed_provenance(*NO_OPTIONS);
         Ok(())
     }
     OrdinalGet, OrdinalGet::SIZE, |args| {

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use xla_hlo::ops::{FfiAttributes, FfiValue};
-use xla_hlo::{ElementType, Error, Result, Scalar};
+use xla_hlo::{ElementType, Error, Result, ResultExt, Scalar};
 
 use crate::abi::{ArrayValue, Attributes, ByteSpan, Head, ScalarValue};
 use crate::element_type::number;
@@ -39,10 +39,10 @@ impl EncodedAttributes {
         let mut encoded =
             EncodedAttributes { types: Vec::new(), names: Vec::new(), values: Vec::new(), kept: Vec::new() };
         for (name, value) in attributes.iter() {
-            let name = encoded.span(name.as_bytes());
-            let (ty, value) = encoded.value(value)?;
+            let span = encoded.span(name.as_bytes());
+            let (ty, value) = encoded.value(value).context(|| format!("attribute {name:?}"))?;
             encoded.types.push(ty);
-            encoded.names.push(name);
+            encoded.names.push(span);
             encoded.values.push(value);
         }
         Ok(encoded)
@@ -99,9 +99,10 @@ impl EncodedAttributes {
                 let shape = literal.array_shape();
                 self.array(number(shape.element_type()), shape.element_count(), literal.bytes().to_vec())
             }
-            FfiValue::Unit | FfiValue::List(_) | FfiValue::Symbol(_) | FfiValue::Type(_) => {
-                return Err(Error::unimplemented(format!("{value:?} among the attributes of typed handlers")));
-            }
+            FfiValue::Unit => return Err(no_type("unit values")),
+            FfiValue::List(_) => return Err(no_type("lists; arrays, strings and dictionaries it has")),
+            FfiValue::Symbol(_) => return Err(no_type("symbols")),
+            FfiValue::Type(_) => return Err(no_type("types")),
         })
     }
 
@@ -113,6 +114,10 @@ impl EncodedAttributes {
         self.kept.push(Kept::Dictionary(both));
         Ok((DICTIONARY, pointer))
     }
+}
+
+fn no_type(of: &str) -> Error {
+    Error::unimplemented(format!("the FFI of handlers has no type for {of}"))
 }
 
 fn encode(ty: ElementType, scalars: &[Scalar]) -> Vec<u8> {

@@ -16,6 +16,7 @@ use crate::attributes::EncodedAttributes;
 use crate::border::{await_future, end_object, take_error};
 use crate::context::{CallContext, UserData};
 use crate::element_type::number;
+use crate::packing::{packed, unpack};
 use crate::types;
 
 /// The number of the extension by which a handler is asked for its version.
@@ -97,12 +98,19 @@ impl RawCustomCall for FfiHandler {
         let user_data = run.get::<UserData>().cloned().unwrap_or_default();
         let context = CallContext::of_run(user_data, run.run_id(), call.device as i32, instance);
         let attributes = EncodedAttributes::new(&call.context.attributes()?)?;
-        let outputs = call.results.iter_mut().map(|result| (result.bytes.as_mut_ptr(), result.shape)).collect();
-        let outputs = BufferList::new(outputs);
-        let inputs = call.operands.iter().map(|operand| {
+        let mut packed_results: Vec<_> = call.results.iter().map(|result| packed(result.shape, result.bytes)).collect();
+        let packed_operands: Vec<_> =
+            call.operands.iter().map(|operand| packed(operand.shape, operand.bytes)).collect();
+        let outputs = call.results.iter_mut().zip(&mut packed_results).map(|(result, packed)| {
+            let bytes = packed.as_deref_mut().unwrap_or(&mut *result.bytes);
+            (bytes.as_mut_ptr(), result.shape)
+        });
+        let outputs = BufferList::new(outputs.collect());
+        let inputs = call.operands.iter().zip(&packed_operands).map(|(operand, packed)| {
             // Handlers must not write to operands, but where a result has the same memory.
             let aliased = operand.alias.and_then(|result| outputs.buffers.get(result)).map(|result| result.data);
-            (aliased.unwrap_or_else(|| operand.bytes.as_ptr().cast_mut()), operand.shape)
+            let bytes = packed.as_deref().unwrap_or(operand.bytes);
+            (aliased.unwrap_or_else(|| bytes.as_ptr().cast_mut()), operand.shape)
         });
         let inputs = BufferList::new(inputs.collect());
         let stages = [self.0.prepare, self.0.initialize, self.0.execute];
@@ -115,6 +123,9 @@ impl RawCustomCall for FfiHandler {
             self.stage(handler, frame, &attributes, &context)
         });
         drop(LeftObjects(context.take_states()));
+        for (result, packed) in call.results.iter_mut().zip(&packed_results) {
+            packed.iter().for_each(|packed| unpack(result.shape, packed, result.bytes));
+        }
         outcome
     }
 }

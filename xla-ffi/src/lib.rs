@@ -1,4 +1,4 @@
-//! XLA FFI: typed handlers of custom calls that other languages bring, over the XLA FFI C API 0.3.
+//! XLA FFI: typed handlers of custom calls that other languages bring, over the XLA FFI C API 0.5.
 //!
 //! ```text
 //! custom call ── FfiHandler ──> XLA_FFI_CallFrame ──> handler in C ──> table: state, data, memory, threads, futures
@@ -17,6 +17,7 @@ mod context;
 mod element_type;
 mod error;
 mod handler;
+mod packing;
 mod registry;
 mod types;
 
@@ -27,7 +28,7 @@ pub use registry::{Subscription, add, subscribe};
 /// Version of the API: major.
 const MAJOR: i32 = 0;
 /// Version of the API: minor.
-const MINOR: i32 = 3;
+const MINOR: i32 = 5;
 
 /// Registers a type of data that handlers and callers exchange, by name: its number, which is `wanted` unless that is
 /// 0, and the address of the function that ends its objects, or 0. [`xla_hlo::Error::InvalidArgument`] where the name

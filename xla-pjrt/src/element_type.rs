@@ -4,6 +4,9 @@ use xla_hlo::{ElementType, Error};
 
 use crate::status::Status;
 
+/// The number of a token's type.
+pub(crate) const TOKEN: i32 = 23;
+
 macro_rules! numbers {
     ($($variant:ident $number:literal $message:literal)*) => {
         /// The number of an element type in the C API.
@@ -15,7 +18,7 @@ macro_rules! numbers {
         pub(crate) fn element_type(number: i32) -> Result<ElementType, Status> {
             match number {
                 $($number => Ok(ElementType::$variant),)*
-                23 => Err(Error::unimplemented("buffers of tokens").into()),
+                TOKEN => Err(Error::unimplemented("buffers of tokens").into()),
                 _ => Err(Status::invalid_argument(format!("{number} is not the element type of an array"))),
             }
         }

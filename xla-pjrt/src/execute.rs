@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use xla_ffi::UserData;
 use xla_hlo::ops::RunContext;
-use xla_service::{Buffer, Dispatch, Donate, ExecuteOptions as ServiceOptions};
+use xla_service::{Buffer, DeviceResults, Dispatch, Donate, ExecuteOptions as ServiceOptions};
 
 use crate::abi::executable::{
     ExecuteContextCreateArgs, ExecuteContextDestroyArgs, ExecuteOptions, LoadedExecutableExecuteArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Handle, Kind, Many};
+use crate::border::{Handle, Kind};
 use crate::buffer::{BufferState, Place};
+use crate::effects;
 use crate::event::Event;
+use crate::executable::{LoadedState, Value, ValueList};
 use crate::status::Status;
 
 impl Kind for kinds::ExecuteContext {
@@ -34,13 +36,17 @@ pub(crate) fn destroy_context(args: &ExecuteContextDestroyArgs) -> Result<(), St
 pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> {
     let loaded = args.executable.get()?;
     let asked = args.options.read()?;
-    let except = non_donatable(asked.as_ref())?;
+    let parameters = &loaded.executable.parameters;
+    let except = non_donatable(asked.as_ref(), parameters)?;
     let program = match args.execute_device {
         device if device.is_null() => loaded.program()?,
         device => loaded.program()?.on_devices(&[device.get()?.index])?,
     };
     let lists = args.argument_lists.slice(args.num_devices)?;
-    let arguments = lists.iter().map(|list| arrays(list, args.num_args)).collect::<Result<Vec<_>, _>>()?;
+    let (mut arguments, mut after) = (Vec::with_capacity(lists.len()), Vec::new());
+    for list in lists {
+        arguments.push(arrays(list.slice(args.num_args)?, parameters, &mut after)?);
+    }
     let outputs = args.output_lists.slice(args.num_devices)?;
     if loaded.executable.outputs.len() > 0 && outputs.iter().any(|list| list.is_null()) {
         return Err(Status::invalid_argument("a list for results must not be null"));
@@ -49,17 +55,51 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         donate: Donate::Declared { except },
         dispatch: Dispatch::Auto,
         cancel: None,
+        after,
         context: asked.as_ref().map(run_context).transpose()?.map(Arc::new),
     };
     let results = program.launch(&arguments, &options)?;
+    let tokens = tokens(&results, &loaded.executable.outputs)?;
     if !args.device_complete_events.is_null() {
-        args.device_complete_events.fill(results.iter().map(|results| Event::of(results.completion()).handle()))?;
+        let ends = program.devices().zip(&results).map(|(device, results)| end(loaded, device.index(), results));
+        args.device_complete_events.fill(ends)?;
     }
-    for ((device, results), list) in program.devices().zip(results).zip(outputs) {
+    for (((device, results), token), list) in program.devices().zip(results).zip(tokens).zip(outputs) {
         let place = Place { client: loaded.client.clone(), device: device.index(), memory: 0 };
-        list.fill(results.buffers.into_iter().map(|array| BufferState::handle(place.clone(), array)))?;
+        let handles = handles(results.buffers, token.as_ref(), &place, &loaded.executable.outputs);
+        list.fill(handles.into_iter())?;
     }
     Ok(())
+}
+
+/// The end of a run, for the caller. It waits for the last run on a device alone to know that all had their effects.
+fn end(loaded: &LoadedState, device: usize, results: &DeviceResults) -> Handle<kinds::Event> {
+    let own = results.completion();
+    let end = if loaded.executable.has_effects { effects::in_order(&loaded.client, device, own) } else { own };
+    Event::of(end).handle()
+}
+
+/// For each device an array that stands for the tokens among its results; `None` where there are none.
+fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Option<Buffer>>, Status> {
+    let token = |results: &DeviceResults| outputs.has_tokens().then(|| results.token()).transpose();
+    Ok(results.iter().map(token).collect::<xla_hlo::Result<_>>()?)
+}
+
+/// Handles to the results of a device.
+fn handles(
+    arrays: Vec<Buffer>,
+    token: Option<&Buffer>,
+    place: &Place,
+    outputs: &ValueList,
+) -> Vec<Handle<kinds::Buffer>> {
+    let mut arrays = arrays.into_iter();
+    let handle = |value: &Value| match value {
+        Value::Array { memory } => {
+            arrays.next().map(|array| BufferState::handle(Place { memory: *memory, ..place.clone() }, array))
+        }
+        Value::Token => token.map(|token| BufferState::token(place.clone(), token.clone())),
+    };
+    outputs.values.iter().filter_map(handle).collect()
 }
 
 /// The number of the run, and what the caller hands to handlers.
@@ -71,18 +111,35 @@ fn run_context(options: &ExecuteOptions) -> Result<RunContext, Status> {
     })
 }
 
-/// The arrays of a list of arguments.
-fn arrays(list: &Many<Handle<kinds::Buffer>>, count: usize) -> Result<Vec<&Buffer>, Status> {
-    list.slice(count)?.iter().map(|buffer| buffer.get()?.live()).collect()
+/// The arrays of a list of arguments. What is given for tokens is added to what comes before the run.
+fn arrays<'a>(
+    list: &'a [Handle<kinds::Buffer>],
+    parameters: &ValueList,
+    after: &mut Vec<Buffer>,
+) -> Result<Vec<&'a Buffer>, Status> {
+    let mut arrays = Vec::with_capacity(list.len());
+    for (i, buffer) in list.iter().enumerate() {
+        let array = buffer.get()?.live()?;
+        match parameters.values.get(i) {
+            Some(Value::Token) => after.push(array.clone()),
+            Some(Value::Array { .. }) | None => arrays.push(array),
+        }
+    }
+    Ok(arrays)
 }
 
-/// Numbers of the arguments that the caller keeps.
-fn non_donatable(options: Option<&ExecuteOptions>) -> Result<Vec<usize>, Status> {
+/// Numbers of the arrays among the arguments that the caller keeps.
+fn non_donatable(options: Option<&ExecuteOptions>, parameters: &ValueList) -> Result<Vec<usize>, Status> {
     let Some(options) = options else { return Ok(Vec::new()) };
     if options.num_send_ops + options.num_recv_ops + options.num_hlo_output_callbacks > 0 {
         return Err(Status::unimplemented("send and recv callbacks of an execution"));
     }
-    let indices = options.non_donatable_input_indices.get()?;
+    let kept = options.non_donatable_input_indices.get()?;
+    if kept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let arrays = parameters.values.iter().enumerate().filter(|(_, value)| **value != Value::Token);
     // What is no argument needs no keeping.
-    Ok(indices.iter().filter_map(|&index| usize::try_from(index).ok()).collect())
+    let is_kept = |argument: usize| i64::try_from(argument).is_ok_and(|argument| kept.contains(&argument));
+    Ok(arrays.enumerate().filter(|(_, (argument, _))| is_kept(*argument)).map(|(array, _)| array).collect())
 }

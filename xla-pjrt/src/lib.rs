@@ -19,6 +19,7 @@ mod buffer;
 mod client;
 mod compile;
 mod device;
+mod effects;
 mod element_type;
 mod errors;
 mod event;

@@ -33,6 +33,7 @@ pub mod executable;
 pub mod executor;
 mod file_cache;
 mod fingerprint;
+mod forked;
 pub mod host;
 pub mod interpreter;
 mod intervals;

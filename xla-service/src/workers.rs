@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::forked::is_forked;
+
 /// Time that a thread without work waits for some before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -65,8 +67,12 @@ impl Workers {
         Workers(Arc::new(Pool { name: name.into(), limit: limit.max(1), state, changed }))
     }
 
-    /// Has a job run by some thread. If the system has no thread left, the calling one runs it.
+    /// Has a job run by some thread. If the system has no thread left, or this process was forked and has none, the
+    /// calling one runs it.
     pub fn spawn(&self, job: Job) {
+        if is_forked() {
+            return job();
+        }
         let mut state = self.0.state();
         state.jobs.push_back(job);
         let state = self.0.staff(state);
@@ -80,6 +86,9 @@ impl Workers {
 impl Drop for Workers {
     /// Waits until all jobs are done, unless this is one of the threads that do them.
     fn drop(&mut self) {
+        if is_forked() {
+            return;
+        }
         let mut state = self.0.state();
         state.closed = true;
         let threads = std::mem::take(&mut state.threads);

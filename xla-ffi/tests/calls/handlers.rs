@@ -85,6 +85,24 @@ pub unsafe extern "C" fn scale(frame: *mut u8) -> *mut c_void {
     ptr::null_mut()
 }
 
+/// Inverts the bits of an operand of less than 256 bytes, as they lie in memory.
+pub unsafe extern "C" fn invert(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        return ptr::null_mut();
+    }
+    let [from, to] = [40, 80].map(|list| read::<usize>(read(frame + list + 32)));
+    let bits = match read::<i32>(from + 16) {
+        21 => 4,
+        27 => 2,
+        _ => 8,
+    };
+    let bytes = (read::<usize>(read(from + 40)) * bits).div_ceil(8);
+    let [from, to] = [from, to].map(|buffer| read::<usize>(buffer + 24));
+    (0..bytes).for_each(|i| write(to + i, !read::<u8>(from + i)));
+    ptr::null_mut()
+}
+
 fn describe_attributes(attributes: usize, text: &mut String) {
     let lists = [24, 32, 40].map(|at| read::<usize>(attributes + at));
     for i in 0..read::<usize>(attributes + 16) {
@@ -145,6 +163,29 @@ pub unsafe extern "C" fn use_runtime(frame: *mut u8) -> *mut c_void {
     assert!(call(frame, 12, &mut [0, 0, context, threads_place]).is_null());
     assert!(read::<i64>(threads_place) > 0);
     call(frame, 10, &mut [0, 0, context, 100, memory[5]])
+}
+
+/// Asks for what is new in version 0.5: an extension of the run, its options, and the code of an error.
+pub unsafe extern "C" fn ask_for_newer_things(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 5) {
+        return ptr::null_mut();
+    }
+    let context: usize = read(frame + 24);
+    let mut extension = [0, 0, context, 77, 1];
+    assert!(call(frame, 18, &mut extension).is_null());
+    assert_eq!(extension[4], 0);
+    let mut options = [0, 0, context, 0];
+    assert!(call(frame, 19, &mut options).is_null());
+    assert_eq!(read::<i64>(options[3] + 16), 0);
+    let error = error(frame, 8, c"code").expose_provenance();
+    let mut details = [0, 0, error, 0, 99];
+    // These return nothing.
+    call(frame, 1, &mut details);
+    assert_eq!(details[4] as u32, 8);
+    call(frame, 2, &mut [0, 0, error]);
+    fill(frame, 1.0);
+    ptr::null_mut()
 }
 
 /// Work for a thread: the frame's table, the future, and where the result goes.

@@ -12,15 +12,21 @@ use handlers::Function;
 
 /// Evaluates a program of one custom call.
 fn run(function: Function, attributes: &str) -> Result<String> {
+    run_on(function, attributes, "f32[2,2] {{1, 2}, {3, 4}}")
+}
+
+/// The same with another operand; the result has its shape.
+fn run_on(function: Function, attributes: &str, operand: &str) -> Result<String> {
+    let x = text::parse_literal(operand)?;
+    let shape = x.shape();
     let text = format!(
-        "ENTRY main {{ x = f32[2,2] parameter(0)
-  ROOT y = f32[2,2] custom-call(x), custom_call_target=\"tested\", api_version=API_VERSION_TYPED_FFI,
+        "ENTRY main {{ x = {shape} parameter(0)
+  ROOT y = {shape} custom-call(x), custom_call_target=\"tested\", api_version=API_VERSION_TYPED_FFI,
     backend_config={attributes} }}"
     );
     let module = VerifiedModule::new(text::parse_module(&text)?)?;
     let registry = CustomCallRegistry::new();
     registry.register("tested", Arc::new(OnMemory(handlers::handler(function)?)));
-    let x = text::parse_literal("f32[2,2] {{1, 2}, {3, 4}}")?;
     let y = Evaluator::new(&module).with_custom_calls(&registry).call(module.entry_id(), vec![x])?;
     Ok(y.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -37,6 +43,14 @@ fn attributes_are_sorted_and_typed() {
     let told = run(handlers::describe, attributes).expect_err("the description").message().to_string();
     let described = "a: scalar 1; d: dictionary (x: array 5 of 3; y: scalar 4; ); m: string text; z: scalar 5; ";
     assert_eq!(told, format!("evaluating y of computation main: custom call \"tested\": {described}"));
+}
+
+#[test]
+fn elements_of_less_than_a_byte_are_packed_for_handlers() {
+    let inverted = |operand: &str| run_on(handlers::invert, "{}", operand).expect("a result");
+    assert_eq!(inverted("s4[3] {1, -2, 7}"), "s4[3] {-2, 1, -8}");
+    assert_eq!(inverted("u2[4] {0, 1, 2, 3}"), "u2[4] {3, 2, 1, 0}");
+    assert_eq!(inverted("u8[2] {0, 254}"), "u8[2] {255, 1}");
 }
 
 #[test]
@@ -57,13 +71,20 @@ fn a_future_is_awaited() {
 }
 
 #[test]
+fn runs_have_neither_extensions_nor_options() {
+    assert_eq!(run(handlers::ask_for_newer_things, "{}").expect("a result"), "f32[2,2] { { 1, 1 }, { 1, 1 } }");
+}
+
+#[test]
 fn another_version_is_refused() {
     let error = run(handlers::of_the_future, "{}").expect_err("refused");
-    assert_eq!(error.message(), "the handler was compiled for version 0.99 of the FFI, this is 0.3");
+    assert_eq!(error.message(), "the handler was compiled for version 0.99 of the FFI, this is 0.5");
 }
 
 #[test]
 fn what_no_handler_can_read_is_named() {
     let error = run(handlers::scale, "{list = [1 : i64]}").expect_err("refused");
-    assert!(error.message().ends_with("among the attributes of typed handlers"), "{error}");
+    let named =
+        "attribute \"list\": the FFI of handlers has no type for lists; arrays, strings and dictionaries it has";
+    assert!(error.message().ends_with(named), "{error}");
 }

@@ -29,7 +29,7 @@ fn copied(buffer: &BufferState, place: Place) -> Result<Handle<kinds::Buffer>, S
     } else {
         target.buffer_of_shape(&array.to_literal()?, array.shape())?
     };
-    Ok(BufferState::handle(place, copy))
+    Ok(if buffer.is_token { BufferState::token(place, copy) } else { BufferState::handle(place, copy) })
 }
 
 pub(crate) fn bitcast(args: &BufferBitcastArgs) -> Result<(), Status> {

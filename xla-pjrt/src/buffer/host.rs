@@ -11,6 +11,9 @@ use crate::status::Status;
 /// Copies the array when it is there, in the layout that the caller asks for; or tells how many bytes that takes.
 pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
     let buffer = args.src.get()?;
+    if buffer.is_token {
+        return Err(Status::invalid_argument("a token has no data for the host"));
+    }
     // The size of a deleted array is still known.
     let array = if args.dst.is_null() { &buffer.array } else { buffer.live()? };
     let asked = layout::read(&args.host_layout, array.shape())?;

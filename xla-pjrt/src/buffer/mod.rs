@@ -22,7 +22,7 @@ use crate::abi::buffer::{
     BufferOnDeviceSizeInBytesArgs, BufferReadyEventArgs, BufferUnpaddedDimensionsArgs,
 };
 use crate::border::List;
-use crate::element_type::number;
+use crate::element_type::{TOKEN, number};
 use crate::layout;
 use crate::status::Status;
 
@@ -31,7 +31,8 @@ pub(crate) fn destroy(args: &BufferDestroyArgs) -> Result<(), Status> {
 }
 
 pub(crate) fn element_type(args: &BufferElementTypeArgs) -> Result<(), Status> {
-    args.element_type.set(number(args.buffer.get()?.array.shape().element_type()));
+    let buffer = args.buffer.get()?;
+    args.element_type.set(if buffer.is_token { TOKEN } else { number(buffer.array.shape().element_type()) });
     Ok(())
 }
 

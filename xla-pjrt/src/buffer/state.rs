@@ -24,6 +24,8 @@ const DELETED: &str = "Buffer has been deleted or donated.";
 pub(crate) struct BufferState {
     pub place: Place,
     pub array: Buffer,
+    /// Whether it stands for a token, which carries no data.
+    pub is_token: bool,
     /// The shape's dimensions and their order in memory, for the caller to borrow.
     pub dims: Vec<i64>,
     pub minor_to_major: Vec<i64>,
@@ -66,7 +68,13 @@ impl BufferState {
     pub fn handle(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
         let dims = array.shape().dims().iter().map(|&dim| dim as i64).collect();
         let minor_to_major = layout::minor_to_major(array.shape());
-        Handle::new(BufferState { place, array, dims, minor_to_major, holds: Mutex::default() })
+        Handle::new(BufferState { place, array, is_token: false, dims, minor_to_major, holds: Mutex::default() })
+    }
+
+    /// A token for C: an array without meaning is there when the token is.
+    pub fn token(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
+        let (dims, minor_to_major) = (Vec::new(), Vec::new());
+        Handle::new(BufferState { place, array, is_token: true, dims, minor_to_major, holds: Mutex::default() })
     }
 
     /// The array. An error once it was deleted or donated, in the words that callers look for.

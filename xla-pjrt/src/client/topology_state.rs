@@ -13,6 +13,15 @@ use crate::named::Attributes;
 /// The kinds of memory that each device has, the default first.
 pub(crate) const MEMORY_KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
 
+/// The number of the kind of memory that a memory space of layouts stands for, as XLA counts them.
+pub(crate) fn kind_of_space(space: i64) -> usize {
+    match space {
+        5 => 1,
+        6 => 2,
+        _ => 0,
+    }
+}
+
 impl Kind for kinds::Topology {
     type Value = Arc<TopologyState>;
     const NAME: &'static str = "PJRT_TopologyDescription";

@@ -2,12 +2,14 @@
 
 mod loaded;
 mod state;
+mod values;
 
 pub(crate) use loaded::{
     LoadedState, addressable_device_logical_ids, addressable_devices, delete, destroy_loaded, device_assignment,
     is_deleted, loaded_executable, loaded_fingerprint,
 };
 pub(crate) use state::{Compiled, ExecutableState};
+pub(crate) use values::{Value, ValueList};
 
 use crate::abi::executable::{
     ExecutableDestroyArgs, ExecutableFingerprintArgs, ExecutableGetCompileOptionsArgs,

@@ -3,14 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use prost::Message;
+use xla_hlo::ops::Op;
 use xla_hlo::proto::messages::HloModuleProto;
-use xla_hlo::{ArrayShape, Error, Layout, Module, proto};
+use xla_hlo::{Error, Module, proto};
 use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, MemoryAnalysis, Signature};
 
+use super::values::ValueList;
 use crate::abi::kinds;
-use crate::border::{Handle, Hosted, Kind, Many};
-use crate::client::MEMORY_KINDS;
-use crate::element_type::number;
+use crate::border::Kind;
 use crate::named::{Attributes, Value};
 use crate::options::{ExecutableAndOptionsProto, HloModuleConfigProto, HloModuleProtoWithConfig, Options};
 use crate::status::Status;
@@ -29,9 +29,11 @@ pub(crate) struct ExecutableState {
     /// The platform it was compiled for.
     pub platform: String,
     pub fingerprint: String,
-    pub outputs: ArrayList,
-    pub parameters: ArrayList,
+    pub outputs: ValueList,
+    pub parameters: ValueList,
     pub costs: Attributes,
+    /// Whether its runs call handlers for their side effects.
+    pub has_effects: bool,
     /// The encoded module, with its configuration.
     optimized: OnceLock<Vec<u8>>,
 }
@@ -42,64 +44,6 @@ pub(crate) enum Compiled {
     Loaded(LoadedExecutable),
     /// Compiled without a client.
     Alone(Arc<dyn Executable>),
-}
-
-/// Parameters or results as arrays of their properties, for C to borrow.
-#[derive(Default)]
-pub(crate) struct ArrayList {
-    pub types: Vec<i32>,
-    /// The dimensions of all, one after another.
-    pub dims: Vec<i64>,
-    pub ranks: Vec<usize>,
-    pub memory_kinds: Vec<Many<u8>>,
-    pub memory_kind_sizes: Vec<usize>,
-    /// An empty `OpSharding` says that a value is replicated.
-    pub shardings: Vec<Many<u8>>,
-    pub sharding_sizes: Vec<usize>,
-    layouts: Vec<Layout>,
-    /// Made when they are first asked for.
-    hosted_layouts: OnceLock<Vec<Hosted<kinds::MemoryLayout>>>,
-    layout_handles: OnceLock<Vec<Handle<kinds::MemoryLayout>>>,
-}
-
-impl ArrayList {
-    fn new<'a>(shapes: impl Iterator<Item = &'a ArrayShape>) -> ArrayList {
-        let mut list = ArrayList::default();
-        for shape in shapes {
-            list.types.push(number(shape.element_type()));
-            list.dims.extend(shape.dims().iter().map(|&dim| dim as i64));
-            list.ranks.push(shape.rank());
-            list.memory_kinds.push(Many::of(MEMORY_KINDS[0].as_bytes()));
-            list.memory_kind_sizes.push(MEMORY_KINDS[0].len());
-            list.shardings.push(Many::of(b""));
-            list.sharding_sizes.push(0);
-            list.layouts.push(shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank())));
-        }
-        list
-    }
-
-    /// Results, as a tuple of that many: XLA counts an empty tuple as one value, which has a sharding.
-    fn of_results<'a>(shapes: impl Iterator<Item = &'a ArrayShape>) -> ArrayList {
-        let mut list = ArrayList::new(shapes);
-        if list.len() == 0 {
-            list.shardings.push(Many::of(b""));
-            list.sharding_sizes.push(0);
-        }
-        list
-    }
-
-    /// The layouts, for C to borrow.
-    pub fn layout_handles(&self) -> &[Handle<kinds::MemoryLayout>] {
-        self.layout_handles.get_or_init(|| {
-            let make = || self.layouts.iter().cloned().map(Hosted::new).collect();
-            self.hosted_layouts.get_or_init(make).iter().map(Hosted::handle).collect()
-        })
-    }
-
-    /// Number of arrays.
-    pub fn len(&self) -> usize {
-        self.types.len()
-    }
 }
 
 impl Compiled {
@@ -146,11 +90,14 @@ impl Compiled {
 
 impl ExecutableState {
     pub fn new(compiled: Compiled, options: Options, devices: Vec<usize>, platform: &str) -> ExecutableState {
-        let signature = compiled.signature();
+        let (signature, module) = (compiled.signature(), compiled.module());
+        let layout = module.entry_layout();
+        let (results, arguments) = (signature.results().iter(), signature.arguments().iter());
         ExecutableState {
-            outputs: ArrayList::of_results(signature.results().iter().map(|leaf| &*leaf.shape)),
-            parameters: ArrayList::new(signature.arguments().iter().map(|leaf| &*leaf.shape)),
-            fingerprint: Fingerprint::of(compiled.module()).to_string(),
+            outputs: ValueList::new(&[layout.result], results.map(|leaf| &*leaf.shape)),
+            parameters: ValueList::new(&layout.parameters, arguments.map(|leaf| &*leaf.shape)),
+            has_effects: has_effects(module),
+            fingerprint: Fingerprint::of(module).to_string(),
             costs: costs(&compiled.costs()),
             platform: platform.to_string(),
             optimized: OnceLock::new(),
@@ -193,6 +140,11 @@ impl ExecutableState {
         let (compile_options, pjrt_client_name) = (self.options.bytes.clone(), self.platform.clone());
         Ok(ExecutableAndOptionsProto { serialized_executable, compile_options, pjrt_client_name }.encode_to_vec())
     }
+}
+
+fn has_effects(module: &Module) -> bool {
+    let ops = module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
+    ops.into_iter().any(|op| matches!(op, Op::CustomCall(_)) && op.has_side_effect())
 }
 
 /// Costs under XLA's names.

@@ -1,21 +1,32 @@
-//! Shardings of parameters and results: encoded `OpSharding`s, of which an empty one means replicated.
+//! Shardings of parameters and results: encoded `OpSharding`s, of which an empty one means replicated. Programs of one
+//! partition have none.
 
 use crate::abi::extensions::{ExecutableOutputShardingsArgs, ExecutableParameterShardingsArgs};
-use crate::border::Many;
+use crate::border::{Field, Many};
+use crate::executable::{ExecutableState, ValueList};
 use crate::status::Status;
 
 pub(super) fn of_parameters(args: &ExecutableParameterShardingsArgs) -> Result<(), Status> {
-    let parameters = &args.executable.get()?.parameters;
-    args.num_parameters.set(parameters.len());
-    args.shardings.set(Many::of(&parameters.shardings));
-    args.sharding_sizes.set(Many::of(&parameters.sharding_sizes));
+    let executable = args.executable.get()?;
+    args.num_parameters.set(executable.parameters.len());
+    let (shardings, sizes) = shardings(executable, &executable.parameters);
+    args.shardings.set(shardings);
+    args.sharding_sizes.set(sizes);
     Ok(())
 }
 
 pub(super) fn of_outputs(args: &ExecutableOutputShardingsArgs) -> Result<(), Status> {
-    let outputs = &args.executable.get()?.outputs;
-    args.num_outputs.set(outputs.shardings.len());
-    args.shardings.set(Many::of(&outputs.shardings));
-    args.sharding_sizes.set(Many::of(&outputs.sharding_sizes));
+    let executable = args.executable.get()?;
+    args.num_outputs.set(executable.outputs.len());
+    let (shardings, sizes) = shardings(executable, &executable.outputs);
+    args.shardings.set(shardings);
+    args.sharding_sizes.set(sizes);
     Ok(())
+}
+
+fn shardings(executable: &ExecutableState, values: &ValueList) -> (Many<Many<u8>>, Many<usize>) {
+    if executable.options.partitions == 1 || values.len() == 0 {
+        return (Many::NULL, Many::NULL);
+    }
+    (Many::of(&values.shardings), Many::of(&values.sharding_sizes))
 }

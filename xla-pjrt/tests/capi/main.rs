@@ -6,4 +6,5 @@ mod hostile;
 mod objects;
 mod programs;
 mod table;
+mod values;
 mod waiting;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xla_hlo::{Error, Result};
 
+use crate::forked;
 use crate::workers::{blocking, host_call};
 
 /// The end of some work: pending, done, or failed with an error. A clone is another handle to the same end.
@@ -72,6 +73,17 @@ impl Completion {
         }
     }
 
+    /// The same end, but not before that of `other` work, which may be a failure.
+    #[must_use]
+    pub fn not_before(self, other: &Completion) -> Completion {
+        if other.is_ready() {
+            return self;
+        }
+        let (completion, completer) = Completion::pending();
+        other.then(move |_| self.then(move |outcome| completer.set(outcome)));
+        completion
+    }
+
     /// Whether the work has ended, well or not.
     pub fn is_ready(&self) -> bool {
         self.outcome().is_some()
@@ -96,6 +108,7 @@ impl Completion {
         if let Some(outcome) = shared.outcome.get() {
             return again(outcome);
         }
+        forked::check()?;
         blocking(|| shared.wait())
     }
 
@@ -112,6 +125,7 @@ impl Completion {
             None => Ok(()),
             Some(shared) => match shared.outcome.get() {
                 Some(outcome) => again(outcome),
+                None if forked::is_forked() => forked::check(),
                 None => {
                     let mut callbacks = shared.callbacks();
                     match shared.outcome.get() {

@@ -8,6 +8,7 @@ use super::buffer::Buffer;
 use super::device::{Client, Device, fits};
 use super::value::{Sender, Value, Work};
 use crate::executor::DeviceMemory;
+use crate::forked;
 use crate::host::{OutsideMemory, StridedShape};
 
 /// The other end of a buffer that was made before its value; see [`Device::alias_buffer`]. Dropped unused, it makes the
@@ -144,6 +145,8 @@ impl Device {
 
     /// Memory for an array of a device shape.
     pub(super) fn allocate(&self, shape: &ArrayShape) -> Result<DeviceMemory> {
+        // Another thread may have had the pool's lock.
+        forked::check()?;
         let bytes = self.client().0.transfer.byte_size(shape)?;
         self.state().executor.allocate(bytes).context(|| self.place(shape))
     }

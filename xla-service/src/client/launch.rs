@@ -4,17 +4,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::ops::RunContext;
-use xla_hlo::{Error, Result, ResultExt};
+use xla_hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::completion::Completion;
 use super::device::{Device, protect};
+use super::inputs::{Input, Inputs, give_back};
 use super::loaded::LoadedExecutable;
 use super::options::{Dispatch, Donate, ExecuteOptions};
 use super::value::{Sender, Value, Work};
 use crate::cancel::CancelToken;
 use crate::executable::ExecutionContext;
 use crate::executor::{DeviceMemory, Event};
+use crate::forked;
 use crate::signature::Donation;
 use crate::workers::is_host_call;
 
@@ -31,6 +33,14 @@ impl DeviceResults {
     /// The end of the run on this device.
     pub fn completion(&self) -> Completion {
         self.work.completion(&self.device.client().0.workers)
+    }
+
+    /// An array without meaning that is there when the run is over. It stands for a token of its results: launched
+    /// [after](ExecuteOptions::after) it, others keep the order of their effects.
+    pub fn token(&self) -> Result<Buffer> {
+        let shape = self.device.client().0.transfer.device_shape(&ArrayShape::new(ElementType::Pred, []))?;
+        let memory = self.device.allocate(&shape)?;
+        Ok(Buffer::new(self.device.clone(), Arc::new(shape), Value::new(Arc::new(memory), self.work.clone())))
     }
 
     /// The error of a run that has failed already.
@@ -52,6 +62,7 @@ impl LoadedExecutable {
         arguments: &[impl AsRef<[&'a Buffer]>],
         options: &ExecuteOptions,
     ) -> Result<Vec<DeviceResults>> {
+        forked::check()?;
         let devices = self.device_indices();
         if arguments.len() != devices.len() {
             return Err(self.wrong_count("lists of arguments, one for each device", devices.len(), arguments.len()));
@@ -59,6 +70,8 @@ impl LoadedExecutable {
         for (&device, arguments) in devices.iter().zip(arguments) {
             self.check_arguments(device, arguments.as_ref(), options)?;
         }
+        let after = options.after.iter().map(|buffer| Ok(buffer.value()?.work().clone()));
+        let after = after.collect::<Result<Vec<_>>>().context(|| "a buffer to be computed before")?;
         let mut taken: Vec<Vec<Input>> = Vec::with_capacity(devices.len());
         for list in arguments {
             match self.take_arguments(list.as_ref(), options) {
@@ -71,11 +84,12 @@ impl LoadedExecutable {
             }
         }
         let runs = devices.iter().zip(taken);
-        Ok(runs.map(|(&device, inputs)| self.launch_on(device, inputs, options)).collect())
+        let inputs = |arguments| Inputs { arguments, after: after.clone() };
+        Ok(runs.map(|(&device, arguments)| self.launch_on(device, inputs(arguments), options)).collect())
     }
 
-    fn launch_on(&self, device: usize, inputs: Vec<Input>, options: &ExecuteOptions) -> DeviceResults {
-        let is_sent = || inputs.iter().all(|input| input.value.work().is_sent());
+    fn launch_on(&self, device: usize, inputs: Inputs, options: &ExecuteOptions) -> DeviceResults {
+        let is_sent = || inputs.works().all(Work::is_sent);
         let inline = match options.dispatch {
             Dispatch::Inline => true,
             Dispatch::Queued => is_host_call(),
@@ -183,23 +197,11 @@ impl LoadedExecutable {
     }
 }
 
-/// One argument of a launch.
-struct Input {
-    value: Arc<Value>,
-    donated: bool,
-}
-
-/// Takes donations back.
-fn give_back(arguments: &[&Buffer], inputs: Vec<Input>) {
-    let donated = arguments.iter().zip(inputs).filter(|(_, input)| input.donated);
-    donated.for_each(|(buffer, input)| buffer.take_back(input.value));
-}
-
 /// A launch that a thread of the client will do.
 struct Job {
     program: LoadedExecutable,
     device: Device,
-    inputs: Vec<Input>,
+    inputs: Inputs,
     targets: Vec<Arc<Value>>,
     sender: Sender,
     cancel: Option<CancelToken>,
@@ -214,7 +216,7 @@ impl Job {
             let mut last = self.device.state().effects.lock().unwrap_or_else(PoisonError::into_inner);
             before.push(std::mem::replace(&mut last, results.work.clone()));
         }
-        before.extend(self.inputs.iter().map(|input| input.value.work().clone()));
+        before.extend(self.inputs.works().cloned());
         before.retain(|work| !work.is_sent());
         let workers = self.device.client().0.workers.clone();
         // One more than there are, for the time until all are asked.
@@ -248,17 +250,13 @@ impl Job {
 fn run(
     program: &LoadedExecutable,
     device: &Device,
-    inputs: Vec<Input>,
+    inputs: Inputs,
     cancel: Option<&CancelToken>,
     values: Option<&Arc<RunContext>>,
 ) -> Result<(Vec<DeviceMemory>, Event)> {
     let (client, state, executable) = (&device.client().0, device.state(), program.executable());
     let _span = tracing::debug_span!("execute", module = program.name()).entered();
-    let mut arguments = Vec::with_capacity(inputs.len());
-    // Every buffer of a device comes from its one stream, in whose order its event has no work left to wait for.
-    for input in inputs {
-        arguments.push(if input.donated { input.value.take()? } else { input.value.read()? });
-    }
+    let arguments = inputs.read()?;
     let place = || format!("platform {}", client.platform);
     state.stream.annotate(&place);
     let cancel = cancel.unwrap_or(&client.never);

@@ -19,6 +19,7 @@ mod completion;
 mod copy;
 mod create;
 mod device;
+mod inputs;
 mod launch;
 mod loaded;
 mod options;
@@ -44,6 +45,7 @@ pub use options::{Dispatch, Donate, ExecuteOptions};
 use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
 use crate::executor::StreamExecutor;
+use crate::forked;
 use crate::options::CompileOptions;
 use crate::platform::Platform;
 use crate::registry::PlatformRegistry;
@@ -92,6 +94,8 @@ impl Client {
         executors: Vec<Arc<dyn StreamExecutor>>,
         cache: Arc<CompilationCache>,
     ) -> Result<Client> {
+        forked::check()?;
+        forked::watch()?;
         if executors.is_empty() {
             return Err(Error::invalid_argument("a client must have at least one device"));
         }
@@ -118,6 +122,7 @@ impl Client {
     /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call that the registry, from which the
     /// client was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
+        forked::check()?;
         let state = &self.0;
         state.custom_calls.check(module)?;
         let compile = || protect(|| state.compile(module.clone(), options));
@@ -133,6 +138,7 @@ impl Client {
 
     /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` where the platform cannot.
     pub fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
+        forked::check()?;
         let loader = self.0.compiler.loader().ok_or_else(|| self.cannot("load serialised programs"))?;
         LoadedExecutable::new(self.clone(), protect(|| loader.load(bytes, options))?)
     }

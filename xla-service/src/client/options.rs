@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use xla_hlo::ops::RunContext;
 
+use super::buffer::Buffer;
 use crate::cancel::CancelToken;
 use crate::signature::{ArgumentLeaf, Donation};
 
@@ -18,6 +19,9 @@ pub struct ExecuteOptions {
     /// By which the run can be asked to stop; [`Error::Cancelled`](xla_hlo::Error::Cancelled) is then its error. `None`
     /// for a run that nobody stops.
     pub cancel: Option<CancelToken>,
+    /// Buffers that must be computed before, whether the program reads them or not, such as
+    /// [tokens](crate::DeviceResults::token); their errors are those of the run.
+    pub after: Vec<Buffer>,
     /// Values for the handlers of custom calls.
     pub context: Option<Arc<RunContext>>,
 }

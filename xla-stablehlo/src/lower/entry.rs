@@ -6,8 +6,8 @@ use super::attributes::{Attributes, integers, lookup};
 use super::dictionary::dictionaries;
 use crate::ir::{self, AttrId, Attribute, OpId};
 
-/// Memory space of the host.
-const HOST: i64 = 5;
+/// Memory spaces of the host, by the kinds of memory that programs name.
+const HOST: [(&str, i64); 2] = [("pinned_host", 5), ("unpinned_host", 6)];
 
 /// The layouts that attributes of the module and of `main` ask for, row major where they leave it open, whatever layout
 /// transposes gave the root; `None` where these are the layouts of parameters and root anyway.
@@ -68,11 +68,11 @@ fn one(program: &ir::Module, dictionary: AttrId, shape: &mut Shape) -> Result<bo
         is_said = true;
     }
     if let Some(kind) = string("mhlo.memory_kind")?
-        && matches!(&*kind, "pinned_host" | "unpinned_host")
+        && let Some(&(_, memory_space)) = HOST.iter().find(|(name, _)| *name == &*kind)
     {
         *shape = shape.map_layouts(&mut |array: &ArrayShape| {
             let layout = array.layout().cloned().unwrap_or_else(|| Layout::row_major(array.rank()));
-            Some(Layout { memory_space: HOST, ..layout })
+            Some(Layout { memory_space, ..layout })
         });
         is_said = true;
     }

@@ -7,8 +7,13 @@ use xla_hlo::ops::CustomCallContext;
 use super::*;
 use crate::RunContext;
 
-const QUEUED: ExecuteOptions =
-    ExecuteOptions { donate: Donate::These(Vec::new()), dispatch: Dispatch::Queued, cancel: None, context: None };
+const QUEUED: ExecuteOptions = ExecuteOptions {
+    donate: Donate::These(Vec::new()),
+    dispatch: Dispatch::Queued,
+    cancel: None,
+    after: Vec::new(),
+    context: None,
+};
 
 /// A client whose programs may call `host`, with that program: `x -> (x + host(x), (host(x)))`.
 fn with_handler(
@@ -186,4 +191,43 @@ fn values_go_along_with_a_run() {
     assert_eq!(again.get::<String>().map(String::as_str), Some("other"));
     assert_eq!(context.get::<String>().map(String::as_str), Some("kept"));
     assert!(RunContext::nothing().get::<String>().is_none());
+}
+
+#[test]
+fn a_run_comes_after_what_it_is_told_to_wait_for() {
+    let client = client();
+    let program = sum_program(&client);
+    let x = client.buffer(&f32s(&[1.0; 3])).unwrap();
+    let (late, promise) = client.first_device().alias_buffer(x.shape()).unwrap();
+    let token = program.launch(&[[&late, &x]], &QUEUED).unwrap()[0].token().unwrap();
+    let after = |token: &Buffer, dispatch| ExecuteOptions { dispatch, after: vec![token.clone()], ..QUEUED };
+    let waiting = [Dispatch::Queued, Dispatch::Auto]
+        .map(|dispatch| program.execute_with(&[&x, &x], &after(&token, dispatch)).unwrap());
+    assert!(waiting.iter().all(|results| !results[0].is_ready().unwrap()));
+    promise.fulfil(Ok(&x)).unwrap();
+    for results in waiting {
+        assert_eq!(results[0].to_literal().unwrap(), f32s(&[2.0; 3]));
+    }
+    let inline = program.execute_with(&[&x, &x], &after(&token, Dispatch::Inline)).unwrap();
+    assert_eq!(inline[0].to_literal().unwrap(), f32s(&[2.0; 3]));
+    let broken = client.first_device().errored_buffer(x.shape(), Error::internal("broken")).unwrap();
+    let results = program.execute_with(&[&x, &x], &after(&broken, Dispatch::Queued)).unwrap();
+    assert_eq!(results[0].to_literal().unwrap_err().message(), "broken");
+    token.delete();
+    assert!(program.execute_with(&[&x, &x], &after(&token, Dispatch::Queued)).is_err());
+}
+
+#[test]
+fn an_end_is_not_before_another_one_whatever_that_is() {
+    let ([first, second], ends): ([Completion; 2], Vec<Completer>) = {
+        let [(a, end_a), (b, end_b)] = [Completion::pending(), Completion::pending()];
+        ([a, b], vec![end_b, end_a])
+    };
+    let both = second.not_before(&first);
+    for (end, message) in ends.into_iter().zip(["second", "first"]) {
+        assert!(!both.is_ready());
+        end.set(Err(Error::internal(message)));
+    }
+    assert_eq!(both.wait().unwrap_err().message(), "second");
+    assert!(Completion::done().not_before(&first).is_done());
 }

@@ -1,0 +1,94 @@
+//! Parameters or results of a program as arrays of their properties.
+
+use std::sync::OnceLock;
+
+use xla_hlo::{ArrayShape, Layout, Shape};
+
+use crate::abi::kinds;
+use crate::border::{Handle, Hosted, Many};
+use crate::client::{MEMORY_KINDS, kind_of_space};
+use crate::element_type::{TOKEN, number};
+
+/// Parameters or results: their arrays and tokens, depth first, with properties for C to borrow.
+#[derive(Default)]
+pub(crate) struct ValueList {
+    pub values: Vec<Value>,
+    pub types: Vec<i32>,
+    /// The dimensions of all, one after another.
+    pub dims: Vec<i64>,
+    pub ranks: Vec<usize>,
+    pub memory_kinds: Vec<Many<u8>>,
+    pub memory_kind_sizes: Vec<usize>,
+    /// An empty `OpSharding` says that a value is replicated.
+    pub shardings: Vec<Many<u8>>,
+    pub sharding_sizes: Vec<usize>,
+    layouts: Vec<Layout>,
+    /// Made when they are first asked for.
+    hosted_layouts: OnceLock<Vec<Hosted<kinds::MemoryLayout>>>,
+    layout_handles: OnceLock<Vec<Handle<kinds::MemoryLayout>>>,
+}
+
+/// A parameter or result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// An array, in memory of that kind.
+    Array { memory: usize },
+    /// A token, which the service leaves out.
+    Token,
+}
+
+impl ValueList {
+    /// The values of some shapes, with the arrays as they lie on the device.
+    pub fn new<'a>(shapes: &[Shape], arrays: impl Iterator<Item = &'a ArrayShape>) -> ValueList {
+        let (mut list, mut arrays) = (ValueList::default(), arrays);
+        for (_, leaf) in shapes.iter().flat_map(Shape::leaves) {
+            match leaf.as_array().and_then(|asked| Some((asked, arrays.next()?))) {
+                Some((asked, shape)) => list.array(asked, shape),
+                None => list.token(),
+            }
+        }
+        list
+    }
+
+    fn array(&mut self, asked: &ArrayShape, shape: &ArrayShape) {
+        let memory = asked.layout().map_or(0, |layout| kind_of_space(layout.memory_space));
+        self.value(Value::Array { memory }, number(shape.element_type()), memory);
+        self.dims.extend(shape.dims().iter().map(|&dim| dim as i64));
+        self.ranks.push(shape.rank());
+        self.layouts.push(shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank())));
+    }
+
+    /// A token has no dimensions.
+    fn token(&mut self) {
+        self.value(Value::Token, TOKEN, 0);
+        self.ranks.push(0);
+        self.layouts.push(Layout::row_major(0));
+    }
+
+    fn value(&mut self, value: Value, element_type: i32, memory: usize) {
+        self.values.push(value);
+        self.types.push(element_type);
+        self.memory_kinds.push(Many::of(MEMORY_KINDS[memory].as_bytes()));
+        self.memory_kind_sizes.push(MEMORY_KINDS[memory].len());
+        self.shardings.push(Many::of(b""));
+        self.sharding_sizes.push(0);
+    }
+
+    /// The layouts, for C to borrow.
+    pub fn layout_handles(&self) -> &[Handle<kinds::MemoryLayout>] {
+        self.layout_handles.get_or_init(|| {
+            let make = || self.layouts.iter().cloned().map(Hosted::new).collect();
+            self.hosted_layouts.get_or_init(make).iter().map(Hosted::handle).collect()
+        })
+    }
+
+    /// Number of arrays and tokens.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are tokens.
+    pub fn has_tokens(&self) -> bool {
+        self.values.contains(&Value::Token)
+    }
+}
