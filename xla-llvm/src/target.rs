@@ -10,10 +10,12 @@ use inkwell::targets::TargetMachine;
 use xla_hlo::{Error, Result};
 
 mod machine;
+mod passes;
 
 pub(crate) use machine::bare_host_machine;
 pub use machine::{CodegenLevel, Machine, MachineOptions};
 use machine::{Generator, GeneratorPool};
+pub use passes::Passes;
 
 /// Means by which the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +81,8 @@ impl Target {
 
     /// A target by LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may be empty).
     ///
-    /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU.
+    /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU. For another kind of processor than
+    /// this machine's, call its `initialize` in `inkwell::targets::Target` before.
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
         let generators = Arc::new(GeneratorPool::new(triple, cpu, features));
         let generator = generators.create(&MachineOptions::default())?;
@@ -126,6 +129,7 @@ impl Target {
                 "{architecture:?} is not a GPU architecture; they are named sm_70, sm_80, sm_90, sm_90a, sm_100 and so on"
             )));
         }
+        machine::initialize_nvptx();
         Target::new("nvptx64-nvidia-cuda", architecture, "")
     }
 

@@ -5,7 +5,7 @@ use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, EmittedModule};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::Kernel;
-use xla_llvm::target::{MachineOptions, Simt, Target};
+use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
 
 use crate::lowering::kernels::KernelCode;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
@@ -31,7 +31,7 @@ pub(crate) fn generate(
 ) -> Result<GeneratedCode> {
     let (machine, kind) = match target.simt() {
         Some(Simt::Nvptx) => {
-            (MachineOptions { passes: "default<O2>".to_string(), ..Default::default() }, CodeKind::Assembly)
+            (MachineOptions { passes: Some(Passes::new("default<O2>")), ..Default::default() }, CodeKind::Assembly)
         }
         Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
     };

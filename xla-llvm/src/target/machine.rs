@@ -13,6 +13,8 @@ use inkwell::targets::{
 
 use xla_hlo::{Error, Result};
 
+use super::passes::Passes;
+
 /// Effort of LLVM's code generator; the mid-level passes are `MachineOptions::passes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodegenLevel {
@@ -32,8 +34,8 @@ pub enum CodegenLevel {
 pub struct MachineOptions {
     /// Code generator effort.
     pub level: CodegenLevel,
-    /// An LLVM pass pipeline (`"sroa,early-cse"`, `"default<O2>"`) run before code generation; empty for none.
-    pub passes: String,
+    /// Passes that run before code generation.
+    pub passes: Option<Passes>,
 }
 
 /// A code generator for a target, for one thread at a time; when it is dropped, the next one takes it.
@@ -122,9 +124,33 @@ pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
     create(&TargetMachine::get_default_triple(), "", "", &MachineOptions::default())
 }
 
-fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOptions) -> Result<TargetMachine> {
+/// Makes this machine's processor known to LLVM. Others are made known by those who generate code for them, so that a
+/// library that LLVM is linked into statically has no other.
+fn initialize_host() {
     static INITIALIZED: Once = Once::new();
-    INITIALIZED.call_once(|| LlvmTarget::initialize_all(&InitializationConfig::default()));
+    // Fails for an LLVM that was built without this processor: it is then not found by its triple.
+    INITIALIZED.call_once(|| {
+        LlvmTarget::initialize_native(&WITHOUT_DISASSEMBLER).ok();
+    });
+}
+
+/// Makes NVIDIA's GPUs known to LLVM.
+pub(super) fn initialize_nvptx() {
+    static INITIALIZED: Once = Once::new();
+    INITIALIZED.call_once(|| LlvmTarget::initialize_nvptx(&WITHOUT_DISASSEMBLER));
+}
+
+const WITHOUT_DISASSEMBLER: InitializationConfig = InitializationConfig {
+    asm_parser: true,
+    asm_printer: true,
+    base: true,
+    disassembler: false,
+    info: true,
+    machine_code: true,
+};
+
+fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOptions) -> Result<TargetMachine> {
+    initialize_host();
     let name = || triple.as_str().to_string_lossy();
     let target = LlvmTarget::from_triple(triple)
         .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", name())))?;
@@ -162,12 +188,8 @@ impl Generator {
     }
 
     fn generate(&self, module: &Module<'_>, kind: FileType) -> Result<MemoryBuffer<'static>> {
-        let passes = self.options.passes.as_str();
-        if !passes.is_empty() {
-            let options = inkwell::passes::PassBuilderOptions::create();
-            module.run_passes(passes, &self.machine, options).map_err(|reason| {
-                Error::invalid_argument(format!("LLVM refuses the pass pipeline `{passes}`: {reason}"))
-            })?;
+        if let Some(passes) = &self.options.passes {
+            passes.run(module, &self.machine)?;
         }
         self.machine.write_to_memory_buffer(module, kind).map_err(|reason| {
             Error::internal(format!("LLVM failed to generate code for module `{}`: {reason}", module_name(module)))

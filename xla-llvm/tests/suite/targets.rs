@@ -1,11 +1,12 @@
 //! The same emission for other targets: run where this machine can, else compiled and searched for library calls.
 
 use inkwell::context::Context;
+use inkwell::targets::InitializationConfig;
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementType, Error};
 use xla_llvm::elemental;
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::target::{MachineOptions, Target};
+use xla_llvm::target::{MachineOptions, Passes, Target};
 
 use crate::kernel::{Signature, emit};
 
@@ -20,10 +21,16 @@ const TARGETS: &[(&str, &str, &str, u32)] = &[
     ("nvptx64-nvidia-cuda", "sm_80", "", 0),
 ];
 
+/// A target of any kind that LLVM was built with.
+fn target(triple: &str, cpu: &str, features: &str) -> Target {
+    inkwell::targets::Target::initialize_all(&InitializationConfig::default());
+    Target::new(triple, cpu, features).unwrap()
+}
+
 #[test]
 fn widths_are_those_of_the_cpu() {
     for &(triple, cpu, features, bits) in TARGETS {
-        let target = Target::new(triple, cpu, features).unwrap();
+        let target = target(triple, cpu, features);
         assert_eq!(target.abilities().vector_bits, bits, "{triple} {cpu}");
         assert_eq!(target.lanes(32), (bits / 32).max(1), "{triple} {cpu}");
         assert!(!target.data_layout().is_empty());
@@ -38,7 +45,8 @@ fn what_llvm_does_not_know_is_refused() {
     let target = Target::host().unwrap();
     let context = Context::create();
     let emitter = Emitter::new(&context, "empty", &target, EmitOptions::default());
-    let machine = target.machine(&MachineOptions { passes: "no-such-pass".to_string(), ..Default::default() }).unwrap();
+    let machine =
+        target.machine(&MachineOptions { passes: Some(Passes::new("no-such-pass")), ..Default::default() }).unwrap();
     let refused = machine.object(&emitter.finish().unwrap());
     assert!(matches!(refused, Err(Error::InvalidArgument(_))));
 }
@@ -60,7 +68,7 @@ fn calls(assembly: &str) -> Vec<String> {
 #[test]
 fn no_operation_calls_a_library() {
     for &(triple, cpu, features, _) in TARGETS {
-        let target = Target::new(triple, cpu, features).unwrap();
+        let target = target(triple, cpu, features);
         let machine = target.machine(&MachineOptions::default()).unwrap();
         for ty in [ElementType::F32, ElementType::F64, ElementType::F16, ElementType::BF16, ElementType::F8E4M3FN] {
             let width = target.lanes(ty.bit_width().max(32) as u32);
