@@ -1,0 +1,144 @@
+"""Handlers of calls to Python: `pure_callback`, `io_callback`, `debug.callback`, `buffer_callback`.
+
+jaxlib's handler has a first stage that jaxlib does not export, and that of `buffer_callback` takes the runtime's errors
+for its own. These stand in their place: the functions come along with each run, as data of the type `FfiLoadedHostCallbacks`, and the call's attribute `index` says which one is meant.
+"""
+
+import atexit
+import ctypes
+import threading
+
+from jax._src import dispatch
+from jaxlib.xla_client import _xla
+
+from jax_plugins.xlars import c_api, ffi
+from jax_plugins.xlars.buffers import Buffer, Context
+
+# Targets whose function gets arrays and returns arrays, and how errors of such calls begin.
+OF_VALUES = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
+VALUES_FAILED = "CpuCallback error calling callback: "
+# The target whose function gets the memory of operands and results.
+OF_BUFFERS = "xla_buffer_python_cpu_callback"
+BUFFERS_FAILED = "Error when calling buffer callback: "
+# A target of jaxlib that only keeps its operands.
+SINK = "dce_sink"
+
+
+class _HostCallbacks(ctypes.Structure):
+    """`FfiLoadedHostCallbacks`: addresses of the functions of a program, which jaxlib keeps alive."""
+
+    _fields_ = [("callbacks", ctypes.POINTER(ctypes.py_object)), ("size", ctypes.c_size_t)]
+
+
+class CallbackHandler:
+    """The handler, registered for its targets. It learns the table of the FFI when it is asked for its version."""
+
+    def __init__(self, api: c_api.Api):
+        self.ffi: ffi.Api | None = None
+        self._calls = _Calls()
+        # The runtime has their addresses as long as the process lives.
+        self._of_values = ffi.HANDLER(lambda frame: self._handle(frame.contents, _call_on_values, VALUES_FAILED))
+        self._of_buffers = ffi.HANDLER(lambda frame: self._handle(frame.contents, _call_on_buffers, BUFFERS_FAILED))
+        for target in OF_VALUES:
+            api.register_handler(target, "cpu", ctypes.cast(self._of_values, ctypes.c_void_p).value)
+        api.register_handler(OF_BUFFERS, "cpu", ctypes.cast(self._of_buffers, ctypes.c_void_p).value)
+        own = {name: c_api.pointer(stages["execute"]) for name, stages in _xla.custom_call_targets("Host").items()}
+        api.register_handler(SINK, "cpu", own[SINK])
+        # jaxlib's handler of buffers asks for the same data, and has no state.
+        self._type_id = ffi.type_asked_for(self.ffi, own[OF_BUFFERS], b"index")
+        atexit.register(self._calls.close)
+
+    def _handle(self, frame, call, failed: str) -> int | None:
+        if self.ffi is None:
+            self.ffi = ffi.Api(frame.api)
+        try:
+            if ffi.answer_metadata(frame):
+                return None
+            if not self._calls.enter():
+                return self.ffi.error(ffi.CANCELLED, "Python exits: no callback is called any more")
+            try:
+                call(self._function(frame), frame)
+            finally:
+                self._calls.leave()
+            return None
+        except BaseException as error:  # Nobody above could catch it.
+            return self.ffi.error(ffi.INTERNAL, failed + _described(error))
+
+    def _function(self, frame):
+        """The function that a call means."""
+        index = ffi.unsigned_attribute(frame.attrs, b"index")
+        loaded = _HostCallbacks.from_address(self.ffi.user_data(frame.context, self._type_id))
+        if index >= loaded.size:
+            raise IndexError(f"callback {index} of {loaded.size}")
+        return loaded.callbacks[index]
+
+
+class _Calls:
+    """Calls that threads are inside of. None may be when Python ends: it would unwind the runtime's frames by force."""
+
+    # Seconds that the end of Python waits for calls.
+    PATIENCE = 30
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._closing = False
+        self._inside: dict[int, int] = {}
+
+    def enter(self) -> bool:
+        """Whether this thread may call: once Python ends, only from inside of another call."""
+        with self._changed:
+            thread = threading.get_ident()
+            if self._closing and thread not in self._inside:
+                return False
+            self._inside[thread] = self._inside.get(thread, 0) + 1
+            return True
+
+    def leave(self) -> None:
+        with self._changed:
+            thread = threading.get_ident()
+            self._inside[thread] -= 1
+            if not self._inside[thread]:
+                del self._inside[thread]
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Has the calls of this thread's programs made, then ends all."""
+        try:
+            dispatch.runtime_tokens.block_until_ready()
+        except Exception:
+            pass  # JAX waits for them once more, and tells of it.
+        with self._changed:
+            self._closing = True
+            self._changed.wait_for(lambda: not self._inside, self.PATIENCE)
+
+
+def _call_on_values(function, frame) -> None:
+    args, rets = frame.args, frame.rets
+    results = function(*[args.values[i].contents.read() for i in range(args.size)])
+    if not isinstance(results, tuple) or len(results) != rets.size:
+        raise TypeError(f"expected a tuple of {rets.size} results, got {results!r}")
+    for i, result in enumerate(results):
+        rets.values[i].contents.write(result)
+
+
+def _call_on_buffers(function, frame) -> None:
+    args, rets = frame.args, frame.rets
+    buffers = [Buffer(args.values[i].contents.view(), writeable=False) for i in range(args.size)]
+    buffers += [Buffer(rets.values[i].contents.view(), writeable=True) for i in range(rets.size)]
+    function(Context(frame.stage), *buffers)
+
+
+def _described(error: BaseException) -> str:
+    """The traceback without lines of source, with the frames that led to the run on this thread, as XLA:CPU has it."""
+    frames, trace = [], error.__traceback__
+    outer = trace.tb_frame.f_back if trace else None
+    while outer:
+        frames.append((outer.f_code, outer.f_lineno))
+        outer = outer.f_back
+    frames.reverse()
+    while trace:
+        frames.append((trace.tb_frame.f_code, trace.tb_lineno))
+        trace = trace.tb_next
+    shown = [(code, line) for code, line in frames if code.co_filename != __file__]
+    lines = [f'  File "{code.co_filename}", line {line}, in {code.co_name}' for code, line in shown]
+    return "\n".join(["Traceback (most recent call last):", *lines, f"{type(error).__name__}: {error}"])
