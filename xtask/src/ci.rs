@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{book, corpus, downstream, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy};
+use crate::{book, corpus, downstream, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy, wheel};
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
 benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors, kernels on a simulated
-GPU, and the corpus on every platform.
+GPU, the JAX plugin as a wheel that trains a model, and the corpus on every platform.
 Stops at the first step that fails.
 ";
 
@@ -31,6 +31,7 @@ const STEPS: &[Step] = &[
     ("dirty memory", test_backend::dirty_memory),
     ("simulated gpu", || simulated_gpu::check(&test_backend::tests_command("gpu")?)),
     ("ptxas", ptxas::quick_if_possible),
+    ("wheel", wheel::of_release),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];
 

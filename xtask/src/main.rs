@@ -11,6 +11,7 @@ mod demo;
 mod downstream;
 mod fuzz;
 mod gpu_report;
+mod jax_tests;
 mod packages;
 mod ptxas;
 mod python;
@@ -21,6 +22,7 @@ mod test;
 mod test_backend;
 mod tidy;
 mod verdict;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -92,6 +94,7 @@ const COMMANDS: &[Command] = &[
         run: downstream::run,
     },
     Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
+    Command { name: "wheel", about: "the JAX plugin as one file for pip", help: wheel::HELP, run: wheel::run },
     Command {
         name: "ptxas",
         about: "assemble every program for GPUs, and report its kernels' resource usage",
@@ -103,6 +106,12 @@ const COMMANDS: &[Command] = &[
         about: "all there is to know about this machine's GPU, in one note",
         help: gpu_report::HELP,
         run: gpu_report::run,
+    },
+    Command {
+        name: "jax-tests",
+        about: "JAX's own tests on the plugin, and what it misses of them",
+        help: jax_tests::HELP,
+        run: jax_tests::run,
     },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];

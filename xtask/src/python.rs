@@ -10,15 +10,24 @@ use crate::shell::{output, program, root, run};
 /// A Python that can import `module`: the machine's own, or one of an environment under `target/`, made when needed
 /// with `pip install REQUIREMENT...`.
 pub fn with_module(module: &str, requirement: &[&str]) -> Result<PathBuf> {
-    let import = format!("import {module}");
     let venv = root().join("target/python");
-    let own = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    for python in [Path::new("python3"), &own] {
-        if output(program(python, &["-c", &import])).is_some() {
-            return Ok(python.to_path_buf());
+    for python in [PathBuf::from("python3"), interpreter(&venv)] {
+        if imports(&python, module) {
+            return Ok(python);
         }
     }
     println!("python3 has no {module}: making an environment with it in target/python");
+    environment(&venv, &[])?;
+    install(&interpreter(&venv), requirement)
+}
+
+/// Whether a Python can import a module.
+pub fn imports(python: &Path, module: &str) -> bool {
+    output(program(python, &["-c", &format!("import {module}")])).is_some()
+}
+
+/// An environment in a folder, made by the machine's Python: with `--clear` in `options`, one with nothing in it.
+pub fn environment(folder: &Path, options: &[&str]) -> Result<PathBuf> {
     packages::provide(&Package {
         debian: "python3-venv",
         elsewhere: "Install Python 3 with its modules venv and ensurepip.",
@@ -27,7 +36,19 @@ pub fn with_module(module: &str, requirement: &[&str]) -> Result<PathBuf> {
             None => Err("Python's modules venv and ensurepip are missing.".to_owned()),
         },
     })?;
-    run(program("python3", &["-m".as_ref(), "venv".as_ref(), venv.as_os_str()]))?;
-    run(program(&own, &[&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], requirement].concat()))?;
-    Ok(own)
+    let mut command = program("python3", &["-m", "venv"]);
+    command.args(options).arg(folder);
+    run(command)?;
+    Ok(interpreter(folder))
+}
+
+/// Installs packages into the environment of a Python, which is returned.
+pub fn install(python: &Path, requirement: &[&str]) -> Result<PathBuf> {
+    run(program(python, &[&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], requirement].concat()))?;
+    Ok(python.to_path_buf())
+}
+
+/// The Python of an environment.
+pub fn interpreter(environment: &Path) -> PathBuf {
+    environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }

@@ -1,0 +1,52 @@
+"""Prints, as one JSON object, what JAX's tests would run in: versions, packages that are missing, the devices."""
+
+import importlib
+import json
+import sys
+
+# Modules and what installs them.
+NEEDED = {
+    "jax": "jax==0.10.2 jaxlib==0.10.2",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "pytest": "'pytest<9'",
+    "absl": "absl-py",
+    "hypothesis": "hypothesis==6.142.1",
+    "mpmath": "mpmath==1.3.0",
+    "cloudpickle": "cloudpickle",
+    "flatbuffers": "flatbuffers",
+    "PIL": "pillow",
+    "matplotlib": "matplotlib",
+}
+
+
+def version(name: str) -> str:
+    return getattr(importlib.import_module(name), "__version__", "")
+
+
+def missing() -> list[str]:
+    found = []
+    for name, requirement in NEEDED.items():
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            found.append(requirement)
+    return found
+
+
+def describe() -> dict:
+    if lacks := missing():
+        return {"missing": lacks}
+    versions = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy", "pytest", "hypothesis")}
+    versions["python"] = ".".join(map(str, sys.version_info[:2]))
+    import jax
+    from jax._src import test_util
+
+    try:
+        devices = [repr(device) for device in jax.devices()]
+        return {"versions": versions, "devices": devices, "under_test": test_util.device_under_test()}
+    except Exception as error:  # Whatever a plugin does when it starts.
+        return {"versions": versions, "failure": f"{type(error).__name__}: {error}"}
+
+
+print(json.dumps(describe()))

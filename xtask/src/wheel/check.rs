@@ -1,0 +1,103 @@
+//! Checks of a wheel: one exported symbol, no library that a bare system lacks, its size, and programs that run.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::work;
+use crate::python;
+use crate::shell::{capture, line, program, root};
+
+/// The function that JAX looks for.
+const ENTRY: &str = "GetPjrtApi";
+
+/// Libraries that every system with glibc has, and that `manylinux` allows.
+const SYSTEM: &[&str] =
+    &["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libdl.so.2", "librt.so.1", "libpthread.so.0"];
+
+/// Greatest sizes in bytes, packed and installed.
+const PACKED: u64 = 20_000_000;
+const INSTALLED: u64 = 60_000_000;
+
+/// Checks what the library exports and needs, and returns the exported symbols.
+pub fn library(path: &Path) -> Result<String> {
+    let ask = |tool: &str, options: &[&str]| {
+        let mut command = program(tool, options);
+        command.arg(path);
+        capture(command)
+    };
+    let symbols = ask("nm", &["--dynamic", "--defined-only", "--format=just-symbols"])?;
+    let exported: Vec<&str> = symbols.split_whitespace().collect();
+    ensure!(exported == [ENTRY], "{} exports {}, not {ENTRY} alone", path.display(), exported.join(", "));
+    let dynamic = ask("readelf", &["--dynamic", "--wide"])?;
+    let foreign: Vec<&str> = needed(&dynamic).filter(|name| !SYSTEM.contains(name)).collect();
+    ensure!(foreign.is_empty(), "{} needs {}, which a system may lack", path.display(), foreign.join(", "));
+    Ok(exported.join(", "))
+}
+
+/// Names in `readelf --dynamic`: `0x1 (NEEDED)  Shared library: [libm.so.6]`.
+fn needed(dynamic: &str) -> impl Iterator<Item = &str> {
+    let lines = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
+    lines.filter_map(|line| line.split_once('[')?.1.split_once(']')).map(|(name, _)| name)
+}
+
+/// Checks the sizes of a wheel, and tells them.
+pub fn sizes(wheel: &Path) -> Result<String> {
+    let packed = fs::metadata(wheel)?.len();
+    let mut archive = zip::ZipArchive::new(fs::File::open(wheel)?)?;
+    let mut installed = 0;
+    for index in 0..archive.len() {
+        installed += archive.by_index(index)?.size();
+    }
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    let said = format!("{} packed, {} installed", megabytes(packed), megabytes(installed));
+    let limits = format!("at most {} and {} are wanted", megabytes(PACKED), megabytes(INSTALLED));
+    ensure!(packed <= PACKED && installed <= INSTALLED, "{said}; {limits}");
+    Ok(said)
+}
+
+/// Installs the wheel where nothing else is, trains, and compares with XLA's own platform for the CPU.
+pub fn training(wheel: &Path) -> Result<()> {
+    let python = python::environment(&work().join("fresh"), &["--clear"])?;
+    python::install(&python, &[&wheel.to_string_lossy()])?;
+    let found = losses(&python, "xlars")?;
+    let expected = losses(&python, "cpu")?;
+    ensure!(found.len() == expected.len() && found.len() > 2, "{} losses, {} of XLA", found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        ensure!(
+            (found - expected).abs() <= 1e-3 * expected.abs().max(1.0),
+            "losses differ: {found}, XLA has {expected}"
+        );
+    }
+    ensure!(found[found.len() - 1] < found[0] / 10.0, "the losses do not fall: {found:?}");
+    Ok(())
+}
+
+/// Trains on a platform, and returns the losses that the script prints: `step 10 loss 2.530731`.
+fn losses(python: &Path, platform: &str) -> Result<Vec<f64>> {
+    // A folder of its own: the package in the repository is not meant.
+    let mut command = program(python, &["-I"]);
+    command.arg(root().join("python/jax-xlars/examples/train.py")).current_dir(work()).env("JAX_PLATFORMS", platform);
+    command.env_remove("XLARS_LIBRARY").env_remove("XLARS_PLATFORM");
+    println!("\n$ JAX_PLATFORMS={platform} {}", line(&command));
+    let done = command.output()?;
+    let text = String::from_utf8_lossy(&done.stdout);
+    print!("{text}");
+    if !done.status.success() {
+        bail!("{}", String::from_utf8_lossy(&done.stderr).trim_end());
+    }
+    let loss = |line: &str| line.rsplit_once(" loss ").map(|(_, loss)| loss.parse().with_context(|| line.to_owned()));
+    text.lines().filter_map(loss).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn needed_libraries_are_read() {
+        let dynamic = " 0x01 (NEEDED)  Shared library: [libm.so.6]\n 0x0e (SONAME)  Library soname: [x.so]\n 0x01 (NEEDED) Shared library: [libLLVM.so.22.1]\n";
+        assert_eq!(needed(dynamic).collect::<Vec<_>>(), ["libm.so.6", "libLLVM.so.22.1"]);
+    }
+}
