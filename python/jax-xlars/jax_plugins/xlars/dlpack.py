@@ -16,7 +16,7 @@ from jax_plugins.xlars import c_api
 ALIGNMENT = 64
 # Offsets in `DLTensor`, with which a managed one begins: address, dimensions, their sizes, offset of the first byte. A
 # versioned one has its version, context, deleter and flags in front.
-DATA, RANK, SIZES, OFFSET = 0, 16, 32, 48
+DATA, RANK, SIZES, OFFSET = 0, 16, 24, 40
 VERSIONED, VERSIONED_START = b"dltensor_versioned", 32
 
 
