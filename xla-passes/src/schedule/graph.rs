@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use xla_hlo::{CompId, InstrId, Module, ParameterLeaf};
+use xla_hlo::effects::Effects;
+use xla_hlo::{CompId, Computation, InstrId, Module, ParameterLeaf};
 
 use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
 use crate::analysis::alias::role::{Role, role};
@@ -45,7 +46,12 @@ pub(super) struct ScheduleGraph {
 }
 
 impl ScheduleGraph {
-    pub(super) fn new(module: &Module, flow: &Flow, comp: CompId, inner: &HashMap<CompId, u64>) -> ScheduleGraph {
+    pub(super) fn new(
+        module: &Module,
+        (flow, effects): (&Flow, &Effects),
+        comp: CompId,
+        inner: &HashMap<CompId, u64>,
+    ) -> ScheduleGraph {
         let computation = &module[comp];
         let ids = computation.post_order();
         let number: HashMap<InstrId, usize> = ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
@@ -88,6 +94,7 @@ impl ScheduleGraph {
             }
             graph.add_reads(node, &reads, flow, &mut local);
         }
+        graph.keep_effects_in_order(computation, effects);
         let readers = |v: ValueId| local.get(&v).map(|&v| graph.values[v].readers.clone());
         let wishes: Vec<(usize, Vec<usize>)> = wishes.into_iter().filter_map(|(n, v)| Some((n, readers(v)?))).collect();
         graph.read_before_update(&wishes);
@@ -153,6 +160,16 @@ impl ScheduleGraph {
                 self.values[number].readers.push(node);
                 self.nodes[node].reads.push(number);
             }
+        }
+    }
+
+    /// Keeps instructions with side effects in the order in which they stand: the turns of an unrolled loop, for one,
+    /// have no data that says which came first.
+    fn keep_effects_in_order(&mut self, computation: &Computation, effects: &Effects) {
+        let with_effect = (0..self.ids.len()).filter(|&node| effects.has_effect(&computation[self.ids[node]]));
+        let with_effect: Vec<usize> = with_effect.collect();
+        for (&before, &after) in with_effect.iter().zip(with_effect.iter().skip(1)) {
+            self.add_edge(before, after);
         }
     }
 

@@ -8,7 +8,8 @@
 //!
 //! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
 //! loop's state) after the other readers of that operand where the graph allows it: otherwise the operand would have
-//! to be copied. Control dependencies are kept.
+//! to be copied. Control dependencies are kept, and instructions with side effects stay in the order in which they
+//! stand.
 
 mod assign_memory_spaces;
 mod graph;
@@ -23,6 +24,7 @@ pub use rematerialize::Rematerialize;
 use std::collections::{HashMap, HashSet};
 
 use graph::ScheduleGraph;
+use xla_hlo::effects::Effects;
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use crate::analysis::alias::flow::Flow;
@@ -55,11 +57,11 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
     for id in stale {
         module.computation_mut(id).set_schedule(None);
     }
-    let flow = Flow::new(module)?;
+    let (flow, effects) = (Flow::new(module)?, Effects::of(module));
     // Bytes that a computation needs besides its parameters; callees come first.
     let mut inner: HashMap<CompId, u64> = HashMap::new();
     for &comp in flow.executed() {
-        let graph = ScheduleGraph::new(module, &flow, comp, &inner);
+        let graph = ScheduleGraph::new(module, (&flow, &effects), comp, &inner);
         if let Some(order) = module[comp].schedule() {
             inner.insert(comp, graph.peak(&graph.numbers(order)));
             continue;
