@@ -41,7 +41,7 @@ pub use module::{
 };
 pub use ops::{Op, Opcode};
 pub use shape::{
-    ArrayShape, Dynamism, IndexIter, Layout, MemoryStep, MemoryStepKind, Shape, SplitConfig, Tile, TileDim,
-    linear_index, multi_index, strides,
+    ArrayShape, Dynamism, IndexIter, Layout, MEMORY_KINDS, MemoryStep, MemoryStepKind, Shape, SplitConfig, Tile,
+    TileDim, linear_index, multi_index, strides,
 };
 pub use verify::VerifiedModule;

@@ -1,11 +1,12 @@
 //! Memories of devices.
 
+use xla_hlo::MEMORY_KINDS;
+
 use crate::abi::device::{
     MemoryAddressableByDevicesArgs, MemoryDebugStringArgs, MemoryIdArgs, MemoryKindArgs, MemoryKindIdArgs,
     MemoryToStringArgs,
 };
 use crate::border::{List, Text};
-use crate::client::MEMORY_KINDS;
 use crate::status::Status;
 
 pub(crate) fn id(args: &MemoryIdArgs) -> Result<(), Status> {
@@ -14,7 +15,7 @@ pub(crate) fn id(args: &MemoryIdArgs) -> Result<(), Status> {
 }
 
 pub(crate) fn kind(args: &MemoryKindArgs) -> Result<(), Status> {
-    args.kind.set(Text::text(MEMORY_KINDS[args.memory.get()?.kind]));
+    args.kind.set(Text::text(MEMORY_KINDS[args.memory.get()?.kind].0));
     Ok(())
 }
 

@@ -73,7 +73,8 @@ impl<'a> PersistentCache<'a> {
 }
 
 /// Identity of this build of the compiler: its version, and size and time of the file that holds its code, a program or
-/// a library that another program has loaded. Another build must not trust private entries, such as code that calls
+/// a library that another program has loaded (on systems that do not list what is mapped, the program). Another build
+/// must not trust private entries, such as code that calls
 /// functions of the runtime.
 pub fn build_identity() -> String {
     static IDENTITY: OnceLock<String> = OnceLock::new();

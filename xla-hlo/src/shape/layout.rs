@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+/// Kinds of memory by the names that programs have for them, with their [memory spaces](Layout::memory_space), as XLA
+/// numbers them. The first one is the default.
+pub const MEMORY_KINDS: [(&str, i64); 3] = [("device", 0), ("pinned_host", 5), ("unpinned_host", 6)];
+
 /// The order of an array's dimensions in memory, with the devices' additions.
 ///
 /// `minor_to_major` lists dimensions from fastest to slowest varying; row major is `{n-1,...,1,0}`.
@@ -19,7 +23,7 @@ pub struct Layout {
     pub pointer_type: Option<crate::ElementType>,
     /// `E(n)`: bits of one element in memory where that differs from the type's width; 0 for the default.
     pub element_size_in_bits: u32,
-    /// `S(n)`: 0 is the device's default memory.
+    /// `S(n)`: 0 is the device's default memory; those of the host are among [`MEMORY_KINDS`].
     pub memory_space: i64,
     /// `SC(dim:idx,...)`: where the array is split over memories.
     pub split_configs: Vec<SplitConfig>,

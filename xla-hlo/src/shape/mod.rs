@@ -7,7 +7,7 @@ mod memory_order;
 use std::fmt;
 
 pub use index::{IndexIter, linear_index, multi_index, strides};
-pub use layout::{Layout, SplitConfig, Tile, TileDim};
+pub use layout::{Layout, MEMORY_KINDS, SplitConfig, Tile, TileDim};
 pub use memory_order::{MemoryStep, MemoryStepKind};
 
 use crate::{ElementType, Error, Result};

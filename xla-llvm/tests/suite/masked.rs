@@ -241,19 +241,19 @@ fn masked_accesses_of_this_machine_stay_inside() {
 }
 
 #[test]
-#[ignore = "minutes: every type and every number of lanes; run with --run-ignored all"]
+#[ignore = "an hour and more: every type and every number of lanes; run with --run-ignored all"]
 fn all_masked_accesses_of_x86_64_stay_inside() {
     sweep(level("x86-64"), ElementType::ALL, ElementType::ALL, &all_counts());
 }
 
 #[test]
-#[ignore = "minutes: every type and every number of lanes; run with --run-ignored all"]
+#[ignore = "an hour and more: every type and every number of lanes; run with --run-ignored all"]
 fn all_masked_accesses_of_x86_64_v3_stay_inside() {
     sweep(level("x86-64-v3"), ElementType::ALL, ElementType::ALL, &all_counts());
 }
 
 #[test]
-#[ignore = "minutes: every type and every number of lanes; run with --run-ignored all"]
+#[ignore = "an hour and more: every type and every number of lanes; run with --run-ignored all"]
 fn all_masked_accesses_of_x86_64_v4_stay_inside() {
     sweep(level("x86-64-v4"), ElementType::ALL, ElementType::ALL, &all_counts());
 }

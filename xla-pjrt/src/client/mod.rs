@@ -6,7 +6,7 @@ mod topology_state;
 
 pub(crate) use spec::PlatformSpec;
 pub(crate) use state::ClientState;
-pub(crate) use topology_state::{MEMORY_KINDS, TopologyState, kind_of_space};
+pub(crate) use topology_state::TopologyState;
 
 use crate::abi::client::{
     ClientAddressableDevicesArgs, ClientAddressableMemoriesArgs, ClientCreateArgs, ClientDefaultDeviceAssignmentArgs,

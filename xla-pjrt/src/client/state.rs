@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use xla_hlo::{ArrayShape, ElementType};
+use xla_hlo::{ArrayShape, ElementType, MEMORY_KINDS};
 use xla_service::ClientOptions;
 
 use super::spec::PlatformSpec;
-use super::topology_state::{MEMORY_KINDS, TopologyState, camel_case};
+use super::topology_state::{TopologyState, camel_case};
 use crate::abi::kinds;
 use crate::border::{Handle, HasUserData, Hosted, Kind, UserData, user_data_table};
 use crate::status::Status;

@@ -3,24 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use xla_hlo::MEMORY_KINDS;
 use xla_service::{FileCache, build_identity};
 
 use super::spec::PlatformSpec;
 use crate::abi::kinds;
 use crate::border::{Handle, Hosted, Kind};
 use crate::named::Attributes;
-
-/// The kinds of memory that each device has, the default first.
-pub(crate) const MEMORY_KINDS: [&str; 3] = ["device", "pinned_host", "unpinned_host"];
-
-/// The number of the kind of memory that a memory space of layouts stands for, as XLA counts them.
-pub(crate) fn kind_of_space(space: i64) -> usize {
-    match space {
-        5 => 1,
-        6 => 2,
-        _ => 0,
-    }
-}
 
 impl Kind for kinds::Topology {
     type Value = Arc<TopologyState>;

@@ -2,11 +2,10 @@
 
 use std::sync::OnceLock;
 
-use xla_hlo::{ArrayShape, Layout, Shape};
+use xla_hlo::{ArrayShape, Layout, MEMORY_KINDS, Shape};
 
 use crate::abi::kinds;
 use crate::border::{Handle, Hosted, Many};
-use crate::client::{MEMORY_KINDS, kind_of_space};
 use crate::element_type::{TOKEN, number};
 
 /// Parameters or results: their arrays and tokens, depth first, with properties for C to borrow.
@@ -51,7 +50,8 @@ impl ValueList {
     }
 
     fn array(&mut self, asked: &ArrayShape, shape: &ArrayShape) {
-        let memory = asked.layout().map_or(0, |layout| kind_of_space(layout.memory_space));
+        let space = asked.layout().map_or(0, |layout| layout.memory_space);
+        let memory = MEMORY_KINDS.iter().position(|&(_, of)| of == space).unwrap_or(0);
         self.value(Value::Array { memory }, number(shape.element_type()), memory);
         self.dims.extend(shape.dims().iter().map(|&dim| dim as i64));
         self.ranks.push(shape.rank());
@@ -66,10 +66,11 @@ impl ValueList {
     }
 
     fn value(&mut self, value: Value, element_type: i32, memory: usize) {
+        let (kind, _) = MEMORY_KINDS[memory];
         self.values.push(value);
         self.types.push(element_type);
-        self.memory_kinds.push(Many::of(MEMORY_KINDS[memory].as_bytes()));
-        self.memory_kind_sizes.push(MEMORY_KINDS[memory].len());
+        self.memory_kinds.push(Many::of(kind.as_bytes()));
+        self.memory_kind_sizes.push(kind.len());
         self.shardings.push(Many::of(b""));
         self.sharding_sizes.push(0);
     }

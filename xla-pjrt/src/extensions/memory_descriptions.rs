@@ -1,8 +1,9 @@
 //! Memories of devices that are described alone.
 
+use xla_hlo::MEMORY_KINDS;
+
 use crate::abi::extensions::{DeviceDescriptionMemoryDescriptionsArgs, MemoryDescriptionKindArgs};
 use crate::border::{List, Text};
-use crate::client::MEMORY_KINDS;
 use crate::status::Status;
 
 pub(super) fn of_device(args: &DeviceDescriptionMemoryDescriptionsArgs) -> Result<(), Status> {
@@ -13,7 +14,7 @@ pub(super) fn of_device(args: &DeviceDescriptionMemoryDescriptionsArgs) -> Resul
 
 pub(super) fn kind(args: &MemoryDescriptionKindArgs) -> Result<(), Status> {
     let kind = *args.memory_description.get()?;
-    args.kind.set(Text::text(MEMORY_KINDS[kind]));
+    args.kind.set(Text::text(MEMORY_KINDS[kind].0));
     args.kind_id.set(kind as i32);
     Ok(())
 }

@@ -98,6 +98,11 @@ pub fn compile(client: usize, format: &str, code: &[u8], options: &[u8]) -> Resu
     Ok(args.call("Client_Compile")?.get(48))
 }
 
+/// The executable of a program.
+pub fn executable_of(program: usize) -> usize {
+    of("LoadedExecutable_GetExecutable", program).expect("an executable").get(24)
+}
+
 /// Runs a program on one device.
 pub fn execute(program: usize, arguments: &[usize], outputs: usize) -> Result<Vec<usize>, Failure> {
     let mut options = Args::new(144);

@@ -6,7 +6,9 @@ use std::path::Path;
 use xla_hlo::{ArrayShape, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry, interpreter};
 
-use crate::client::{F32, ONE_DEVICE, buffer, buffer_of, client, compile, execute, fetch, fetch_f32, handles, of};
+use crate::client::{
+    F32, ONE_DEVICE, buffer, buffer_of, client, compile, executable_of, execute, fetch, fetch_f32, handles, of,
+};
 use crate::table::{Args, Failure};
 
 const ADD: &str = "module @add {
@@ -86,7 +88,7 @@ fn text_bytecode_and_hlo_are_programs() {
     let device = handles("Client_Devices", client)[0];
     let [x, y] = [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]].map(|values| buffer(client, device, &[3], &values));
     let program = compile(client, "mlir", ADD.as_bytes(), &[]).expect("a program");
-    let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+    let executable = executable_of(program);
     assert_eq!(fetch_f32(execute(program, &[x, y], 1).expect("results")[0]).expect("values"), [11.0, 22.0, 33.0]);
     let optimized = optimized(executable);
     let again = compile(client, "hlo_with_config", &optimized, &[]).expect("a program");
@@ -113,7 +115,7 @@ fn a_program_of_one_partition_states_no_shardings() {
     let shardings = crate::table::extension(19);
     for (text, outputs) in [(nothing, 0), (ADD, 1)] {
         let program = compile(client, "mlir", text.as_bytes(), &[]).expect("a program");
-        let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+        let executable = executable_of(program);
         let mut args = Args::new(48).put(16, executable);
         assert_eq!(crate::table::call_at(shardings + OUTPUT_SHARDINGS, args.address()), 0);
         assert_eq!([args.get(24), args.get(32), args.get(40)], [outputs, 0, 0], "{text}");
@@ -140,7 +142,7 @@ fn optimized(executable: usize) -> Vec<u8> {
 fn an_executable_describes_itself() {
     let client = client(1);
     let program = compile(client, "mlir", ADD.as_bytes(), ONE_DEVICE).expect("a program");
-    let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+    let executable = executable_of(program);
     let size = |function: &str| of(function, executable).expect("a number").get(24);
     assert_eq!(["Executable_NumReplicas", "Executable_NumPartitions", "Executable_NumOutputs"].map(size), [1, 1, 1]);
     assert_eq!(of("Executable_Name", executable).expect("fine").get_text(24), "add");
@@ -221,7 +223,7 @@ fn an_executable_is_kept_and_loaded_again() {
     let client = client(1);
     let device = handles("Client_Devices", client)[0];
     let program = compile(client, "mlir", ADD.as_bytes(), ONE_DEVICE).expect("a program");
-    let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+    let executable = executable_of(program);
     let bytes = of("Executable_Serialize", executable).expect("bytes").get_bytes(24, 32);
     let name = "Executable_DeserializeAndLoad";
     let load = |bytes: &[u8]| Args::new(48).put(16, client).put_bytes(24, bytes).call(name);

@@ -1,6 +1,8 @@
 //! Parameters and results that are no plain arrays on the device: tokens, and arrays in memory of the host.
 
-use crate::client::{ONE_DEVICE, buffer, buffer_of, client, compile, execute, fetch, fetch_f32, handles, of};
+use crate::client::{
+    ONE_DEVICE, buffer, buffer_of, client, compile, executable_of, execute, fetch, fetch_f32, handles, of,
+};
 use crate::table::{bytes, read};
 
 const TOKEN: i32 = 23;
@@ -25,7 +27,7 @@ fn tokens_come_in_and_out() {
     let client = client(1);
     let device = handles("Client_Devices", client)[0];
     let program = compile(client, "mlir", THROUGH.as_bytes(), ONE_DEVICE).expect("a program");
-    let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+    let executable = executable_of(program);
     assert_eq!(of("Executable_NumOutputs", executable).expect("fine").get(24), 2);
     let types = of("Executable_OutputElementTypes", executable).expect("fine");
     assert_eq!(read::<[i32; 2]>(types.get(24)), [TOKEN, 11]);
@@ -50,7 +52,7 @@ fn results_are_in_the_memory_that_the_program_states() {
     let client = client(1);
     let device = handles("Client_Devices", client)[0];
     let program = compile(client, "mlir", IN_HOST_MEMORY.as_bytes(), ONE_DEVICE).expect("a program");
-    let executable = of("LoadedExecutable_GetExecutable", program).expect("fine").get(24);
+    let executable = executable_of(program);
     let told = |function: &str| {
         let kinds = of(function, executable).expect("kinds");
         let (starts, sizes): (usize, usize) = (kinds.get(32), kinds.get(40));

@@ -1,13 +1,10 @@
 //! Layouts and memory spaces of the program's arguments and results.
 
-use xla_hlo::{ArrayShape, Error, Layout, Module, ProgramShape, Result, Shape};
+use xla_hlo::{ArrayShape, Error, Layout, MEMORY_KINDS, Module, ProgramShape, Result, Shape};
 
 use super::attributes::{Attributes, integers, lookup};
 use super::dictionary::dictionaries;
 use crate::ir::{self, AttrId, Attribute, OpId};
-
-/// Memory spaces of the host, by the kinds of memory that programs name.
-const HOST: [(&str, i64); 2] = [("pinned_host", 5), ("unpinned_host", 6)];
 
 /// The layouts that attributes of the module and of `main` ask for, row major where they leave it open, whatever layout
 /// transposes gave the root; `None` where these are the layouts of parameters and root anyway.
@@ -68,7 +65,7 @@ fn one(program: &ir::Module, dictionary: AttrId, shape: &mut Shape) -> Result<bo
         is_said = true;
     }
     if let Some(kind) = string("mhlo.memory_kind")?
-        && let Some(&(_, memory_space)) = HOST.iter().find(|(name, _)| *name == &*kind)
+        && let Some(&(_, memory_space)) = MEMORY_KINDS.iter().find(|(name, space)| *name == &*kind && *space != 0)
     {
         *shape = shape.map_layouts(&mut |array: &ArrayShape| {
             let layout = array.layout().cloned().unwrap_or_else(|| Layout::row_major(array.rank()));
