@@ -28,8 +28,10 @@ def steps(device):
             increment(on_device).block_until_ready()
 
         threads = [threading.Thread(target=work) for _ in range(4)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     return {
         "jit(x + 1), 8 floats": (lambda: increment(on_device), 1000),

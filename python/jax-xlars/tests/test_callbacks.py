@@ -1,6 +1,6 @@
 """Calls to Python from programs: values, order, errors, threads, programs inside of calls.
 
-With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`: `python test_callbacks.py`, or pytest. XLA's own CPU passes as well.
+With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`, by pytest. XLA's own CPU passes as well.
 """
 
 import functools
@@ -247,11 +247,3 @@ def test_checks_are_reported():
     assert "-1.0 must be positive" in error.get()
     error, y = jax.jit(checkify.checkify(f))(1.0)
     assert error.get() is None and float(y) == 0.0
-
-
-if __name__ == "__main__":
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            start = time.time()
-            test()
-            print(f"{name}: passed in {time.time() - start:.1f} s")

@@ -1,6 +1,6 @@
 """Ends of processes with work in flight, and processes that fork.
 
-With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`: `python test_exits.py [ROUNDS]`, or pytest. Each way to end is tried in
+With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`, by pytest. Each way to end is tried in
 `ROUNDS` (5) processes of its own; an end is clean if its code is 0 and it says nothing. Threads that Python does not wait
 for (`daemon`) are left out: with them jaxlib's own frames are unwound by force, and XLA's CPU aborts as well.
 """
@@ -113,8 +113,3 @@ def test_processes_end_with_work_in_flight():
 
 def test_processes_fork():
     _check(FORKS, 1)
-
-
-if __name__ == "__main__":
-    _check(FORKS, 1)
-    _check(WAYS, int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS)

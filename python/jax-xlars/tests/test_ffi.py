@@ -1,6 +1,6 @@
 """Handlers of `jax.ffi` as a library would bring them, written with ctypes: attributes, stages, states, packed elements.
 
-With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`: `python test_ffi.py`, or pytest.
+With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`, by pytest.
 """
 
 import ctypes
@@ -190,11 +190,3 @@ def test_errors_are_told():
         assert str(error).startswith("INVALID_ARGUMENT: ") and "not today" in str(error), error
     else:
         raise AssertionError("no error")
-
-
-if __name__ == "__main__":
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            start = time.time()
-            test()
-            print(f"{name}: passed in {time.time() - start:.1f} s")

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::work;
 use crate::python;
-use crate::shell::{capture, line, program, root};
+use crate::shell::{capture, line, program, root, run};
 
 /// The function that JAX looks for.
 const ENTRY: &str = "GetPjrtApi";
@@ -74,12 +75,32 @@ pub fn training(wheel: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Runs the package's own tests on what was installed for [`training`]: a list of small programs, then pytest's.
+pub fn programs() -> Result<()> {
+    let python = python::interpreter(&work().join("fresh"));
+    // JAX writes exported programs with flatbuffers, which it does not bring.
+    python::install(&python, &["pytest", "flatbuffers"])?;
+    let tests = root().join("python/jax-xlars/tests");
+    let mut command = on_platform(&python, "xlars");
+    command.arg(tests.join("smoke.py"));
+    run(command)?;
+    let mut command = on_platform(&python, "xlars");
+    command.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(tests).env("ROUNDS", "1");
+    run(command)
+}
+
+/// A Python that does not see the package in the repository.
+fn on_platform(python: &Path, platform: &str) -> Command {
+    let mut command = program(python, &["-I"]);
+    command.current_dir(work()).env("JAX_PLATFORMS", platform);
+    command.env_remove("XLARS_LIBRARY").env_remove("XLARS_PLATFORM");
+    command
+}
+
 /// Trains on a platform, and returns the losses that the script prints: `step 10 loss 2.530731`.
 fn losses(python: &Path, platform: &str) -> Result<Vec<f64>> {
-    // A folder of its own: the package in the repository is not meant.
-    let mut command = program(python, &["-I"]);
-    command.arg(root().join("python/jax-xlars/examples/train.py")).current_dir(work()).env("JAX_PLATFORMS", platform);
-    command.env_remove("XLARS_LIBRARY").env_remove("XLARS_PLATFORM");
+    let mut command = on_platform(python, platform);
+    command.arg(root().join("python/jax-xlars/examples/train.py"));
     println!("\n$ JAX_PLATFORMS={platform} {}", line(&command));
     let done = command.output()?;
     let text = String::from_utf8_lossy(&done.stdout);

@@ -15,8 +15,8 @@ use crate::{finish, packages};
 
 pub const HELP: &str = "\
 Builds the JAX plugin with LLVM linked statically, and packs it with its Python package and all licences into one wheel, for any
-CPython from 3.11 on. Then checks it: size, exported symbols, needed libraries, and a training script in a fresh environment,
-whose losses must be those of XLA's own CPU platform. The wheel runs on systems whose C library is not older than this one's.
+CPython from 3.11 on. Then checks it: size, exported symbols, needed libraries, and in a fresh environment a training script,
+whose losses must be those of XLA's own CPU platform, and the package's tests. The wheel runs on systems whose C library is not older than this one's.
 
   --out DIR           where the wheel goes (default: target/wheel)
   --platforms LIST    platforms of the library, of cpu, gpu, template (default: cpu; gpu brings LLVM's passes along, and is too large)
@@ -69,9 +69,9 @@ fn make(options: &Options) -> Result<()> {
     step(2, "the wheel");
     let wheel = package::pack(&library, &options.out)?;
     let sizes = check::sizes(&wheel)?;
-    step(3, "a training script in a fresh environment");
+    step(3, "a training script and the package's tests in a fresh environment");
     match options.check {
-        true => check::training(&wheel)?,
+        true => check::training(&wheel).and_then(|()| check::programs())?,
         false => println!("left out"),
     }
     println!("\n{}\n{sizes}, exported: {exported}", wheel.display());

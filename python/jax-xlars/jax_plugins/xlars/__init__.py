@@ -31,16 +31,6 @@ def create_options() -> dict[str, str | int]:
     return options | ({"device_count": count} if count > 0 else {})
 
 
-def with_xla(own, of_xla):
-    """A handler for XLA's CPU platform as well, which takes over none when there is one already."""
-
-    def hand_over(*args) -> None:
-        of_xla(*args)
-        own(*args)
-
-    return hand_over
-
-
 def stand_in_for_cpu() -> None:
     """Whoever asks for the backend "cpu" means these devices, where XLA's own CPU was not asked for."""
     registration = xla_bridge._backend_factories[NAME]
@@ -72,9 +62,7 @@ def initialize() -> None:
         try:
             callback_handler = callbacks.CallbackHandler(api)
             xla_client.register_custom_type_handler("cpu", custom_calls.type_handler(api))
-            of_xla = xla_client._xla.register_custom_call_target
-            own = custom_calls.handler(api, callback_handler)
-            xla_client.register_custom_call_handler("cpu", with_xla(own, of_xla))
+            xla_client.register_custom_call_handler("cpu", custom_calls.handler(api, callback_handler))
         except (RuntimeError, LookupError) as error:
             # Other programs run all the same; those that call a target without a handler are refused by its name.
             logger.warning("this jaxlib's handlers of custom calls cannot be used: %s", error)

@@ -12,9 +12,11 @@ TYPED = 1
 
 
 def handler(api: c_api.Api, callbacks: CallbackHandler):
-    """The function that JAX calls for each target: handlers of the typed kind are handed over."""
+    """The function that JAX calls for each target: handlers of the typed kind are handed over. XLA's own CPU gets all of
+    them as well, since JAX gives it none that somebody else takes."""
 
     def hand_over(name, function, platform, api_version=0, traits=0):
+        _xla.register_custom_call_target(name, function, platform, api_version, traits)
         if isinstance(name, bytes):
             name = name.decode()
         if api_version != TYPED:
