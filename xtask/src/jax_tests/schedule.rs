@@ -48,11 +48,12 @@ fn run_file(
         command.env("JAX_TESTS_WORKER", format!("{worker}/{}", options.workers));
         // Without `-P` Python would take the sources of a checkout instead of the JAX that is installed.
         command.args(["-P", "-m", "pytest"]);
-        // The options of JAX's own runs, then those of this one: the recorder watches over time and crashes, and what
-        // native code prints goes to the log, where it is still there after a crash.
+        // The options of JAX's own runs, then those of this one: the recorder watches over time and crashes. Nothing is
+        // captured: what native code prints is in the log even after a crash, and tests that read the descriptors of
+        // standard output, as those of `debug.print` do, find there what was printed.
         command.args(["--rootdir=.", "--override-ini=addopts=", "--import-mode=importlib", "-q"]);
         command.args(["-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "jax_tests_recorder"]);
-        command.args(["--tb=short", "--capture=sys", &test_file]);
+        command.args(["--tb=short", "--capture=no", &test_file]);
         command
     })?;
     let record = Record::read(&paths.record)?;
