@@ -36,8 +36,9 @@ impl Inputs {
     }
 }
 
-/// Takes donations back.
-pub(super) fn give_back(arguments: &[&Buffer], inputs: Vec<Input>) {
-    let donated = arguments.iter().zip(inputs).filter(|(_, input)| input.donated);
-    donated.for_each(|(buffer, input)| buffer.take_back(input.value));
+/// Takes a donation back.
+pub(super) fn give_back(buffer: &Buffer, input: Input) {
+    if input.donated {
+        buffer.take_back(input.value);
+    }
 }

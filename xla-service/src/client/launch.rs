@@ -56,7 +56,7 @@ impl LoadedExecutable {
     /// Arguments may be pending or errors; results of a run that fails, or gets such an argument, are errors. Errors of
     /// the call itself: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument of another
     /// shape, layout or device, naming it and both shapes; [`Error::FailedPrecondition`] for one that was deleted, or
-    /// donated before or twice. Arguments are judged before any is donated.
+    /// donated before, or is donated by this call and another argument of it. A call that is refused donates nothing.
     pub fn launch<'a>(
         &self,
         arguments: &[impl AsRef<[&'a Buffer]>],
@@ -77,8 +77,8 @@ impl LoadedExecutable {
             match self.take_arguments(list.as_ref(), options) {
                 Ok(inputs) => taken.push(inputs),
                 Err(error) => {
-                    let lists = arguments.iter().zip(taken);
-                    lists.for_each(|(list, inputs)| give_back(list.as_ref(), inputs));
+                    let taken = arguments.iter().zip(taken).flat_map(|(list, inputs)| list.as_ref().iter().zip(inputs));
+                    taken.for_each(|(buffer, input)| give_back(buffer, input));
                     return Err(error);
                 }
             }
@@ -176,24 +176,24 @@ impl LoadedExecutable {
 
     /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
     fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
-        let mut inputs: Vec<Input> = Vec::with_capacity(arguments.len());
+        let mut inputs: Vec<Option<Input>> = arguments.iter().map(|_| None).collect();
         let leaves = self.signature().arguments();
-        // Readers first: a buffer may be both read and donated in one call.
-        let donates = |i: usize| options.donate.takes(i, &leaves[i]);
-        for (i, buffer) in arguments.iter().enumerate() {
-            let value = buffer.value().context(|| leaves[i].describe(i))?;
-            inputs.push(Input { value, donated: false });
-        }
-        for (i, buffer) in arguments.iter().enumerate().filter(|(i, _)| donates(*i)) {
-            match buffer.donate() {
-                Ok(value) => inputs[i] = Input { value, donated: true },
+        // Donations first: a buffer that is donated is gone for the other arguments of the same call, too.
+        let (donated, read): (Vec<usize>, Vec<usize>) =
+            (0..arguments.len()).partition(|&i| options.donate.takes(i, &leaves[i]));
+        let donated = donated.into_iter().map(|i| (i, true));
+        for (i, donated) in donated.chain(read.into_iter().map(|i| (i, false))) {
+            let value = if donated { arguments[i].donate() } else { arguments[i].value() };
+            match value {
+                Ok(value) => inputs[i] = Some(Input { value, donated }),
                 Err(error) => {
-                    give_back(arguments, inputs);
+                    let taken = arguments.iter().zip(inputs).filter_map(|(buffer, input)| Some((*buffer, input?)));
+                    taken.for_each(|(buffer, input)| give_back(buffer, input));
                     return Err(error.context(leaves[i].describe(i)));
                 }
             }
         }
-        Ok(inputs)
+        Ok(inputs.into_iter().flatten().collect())
     }
 }
 
