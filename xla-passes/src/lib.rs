@@ -6,6 +6,8 @@
 //! framework/      the pass trait, pipelines, stages, the registry, target profiles, observers, bisection
 //! rewrite/        edits that passes share        analysis/   call graph, cost, dataflow, aliasing, trip counts
 //!
+//! join/           programs for several devices as programs for one
+//!
 //! canonicalize/   one form for one meaning       expand/     operations that the target lacks, in terms of others
 //! simplify/       less work, to a fixed point    parallelize/  operations in parts for many threads
 //! layout/         every shape states its layout  fuse/       loops that a backend compiles as one kernel
@@ -40,6 +42,7 @@ mod canonicalize;
 mod expand;
 mod framework;
 mod fuse;
+pub mod join;
 mod layout;
 mod parallelize;
 mod simplify;

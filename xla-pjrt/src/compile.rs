@@ -42,7 +42,7 @@ fn loaded(
     let devices = options.devices()?;
     let program = program.on_devices(&devices)?;
     let platform = client.topology.spec.platform.name();
-    let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform);
+    let executable = ExecutableState::new(Compiled::Loaded(program.clone()), options, devices, platform)?;
     Ok(Handle::new(LoadedState::new(client.clone(), executable, program)))
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     let optimized = compiler.run_hlo_passes(module, &options.service)?;
     let compiled = compiler.run_backend(optimized, &options.service)?;
     let (devices, platform) = (options.devices()?, topology.spec.platform.name());
-    let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform);
+    let executable = ExecutableState::new(Compiled::Alone(compiled), options, devices, platform)?;
     args.executable.set(Handle::new(Arc::new(executable)));
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{ArrayShape, Error, Literal, Module, ModuleAttributes, ParameterLeaf, Result, ResultExt, Shape};
+use xla_hlo::{
+    ArrayShape, Error, Literal, Module, ModuleAttributes, ParameterLeaf, ProgramShape, Result, ResultExt, Shape,
+};
 
 /// Leaves of the entry's parameters and of its root, depth first. Tokens carry no data and are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +54,16 @@ impl Signature {
     /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the
     /// device that is asked for in the layout of [`Module::entry_layout`].
     pub fn new(module: &Module, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Signature> {
+        Signature::with_shapes(module, &module.entry_layout(), device_shape)
+    }
+
+    /// The signature of a module of which one device has parts, in these shapes.
+    pub(crate) fn with_shapes(
+        module: &Module,
+        asked: &ProgramShape,
+        device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>,
+    ) -> Result<Signature> {
         let entry = module.entry();
-        let asked = module.entry_layout();
         let mut arguments = Vec::new();
         for (number, (&id, shape)) in entry.parameters().iter().zip(&asked.parameters).enumerate() {
             let leaves = arrays(shape, &device_shape);
@@ -67,7 +77,7 @@ impl Signature {
         let result = asked.result.at_bounds();
         let results = arrays(&result, &device_shape).context(|| "the result")?;
         Ok(Signature {
-            parameters: entry.parameters().iter().map(|&p| entry[p].shape().without_layout()).collect(),
+            parameters: asked.parameters.iter().map(Shape::without_layout).collect(),
             arguments,
             result: result.without_layout(),
             results: results.into_iter().map(|(path, shape)| ResultLeaf { path, shape }).collect(),

@@ -49,6 +49,7 @@ pub use attributes::{ProtoAttributes, ProtoReader, ProtoWriter};
 pub(crate) use attributes::{ProtoNumber, operand_type, proto_numbers, proto_without_attributes};
 pub use identifiers::sanitized;
 pub use module::{parse_module, serialize_module};
+pub use sharding::serialize_sharding;
 
 use crate::Error;
 

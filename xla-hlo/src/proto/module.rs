@@ -140,7 +140,8 @@ fn write(module: &Module) -> Result<HloModuleProto> {
     for &id in &order {
         let (mut computation, instruction_ids) = computation::write(module, id, &mut identities, &mut payloads)?;
         computation.is_fusion_computation = fused.contains(&id);
-        if module[id].schedule().is_some() {
+        // XLA asks for a sequence of every computation that is no fusion's, those of reductions included.
+        if !computation.is_fusion_computation {
             schedule.sequences.insert(computation.id, InstructionSequenceProto { instruction_ids });
         }
         proto.computations.push(computation.encode_to_vec().into());

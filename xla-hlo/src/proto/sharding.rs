@@ -1,5 +1,7 @@
 //! Shardings.
 
+use prost::Message;
+
 use super::messages::OpSharding;
 use super::metadata::Payloads;
 use super::numbers::{fit, indices};
@@ -15,6 +17,11 @@ const UNREDUCED: i32 = 6;
 
 const AS: i32 = 0;
 const LIKE: i32 = 1;
+
+/// The sharding of one array as an encoded `OpSharding`.
+pub fn serialize_sharding(sharding: &LeafSharding) -> Result<Vec<u8>> {
+    Ok(write(&Sharding::Leaf(sharding.clone()), &mut Payloads::default())?.encode_to_vec())
+}
 
 /// Reads a sharding.
 pub(super) fn read(proto: OpSharding, payloads: &Payloads) -> Result<Sharding> {

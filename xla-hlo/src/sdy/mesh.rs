@@ -136,6 +136,24 @@ impl Mesh {
         Ok((0..count).map(|n| (device(n), place(n))).collect())
     }
 
+    /// The device at a place, which has one number for each axis.
+    pub fn device(&self, place: &[usize]) -> i64 {
+        let number = place.iter().zip(&self.axes).fold(0, |number, (&at, (_, size))| number * size + at);
+        self.device_ids.get(number).copied().unwrap_or(number as i64)
+    }
+
+    /// The place of a device, if it is one of the mesh.
+    pub fn place(&self, device: i64) -> Result<Option<Vec<usize>>> {
+        Ok(self.places()?.remove(&device))
+    }
+
+    /// The number of the device at a place along an axis or a part of one.
+    pub fn number_along(&self, axis: &MeshAxis, place: &[usize]) -> Result<usize> {
+        let (number, before, size) = self.range(axis)?;
+        let whole = self.axes[number].1;
+        Ok(place[number] / (whole / (before * size)) % size)
+    }
+
     /// Number of devices along an axis or a part of one.
     pub fn size_of(&self, axis: &MeshAxis) -> Result<usize> {
         self.range(axis).map(|(_, _, size)| size)

@@ -152,6 +152,15 @@ fn from_grid(tiled: &TiledSharding, rank: usize) -> Result<(TensorSharding, Vec<
     Ok((sharding, manual))
 }
 
+impl TiledSharding {
+    /// The devices at the places of the grid, row major. `Error::InvalidArgument` where they are not as many.
+    pub fn listed_devices(&self) -> Result<Vec<i64>> {
+        let dims: Option<Vec<usize>> = self.tile_dims.iter().map(|&size| usize::try_from(size).ok()).collect();
+        let dims = dims.ok_or_else(|| Error::invalid_argument(format!("a grid of {:?} devices", self.tile_dims)))?;
+        listed(&self.devices, product(&dims)?)
+    }
+}
+
 /// The devices of a grid of `count`, one by one.
 fn listed(devices: &DeviceList, count: usize) -> Result<Vec<i64>> {
     let listed = match devices {

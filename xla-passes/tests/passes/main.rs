@@ -5,6 +5,7 @@ mod corpus;
 mod ffts;
 mod filetests;
 mod functions;
+mod join;
 mod names;
 mod rematerialize;
 mod support;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use prost::Message;
 use xla_hlo::ops::Op;
 use xla_hlo::proto::messages::HloModuleProto;
-use xla_hlo::{Error, Module, proto};
+use xla_hlo::{Error, LeafSharding, Module, ProgramShape, proto};
 use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, MemoryAnalysis, Signature};
 
 use super::values::ValueList;
@@ -68,6 +68,23 @@ impl Compiled {
         }
     }
 
+    /// Parameters and result of each device.
+    fn program_shape(&self) -> ProgramShape {
+        match self {
+            Compiled::Loaded(program) => program.program_shape(),
+            Compiled::Alone(program) => program.module().entry_layout(),
+        }
+    }
+
+    /// Shardings of parameters and results; none for programs of one device.
+    fn shardings(&self) -> xla_hlo::Result<[Vec<Vec<u8>>; 2]> {
+        let Compiled::Loaded(program) = self else { return Ok(Default::default()) };
+        let encoded = |shardings: Option<Vec<&LeafSharding>>| -> xla_hlo::Result<Vec<Vec<u8>>> {
+            shardings.unwrap_or_default().into_iter().map(proto::serialize_sharding).collect()
+        };
+        Ok([encoded(program.argument_shardings())?, encoded(program.result_shardings())?])
+    }
+
     /// The work as the platform tells it; where it does not, as its module shows it.
     fn costs(&self) -> CostAnalysis {
         let told = match self {
@@ -89,13 +106,19 @@ impl Compiled {
 }
 
 impl ExecutableState {
-    pub fn new(compiled: Compiled, options: Options, devices: Vec<usize>, platform: &str) -> ExecutableState {
+    pub fn new(
+        compiled: Compiled,
+        options: Options,
+        devices: Vec<usize>,
+        platform: &str,
+    ) -> xla_hlo::Result<ExecutableState> {
         let (signature, module) = (compiled.signature(), compiled.module());
-        let layout = module.entry_layout();
+        let layout = compiled.program_shape();
+        let [of_arguments, of_results] = compiled.shardings()?;
         let (results, arguments) = (signature.results().iter(), signature.arguments().iter());
-        ExecutableState {
-            outputs: ValueList::new(&[layout.result], results.map(|leaf| &*leaf.shape)),
-            parameters: ValueList::new(&layout.parameters, arguments.map(|leaf| &*leaf.shape)),
+        Ok(ExecutableState {
+            outputs: ValueList::new(&[layout.result], results.map(|leaf| &*leaf.shape), of_results),
+            parameters: ValueList::new(&layout.parameters, arguments.map(|leaf| &*leaf.shape), of_arguments),
             has_effects: has_effects(module),
             fingerprint: Fingerprint::of(module).to_string(),
             costs: costs(&compiled.costs()),
@@ -104,7 +127,7 @@ impl ExecutableState {
             compiled,
             options,
             devices,
-        }
+        })
     }
 
     /// The module after passes, with its configuration: an encoded `HloModuleProtoWithConfig`.
@@ -134,7 +157,12 @@ impl ExecutableState {
     /// down it is the module, to be compiled again.
     pub fn serialize(&self) -> Result<Vec<u8>, Status> {
         let serialized_executable = match self.compiled.serialize() {
-            Err(error) if error.code == crate::Code::Unimplemented => self.optimized()?.to_vec(),
+            Err(error) if error.code == crate::Code::Unimplemented => match &self.compiled {
+                Compiled::Loaded(program) if program.source().is_some() => {
+                    proto::serialize_module(program.source().map_or(self.compiled.module(), |source| source))?
+                }
+                Compiled::Loaded(_) | Compiled::Alone(_) => self.optimized()?.to_vec(),
+            },
             other => other?,
         };
         let (compile_options, pjrt_client_name) = (self.options.bytes.clone(), self.platform.clone());

@@ -21,6 +21,8 @@ pub(crate) struct ValueList {
     /// An empty `OpSharding` says that a value is replicated.
     pub shardings: Vec<Many<u8>>,
     pub sharding_sizes: Vec<usize>,
+    /// The bytes of the shardings.
+    encoded: Vec<Vec<u8>>,
     layouts: Vec<Layout>,
     /// Made when they are first asked for.
     hosted_layouts: OnceLock<Vec<Hosted<kinds::MemoryLayout>>>,
@@ -37,22 +39,30 @@ pub(crate) enum Value {
 }
 
 impl ValueList {
-    /// The values of some shapes, with the arrays as they lie on the device.
-    pub fn new<'a>(shapes: &[Shape], arrays: impl Iterator<Item = &'a ArrayShape>) -> ValueList {
-        let (mut list, mut arrays) = (ValueList::default(), arrays);
+    /// The values of some shapes, with the arrays as they lie on the device, and the encoded shardings of these if they
+    /// are not all replicated.
+    pub fn new<'a>(
+        shapes: &[Shape],
+        arrays: impl Iterator<Item = &'a ArrayShape>,
+        shardings: Vec<Vec<u8>>,
+    ) -> ValueList {
+        let (mut list, mut arrays) = (ValueList::default(), arrays.enumerate());
         for (_, leaf) in shapes.iter().flat_map(Shape::leaves) {
             match leaf.as_array().and_then(|asked| Some((asked, arrays.next()?))) {
-                Some((asked, shape)) => list.array(asked, shape),
+                Some((asked, (number, shape))) => {
+                    list.array(asked, shape, shardings.get(number).map_or(&[], Vec::as_slice));
+                }
                 None => list.token(),
             }
         }
+        list.encoded = shardings;
         list
     }
 
-    fn array(&mut self, asked: &ArrayShape, shape: &ArrayShape) {
+    fn array(&mut self, asked: &ArrayShape, shape: &ArrayShape, sharding: &[u8]) {
         let space = asked.layout().map_or(0, |layout| layout.memory_space);
         let memory = MEMORY_KINDS.iter().position(|&(_, of)| of == space).unwrap_or(0);
-        self.value(Value::Array { memory }, number(shape.element_type()), memory);
+        self.value(Value::Array { memory }, number(shape.element_type()), memory, sharding);
         self.dims.extend(shape.dims().iter().map(|&dim| dim as i64));
         self.ranks.push(shape.rank());
         self.layouts.push(shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank())));
@@ -60,19 +70,19 @@ impl ValueList {
 
     /// A token has no dimensions.
     fn token(&mut self) {
-        self.value(Value::Token, TOKEN, 0);
+        self.value(Value::Token, TOKEN, 0, b"");
         self.ranks.push(0);
         self.layouts.push(Layout::row_major(0));
     }
 
-    fn value(&mut self, value: Value, element_type: i32, memory: usize) {
+    fn value(&mut self, value: Value, element_type: i32, memory: usize, sharding: &[u8]) {
         let (kind, _) = MEMORY_KINDS[memory];
         self.values.push(value);
         self.types.push(element_type);
         self.memory_kinds.push(Many::of(kind.as_bytes()));
         self.memory_kind_sizes.push(kind.len());
-        self.shardings.push(Many::of(b""));
-        self.sharding_sizes.push(0);
+        self.shardings.push(Many::of(sharding));
+        self.sharding_sizes.push(sharding.len());
     }
 
     /// The layouts, for C to borrow.

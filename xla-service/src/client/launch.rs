@@ -43,6 +43,11 @@ impl DeviceResults {
         Ok(Buffer::new(self.device.clone(), Arc::new(shape), Value::new(Arc::new(memory), self.work.clone())))
     }
 
+    /// The same run as another device sees it, which has these results.
+    pub(super) fn for_device(&self, device: Device, buffers: Vec<Buffer>) -> DeviceResults {
+        DeviceResults { buffers, device, work: self.work.clone() }
+    }
+
     /// The error of a run that has failed already.
     pub(super) fn failure(&self) -> Option<Error> {
         self.work.is_sent().then(|| self.work.event().err()).flatten()
@@ -83,12 +88,15 @@ impl LoadedExecutable {
                 }
             }
         }
+        if let Some(together) = self.as_together() {
+            return together.launch(devices, &taken, after, options);
+        }
         let runs = devices.iter().zip(taken);
         let inputs = |arguments| Inputs { arguments, after: after.clone() };
         Ok(runs.map(|(&device, arguments)| self.launch_on(device, inputs(arguments), options)).collect())
     }
 
-    fn launch_on(&self, device: usize, inputs: Inputs, options: &ExecuteOptions) -> DeviceResults {
+    pub(super) fn launch_on(&self, device: usize, inputs: Inputs, options: &ExecuteOptions) -> DeviceResults {
         let is_sent = || inputs.works().all(Work::is_sent);
         let inline = match options.dispatch {
             Dispatch::Inline => true,

@@ -8,6 +8,7 @@ use xla_hlo::{Error, Literal, Module, Op, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::device::{Client, Device, fits, protect};
+use super::parts::Parts;
 use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::signature::Signature;
 use crate::thunks::ThunkSequence;
@@ -26,6 +27,16 @@ struct Loaded {
     states: Arc<CallStates>,
     /// The nature of the program's runs, once somebody has asked.
     nature: OnceLock<Nature>,
+    /// A program for devices that work together.
+    together: Option<Together>,
+}
+
+/// A program for several devices that work together.
+#[derive(Clone)]
+pub(super) struct Together {
+    /// The program that the first of them runs.
+    pub program: LoadedExecutable,
+    pub parts: Arc<Parts>,
 }
 
 /// Nature of a program's runs.
@@ -42,7 +53,18 @@ impl LoadedExecutable {
     pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> Result<LoadedExecutable> {
         let states = Arc::new(protect(|| client.0.custom_calls.instantiate(executable.module()))?);
         let (devices, nature) = (vec![0], OnceLock::new());
-        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature })))
+        Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature, together: None })))
+    }
+
+    /// The program of several devices that this one does the work of.
+    pub(super) fn together(&self, parts: Arc<Parts>) -> LoadedExecutable {
+        self.as_loaded((0..parts.devices).collect(), Some(Together { program: self.clone(), parts }))
+    }
+
+    fn as_loaded(&self, devices: Vec<usize>, together: Option<Together>) -> LoadedExecutable {
+        let Loaded { client, executable, states, nature, .. } = &*self.0;
+        let (client, executable, states) = (client.clone(), executable.clone(), states.clone());
+        LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature: nature.clone(), together }))
     }
 
     /// The same program for other devices of the client, by their [numbers](Device::index): it runs on all of them at
@@ -58,14 +80,16 @@ impl LoadedExecutable {
         if devices.is_empty() {
             return Err(Error::invalid_argument("a program must run on some device"));
         }
-        let Loaded { client, executable, states, nature, .. } = &*self.0;
-        Ok(LoadedExecutable(Arc::new(Loaded {
-            client: client.clone(),
-            executable: executable.clone(),
-            devices: devices.to_vec(),
-            states: states.clone(),
-            nature: nature.clone(),
-        })))
+        let together = self.as_together().map(|Together { program, parts }| {
+            parts.check_devices(devices)?;
+            Ok(Together { program: program.on_devices(&devices[..1])?, parts: parts.clone() })
+        });
+        let together = together.transpose()?;
+        Ok(self.as_loaded(devices.to_vec(), together))
+    }
+
+    pub(super) fn as_together(&self) -> Option<&Together> {
+        self.0.together.as_ref()
     }
 
     /// The client it was compiled for.
@@ -114,14 +138,14 @@ impl LoadedExecutable {
         *self.0.nature.get_or_init(|| Nature::of(self.module()))
     }
 
-    /// The module after the compiler's passes.
+    /// The module after the compiler's passes. Of devices that work together it is that of the one that does the work.
     pub fn module(&self) -> &Module {
         self.executable().module()
     }
 
-    /// Arguments and results.
+    /// Arguments and results of each device.
     pub fn signature(&self) -> &Signature {
-        self.executable().signature()
+        self.as_together().map_or_else(|| self.executable().signature(), |together| &together.parts.signature)
     }
 
     /// Memory that one run takes.
@@ -144,8 +168,12 @@ impl LoadedExecutable {
         self.executable().dumps()
     }
 
-    /// Writes the program down; [`Client::load`] reads it. [`Error::Unimplemented`] where the platform cannot.
+    /// Writes the program down; [`Client::load`] reads it. [`Error::Unimplemented`] where the platform cannot, and for
+    /// programs of several devices that work together.
     pub fn serialize(&self) -> Result<Vec<u8>> {
+        if self.as_together().is_some() {
+            return Err(self.client().cannot("serialise programs of several devices"));
+        }
         let serializer = self.executable().serializer();
         protect(|| serializer.ok_or_else(|| self.client().cannot("serialise programs"))?.serialize())
     }

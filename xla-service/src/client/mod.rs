@@ -20,9 +20,11 @@ mod copy;
 mod create;
 mod device;
 mod inputs;
+mod joined;
 mod launch;
 mod loaded;
 mod options;
+mod parts;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,7 @@ use std::sync::{Arc, Mutex};
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::CustomCallRegistry;
 use xla_hlo::{Error, Result, VerifiedModule};
+use xla_passes::join::is_for_several_devices;
 
 pub use buffer::{Buffer, BufferHold};
 pub use completion::{Completer, Completion};
@@ -117,12 +120,20 @@ impl Client {
         })))
     }
 
-    /// Compiles a module for the first device, or takes the program from the cache.
+    /// Compiles a module for the first device, or takes the program from the cache. A module for several devices that
+    /// work together is compiled for as many of the client's first ones, of which the first does the work of all.
     ///
     /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call that the registry, from which the
     /// client was made, has no handler for.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
+        if is_for_several_devices(module) {
+            return self.compile_joined(module, options);
+        }
+        self.compile_for_one(module, options)
+    }
+
+    fn compile_for_one(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         let state = &self.0;
         state.custom_calls.check(module)?;
         let compile = || protect(|| state.compile(module.clone(), options));

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod hammer;
+mod joined;
 mod launches;
 mod raw_calls;
 

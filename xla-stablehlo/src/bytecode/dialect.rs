@@ -13,6 +13,8 @@ pub(super) enum Dialect {
     Builtin,
     Vhlo,
     Sdy,
+    /// Its operations and attributes are written as those of VHLO; types beside Shardy's operations are its own.
+    Stablehlo,
     /// One that only names operations, or that is unknown here.
     Other,
 }
@@ -23,6 +25,7 @@ impl Dialect {
             b"builtin" => Dialect::Builtin,
             b"vhlo" => Dialect::Vhlo,
             b"sdy" => Dialect::Sdy,
+            b"stablehlo" => Dialect::Stablehlo,
             _ => Dialect::Other,
         }
     }
@@ -33,6 +36,7 @@ impl Dialect {
             Dialect::Builtin => Some("builtin"),
             Dialect::Vhlo => Some("vhlo"),
             Dialect::Sdy => Some("sdy"),
+            Dialect::Stablehlo => Some("stablehlo"),
             Dialect::Other => None,
         }
     }
@@ -43,7 +47,7 @@ impl Dialect {
             Dialect::Builtin => builtin::attribute(r, types),
             Dialect::Vhlo => vhlo::attribute(r, types),
             Dialect::Sdy => sdy::attribute(r),
-            Dialect::Other => Ok(Attribute::Unknown(r.varint()?)),
+            Dialect::Stablehlo | Dialect::Other => Ok(Attribute::Unknown(r.varint()?)),
         }
     }
 
@@ -52,6 +56,10 @@ impl Dialect {
         match self {
             Dialect::Builtin => builtin::ty(r),
             Dialect::Vhlo => vhlo::ty(r),
+            Dialect::Stablehlo => Ok(match r.varint()? {
+                0 => Type::Token,
+                code => Type::Unknown(code),
+            }),
             Dialect::Sdy | Dialect::Other => Ok(Type::Unknown(r.varint()?)),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
             let (priority, is_there) = r.flagged()?;
             Sharding::Dimension { axes, is_closed, priority: is_there.then_some(priority) }
         }
-        6 => Sharding::Tensor { mesh: r.attribute()?, dims: r.attributes()?, replicated: r.attributes()? },
+        6 => tensor(r, false, false)?,
         7 | 16 => Sharding::PerValue(r.attributes()?),
         8 => Sharding::DimensionMapping(r.list(Reader::signed)?),
         9 => Sharding::TensorMapping(r.attributes()?),
@@ -31,11 +31,22 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
         11 => Sharding::AxisRefs(r.attributes()?),
         12 | 14 => Sharding::List(r.attributes()?),
         13 => Sharding::AllToAll { axes: r.attributes()?, source: r.signed()?, target: r.signed()? },
-        15 => Sharding::Unreduced { sharding: r.attribute()?, axes: r.attributes()? },
-        17 => Sharding::Reduction { sharding: r.attribute()?, operation: r.signed()? },
+        15 => tensor(r, true, false)?,
+        17 => tensor(r, true, true)?,
         code => return Ok(Attribute::Unknown(code)),
     };
     Ok(Attribute::from(sharding))
+}
+
+/// The sharding of a tensor, with what newer versions added to it.
+fn tensor(r: &mut Reader<'_>, has_unreduced: bool, has_reduction: bool) -> Result<Sharding> {
+    Ok(Sharding::Tensor {
+        mesh: r.attribute()?,
+        dims: r.attributes()?,
+        replicated: r.attributes()?,
+        unreduced: if has_unreduced { r.attributes()? } else { Vec::new() },
+        reduction: if has_reduction { r.signed()? } else { 0 },
+    })
 }
 
 fn boolean(r: &mut Reader<'_>) -> Result<bool> {

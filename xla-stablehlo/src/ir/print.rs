@@ -270,7 +270,7 @@ impl Text<'_> {
                     self.put(format_args!("p{priority}"));
                 }
             }
-            Sharding::Tensor { mesh, dims, replicated } => {
+            Sharding::Tensor { mesh, dims, replicated, unreduced, reduction } => {
                 self.put("<");
                 self.part(Part::Attr(*mesh));
                 self.put(", ");
@@ -278,6 +278,10 @@ impl Text<'_> {
                 if !replicated.is_empty() {
                     self.put(", replicated ");
                     self.attributes(replicated);
+                }
+                if !unreduced.is_empty() {
+                    self.put(format_args!(", unreduced by operation {reduction} "));
+                    self.attributes(unreduced);
                 }
                 self.put(">");
             }

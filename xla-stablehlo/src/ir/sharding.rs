@@ -59,20 +59,10 @@ pub enum Sharding {
         dims: Vec<AttrId>,
         /// Axes along which the tensor is replicated, and propagation may not change that.
         replicated: Vec<AttrId>,
-    },
-    /// Sharding of a tensor that is still to be reduced along axes.
-    Unreduced {
-        /// A [`Sharding::Tensor`].
-        sharding: AttrId,
-        /// The axes.
-        axes: Vec<AttrId>,
-    },
-    /// Sharding of a tensor with the operation that is still to reduce it.
-    Reduction {
-        /// A [`Sharding::Unreduced`].
-        sharding: AttrId,
-        /// Sum 0, maximum 1, minimum 2.
-        operation: i64,
+        /// Axes along which the tensor is still to be reduced.
+        unreduced: Vec<AttrId>,
+        /// Operation that is still to reduce it: sum 0, maximum 1, minimum 2.
+        reduction: i64,
     },
     /// Shardings of several values.
     PerValue(Vec<AttrId>),
@@ -134,9 +124,9 @@ impl Sharding {
             Sharding::MeshAxis { name, .. } => named(name).into_iter().collect(),
             Sharding::MeshOfAttributes { axes, device_ids } => std::iter::once(*axes).chain(*device_ids).collect(),
             Sharding::AxisRef { name, sub_axis } => named(name).into_iter().chain(*sub_axis).collect(),
-            Sharding::Tensor { mesh, dims, replicated } => [&[*mesh], &dims[..], replicated].concat(),
-            Sharding::Unreduced { sharding, axes } => [&[*sharding], &axes[..]].concat(),
-            Sharding::Reduction { sharding, .. } => vec![*sharding],
+            Sharding::Tensor { mesh, dims, replicated, unreduced, .. } => {
+                [&[*mesh], &dims[..], replicated, unreduced].concat()
+            }
             Sharding::Rule { operands, results, .. } => [&operands[..], results].concat(),
             Sharding::ReplicaGroups { mesh, axes } => vec![*mesh, *axes],
             Sharding::SubAxis { .. } | Sharding::DimensionMapping(_) => Vec::new(),

@@ -111,23 +111,16 @@ fn axes(module: &Module, list: &[AttrId]) -> Result<Vec<MeshAxis>> {
 
 /// The sharding of one tensor.
 pub(super) fn tensor(module: &Module, id: AttrId) -> Result<TensorSharding> {
-    // Newer attributes wrap older ones: a reduction an unreduced sharding, and that a plain one.
-    let (mut id, mut reduction, mut unreduced) = (id, Reduction::Sum, Vec::new());
-    if let Some(Sharding::Reduction { sharding, operation }) = module.attributes[id].sharding() {
-        reduction = match operation {
-            0 => Reduction::Sum,
-            1 => Reduction::Max,
-            2 => Reduction::Min,
-            other => return Err(Error::unimplemented(format!("reduction {other} of an unreduced sharding"))),
-        };
-        id = *sharding;
-    }
-    if let Some(Sharding::Unreduced { sharding, axes: list }) = module.attributes[id].sharding() {
-        unreduced = axes(module, list)?;
-        id = *sharding;
-    }
-    let Some(Sharding::Tensor { mesh: mesh_id, dims, replicated }) = module.attributes[id].sharding() else {
+    let Some(Sharding::Tensor { mesh: mesh_id, dims, replicated, unreduced, reduction }) =
+        module.attributes[id].sharding()
+    else {
         return unexpected(module, id, "the sharding of a tensor");
+    };
+    let reduction = match reduction {
+        0 => Reduction::Sum,
+        1 => Reduction::Max,
+        2 => Reduction::Min,
+        other => return Err(Error::unimplemented(format!("reduction {other} of an unreduced sharding"))),
     };
     let dim = |&id: &AttrId| match module.attributes[id].sharding() {
         Some(Sharding::Dimension { axes: list, is_closed, priority }) => {
@@ -139,7 +132,7 @@ pub(super) fn tensor(module: &Module, id: AttrId) -> Result<TensorSharding> {
         mesh: mesh_name(module, *mesh_id)?,
         dims: dims.iter().map(dim).collect::<Result<_>>()?,
         replicated: axes(module, replicated)?,
-        unreduced,
+        unreduced: axes(module, unreduced)?,
         reduction,
     })
 }

@@ -70,17 +70,13 @@ impl Reader<'_> {
             dims.push(self.push(Attribute::from(Sharding::Dimension { axes, is_closed, priority })));
         }
         let replicated = self.push_axes(&sharding.replicated);
-        let mut result = self.push(Attribute::from(Sharding::Tensor { mesh, dims, replicated }));
-        if !sharding.unreduced.is_empty() {
-            let axes = self.push_axes(&sharding.unreduced);
-            result = self.push(Attribute::from(Sharding::Unreduced { sharding: result, axes }));
-        }
-        let operation = match sharding.reduction {
-            Reduction::Sum => return result,
+        let unreduced = self.push_axes(&sharding.unreduced);
+        let reduction = match sharding.reduction {
+            Reduction::Sum => 0,
             Reduction::Max => 1,
             Reduction::Min => 2,
         };
-        self.push(Attribute::from(Sharding::Reduction { sharding: result, operation }))
+        self.push(Attribute::from(Sharding::Tensor { mesh, dims, replicated, unreduced, reduction }))
     }
 
     fn push_per_value(&mut self, list: &PerValue) -> AttrId {

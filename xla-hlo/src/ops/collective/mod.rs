@@ -1,6 +1,7 @@
 //! Collectives, partition and replica ids.
 
 mod attributes;
+mod devices;
 mod eval;
 mod groups;
 mod participants;

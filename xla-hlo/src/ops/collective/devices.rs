@@ -1,0 +1,93 @@
+//! Devices that take part in a collective: the numbers in its attributes as numbers of devices.
+
+use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
+use super::participants::{GroupMode, Participants, Rules};
+use super::{AllGather, AllReduce, Collective, CollectivePermute};
+use crate::sdy::product;
+use crate::{ModuleAttributes, Result};
+
+/// Replicas and partitions of a program; a device is `replica * partitions + partition`.
+struct Devices {
+    replicas: i64,
+    partitions: i64,
+}
+
+impl Devices {
+    fn of(attributes: &ModuleAttributes) -> Result<Devices> {
+        let count = |count: u64| usize::try_from(count.max(1)).unwrap_or(usize::MAX);
+        let (replicas, partitions) = (count(attributes.replica_count), count(attributes.num_partitions));
+        product(&[replicas, partitions])?;
+        Ok(Devices { replicas: replicas as i64, partitions: partitions as i64 })
+    }
+
+    fn groups(&self, participants: &Participants, rules: Rules) -> Result<Vec<Vec<i64>>> {
+        let mode = participants.mode(rules)?;
+        let everyone = match mode {
+            GroupMode::CrossReplica | GroupMode::CrossReplicaAndPartition => self.replicas,
+            GroupMode::CrossPartition => self.partitions,
+            GroupMode::FlattenedId => self.replicas * self.partitions,
+        };
+        let groups = match participants.groups.is_everyone() {
+            true => vec![(0..everyone).collect()],
+            false => participants.groups.listed()?,
+        };
+        let map = |f: &dyn Fn(i64) -> i64| groups.iter().map(|group| group.iter().map(|&n| f(n)).collect()).collect();
+        Ok(match mode {
+            GroupMode::FlattenedId => groups,
+            GroupMode::CrossReplica => {
+                (0..self.partitions).flat_map(|part| -> Vec<_> { map(&|n| n * self.partitions + part) }).collect()
+            }
+            GroupMode::CrossPartition => {
+                (0..self.replicas).flat_map(|replica| -> Vec<_> { map(&|n| replica * self.partitions + n) }).collect()
+            }
+            GroupMode::CrossReplicaAndPartition => {
+                let all = |&n| (0..self.partitions).map(move |part| n * self.partitions + part);
+                groups.iter().map(|group| group.iter().flat_map(all).collect()).collect()
+            }
+        })
+    }
+}
+
+impl Collective {
+    fn participants(&self) -> Option<(&Participants, Rules)> {
+        Some(match self {
+            Collective::AllReduce(AllReduce { participants, .. }) => (participants, REDUCE),
+            Collective::AllGather(AllGather { participants, .. }) | Collective::ReduceScatter { participants, .. } => {
+                (participants, PARTS)
+            }
+            Collective::AllToAll { participants, .. } => (participants, EXCHANGE),
+            Collective::CollectiveBroadcast { participants, .. } => (participants, ROOTED),
+            Collective::CollectiveReduce { participants, .. } => {
+                (participants, Rules { use_global_device_ids: true, ..ROOTED })
+            }
+            Collective::RaggedAllToAll(participants) => (participants, RAGGED),
+            Collective::CollectivePermute(_)
+            | Collective::Done(_)
+            | Collective::ReplicaId
+            | Collective::PartitionId => return None,
+        })
+    }
+
+    /// The groups of devices that work together, each in the order that the operation goes by. A device is
+    /// `replica * partitions + partition`. None for an operation without groups.
+    pub fn device_groups(&self, attributes: &ModuleAttributes) -> Result<Vec<Vec<i64>>> {
+        match self.participants() {
+            Some((participants, rules)) => Devices::of(attributes)?.groups(participants, rules),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl CollectivePermute {
+    /// Devices that send, each with the one that it sends to.
+    pub fn device_pairs(&self, attributes: &ModuleAttributes) -> Result<Vec<(i64, i64)>> {
+        let devices = Devices::of(attributes)?;
+        let pairs = || self.pairs.iter().filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
+        let (others, own) = match self.channel_id {
+            Some(_) => ((0..devices.replicas), (devices.partitions, 1)),
+            None => ((0..devices.partitions), (1, devices.partitions)),
+        };
+        let device = |other: i64, n: i64| other * own.0 + n * own.1;
+        Ok(others.flat_map(|o| pairs().map(move |(from, to)| (device(o, from), device(o, to)))).collect())
+    }
+}

@@ -1,0 +1,204 @@
+//! Collectives as operations among lanes.
+
+use std::rc::Rc;
+
+use xla_hlo::ops::{
+    Collective, Map, Slice, SliceRange, collective::AllGather, collective::AllReduce, collective::CollectivePermute,
+};
+use xla_hlo::{CompId, ElementType, Error, InstrId, Op, Result};
+
+use super::lanes::{Lanes, Value};
+use super::rewrite::Rewriter;
+use crate::rewrite::builder::Inserter;
+
+/// Arrays of one lane, operand by operand.
+type Row = Vec<InstrId>;
+
+impl Rewriter<'_> {
+    /// The results of a collective among the lanes.
+    pub(super) fn collective(
+        &mut self,
+        at: CompId,
+        op: &Collective,
+        operands: &[Value],
+        lanes: &Rc<Lanes>,
+    ) -> Result<Value> {
+        if matches!(op, Collective::ReplicaId | Collective::PartitionId) {
+            return self.number(at, op, lanes);
+        }
+        let row = |lane| operands.iter().map(|operand| *operand.ids.get(lane).unwrap_or(&operand.ids[0])).collect();
+        let rows: Vec<Row> = (0..lanes.devices.len()).map(row).collect();
+        let results = match op {
+            Collective::CollectivePermute(op) if !op.is_start && !op.is_in_place() => {
+                self.permuted(op, lanes, &rows)?
+            }
+            _ => self.in_groups(at, op, lanes, &rows)?,
+        };
+        let mut columns = Vec::with_capacity(results.len());
+        for (row, result) in rows.iter().zip(results) {
+            let mut at = Inserter::new(&mut self.target, at);
+            // Who is sent nothing gets zeros.
+            let zeros = |&x: &InstrId| {
+                let shape = at.array(x)?.clone();
+                at.zeros(&shape)
+            };
+            columns.push(result.map_or_else(|| row.iter().map(zeros).collect(), Ok)?);
+        }
+        let ids = if op.returns_tuple() {
+            let mut at = Inserter::new(&mut self.target, at);
+            columns.iter().map(|column| at.tuple(column)).collect::<Result<_>>()?
+        } else {
+            self.packed(at, columns)?
+        };
+        Ok(Value { ids, lanes: lanes.clone() })
+    }
+
+    /// The results of a collective whose devices work in groups.
+    fn in_groups(&mut self, at: CompId, op: &Collective, lanes: &Lanes, rows: &[Row]) -> Result<Vec<Option<Row>>> {
+        let own = |group: &[usize]| -> Vec<Row> { group.iter().map(|&lane| rows[lane].clone()).collect() };
+        match op {
+            Collective::AllReduce(AllReduce { is_start: false, computation, .. })
+            | Collective::CollectiveReduce { computation, .. } => {
+                let computation = self.plain(*computation)?;
+                let root = matches!(op, Collective::CollectiveReduce { has_dynamic_root: true, .. });
+                let arrays = rows.first().map_or(0, Vec::len) - usize::from(root);
+                self.by_group(at, op, lanes, |at, group| {
+                    let sums =
+                        (0..arrays).map(|i| reduced(at, computation, &own(group), i)).collect::<Result<Row>>()?;
+                    Ok(vec![sums; group.len()])
+                })
+            }
+            Collective::ReduceScatter { computation, dimension, .. } => {
+                let computation = self.plain(*computation)?;
+                self.by_group(at, op, lanes, |at, group| {
+                    let mut parts = vec![Vec::new(); group.len()];
+                    for i in 0..rows.first().map_or(0, Vec::len) {
+                        let sum = reduced(at, computation, &own(group), i)?;
+                        let cut = cut(at, sum, *dimension, group.len())?;
+                        parts.iter_mut().zip(cut).for_each(|(parts, part)| parts.push(part));
+                    }
+                    Ok(parts)
+                })
+            }
+            Collective::AllGather(AllGather { dimension, is_start: false, .. }) => {
+                self.by_group(at, op, lanes, |at, group| {
+                    let gathered = (0..rows.first().map_or(0, Vec::len)).map(|i| {
+                        let all: Row = group.iter().map(|&lane| rows[lane][i]).collect();
+                        if let [one] = all[..] { Ok(one) } else { at.concatenate(&all, *dimension) }
+                    });
+                    let gathered = gathered.collect::<Result<Row>>()?;
+                    Ok(vec![gathered; group.len()])
+                })
+            }
+            Collective::AllToAll { dimension, .. } => {
+                self.by_group(at, op, lanes, |at, group| exchanged(at, *dimension, &own(group)))
+            }
+            Collective::CollectiveBroadcast { has_dynamic_root: false, .. } => {
+                self.by_group(at, op, lanes, |_, group| Ok(vec![rows[group[0]].clone(); group.len()]))
+            }
+            _ => Err(Error::unimplemented(format!("{} among several devices", Op::from(op.clone()).opcode()))),
+        }
+    }
+
+    /// The number of each lane's replica or partition.
+    fn number(&mut self, at: CompId, op: &Collective, lanes: &Rc<Lanes>) -> Result<Value> {
+        let partitions = self.source.attributes().num_partitions.max(1) as i64;
+        let is_partition = matches!(op, Collective::PartitionId);
+        if is_partition && partitions > 1 && lanes.outer.is_none() {
+            return Err(Error::unimplemented("the number of a partition where partitions are not told apart"));
+        }
+        let number = |device: i64| if is_partition { device % partitions } else { device / partitions };
+        let mut at = Inserter::new(&mut self.target, at);
+        let ids = lanes.devices.iter().map(|&device| at.integer(ElementType::U32, number(device)));
+        Ok(Value { ids: ids.collect::<Result<_>>()?, lanes: lanes.clone() })
+    }
+
+    /// The results of lanes, group by group; none for lanes in no group.
+    fn by_group(
+        &mut self,
+        at: CompId,
+        op: &Collective,
+        lanes: &Lanes,
+        result: impl Fn(&mut Inserter<'_>, &[usize]) -> Result<Vec<Row>>,
+    ) -> Result<Vec<Option<Row>>> {
+        let groups = op.device_groups(self.source.attributes())?;
+        let mut at = Inserter::new(&mut self.target, at);
+        let mut results = vec![None; lanes.devices.len()];
+        for group in groups {
+            let members = group.iter().map(|device| lanes.devices.iter().position(|lane| lane == device));
+            let members: Vec<Option<usize>> = members.collect();
+            if members.iter().all(Option::is_none) {
+                // Devices that lanes stand for, along other axes.
+                continue;
+            }
+            let members: Option<Vec<usize>> = members.into_iter().collect();
+            let members = members.ok_or_else(|| {
+                Error::unimplemented("a collective among devices that are not all told apart where it stands")
+            })?;
+            for (&lane, row) in members.iter().zip(result(&mut at, &members)?) {
+                results[lane] = Some(row);
+            }
+        }
+        Ok(results)
+    }
+
+    fn permuted(&mut self, op: &CollectivePermute, lanes: &Lanes, rows: &[Row]) -> Result<Vec<Option<Row>>> {
+        let mut results = vec![None; lanes.devices.len()];
+        let lane = |device: i64| lanes.devices.iter().position(|&lane| lane == device);
+        for (from, to) in op.device_pairs(self.source.attributes())? {
+            match (lane(from), lane(to)) {
+                (Some(from), Some(to)) => results[to] = Some(rows[from].clone()),
+                (None, None) => {}
+                _ => {
+                    return Err(Error::unimplemented(
+                        "a permutation of devices that are not all told apart where it stands",
+                    ));
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// The operand of that number of all members, reduced one after the other.
+fn reduced(at: &mut Inserter<'_>, computation: CompId, members: &[Row], number: usize) -> Result<InstrId> {
+    let mut arrays = members.iter().map(|row| row[number]);
+    let first = arrays.next().ok_or_else(|| Error::internal("a group without members"))?;
+    let dimensions: Vec<usize> = (0..at.array(first)?.rank()).collect();
+    arrays.try_fold(first, |sum, next| at.add(Map { dimensions: dimensions.clone(), computation }, [sum, next]))
+}
+
+/// An array cut into equal parts.
+fn cut(at: &mut Inserter<'_>, x: InstrId, dimension: usize, count: usize) -> Result<Row> {
+    if count == 1 {
+        return Ok(vec![x]);
+    }
+    let dims = at.dims(x);
+    let size = dims[dimension] / count;
+    let part = |number: usize| {
+        let range = |(d, &whole): (usize, &usize)| match d == dimension {
+            true => SliceRange { start: number * size, limit: (number + 1) * size, stride: 1 },
+            false => SliceRange { start: 0, limit: whole, stride: 1 },
+        };
+        at.add(Slice { ranges: dims.iter().enumerate().map(range).collect() }, [x])
+    };
+    (0..count).map(part).collect()
+}
+
+/// The results of an exchange, member by member.
+fn exchanged(at: &mut Inserter<'_>, dimension: Option<usize>, members: &[Row]) -> Result<Vec<Row>> {
+    let Some(dimension) = dimension else {
+        // Operand `i` of each is for member `i`.
+        return Ok((0..members.len()).map(|i| members.iter().map(|row| row[i]).collect()).collect());
+    };
+    let mut results = vec![Vec::new(); members.len()];
+    for operand in 0..members[0].len() {
+        let parts = members.iter().map(|row| cut(at, row[operand], dimension, members.len()));
+        let parts: Vec<Row> = parts.collect::<Result<_>>()?;
+        for (member, result) in results.iter_mut().enumerate() {
+            let own: Row = parts.iter().map(|parts| parts[member]).collect();
+            result.push(if let [one] = own[..] { one } else { at.concatenate(&own, dimension)? });
+        }
+    }
+    Ok(results)
+}

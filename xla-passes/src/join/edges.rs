@@ -1,0 +1,105 @@
+//! Borders of manual computations: global values in parts for each lane, and back.
+
+use xla_hlo::sdy::{ManualEdge, Role};
+use xla_hlo::{CompId, Error, InstrId, Result, linear_index};
+
+use super::lanes::{ByHand, Value};
+use super::rewrite::Rewriter;
+use super::spread::{part, whole};
+use crate::rewrite::builder::Inserter;
+
+impl Rewriter<'_> {
+    /// The value of an instruction that is there for the sake of sharding.
+    pub(super) fn role(&mut self, at: CompId, role: &Role, operands: &[Value], around: &Value) -> Result<Value> {
+        match role {
+            Role::GlobalToLocal(edge) => self.split(at, edge, operands),
+            Role::LocalToGlobal(edge) => self.unite(at, edge, operands),
+            Role::Group(_) => {
+                let nothing = Inserter::new(&mut self.target, at).tuple(&[])?;
+                Ok(Value::same(nothing, &around.lanes))
+            }
+            Role::Constraint(_)
+            | Role::Reshard(_)
+            | Role::FunctionResult(_)
+            | Role::Barrier(_)
+            | Role::DataFlowEdge(_) => {
+                operands.first().cloned().ok_or_else(|| Error::invalid_argument("it has no operand"))
+            }
+        }
+    }
+
+    fn split(&mut self, at: CompId, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
+        let outer = operands.first().ok_or_else(|| Error::invalid_argument("it has no operand"))?.lanes.clone();
+        let by_hand = ByHand::new(edge, &self.meshes)?;
+        let lanes = by_hand.inside(&outer)?;
+        let inner = lanes.devices.len() / outer.devices.len().max(1);
+        let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); lanes.devices.len()];
+        for (operand, sharding) in operands.iter().zip(&edge.shardings) {
+            let parts = by_hand.parts(sharding)?;
+            let mut at = Inserter::new(&mut self.target, at);
+            let mut seen: Vec<(InstrId, &[usize], InstrId)> = Vec::new();
+            for (lane, column) in columns.iter_mut().enumerate() {
+                let (x, (grid, place)) = (operand.ids[lane / inner], &parts[lane % inner]);
+                let known = seen.iter().find(|(of, at, _)| *of == x && at == place).map(|&(_, _, id)| id);
+                // Tokens have no parts.
+                let id = match known {
+                    Some(id) => id,
+                    None if at.shape(x).as_array().is_none() => x,
+                    None => part(&mut at, x, grid, place)?,
+                };
+                seen.push((x, place, id));
+                column.push(id);
+            }
+        }
+        let ids = self.packed(at, columns)?;
+        Ok(Value { ids, lanes })
+    }
+
+    fn unite(&mut self, at: CompId, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
+        let lanes = &operands.first().ok_or_else(|| Error::invalid_argument("it has no operand"))?.lanes;
+        let outer = lanes.outer.clone();
+        let outer = outer.ok_or_else(|| Error::invalid_argument("it ends a manual computation that did not begin"))?;
+        let by_hand = ByHand::new(edge, &self.meshes)?;
+        let inner = lanes.devices.len() / outer.devices.len().max(1);
+        let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); outer.devices.len()];
+        for (operand, sharding) in operands.iter().zip(&edge.shardings) {
+            let parts = by_hand.parts(sharding)?;
+            let mut at = Inserter::new(&mut self.target, at);
+            for (lane, column) in columns.iter_mut().enumerate() {
+                let own = &operand.ids[lane * inner..][..inner];
+                if at.shape(own[0]).as_array().is_none() {
+                    column.push(own[0]);
+                    continue;
+                }
+                let grid = &parts[0].0;
+                let mut row_major = vec![None; grid.iter().product()];
+                for (&id, (_, place)) in own.iter().zip(&parts) {
+                    // Of copies the first one counts.
+                    row_major[linear_index(grid, place)].get_or_insert(id);
+                }
+                let all: Option<Vec<InstrId>> = row_major.into_iter().collect();
+                let all = all.ok_or_else(|| Error::internal("no lane has a part of a global value"))?;
+                column.push(whole(&mut at, all, grid)?);
+            }
+        }
+        let ids = self.packed(at, columns)?;
+        Ok(Value { ids, lanes: outer })
+    }
+
+    /// One value for each lane: the values of its column, in a tuple where they are several. Equal columns share it.
+    pub(super) fn packed(&mut self, at: CompId, columns: Vec<Vec<InstrId>>) -> Result<Vec<InstrId>> {
+        let mut seen: Vec<(Vec<InstrId>, InstrId)> = Vec::new();
+        let mut ids = Vec::with_capacity(columns.len());
+        for column in columns {
+            let known = seen.iter().find(|(other, _)| *other == column).map(|&(_, id)| id);
+            let id = match (known, &column[..]) {
+                (Some(id), _) => id,
+                (None, &[one]) => one,
+                (None, several) => Inserter::new(&mut self.target, at).tuple(several)?,
+            };
+            seen.push((column, id));
+            ids.push(id);
+        }
+        Ok(ids)
+    }
+}

@@ -1,0 +1,280 @@
+//! The entry of a joined program: parts of arguments put together, results cut into parts.
+
+use std::rc::Rc;
+
+use xla_hlo::ops::{AfterAll, Parameter};
+use xla_hlo::sdy::{self, MeshName, Meshes, TensorSharding, target};
+use xla_hlo::{
+    ArrayShape, CompId, Computation, Error, InputOutputAlias, InstrId, LeafSharding, Module, Op, ParameterLeaf,
+    ProgramShape, Result, ResultExt, Shape, VerifiedModule, multi_index,
+};
+
+use super::lanes::{Lanes, Value};
+use super::rewrite::Rewriter;
+use super::spread::{Spread, Tiles, part, whole};
+use crate::rewrite::builder::Inserter;
+
+/// A program for several devices as a program for one.
+#[derive(Debug)]
+pub struct Joined {
+    /// The program. Its parameters are the parts of the arguments, its results those of the results, in a tuple.
+    pub module: VerifiedModule,
+    /// For each array among the parameters, depth first, where its parts are.
+    pub arguments: Vec<Spread>,
+    /// For each array of the result, depth first, where its parts are.
+    pub results: Vec<Spread>,
+    /// Parameters and result as each of the devices has them.
+    pub shape: ProgramShape,
+}
+
+/// Joins the replicas and partitions of a program into one that does the work of all of them. Tokens carry no data and
+/// are left out of its parameters and results.
+///
+/// `Error::Unimplemented` for what cannot be told apart by device: collectives of partitions outside of manual
+/// computations, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
+pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
+    let attributes = module.attributes();
+    let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
+    let (replicas, partitions) = (count(attributes.replica_count), count(attributes.num_partitions));
+    let (Some(replicas), Some(partitions)) = (replicas, partitions) else {
+        return Err(Error::resource_exhausted(format!("more than {MAX_DEVICES} devices together in one program")));
+    };
+    let mut rewriter = Rewriter::new(module)?;
+    let at = rewriter.target.add(Computation::new(module.entry().name()));
+    // Partitions are not told apart at the entry: the first stands for all.
+    let devices = (0..replicas).map(|replica| (replica * partitions) as i64).collect();
+    let entry = Entry { source: module, at, lanes: Rc::new(Lanes { devices, outer: None }), replicas, partitions };
+    let meshes = rewriter.meshes.clone();
+    let asked = module.entry_layout();
+    let mut inputs = Leaves::default();
+    let parameters = module.entry().parameters().iter().zip(&asked.parameters);
+    let parameters = parameters.map(|(&id, asked)| entry.parameter(&mut rewriter, &meshes, id, asked, &mut inputs));
+    let parameters = parameters.collect::<Result<Vec<_>>>()?;
+    let root = rewriter.write(at, module.entry_id(), &parameters, &entry.lanes)?;
+    let mut outputs = Leaves::default();
+    entry.results(&mut rewriter, &meshes, &root, &asked.result, &mut outputs)?;
+    let root = Inserter::new(&mut rewriter.target, at).tuple(&outputs.ids)?;
+    let mut target = rewriter.target;
+    target.computation_mut(at).set_root(root);
+    target.set_entry(at);
+    set_header(module, &mut target, &inputs, &outputs);
+    let shape = ProgramShape {
+        parameters: regrouped(&asked.parameters, &inputs.local),
+        result: regrouped(std::slice::from_ref(&asked.result), &outputs.local).remove(0),
+    };
+    let module = VerifiedModule::new(target).context(|| "the program for all of its devices")?;
+    Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape })
+}
+
+/// Devices that one program stands for.
+const MAX_DEVICES: usize = 1 << 10;
+
+/// The entry that is being written.
+struct Entry<'m> {
+    source: &'m Module,
+    at: CompId,
+    lanes: Rc<Lanes>,
+    replicas: usize,
+    partitions: usize,
+}
+
+/// Arrays of parameters or results.
+#[derive(Default)]
+struct Leaves {
+    /// Parts: parameters of the new program, or results.
+    ids: Vec<InstrId>,
+    /// Their shapes, with the layouts that were asked for.
+    shapes: Vec<Shape>,
+    spreads: Vec<Spread>,
+    /// By parameter number (0 for the result) and path: the numbers of the parts.
+    places: Vec<(usize, Vec<usize>, std::ops::Range<usize>)>,
+    /// The part of one device, or the token, for each leaf.
+    local: Vec<Shape>,
+    /// Parameters or results so far.
+    count: usize,
+}
+
+impl Entry<'_> {
+    fn tiles(&self, sharding: &LeafSharding, shape: &ArrayShape) -> Result<Tiles> {
+        Tiles::new(sharding, shape, self.partitions)
+    }
+
+    /// Takes down an array and its parts.
+    fn spread(&self, leaves: &mut Leaves, path: Vec<usize>, sharding: LeafSharding, tiles: &Tiles, asked: &ArrayShape) {
+        let first = leaves.shapes.len();
+        let count = tiles.count();
+        let local = Shape::Array(tiles.part(asked));
+        leaves.shapes.extend(vec![local.clone(); self.replicas * count]);
+        let parts = (0..self.replicas).flat_map(|replica| tiles.of_partition.iter().map(move |&part| (replica, part)));
+        let parts = parts.map(|(replica, part)| first + replica * count + part).collect();
+        leaves.spreads.push(Spread { sharding, parts });
+        leaves.places.push((leaves.count, path, first..leaves.shapes.len()));
+        leaves.local.push(local);
+    }
+
+    /// A parameter of the old program, of the parts that parameters of the new one are.
+    fn parameter(
+        &self,
+        rewriter: &mut Rewriter<'_>,
+        meshes: &Meshes,
+        id: InstrId,
+        asked: &Shape,
+        leaves: &mut Leaves,
+    ) -> Result<Value> {
+        let name = self.source.entry()[id].name();
+        let stated = sdy::shardings(self.source, self.source.entry_id(), id)?;
+        let mut arrays: Vec<Vec<InstrId>> = vec![Vec::new(); self.replicas];
+        for (number, (path, leaf)) in asked.leaves().into_iter().enumerate() {
+            let mut at = Inserter::new(&mut rewriter.target, self.at);
+            let Shape::Array(array) = leaf else {
+                let token = at.add(AfterAll, [])?;
+                arrays.iter_mut().for_each(|arrays| arrays.push(token));
+                leaves.local.push(leaf.clone());
+                continue;
+            };
+            let sharding = stated.as_ref().and_then(|stated| stated.get(number).or(stated.first()));
+            let sharding =
+                sharding.map_or_else(|| Ok(LeafSharding::default()), |sharding| in_tiles(meshes, sharding))?;
+            let tiles = self.tiles(&sharding, array).context(|| format!("parameter %{name}"))?;
+            let own = Shape::Array(tiles.part(array).with_layout(None));
+            self.spread(leaves, path, sharding, &tiles, array);
+            for arrays in &mut arrays {
+                let mut parts = Vec::with_capacity(tiles.count());
+                for _ in 0..tiles.count() {
+                    parts.push(at.add_as(Parameter { number: leaves.ids.len() }, own.clone(), [])?);
+                    leaves.ids.extend(parts.last());
+                }
+                arrays.push(whole(&mut at, parts, &tiles.grid)?);
+            }
+        }
+        leaves.count += 1;
+        let mut at = Inserter::new(&mut rewriter.target, self.at);
+        let ids = arrays.into_iter().map(|arrays| grouped(&mut at, asked, &mut arrays.into_iter()));
+        Ok(Value { ids: ids.collect::<Result<_>>()?, lanes: self.lanes.clone() })
+    }
+
+    fn results(
+        &self,
+        rewriter: &mut Rewriter<'_>,
+        meshes: &Meshes,
+        root: &Value,
+        asked: &Shape,
+        leaves: &mut Leaves,
+    ) -> Result<()> {
+        let stated = result_shardings(self.source)?;
+        for (number, (path, leaf)) in asked.leaves().into_iter().enumerate() {
+            let Shape::Array(array) = leaf else {
+                leaves.local.push(leaf.clone());
+                continue;
+            };
+            let sharding = stated.get(number).and_then(Option::as_ref);
+            let sharding =
+                sharding.map_or_else(|| Ok(LeafSharding::default()), |sharding| in_tiles(meshes, sharding))?;
+            let tiles = self.tiles(&sharding, array).context(|| format!("result {number}"))?;
+            self.spread(leaves, path.clone(), sharding, &tiles, array);
+            let mut at = Inserter::new(&mut rewriter.target, self.at);
+            for &id in &root.ids {
+                let x = path.iter().try_fold(id, |id, &index| at.get(id, index))?;
+                for number in 0..tiles.count() {
+                    leaves.ids.push(part(&mut at, x, &tiles.grid, &multi_index(&tiles.grid, number))?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sharding as tiles of devices.
+fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
+    let mesh = match &sharding.mesh {
+        MeshName::Inline(mesh) => mesh,
+        MeshName::Named(name) => {
+            meshes.0.get(name).ok_or_else(|| Error::invalid_argument(format!("there is no mesh {name}")))?
+        }
+    };
+    sdy::tiles(sharding, mesh)
+}
+
+/// Shardings that are stated for the leaves of the result.
+fn result_shardings(module: &Module) -> Result<Vec<Option<TensorSharding>>> {
+    let (entry, root) = (module.entry(), module.entry().root());
+    let leaves = entry.result_shape().leaves();
+    if let Some(stated) = sdy::shardings(module, module.entry_id(), root)?
+        && (stated.len() == leaves.len())
+    {
+        return Ok(stated.into_iter().map(Some).collect());
+    }
+    let stated = |path: &Vec<usize>| {
+        let is_tuple = matches!(entry[root].op(), Op::Tuple(_));
+        let leaf = match path[..] {
+            [index] if is_tuple => entry[root].operand(index),
+            [] => root,
+            _ => return Ok(None),
+        };
+        let list = sdy::shardings(module, module.entry_id(), leaf)?.unwrap_or_default();
+        let is_end = matches!(entry[leaf].op(), Op::CustomCall(call) if call.target == target::FUNCTION_RESULT);
+        Ok(list.into_iter().next().filter(|_| is_end || !matches!(entry[leaf].op(), Op::Tuple(_))))
+    };
+    leaves.iter().map(|(path, _)| stated(path)).collect()
+}
+
+/// A value of that shape, of arrays and tokens in depth-first order.
+fn grouped(at: &mut Inserter<'_>, shape: &Shape, leaves: &mut dyn Iterator<Item = InstrId>) -> Result<InstrId> {
+    match shape {
+        Shape::Tuple(elements) => {
+            let elements = elements.iter().map(|element| grouped(at, element, leaves)).collect::<Result<Vec<_>>>()?;
+            at.tuple(&elements)
+        }
+        _ => leaves.next().ok_or_else(|| Error::internal("a parameter has fewer leaves than its shape")),
+    }
+}
+
+/// The same shapes with other leaves.
+fn regrouped(shapes: &[Shape], leaves: &[Shape]) -> Vec<Shape> {
+    fn one(shape: &Shape, leaves: &mut std::slice::Iter<'_, Shape>) -> Shape {
+        match shape {
+            Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|element| one(element, leaves)).collect()),
+            other => leaves.next().unwrap_or(other).clone(),
+        }
+    }
+    let mut leaves = leaves.iter();
+    shapes.iter().map(|shape| one(shape, &mut leaves)).collect()
+}
+
+/// The header of a program for one device: layouts, aliases and donations are those of the parts.
+fn set_header(source: &Module, target: &mut Module, inputs: &Leaves, outputs: &Leaves) {
+    let mut attributes = source.attributes().clone();
+    let layout = ProgramShape { parameters: inputs.shapes.clone(), result: Shape::Tuple(outputs.shapes.clone()) };
+    attributes.entry_computation_layout = Some(layout);
+    let input = |leaf: &ParameterLeaf| {
+        let place = inputs.places.iter().find(|(number, path, _)| (*number, path) == (leaf.parameter, &leaf.path));
+        place.map(|(_, _, parts)| parts.clone())
+    };
+    let output =
+        |path: &Vec<usize>| outputs.places.iter().find(|(_, of, _)| of == path).map(|(_, _, parts)| parts.clone());
+    let leaf = |number: usize| ParameterLeaf { parameter: number, path: Vec::new() };
+    let mut aliases = Vec::new();
+    for alias in &source.attributes().input_output_alias {
+        let (Some(from), Some(to)) = (input(&alias.parameter), output(&alias.output)) else { continue };
+        // Arrays that are not split alike have no memory in common.
+        let alike = from.clone().zip(to.clone()).all(|(from, to)| inputs.shapes[from] == outputs.shapes[to]);
+        if from.len() == to.len() && alike {
+            let alias = |(from, to): (usize, usize)| InputOutputAlias {
+                output: vec![to],
+                parameter: leaf(from),
+                must_alias: alias.must_alias,
+            };
+            aliases.extend(from.zip(to).map(alias));
+        }
+    }
+    attributes.input_output_alias = aliases;
+    let donors = source.attributes().buffer_donors.iter().filter_map(input);
+    attributes.buffer_donors = donors.flatten().map(leaf).collect();
+    attributes.replica_count = 1;
+    attributes.num_partitions = 1;
+    attributes.is_scheduled = false;
+    attributes.allow_spmd_sharding_propagation_to_parameters.clear();
+    attributes.allow_spmd_sharding_propagation_to_output.clear();
+    attributes.frontend_attributes.remove(sdy::attribute::MESHES);
+    *target.attributes_mut() = attributes;
+}

@@ -1,0 +1,223 @@
+//! Rewriting of computations: each instruction once for each lane, or once for lanes that compute the same.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, target};
+use xla_hlo::{Annotations, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt};
+
+use super::lanes::{ByHand, Lanes, Value};
+
+/// Calls inside of calls that are followed.
+const MAX_DEPTH: usize = 128;
+/// Instructions that a program may grow to; calls of calls, each once for each lane, are soon very many.
+const MAX_INSTRUCTIONS: usize = 1 << 20;
+
+/// A program in the making.
+pub(super) struct Rewriter<'m> {
+    pub source: &'m Module,
+    pub target: Module,
+    pub meshes: Meshes,
+    /// Computations that are the same on one device, and what they are in the new program.
+    plain: HashMap<CompId, CompId>,
+    depth: usize,
+    added: usize,
+}
+
+impl<'m> Rewriter<'m> {
+    /// A program without an entry.
+    pub fn new(source: &'m Module) -> Result<Rewriter<'m>> {
+        let mut target = Module::new(source.name());
+        let mut plain: HashMap<CompId, CompId> = HashMap::new();
+        for id in source.post_order() {
+            if id == source.entry_id() || !is_plain(&source[id], &plain) {
+                continue;
+            }
+            let mut copy = source[id].clone();
+            drop_roles(&mut copy)?;
+            copy.map_called_computations(&mut |callee| plain[&callee]);
+            let annotated: Vec<InstrId> = copy.ids().filter(|&id| copy[id].annotations().is_some()).collect();
+            annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
+            plain.insert(id, target.add(copy));
+        }
+        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, depth: 0, added: 0 })
+    }
+
+    /// The new computation of one that is the same on one device.
+    pub fn plain(&self, id: CompId) -> Result<CompId> {
+        self.plain
+            .get(&id)
+            .copied()
+            .ok_or_else(|| Error::unimplemented("collectives in the computation of an operation"))
+    }
+
+    /// Writes a computation into `at`; its root.
+    pub fn write(&mut self, at: CompId, id: CompId, parameters: &[Value], around: &Rc<Lanes>) -> Result<Value> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Error::resource_exhausted(format!("more than {MAX_DEPTH} calls inside of each other")));
+        }
+        let computation = &self.source[id];
+        let mut values: HashMap<InstrId, Value> = HashMap::with_capacity(computation.len());
+        for instruction_id in in_order(computation) {
+            let instruction = &computation[instruction_id];
+            let operands: Vec<Value> = instruction.operands().iter().map(|operand| values[operand].clone()).collect();
+            let value = match instruction.op() {
+                Op::Parameter(parameter) => parameters[parameter.number].clone(),
+                _ => self
+                    .instruction(at, id, instruction_id, &operands, around)
+                    .context(|| format!("%{} of {}", instruction.name(), computation.name()))?,
+            };
+            for before in instruction.control_predecessors() {
+                for (&before, &after) in
+                    values[before].ids.iter().zip(&value.ids).filter(|(before, after)| before != after)
+                {
+                    self.target.computation_mut(at).add_control_dependency(before, after);
+                }
+            }
+            values.insert(instruction_id, value);
+        }
+        self.depth -= 1;
+        Ok(values[&computation.root()].clone())
+    }
+
+    fn instruction(
+        &mut self,
+        at: CompId,
+        computation: CompId,
+        id: InstrId,
+        operands: &[Value],
+        around: &Rc<Lanes>,
+    ) -> Result<Value> {
+        let instruction = &self.source[computation][id];
+        let lanes = operands.iter().map(|operand| &operand.lanes).max_by_key(|lanes| lanes.devices.len());
+        let lanes = lanes.unwrap_or(around).clone();
+        match instruction.op() {
+            Op::Collective(op) => self.collective(at, op, operands, &lanes),
+            Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target) => {
+                let role = sdy::role(self.source, computation, id)?;
+                let role = role.ok_or_else(|| Error::internal("a role that is none"))?;
+                let around = Value { ids: Vec::new(), lanes };
+                self.role(at, &role, operands, &around)
+            }
+            Op::Call(call) if !self.plain.contains_key(&call.computation) || operands.is_empty() => {
+                // Without operands, what is made of the results tells for whom it is.
+                let lanes = match self.edge_of_results(computation, id)? {
+                    Some(edge) if operands.is_empty() => ByHand::new(&edge, &self.meshes)?.inside(&lanes)?,
+                    _ => lanes,
+                };
+                self.write(at, call.computation, operands, &lanes)
+            }
+            Op::While(op) if !self.plain.contains_key(&op.body) || !self.plain.contains_key(&op.condition) => {
+                self.while_loop(at, op, operands)
+            }
+            Op::Conditional(op) if op.branches.iter().any(|branch| !self.plain.contains_key(branch)) => {
+                self.conditional(at, op, operands)
+            }
+            _ => self.copy(at, instruction, operands, &lanes),
+        }
+    }
+
+    /// The end of a manual computation that the results of a call go into.
+    fn edge_of_results(&self, computation: CompId, call: InstrId) -> Result<Option<ManualEdge>> {
+        let graph = &self.source[computation];
+        let elements = graph[call].users().iter().filter(|&&user| matches!(graph[user].op(), Op::GetTupleElement(_)));
+        for &user in elements.flat_map(|&element| graph[element].users()).chain(graph[call].users()) {
+            if let Some(Role::LocalToGlobal(edge)) = sdy::role(self.source, computation, user)? {
+                return Ok(Some(edge));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same operation for each lane.
+    fn copy(&mut self, at: CompId, instruction: &Instruction, operands: &[Value], lanes: &Rc<Lanes>) -> Result<Value> {
+        let mut op = instruction.op().clone();
+        for callee in op.called_computations() {
+            self.plain(callee)?;
+        }
+        op.map_called_computations(&mut |callee| self.plain[&callee]);
+        let is_same = operands.iter().all(Value::is_same) && !op.has_side_effect() && !matches!(op, Op::Rng(_));
+        let count = if is_same { 1 } else { lanes.devices.len() };
+        self.added += count;
+        if self.added > MAX_INSTRUCTIONS {
+            return Err(Error::resource_exhausted(format!(
+                "the program for all of its devices has more than {MAX_INSTRUCTIONS} instructions"
+            )));
+        }
+        let graph = self.target.computation_mut(at);
+        let mut ids = Vec::with_capacity(lanes.devices.len());
+        for lane in 0..count {
+            // A value from around the lanes is one for all.
+            let row: Vec<InstrId> =
+                operands.iter().map(|operand| *operand.ids.get(lane).unwrap_or(&operand.ids[0])).collect();
+            let mut copy = Instruction::new(op.clone(), instruction.shape().clone(), row);
+            copy = copy.with_name(instruction.name());
+            if let Some(annotations) = instruction.annotations() {
+                let mut annotations = annotations.clone();
+                unshard(&mut annotations);
+                copy = copy.with_annotations(Some(Box::new(annotations)));
+            }
+            ids.push(graph.add(copy));
+        }
+        let first = ids[0];
+        ids.resize(lanes.devices.len(), first);
+        Ok(Value { ids, lanes: lanes.clone() })
+    }
+}
+
+/// Instructions as they stand, which is the order of their effects; else operands first.
+fn in_order(computation: &Computation) -> Vec<InstrId> {
+    let standing: Vec<InstrId> = computation.ids().collect();
+    let place: HashMap<InstrId, usize> = standing.iter().enumerate().map(|(place, &id)| (id, place)).collect();
+    let is_ordered = standing.iter().all(|id| {
+        let instruction = &computation[*id];
+        instruction.operands().iter().chain(instruction.control_predecessors()).all(|before| place[before] < place[id])
+    });
+    if is_ordered { standing } else { computation.sequence() }
+}
+
+/// One device has nothing to split.
+fn unshard(annotations: &mut Annotations) {
+    annotations.sharding = None;
+    annotations.frontend_attributes.retain(|name, _| !name.starts_with("xla.sdy."));
+}
+
+/// Whether a custom call only says how its operand is to be split.
+fn says_only(name: &str) -> bool {
+    [target::CONSTRAINT, target::FUNCTION_RESULT, target::GROUP, target::BARRIER, target::DATA_FLOW_EDGE]
+        .contains(&name)
+}
+
+/// Whether a custom call is the border of a manual computation.
+fn is_edge(name: &str) -> bool {
+    [target::GLOBAL_TO_LOCAL, target::LOCAL_TO_GLOBAL, target::FULL_TO_SHARD, target::SHARD_TO_FULL].contains(&name)
+}
+
+/// Takes away what only says how a value is to be split.
+fn drop_roles(computation: &mut Computation) -> Result<()> {
+    let says = |id: &InstrId| matches!(computation[*id].op(), Op::CustomCall(call) if says_only(&call.target));
+    let roles: Vec<InstrId> = computation.ids().filter(says).collect();
+    for id in roles {
+        let operand = computation[id].operands().first().copied();
+        if let Some(operand) = operand.filter(|&x| computation[x].shape().compatible(computation[id].shape())) {
+            computation.replace_all_uses(id, operand);
+        }
+        if computation[id].users().is_empty() && computation.root() != id {
+            computation.remove(id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a computation means the same on one device.
+fn is_plain(computation: &Computation, plain: &HashMap<CompId, CompId>) -> bool {
+    computation.iter().all(|(_, instruction)| {
+        let is_own = match instruction.op() {
+            Op::Collective(_) => false,
+            Op::CustomCall(call) => !is_edge(&call.target),
+            _ => true,
+        };
+        is_own && instruction.op().called_computations().iter().all(|callee| plain.contains_key(callee))
+    })
+}

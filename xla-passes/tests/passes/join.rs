@@ -1,0 +1,266 @@
+//! Programs for several devices joined to one: what the devices get, and the program that computes it.
+
+use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar, VerifiedModule, eval, text};
+use xla_passes::join::{Joined, is_for_several_devices, join_devices};
+
+fn joined(text: &str) -> Result<Joined> {
+    let module = VerifiedModule::new(text::parse_module(text)?)?;
+    assert!(is_for_several_devices(&module));
+    join_devices(&module)
+}
+
+fn f32s(values: &[f32]) -> Literal {
+    let shape = ArrayShape::new(ElementType::F32, [values.len()]);
+    Literal::from_fn(&shape, |i| Scalar::Float(values[i].into())).unwrap()
+}
+
+fn column(values: &[f32]) -> Literal {
+    f32s(values).reshaped(&ArrayShape::new(ElementType::F32, [values.len(), 1])).unwrap()
+}
+
+fn values(literal: &Literal) -> Vec<f32> {
+    let value = |i: usize| match literal.get(i) {
+        Scalar::Float(value) => value as f32,
+        other => panic!("{other:?} is no float"),
+    };
+    (0..literal.array_shape().element_count()).map(value).collect()
+}
+
+/// Runs a joined program: for each device its arguments, then for each device its results.
+fn run(joined: &Joined, devices: &[Vec<Literal>]) -> Vec<Vec<Literal>> {
+    let mut parts: Vec<Option<Literal>> = vec![None; joined.module.entry().parameters().len()];
+    for (device, arguments) in devices.iter().enumerate() {
+        assert_eq!(arguments.len(), joined.arguments.len());
+        for (spread, argument) in joined.arguments.iter().zip(arguments) {
+            parts[spread.parts[device]].get_or_insert_with(|| argument.clone());
+        }
+    }
+    let parts: Option<Vec<Literal>> = parts.into_iter().collect();
+    let results = eval::evaluate(&joined.module, parts.unwrap()).unwrap().into_elements();
+    let own = |device: usize| joined.results.iter().map(|spread| results[spread.parts[device]].clone()).collect();
+    (0..devices.len()).map(own).collect()
+}
+
+const MESH: &str = r##"frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"x\"=4]>}"}"##;
+const SPLIT: &str = r##"frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"x\"}]>"}"##;
+
+/// A manual computation over 4 devices, each of which has 4 of 16 elements.
+fn by_hand(body: &str, computations: &str) -> String {
+    format!(
+        r##"HloModule by_hand, num_partitions=4, {MESH}
+sum {{ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }}
+{computations}
+body {{
+ x = f32[4] parameter(0)
+ {body}
+}}
+ENTRY main {{
+ x = f32[16] parameter(0), {SPLIT}
+ local = f32[4] custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape", custom_call_has_side_effect=true,
+   frontend_attributes={{xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{{\"x\"}}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{{\"x\"}}>"}}
+ done = f32[4] call(local), to_apply=body
+ global = f32[16] custom-call(done), custom_call_target="xla.sdy.LocalToGlobalShape", custom_call_has_side_effect=true,
+   frontend_attributes={{xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{{\"x\"}}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{{\"x\"}}>"}}
+ ROOT end = f32[16] custom-call(global), custom_call_target="xla.sdy.FuncResultSharding", custom_call_has_side_effect=true, {SPLIT}
+}}"##
+    )
+}
+
+/// The devices' results for rows `10 * device + 0..4`.
+fn outcome(body: &str, computations: &str) -> Vec<Vec<f32>> {
+    let joined = joined(&by_hand(body, computations)).unwrap();
+    let row = |device: usize| (0..4).map(|i| (10 * device + i) as f32).collect::<Vec<f32>>();
+    let arguments: Vec<Vec<Literal>> = (0..4).map(|device| vec![f32s(&row(device))]).collect();
+    let results = run(&joined, &arguments);
+    results.iter().map(|own| values(&own[0])).collect()
+}
+
+#[test]
+fn collectives_are_operations_among_devices() {
+    let all = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true";
+    let pairs = "channel_id=1, replica_groups={{0,2},{3,1}}, use_global_device_ids=true";
+    let cases = [
+        (
+            "all-reduce",
+            format!("ROOT r = f32[4] all-reduce(x), {all}, to_apply=sum"),
+            [[60., 64., 68., 72.], [60., 64., 68., 72.], [60., 64., 68., 72.], [60., 64., 68., 72.]],
+        ),
+        (
+            "all-reduce in groups",
+            format!("ROOT r = f32[4] all-reduce(x), {pairs}, to_apply=sum"),
+            [[20., 22., 24., 26.], [40., 42., 44., 46.], [20., 22., 24., 26.], [40., 42., 44., 46.]],
+        ),
+        (
+            "all-gather in groups",
+            format!("s = f32[2] slice(x), slice={{[0:2]}}\n ROOT r = f32[4] all-gather(s), {pairs}, dimensions={{0}}"),
+            [[0., 1., 20., 21.], [30., 31., 10., 11.], [0., 1., 20., 21.], [30., 31., 10., 11.]],
+        ),
+        (
+            "reduce-scatter",
+            format!(
+                "s = f32[1] reduce-scatter(x), {all}, dimensions={{0}}, to_apply=sum\n ROOT r = f32[4] concatenate(s, s, s, s), dimensions={{0}}"
+            ),
+            [[60.; 4], [64.; 4], [68.; 4], [72.; 4]],
+        ),
+        (
+            "all-to-all",
+            "ROOT r = f32[4] all-to-all(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}".to_string(),
+            [[0., 10., 20., 30.], [1., 11., 21., 31.], [2., 12., 22., 32.], [3., 13., 23., 33.]],
+        ),
+        (
+            "permute",
+            "ROOT r = f32[4] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2},{3,0}}".to_string(),
+            [[30., 31., 32., 33.], [0., 1., 2., 3.], [10., 11., 12., 13.], [0.; 4]],
+        ),
+        (
+            "broadcast",
+            "ROOT r = f32[4] collective-broadcast(x), channel_id=1, replica_groups={{1,2},{3}}".to_string(),
+            [[0.; 4], [10., 11., 12., 13.], [10., 11., 12., 13.], [30., 31., 32., 33.]],
+        ),
+        (
+            "number",
+            "p = u32[] partition-id()\n f = f32[] convert(p)\n ROOT r = f32[4] broadcast(f), dimensions={}".to_string(),
+            [[0.; 4], [1.; 4], [2.; 4], [3.; 4]],
+        ),
+    ];
+    for (name, body, expected) in cases {
+        assert_eq!(outcome(&body, ""), expected.map(|row| row.to_vec()), "{name}");
+    }
+}
+
+/// Each device doubles its rows until the first element is above a bound, and adds up all devices' rows as often.
+const DOUBLING: &str = r#"
+cond {
+ s = (f32[4], f32[4]) parameter(0)
+ x = f32[4] get-tuple-element(s), index=0
+ first = f32[1] slice(x), slice={[0:1]}
+ scalar = f32[] reshape(first)
+ bound = f32[] constant(25)
+ ROOT less = pred[] compare(scalar, bound), direction=LT
+}
+step {
+ s = (f32[4], f32[4]) parameter(0)
+ x = f32[4] get-tuple-element(s), index=0
+ n = f32[4] get-tuple-element(s), index=1
+ five = f32[] constant(5)
+ fives = f32[4] broadcast(five), dimensions={}
+ more = f32[4] add(x, fives)
+ ones = f32[4] divide(fives, fives)
+ every = f32[4] all-reduce(ones), channel_id=1, replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=sum
+ m = f32[4] add(n, every)
+ ROOT t = (f32[4], f32[4]) tuple(more, m)
+}"#;
+
+#[test]
+fn loops_go_on_for_those_that_want_to() {
+    let body = "z = f32[] constant(0)\n zeros = f32[4] broadcast(z), dimensions={}\n \
+                init = (f32[4], f32[4]) tuple(x, zeros)\n \
+                end = (f32[4], f32[4]) while(init), condition=cond, body=step\n ";
+    let rows = format!("{body} ROOT r = f32[4] get-tuple-element(end), index=0");
+    let rounds = format!("{body} ROOT r = f32[4] get-tuple-element(end), index=1");
+    // Rows begin with 0, 10, 20 and 30 and grow by 5: five rounds, three, one, none.
+    let expected = [[25., 26., 27., 28.], [25., 26., 27., 28.], [25., 26., 27., 28.], [30., 31., 32., 33.]];
+    assert_eq!(outcome(&rows, DOUBLING), expected.map(|row| row.to_vec()));
+    assert_eq!(outcome(&rounds, DOUBLING), [[10.; 4], [6.; 4], [2.; 4], [0.; 4]].map(|row| row.to_vec()));
+}
+
+const BRANCHES: &str = r#"
+sums {
+ x = f32[4] parameter(0)
+ ROOT r = f32[4] all-reduce(x), channel_id=1, replica_groups={{0,2},{1,3}}, use_global_device_ids=true, to_apply=sum
+}
+negative {
+ x = f32[4] parameter(0)
+ ROOT r = f32[4] negate(x)
+}"#;
+
+#[test]
+fn branches_are_taken_by_each_for_itself() {
+    let body = "p = u32[] partition-id()\n two = u32[] constant(2)\n odd = u32[] remainder(p, two)\n \
+                index = s32[] convert(odd)\n \
+                ROOT r = f32[4] conditional(index, x, x), branch_computations={sums, negative}";
+    let expected = [[20., 22., 24., 26.], [-10., -11., -12., -13.], [20., 22., 24., 26.], [-30., -31., -32., -33.]];
+    assert_eq!(outcome(body, BRANCHES), expected.map(|row| row.to_vec()));
+    let always =
+        "one = s32[] constant(1)\n ROOT r = f32[4] conditional(one, x, x), branch_computations={sums, negative}";
+    let joined = joined(&by_hand(always, BRANCHES)).unwrap();
+    let text = joined.module.to_string();
+    assert!(text.contains(" conditional("), "all take the same one: {text}");
+}
+
+#[test]
+fn replicas_have_arguments_of_their_own() {
+    let text = "HloModule replicas, replica_count=2\nsum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n \
+                ROOT c = f32[] add(a, b) }\nENTRY main {\n x = f32[2] parameter(0)\n r = u32[] replica-id()\n \
+                f = f32[] convert(r)\n n = f32[2] broadcast(f), dimensions={}\n \
+                s = f32[2] all-reduce(x), replica_groups={}, to_apply=sum\n ROOT t = (f32[2], f32[2]) tuple(s, n)\n}";
+    let joined = joined(text).unwrap();
+    let results = run(&joined, &[vec![f32s(&[1., 2.])], vec![f32s(&[10., 20.])]]);
+    assert_eq!(results[0], [f32s(&[11., 22.]), f32s(&[0., 0.])]);
+    assert_eq!(results[1], [f32s(&[11., 22.]), f32s(&[1., 1.])]);
+}
+
+/// A column-major matrix in parts both ways, in the memory of which a result is written.
+const GRID: &str = r##"HloModule grid, num_partitions=4, input_output_alias={ {0}: (0, {}, may-alias) },
+ entry_computation_layout={(f32[4,2]{0,1}, f32[2]{0})->(f32[4,2]{0,1}, f32[])},
+ frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2], device_ids=[3, 1, 2, 0]>}"}
+plus { a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b) }
+ENTRY main {
+ x = f32[4,2] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
+ y = f32[2] parameter(1), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"b\"}]>"}
+ rows = f32[4,2] broadcast(y), dimensions={1}
+ sum = f32[4,2] add(x, rows)
+ held = f32[4,2] custom-call(sum), custom_call_target="Sharding", sharding={replicated}
+ zero = f32[] constant(0)
+ total = f32[] reduce(held, zero), dimensions={0,1}, to_apply=plus
+ end = f32[4,2] custom-call(held), custom_call_target="xla.sdy.FuncResultSharding", custom_call_has_side_effect=true, frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
+ ROOT t = (f32[4,2], f32[]) tuple(end, total)
+}"##;
+
+#[test]
+fn arrays_are_put_together_and_taken_apart() {
+    let joined = joined(GRID).unwrap();
+    // Devices 3, 1, 2, 0 have the parts in row-major order.
+    let part = |row: usize, of: usize| {
+        let values: Vec<f32> = (0..2).map(|i| (10 * (2 * row + i) + of) as f32).collect();
+        column(&values)
+    };
+    let place = |device: usize| [(1, 1), (0, 1), (1, 0), (0, 0)][device];
+    let arguments: Vec<Vec<Literal>> =
+        (0..4).map(place).map(|(row, of)| vec![part(row, of), f32s(&[100.0 * of as f32])]).collect();
+    for (device, own) in run(&joined, &arguments).into_iter().enumerate() {
+        let (row, of) = place(device);
+        let expected: Vec<f32> = (0..2).map(|i| (10 * (2 * row + i) + of + 100 * of) as f32).collect();
+        assert_eq!(own[0], column(&expected), "device {device}");
+        assert_eq!(values(&own[1]), [524.0]);
+    }
+    insta::assert_snapshot!(joined.module.to_string());
+}
+
+#[test]
+fn what_cannot_be_joined_is_named() {
+    let header = "HloModule m, num_partitions=2";
+    let cases = [
+        format!("{header}\nENTRY main {{ ROOT p = u32[] partition-id() }}"),
+        format!(
+            "{header}\nENTRY main {{ x = f32[3] parameter(0), sharding={{devices=[2]0,1}}\n ROOT y = f32[3] negate(x) }}"
+        ),
+        format!(
+            "{header}\nENTRY main {{ x = f32[3] parameter(0), sharding={{unreduced}}\n ROOT y = f32[3] negate(x) }}"
+        ),
+        format!(
+            "{header}\nENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] custom-call(x), custom_call_target=\"xla.sdy.LocalToGlobalShape\" }}"
+        ),
+        by_hand(
+            "s = (f32[4], f32[4]) collective-permute-start(x), channel_id=1, source_target_pairs={{0,1}}\n \
+                 ROOT r = f32[4] collective-permute-done(s)",
+            "",
+        ),
+    ];
+    let errors: Vec<String> = cases.iter().map(|text| joined(text).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(errors.join("\n"));
+}

@@ -1,0 +1,106 @@
+//! Programs for several devices that work together: one device does the work of all, see [`xla_passes::join`].
+//!
+//! Parts of arguments that other devices have are copied to it, their parts of the results back to them.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, LeafSharding, ProgramShape, Result, ResultExt, VerifiedModule};
+use xla_passes::join::{Joined, join_devices};
+
+use super::buffer::Buffer;
+use super::device::Client;
+use super::inputs::{Input, Inputs};
+use super::launch::DeviceResults;
+use super::loaded::{LoadedExecutable, Together};
+use super::options::ExecuteOptions;
+use super::parts::Parts;
+use super::value::Work;
+use crate::options::CompileOptions;
+use crate::signature::Signature;
+
+impl Client {
+    pub(super) fn compile_joined(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
+        let Joined { module: joined, arguments, results, shape } = join_devices(module)?;
+        let program = self.compile_for_one(&joined, options)?;
+        let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
+        let attributes = module.attributes();
+        let devices = attributes.replica_count.max(1).saturating_mul(attributes.num_partitions.max(1));
+        let devices = usize::try_from(devices).unwrap_or(usize::MAX);
+        if devices > self.0.devices.len() {
+            let here = self.0.devices.len();
+            return Err(Error::invalid_argument(format!(
+                "{} is a program for {devices} devices, the client has {here}",
+                module.name()
+            )));
+        }
+        let parts = Parts { source: module.clone(), signature, shape, arguments, results, devices };
+        Ok(program.together(Arc::new(parts)))
+    }
+}
+
+impl LoadedExecutable {
+    /// Parameters and result, tuples and tokens and all, with layouts: those of each device.
+    pub fn program_shape(&self) -> ProgramShape {
+        self.as_together().map_or_else(|| self.module().entry_layout(), |together| together.parts.shape.clone())
+    }
+
+    /// For a program of several devices that work together, how each array of the arguments is split over them.
+    pub fn argument_shardings(&self) -> Option<Vec<&LeafSharding>> {
+        self.as_together().map(|together| together.parts.arguments.iter().map(|spread| &spread.sharding).collect())
+    }
+
+    /// For a program of several devices that work together, how each array of the results is split over them.
+    pub fn result_shardings(&self) -> Option<Vec<&LeafSharding>> {
+        self.as_together().map(|together| together.parts.results.iter().map(|spread| &spread.sharding).collect())
+    }
+
+    /// For a program of several devices that work together, the module as it came; [`LoadedExecutable::module`] is
+    /// what one of them runs.
+    pub fn source(&self) -> Option<&VerifiedModule> {
+        self.as_together().map(|together| &together.parts.source)
+    }
+}
+
+impl Together {
+    /// Runs the program on inputs that were taken from the devices' arguments.
+    pub fn launch(
+        &self,
+        devices: &[usize],
+        arguments: &[impl AsRef<[Input]>],
+        after: Vec<Work>,
+        options: &ExecuteOptions,
+    ) -> Result<Vec<DeviceResults>> {
+        let Together { program, parts } = self;
+        let client = program.client();
+        let own = client.device_at(devices[0]);
+        let mut inputs = Vec::new();
+        for (number, spread) in parts.arguments.iter().enumerate() {
+            let first = inputs.len();
+            let count = spread.parts.iter().max().map_or(0, |last| last + 1 - first);
+            for part in first..first + count {
+                let holder = spread.parts.iter().position(|&of| of == part);
+                let holder = holder.ok_or_else(|| Error::internal("no device has a part of an argument"))?;
+                let input = &arguments[holder].as_ref()[number];
+                if holder == 0 {
+                    inputs.push(Input { value: input.value.clone(), donated: input.donated });
+                    continue;
+                }
+                let shape = parts.signature.arguments()[number].shape.clone();
+                let lent = Buffer::new(client.device_at(devices[holder]), shape, input.value.clone());
+                inputs.push(Input { value: lent.copy_to_device(&own)?.value()?, donated: true });
+            }
+        }
+        let done = program.launch_on(devices[0], Inputs { arguments: inputs, after }, options);
+        let mut all = Vec::with_capacity(devices.len());
+        for (number, &device) in devices.iter().enumerate() {
+            let device = client.device_at(device);
+            let buffers = parts.results.iter().map(|spread| {
+                let part = &done.buffers[spread.parts[number]];
+                if number == 0 { Ok(part.clone()) } else { part.copy_to_device(&device) }
+            });
+            let buffers = buffers.collect::<Result<_>>().context(|| format!("results for device {number}"))?;
+            all.push(done.for_device(device, buffers));
+        }
+        Ok(all)
+    }
+}

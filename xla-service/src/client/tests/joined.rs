@@ -1,0 +1,88 @@
+//! Tests of programs for several devices that work together.
+
+use super::*;
+
+/// Halves of an array on two devices: its double on both, the second device's written over its argument, and the sum
+/// of all, which both have.
+const HALVES: &str = r#"HloModule halves, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
+plus {
+ a = f32[] parameter(0)
+ b = f32[] parameter(1)
+ ROOT c = f32[] add(a, b)
+}
+ENTRY main {
+ x = f32[4] parameter(0), sharding={devices=[2]0,1}
+ twice = f32[4] add(x, x)
+ zero = f32[] constant(0)
+ sum = f32[] reduce(x, zero), dimensions={0}, to_apply=plus
+ split = f32[4] custom-call(twice), custom_call_target="Sharding", sharding={devices=[2]0,1}
+ ROOT t = (f32[4], f32[]) tuple(split, sum), sharding={{devices=[2]0,1}, {replicated}}
+}"#;
+
+fn halves(client: &Client) -> LoadedExecutable {
+    let module = VerifiedModule::new(xla_hlo::text::parse_module(HALVES).unwrap()).unwrap();
+    client.compile(&module, &CompileOptions::default()).unwrap()
+}
+
+fn on(client: &Client, device: usize, values: &[f32]) -> Buffer {
+    let shape = ArrayShape::new(F32, [values.len()]);
+    client.device(device).unwrap().buffer_of_shape(&f32s(values), &shape).unwrap()
+}
+
+#[test]
+fn devices_have_parts_of_arguments_and_results() {
+    let client = client_of(3);
+    let program = halves(&client).on_devices(&[2, 0]).unwrap();
+    assert_eq!(program.signature().arguments()[0].shape.dims(), [2]);
+    assert_eq!(program.program_shape().parameters[0].as_array().unwrap().dims(), [2]);
+    assert_eq!(program.result_shardings().unwrap().len(), 2);
+    assert!(program.source().is_some_and(|source| source.name() == "halves"));
+    for dispatch in [Dispatch::Inline, Dispatch::Queued, Dispatch::Auto] {
+        let parts = [on(&client, 2, &[1.0, 2.0]), on(&client, 0, &[10.0, 20.0])];
+        let lists: Vec<[&Buffer; 1]> = parts.iter().map(|part| [part]).collect();
+        let donate = Donate::Declared { except: Vec::new() };
+        let options = ExecuteOptions { dispatch, donate, ..ExecuteOptions::default() };
+        let results = program.launch(&lists, &options).unwrap();
+        for (result, (device, own)) in results.iter().zip([(2, [2.0, 4.0]), (0, [20.0, 40.0])]) {
+            result.completion().wait().unwrap();
+            assert_eq!(result.buffers[0].device().index(), device);
+            assert_eq!(result.buffers[0].to_literal().unwrap(), f32s(&own));
+            assert_eq!(result.buffers[1].to_literal().unwrap().get(0), Scalar::Float(33.0));
+        }
+        assert!(parts.iter().all(Buffer::is_donated), "every device's part is gone");
+    }
+}
+
+#[test]
+fn calls_that_do_not_fit_are_refused() {
+    let client = client_of(3);
+    let program = halves(&client);
+    assert_eq!(program.devices().map(|device| device.index()).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(message(program.on_devices(&[1])), "halves is a program for 2 devices, 1 were named");
+    let parts = [on(&client, 0, &[1.0, 2.0]), on(&client, 0, &[1.0, 2.0])];
+    let options = ExecuteOptions::default();
+    assert!(message(program.launch(&[[&parts[0]]], &options)).contains("takes 2 lists of arguments"));
+    let error = message(program.launch(&[[&parts[0]], [&parts[1]]], &options));
+    assert!(error.contains("must be on device 1, it is on 0"), "{error}");
+    assert!(!parts[0].is_deleted());
+    assert!(program.serialize().is_err());
+    let error = message(client_of(1).compile(program.source().unwrap(), &CompileOptions::default()));
+    assert_eq!(error, "halves is a program for 2 devices, the client has 1");
+}
+
+#[test]
+fn errors_reach_every_device() {
+    let client = client_of(2);
+    let program = halves(&client);
+    let shape = ArrayShape::new(F32, [2]);
+    let broken = client.device(1).unwrap().errored_buffer(&shape, Error::internal("lost")).unwrap();
+    let whole = on(&client, 0, &[1.0, 2.0]);
+    for dispatch in [Dispatch::Inline, Dispatch::Queued] {
+        let options = ExecuteOptions { dispatch, ..ExecuteOptions::default() };
+        let results = program.launch(&[[&whole], [&broken]], &options).unwrap();
+        for result in &results {
+            assert!(message(result.completion().wait()).contains("lost"));
+            assert!(result.buffers.iter().all(|buffer| message(buffer.to_literal()).contains("lost")));
+        }
+    }
+}
