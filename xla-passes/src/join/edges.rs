@@ -1,11 +1,10 @@
 //! Borders of manual computations: global values in parts for each lane, and back.
 
 use xla_hlo::sdy::{ManualEdge, Role};
-use xla_hlo::{CompId, Error, InstrId, Result, linear_index};
+use xla_hlo::{CompId, Error, InstrId, Result};
 
 use super::lanes::{ByHand, Value};
 use super::rewrite::Rewriter;
-use super::spread::{part, whole};
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
@@ -35,19 +34,19 @@ impl Rewriter<'_> {
         let inner = lanes.devices.len() / outer.devices.len().max(1);
         let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); lanes.devices.len()];
         for (operand, sharding) in operands.iter().zip(&edge.shardings) {
-            let parts = by_hand.parts(sharding)?;
+            let (grid, numbers) = by_hand.parts(sharding)?;
             let mut at = Inserter::new(&mut self.target, at);
-            let mut seen: Vec<(InstrId, &[usize], InstrId)> = Vec::new();
+            let mut seen: Vec<(InstrId, usize, InstrId)> = Vec::new();
             for (lane, column) in columns.iter_mut().enumerate() {
-                let (x, (grid, place)) = (operand.ids[lane / inner], &parts[lane % inner]);
-                let known = seen.iter().find(|(of, at, _)| *of == x && at == place).map(|&(_, _, id)| id);
+                let (x, number) = (operand.ids[lane / inner], numbers[lane % inner]);
+                let known = seen.iter().find(|(of, part, _)| *of == x && *part == number).map(|&(_, _, id)| id);
                 // Tokens have no parts.
                 let id = match known {
                     Some(id) => id,
                     None if at.shape(x).as_array().is_none() => x,
-                    None => part(&mut at, x, grid, place)?,
+                    None => grid.part(&mut at, x, number)?,
                 };
-                seen.push((x, place, id));
+                seen.push((x, number, id));
                 column.push(id);
             }
         }
@@ -63,7 +62,7 @@ impl Rewriter<'_> {
         let inner = lanes.devices.len() / outer.devices.len().max(1);
         let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); outer.devices.len()];
         for (operand, sharding) in operands.iter().zip(&edge.shardings) {
-            let parts = by_hand.parts(sharding)?;
+            let (grid, numbers) = by_hand.parts(sharding)?;
             let mut at = Inserter::new(&mut self.target, at);
             for (lane, column) in columns.iter_mut().enumerate() {
                 let own = &operand.ids[lane * inner..][..inner];
@@ -71,15 +70,14 @@ impl Rewriter<'_> {
                     column.push(own[0]);
                     continue;
                 }
-                let grid = &parts[0].0;
-                let mut row_major = vec![None; grid.iter().product()];
-                for (&id, (_, place)) in own.iter().zip(&parts) {
+                let mut all = vec![None; grid.count()];
+                for (&id, &number) in own.iter().zip(&numbers) {
                     // Of copies the first one counts.
-                    row_major[linear_index(grid, place)].get_or_insert(id);
+                    all[number].get_or_insert(id);
                 }
-                let all: Option<Vec<InstrId>> = row_major.into_iter().collect();
+                let all: Option<Vec<InstrId>> = all.into_iter().collect();
                 let all = all.ok_or_else(|| Error::internal("no lane has a part of a global value"))?;
-                column.push(whole(&mut at, all, grid)?);
+                column.push(grid.whole(&mut at, all)?);
             }
         }
         let ids = self.packed(at, columns)?;

@@ -6,12 +6,12 @@ use xla_hlo::ops::{AfterAll, Parameter};
 use xla_hlo::sdy::{self, MeshName, Meshes, TensorSharding, target};
 use xla_hlo::{
     ArrayShape, CompId, Computation, Error, InputOutputAlias, InstrId, LeafSharding, Module, Op, ParameterLeaf,
-    ProgramShape, Result, ResultExt, Shape, VerifiedModule, multi_index,
+    ProgramShape, Result, ResultExt, Shape, VerifiedModule,
 };
 
 use super::lanes::{Lanes, Value};
 use super::rewrite::Rewriter;
-use super::spread::{Spread, Tiles, part, whole};
+use super::spread::{Spread, Tiles};
 use crate::rewrite::builder::Inserter;
 
 /// A program for several devices as a program for one.
@@ -95,15 +95,24 @@ struct Leaves {
 }
 
 impl Entry<'_> {
-    fn tiles(&self, sharding: &LeafSharding, shape: &ArrayShape) -> Result<Tiles> {
-        Tiles::new(sharding, shape, self.partitions)
+    /// The sharding of an array as tiles, and its parts; replicated where nothing is stated.
+    fn tiles(
+        &self,
+        meshes: &Meshes,
+        stated: Option<&TensorSharding>,
+        shape: &ArrayShape,
+    ) -> Result<(LeafSharding, Tiles)> {
+        let reduction = stated.map(|stated| stated.reduction).unwrap_or_default();
+        let sharding = stated.map_or_else(|| Ok(LeafSharding::default()), |stated| in_tiles(meshes, stated))?;
+        let tiles = Tiles::new(&sharding, reduction, shape, self.partitions)?;
+        Ok((sharding, tiles))
     }
 
     /// Takes down an array and its parts.
     fn spread(&self, leaves: &mut Leaves, path: Vec<usize>, sharding: LeafSharding, tiles: &Tiles, asked: &ArrayShape) {
         let first = leaves.shapes.len();
-        let count = tiles.count();
-        let local = Shape::Array(tiles.part(asked));
+        let count = tiles.grid.count();
+        let local = Shape::Array(tiles.grid.part_of(asked));
         leaves.shapes.extend(vec![local.clone(); self.replicas * count]);
         let parts = (0..self.replicas).flat_map(|replica| tiles.of_partition.iter().map(move |&part| (replica, part)));
         let parts = parts.map(|(replica, part)| first + replica * count + part).collect();
@@ -133,18 +142,17 @@ impl Entry<'_> {
                 continue;
             };
             let sharding = stated.as_ref().and_then(|stated| stated.get(number).or(stated.first()));
-            let sharding =
-                sharding.map_or_else(|| Ok(LeafSharding::default()), |sharding| in_tiles(meshes, sharding))?;
-            let tiles = self.tiles(&sharding, array).context(|| format!("parameter %{name}"))?;
-            let own = Shape::Array(tiles.part(array).with_layout(None));
+            let tiles = self.tiles(meshes, sharding, array);
+            let (sharding, tiles) = tiles.context(|| format!("parameter %{name}"))?;
+            let own = Shape::Array(tiles.grid.part_of(array).with_layout(None));
             self.spread(leaves, path, sharding, &tiles, array);
             for arrays in &mut arrays {
-                let mut parts = Vec::with_capacity(tiles.count());
-                for _ in 0..tiles.count() {
+                let mut parts = Vec::with_capacity(tiles.grid.count());
+                for _ in 0..tiles.grid.count() {
                     parts.push(at.add_as(Parameter { number: leaves.ids.len() }, own.clone(), [])?);
                     leaves.ids.extend(parts.last());
                 }
-                arrays.push(whole(&mut at, parts, &tiles.grid)?);
+                arrays.push(tiles.grid.whole(&mut at, parts)?);
             }
         }
         leaves.count += 1;
@@ -168,15 +176,14 @@ impl Entry<'_> {
                 continue;
             };
             let sharding = stated.get(number).and_then(Option::as_ref);
-            let sharding =
-                sharding.map_or_else(|| Ok(LeafSharding::default()), |sharding| in_tiles(meshes, sharding))?;
-            let tiles = self.tiles(&sharding, array).context(|| format!("result {number}"))?;
+            let tiles = self.tiles(meshes, sharding, array);
+            let (sharding, tiles) = tiles.context(|| format!("result {number}"))?;
             self.spread(leaves, path.clone(), sharding, &tiles, array);
             let mut at = Inserter::new(&mut rewriter.target, self.at);
             for &id in &root.ids {
                 let x = path.iter().try_fold(id, |id, &index| at.get(id, index))?;
-                for number in 0..tiles.count() {
-                    leaves.ids.push(part(&mut at, x, &tiles.grid, &multi_index(&tiles.grid, number))?);
+                for number in 0..tiles.grid.count() {
+                    leaves.ids.push(tiles.grid.part(&mut at, x, number)?);
                 }
             }
         }

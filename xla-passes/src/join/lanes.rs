@@ -5,6 +5,8 @@ use std::rc::Rc;
 use xla_hlo::sdy::{ManualEdge, Mesh, MeshAxis, MeshName, Meshes, TensorSharding};
 use xla_hlo::{Error, InstrId, Result};
 
+use super::spread::Grid;
+
 /// The devices that values are told apart for. Each stands for those that differ from it along other axes alone.
 #[derive(Debug)]
 pub(super) struct Lanes {
@@ -91,26 +93,27 @@ impl<'m> ByHand<'m> {
         Ok(Rc::new(Lanes { devices, outer: Some(outer.clone()) }))
     }
 
-    /// For each lane inside of one around: the grid of the parts that a sharding gives, and the place of its own.
-    pub fn parts(&self, sharding: &TensorSharding) -> Result<Vec<(Vec<usize>, Vec<usize>)>> {
+    /// The grid of the parts that a sharding gives, and for each lane inside of one around the number of its part.
+    pub fn parts(&self, sharding: &TensorSharding) -> Result<(Grid, Vec<usize>)> {
         let is_manual = |axis: &&MeshAxis| self.axes.iter().any(|&number| self.mesh.axes[number].0 == axis.name);
-        if sharding.unreduced.iter().any(|axis| is_manual(&axis)) {
-            return Err(Error::unimplemented("parts that are to be summed at a manual computation"));
-        }
-        let parts = |place: Vec<usize>| {
-            let (mut grid, mut own) = (Vec::new(), Vec::new());
-            for dim in &sharding.dims {
-                let (mut count, mut number) = (1, 0);
-                for axis in dim.axes.iter().filter(is_manual) {
-                    let size = self.mesh.size_of(axis)?;
-                    number = number * size + self.mesh.number_along(axis, &place)?;
-                    count *= size;
-                }
-                grid.push(count);
-                own.push(number);
-            }
-            Ok((grid, own))
+        // Number of parts along some axes, and the number of the one at a place.
+        let along = |axes: &[MeshAxis], place: &[usize]| {
+            axes.iter().filter(is_manual).try_fold((1, 0), |(count, number), axis| {
+                let size = self.mesh.size_of(axis)?;
+                Ok((count * size, number * size + self.mesh.number_along(axis, place)?))
+            })
         };
-        self.places(&vec![0; self.mesh.axes.len()]).into_iter().map(parts).collect()
+        let places = self.places(&vec![0; self.mesh.axes.len()]);
+        let mut grid = Grid { dims: Vec::new(), operands: 1, reduction: sharding.reduction };
+        let mut numbers = Vec::with_capacity(places.len());
+        for place in places {
+            let dims = sharding.dims.iter().map(|dim| along(&dim.axes, &place)).collect::<Result<Vec<_>>>()?;
+            let (operands, operand) = along(&sharding.unreduced, &place)?;
+            let own = dims.iter().fold(0, |number, (count, own)| number * count + own);
+            grid.dims = dims.into_iter().map(|(count, _)| count).collect();
+            grid.operands = operands;
+            numbers.push(own * operands + operand);
+        }
+        Ok((grid, numbers))
     }
 }

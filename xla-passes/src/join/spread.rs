@@ -1,7 +1,8 @@
 //! Spread of an array over devices: its parts, and which device has which.
 
-use xla_hlo::ops::{Slice, SliceRange};
-use xla_hlo::{ArrayShape, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind};
+use xla_hlo::ops::{BinaryOp, Slice, SliceRange};
+use xla_hlo::sdy::Reduction;
+use xla_hlo::{ArrayShape, ElementKind, Error, InstrId, LeafSharding, Result, ShardingKind, SubgroupKind, multi_index};
 
 use crate::rewrite::builder::Inserter;
 
@@ -14,86 +15,121 @@ pub struct Spread {
     pub parts: Vec<usize>,
 }
 
-/// Equal parts of an array, a grid of them, and the devices' parts.
+/// A grid of equal parts of an array, each of which may be several arrays that are to be reduced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Grid {
+    /// Parts along each dimension.
+    pub dims: Vec<usize>,
+    /// Arrays that a part is the reduction of.
+    pub operands: usize,
+    pub reduction: Reduction,
+}
+
+/// The parts of an array, and which the devices have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tiles {
-    /// Parts along each dimension.
-    pub grid: Vec<usize>,
-    /// For each partition the number of its part, row major.
+    pub grid: Grid,
+    /// For each partition the number of its part: row major, then by operand of the reduction.
     pub of_partition: Vec<usize>,
 }
 
 impl Tiles {
     /// The parts of an array of that shape.
     ///
-    /// `Error::Unimplemented` for dimensions that cannot be cut into equal parts and for parts that are to be summed.
-    pub fn new(sharding: &LeafSharding, shape: &ArrayShape, partitions: usize) -> Result<Tiles> {
+    /// `Error::Unimplemented` for dimensions that cannot be cut into equal parts.
+    pub fn new(sharding: &LeafSharding, reduction: Reduction, shape: &ArrayShape, partitions: usize) -> Result<Tiles> {
+        let mut grid = Grid { dims: vec![1; shape.rank()], operands: 1, reduction };
         let tiled = match &sharding.kind {
             ShardingKind::Replicated | ShardingKind::Manual | ShardingKind::Unknown | ShardingKind::Maximal(_) => {
-                return Ok(Tiles { grid: vec![1; shape.rank()], of_partition: vec![0; partitions] });
+                return Ok(Tiles { grid, of_partition: vec![0; partitions] });
             }
-            ShardingKind::Unreduced => return Err(Error::unimplemented("parts that are to be summed at the entry")),
+            ShardingKind::Unreduced => {
+                grid.operands = partitions;
+                return Ok(Tiles { grid, of_partition: (0..partitions).collect() });
+            }
             ShardingKind::Named(text) => return Err(Error::unimplemented(format!("the sharding {text} at the entry"))),
             ShardingKind::Tiled(tiled) => tiled,
         };
-        if tiled.last_tile_dims.contains(&SubgroupKind::Unreduced) {
-            return Err(Error::unimplemented("parts that are to be summed at the entry"));
-        }
         let sizes = tiled.tile_dims.iter().map(|&size| usize::try_from(size).ok().filter(|&size| size > 0));
         let sizes = sizes.collect::<Option<Vec<usize>>>().filter(|sizes| sizes.len() >= shape.rank());
         let sizes = sizes.ok_or_else(|| Error::invalid_argument("a sharding of another rank than the array"))?;
-        let (grid, copies) = sizes.split_at(shape.rank());
-        if let Some((&size, &parts)) = shape.dims().iter().zip(grid).find(|(size, parts)| !size.is_multiple_of(**parts))
+        let (dims, rest) = sizes.split_at(shape.rank());
+        if let Some((&size, &parts)) = shape.dims().iter().zip(dims).find(|(size, parts)| !size.is_multiple_of(**parts))
         {
             return Err(Error::unimplemented(format!("a dimension of {size} elements in {parts} parts at the entry")));
         }
-        let copies: usize = copies.iter().product();
+        let is_operand = |d: usize| tiled.last_tile_dims.get(d) == Some(&SubgroupKind::Unreduced);
+        grid.dims = dims.to_vec();
+        grid.operands = (0..rest.len()).filter(|&d| is_operand(d)).map(|d| rest[d]).product();
+        let copies: usize = rest.iter().product();
+        let part = |place: usize| {
+            let among = multi_index(rest, place % copies);
+            let operand = (0..rest.len()).filter(|&d| is_operand(d)).fold(0, |n, d| n * rest[d] + among[d]);
+            place / copies * grid.operands + operand
+        };
         let mut of_partition = vec![None; partitions];
         for (place, device) in tiled.listed_devices()?.into_iter().enumerate() {
             let device = usize::try_from(device).ok().and_then(|device| of_partition.get_mut(device));
-            *device
-                .ok_or_else(|| Error::invalid_argument("a sharding names a device that the program does not have"))? =
-                Some(place / copies);
+            let unknown = || Error::invalid_argument("a sharding names a device that the program does not have");
+            *device.ok_or_else(unknown)? = Some(part(place));
         }
         let of_partition: Option<Vec<usize>> = of_partition.into_iter().collect();
-        let count: usize = grid.iter().product();
-        let of_partition = of_partition.filter(|parts| parts.iter().all(|&part| part < count));
         let of_partition =
             of_partition.ok_or_else(|| Error::invalid_argument("a sharding does not name all devices"))?;
-        Ok(Tiles { grid: grid.to_vec(), of_partition })
+        Ok(Tiles { grid, of_partition })
     }
+}
 
+impl Grid {
     /// Number of parts.
     pub fn count(&self) -> usize {
-        self.grid.iter().product()
+        self.dims.iter().product::<usize>() * self.operands
     }
 
     /// The shape of a part.
-    pub fn part(&self, shape: &ArrayShape) -> ArrayShape {
-        let dims: Vec<usize> = shape.dims().iter().zip(&self.grid).map(|(size, parts)| size / parts).collect();
+    pub fn part_of(&self, shape: &ArrayShape) -> ArrayShape {
+        let dims: Vec<usize> = shape.dims().iter().zip(&self.dims).map(|(size, parts)| size / parts).collect();
         ArrayShape::new(shape.element_type(), dims).with_layout(shape.layout().cloned())
     }
-}
 
-/// One part of an array that is cut into equal ones, by its place in the grid.
-pub(super) fn part(at: &mut Inserter<'_>, x: InstrId, grid: &[usize], place: &[usize]) -> Result<InstrId> {
-    if grid.iter().all(|&parts| parts == 1) {
-        return Ok(x);
+    /// One part of an array. Of those that are to be summed the first is all, and the others are zeros.
+    pub fn part(&self, at: &mut Inserter<'_>, x: InstrId, number: usize) -> Result<InstrId> {
+        if self.reduction == Reduction::Sum && !number.is_multiple_of(self.operands) {
+            let shape = self.part_of(at.array(x)?);
+            return at.zeros(&shape);
+        }
+        if self.dims.iter().all(|&parts| parts == 1) {
+            return Ok(x);
+        }
+        let (dims, place) = (at.dims(x), multi_index(&self.dims, number / self.operands));
+        let range = |((&size, &parts), place): ((&usize, &usize), usize)| {
+            let size = size / parts;
+            SliceRange { start: place * size, limit: (place + 1) * size, stride: 1 }
+        };
+        let ranges = dims.iter().zip(&self.dims).zip(place).map(range).collect();
+        at.add(Slice { ranges }, [x])
     }
-    let dims = at.dims(x);
-    let range = |((&size, &parts), &place): ((&usize, &usize), &usize)| {
-        let size = size / parts;
-        SliceRange { start: place * size, limit: (place + 1) * size, stride: 1 }
-    };
-    let ranges = dims.iter().zip(grid).zip(place).map(range).collect();
-    at.add(Slice { ranges }, [x])
-}
 
-/// An array of its parts, which are given row major.
-pub(super) fn whole(at: &mut Inserter<'_>, mut parts: Vec<InstrId>, grid: &[usize]) -> Result<InstrId> {
-    for (dimension, &count) in grid.iter().enumerate().rev().filter(|(_, count)| **count > 1) {
-        let rows = parts.chunks(count).map(|row| at.concatenate(row, dimension));
-        parts = rows.collect::<Result<_>>()?;
+    /// An array of its parts.
+    pub fn whole(&self, at: &mut Inserter<'_>, mut parts: Vec<InstrId>) -> Result<InstrId> {
+        if self.operands > 1 {
+            let ty = at.element_type(parts[0])?;
+            let op = match self.reduction {
+                Reduction::Sum if ty.kind() == ElementKind::Pred => BinaryOp::Or,
+                Reduction::Sum => BinaryOp::Add,
+                Reduction::Max => BinaryOp::Maximum,
+                Reduction::Min => BinaryOp::Minimum,
+            };
+            let reduced = parts.chunks(self.operands).map(|operands| {
+                let (first, rest) = operands.split_first().ok_or_else(|| Error::internal("nothing to reduce"))?;
+                rest.iter().try_fold(*first, |sum, &next| at.binary(op, sum, next))
+            });
+            parts = reduced.collect::<Result<_>>()?;
+        }
+        for (dimension, &count) in self.dims.iter().enumerate().rev().filter(|(_, count)| **count > 1) {
+            let rows = parts.chunks(count).map(|row| at.concatenate(row, dimension));
+            parts = rows.collect::<Result<_>>()?;
+        }
+        parts.first().copied().ok_or_else(|| Error::internal("an array without parts"))
     }
-    parts.first().copied().ok_or_else(|| Error::internal("an array without parts"))
 }

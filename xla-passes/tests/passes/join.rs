@@ -242,15 +242,24 @@ fn arrays_are_put_together_and_taken_apart() {
 }
 
 #[test]
+fn parts_that_are_to_be_summed_are_summed() {
+    let text = "HloModule sums, num_partitions=4\nENTRY main {\n \
+                x = f32[2] parameter(0), sharding={devices=[2,2]<=[4] last_tile_dims={unreduced}}\n \
+                two = f32[] constant(2)\n twos = f32[2] broadcast(two), dimensions={}\n y = f32[2] multiply(x, twos)\n \
+                ROOT r = f32[2] custom-call(y), custom_call_target=\"Sharding\", sharding={unreduced}\n}";
+    let joined = joined(text).unwrap();
+    let arguments: Vec<Vec<Literal>> = [1.0, 10.0, 100.0, 1000.0].map(|part| vec![f32s(&[part])]).to_vec();
+    let results: Vec<Vec<f32>> = run(&joined, &arguments).iter().map(|own| values(&own[0])).collect();
+    assert_eq!(results, [[22.0, 2200.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]);
+}
+
+#[test]
 fn what_cannot_be_joined_is_named() {
     let header = "HloModule m, num_partitions=2";
     let cases = [
         format!("{header}\nENTRY main {{ ROOT p = u32[] partition-id() }}"),
         format!(
             "{header}\nENTRY main {{ x = f32[3] parameter(0), sharding={{devices=[2]0,1}}\n ROOT y = f32[3] negate(x) }}"
-        ),
-        format!(
-            "{header}\nENTRY main {{ x = f32[3] parameter(0), sharding={{unreduced}}\n ROOT y = f32[3] negate(x) }}"
         ),
         format!(
             "{header}\nENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] custom-call(x), custom_call_target=\"xla.sdy.LocalToGlobalShape\" }}"
