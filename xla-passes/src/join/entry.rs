@@ -10,6 +10,7 @@ use xla_hlo::{
 };
 
 use super::lanes::{Lanes, Value};
+use super::propagate;
 use super::rewrite::Rewriter;
 use super::spread::{Spread, Tiles};
 use crate::rewrite::builder::Inserter;
@@ -170,12 +171,18 @@ impl Entry<'_> {
         leaves: &mut Leaves,
     ) -> Result<()> {
         let stated = result_shardings(self.source)?;
+        let derived = propagate::of_results(self.source, meshes)?;
+        let may_choose = &self.source.attributes().allow_spmd_sharding_propagation_to_output;
         for (number, (path, leaf)) in asked.leaves().into_iter().enumerate() {
             let Shape::Array(array) = leaf else {
                 leaves.local.push(leaf.clone());
                 continue;
             };
-            let sharding = stated.get(number).and_then(Option::as_ref);
+            // One flag is for all.
+            let is_free = may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default();
+            let stated = stated.get(number).and_then(Option::as_ref).filter(|stated| !is_free || !is_open(stated));
+            let derived = derived.get(number).and_then(Option::as_ref).filter(|_| is_free);
+            let sharding = stated.or(derived);
             let tiles = self.tiles(meshes, sharding, array);
             let (sharding, tiles) = tiles.context(|| format!("result {number}"))?;
             self.spread(leaves, path.clone(), sharding, &tiles, array);
@@ -189,6 +196,11 @@ impl Entry<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a sharding leaves everything open.
+fn is_open(sharding: &TensorSharding) -> bool {
+    !sharding.dims.is_empty() && sharding.dims.iter().all(|dim| dim.is_open && dim.axes.is_empty())
 }
 
 /// A sharding as tiles of devices.

@@ -253,6 +253,48 @@ fn parts_that_are_to_be_summed_are_summed() {
     assert_eq!(results, [[22.0, 2200.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]);
 }
 
+/// Results of operations on an array whose rows are split along `a` and whose columns along `b`.
+const OPEN: &str = r##"HloModule open, num_partitions=4, allow_spmd_sharding_propagation_to_output={true},
+ frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}"}
+plus { p = f32[] parameter(0)
+ q = f32[] parameter(1)
+ ROOT r = f32[] add(p, q) }
+twice { p = f32[4,8] parameter(0)
+ ROOT r = f32[4,8] add(p, p) }
+ENTRY main {
+ x = f32[4,8] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
+ row = f32[8] parameter(1)
+ zero = f32[] constant(0)
+ rows = f32[4,8] broadcast(row), dimensions={1}
+ sum = f32[4,8] add(rows, x)
+ called = f32[4,8] call(sum), to_apply=twice
+ turned = f32[8,4] transpose(x), dimensions={1,0}
+ reduced = f32[8] reduce(x, zero), dimensions={0}, to_apply=plus
+ product = f32[4,4] dot(x, turned), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ split = f32[2,2,8] reshape(x)
+ joined = f32[32] reshape(x)
+ odd = f32[3,8] slice(x), slice={[0:3], [0:8]}
+ thirds = f32[3,8] add(odd, odd)
+ pair = (f32[4,8], f32[8]) tuple(sum, row)
+ first = f32[4,8] get-tuple-element(pair), index=0
+ closed = f32[4,8] custom-call(x), custom_call_target="Sharding", sharding={replicated}
+ ROOT all = (f32[4,8], f32[4,8], f32[8,4], f32[8], f32[4,4], f32[2,2,8], f32[32], f32[3,8], f32[4,8], f32[4,8])
+   tuple(sum, called, turned, reduced, product, split, joined, thirds, first, closed)
+}"##;
+
+#[test]
+fn open_results_are_split_as_what_they_are_made_of() {
+    let joined = joined(OPEN).unwrap();
+    let names = "sum called turned reduced product split joined thirds first closed";
+    let mut lines = String::new();
+    for ((name, spread), leaf) in names.split(' ').zip(&joined.results).zip(joined.shape.result.leaves()) {
+        let first = spread.parts.iter().min().unwrap();
+        let parts: Vec<usize> = spread.parts.iter().map(|part| part - first).collect();
+        lines += &format!("{name}: parts {parts:?} of {}\n", leaf.1.without_layout());
+    }
+    insta::assert_snapshot!(lines);
+}
+
 #[test]
 fn what_cannot_be_joined_is_named() {
     let header = "HloModule m, num_partitions=2";
