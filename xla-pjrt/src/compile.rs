@@ -92,9 +92,10 @@ fn load_kept(
     let options = Options::read(if other_options.is_empty() { &kept.compile_options } else { other_options })?;
     let bytes = &kept.serialized_executable;
     if xla_service::serialized::platform_of(bytes).is_err() {
-        // The platform writes no programs down, so this is a module.
-        let module = VerifiedModule::new(proto::parse_module(bytes)?)?;
-        return compiled(client, &module, options);
+        // The platform writes no such programs down, so this is a module, without the counts of devices.
+        let mut module = proto::parse_module(bytes)?;
+        options.apply(&mut module)?;
+        return compiled(client, &VerifiedModule::new(module)?, options);
     }
     loaded(client, &client.service.load(bytes, &options.service)?, options)
 }

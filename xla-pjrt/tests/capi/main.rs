@@ -2,6 +2,7 @@
 
 mod buffers;
 mod client;
+mod devices;
 mod hostile;
 mod objects;
 mod programs;
