@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export
+from jax.experimental.buffer_callback import buffer_callback
 
 CHECKS = []
 
@@ -146,9 +147,20 @@ def element_types():
 
 
 @check
+def calls_to_python():
+    x, seen = matrix(3), []
+    close(jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(x) * 2, x, x))(x), x * 2)
+    jax.jit(lambda x: jax.debug.callback(lambda x: seen.append(float(x)), x))(3.0)
+    jax.effects_barrier()
+    assert seen == [3.0]
+    negate = lambda context, out, x: np.copyto(np.asarray(out), -np.asarray(x))
+    close(jax.jit(buffer_callback(negate, jax.ShapeDtypeStruct(x.shape, x.dtype)))(x), -x)
+
+
+@check
 def artifact():
     x = matrix(7)
-    exported = export.export(jax.jit(lambda x: jnp.cumsum(x) @ x), platforms=["cpu"])(x)
+    exported = export.export(jax.jit(lambda x: jnp.cumsum(x) @ x), platforms=[jax.default_backend()])(x)
     close(export.deserialize(exported.serialize()).call(x), np.cumsum(x) @ x)
 
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::folder::TAG;
-use super::options::Options;
+use super::options::{BASELINE, Options};
 use crate::shell::{capture, root};
 
 /// Folder of the Python files of this command.
@@ -20,6 +20,8 @@ const PACKAGE: &str = "python/jax-xlars";
 pub struct Environment {
     python: PathBuf,
     variables: Vec<(&'static str, String)>,
+    /// The name that JAX has the platform by which runs the tests.
+    platform: String,
     /// Library and versions that are tested, by which outcomes of other ones are told apart.
     pub subject: String,
 }
@@ -36,21 +38,24 @@ impl Environment {
             ("HYPOTHESIS_STORAGE_DIRECTORY", options.output().join("hypothesis").display().to_string()),
             ("JAX_TESTS_TIMEOUT", options.timeout.as_secs().to_string()),
         ];
+        let (jax_platforms, platform) = names(&options.platform);
+        variables.push(("JAX_PLATFORMS", jax_platforms));
         let mut plugin = String::new();
         if options.is_baseline() {
-            variables.extend([("JAX_PLATFORMS", "cpu".to_owned()), ("PYTHONPATH", helpers)]);
+            variables.push(("PYTHONPATH", helpers));
         } else {
             let (library, print) = copy_library(options)?;
             let path = env::join_paths([root().join(PACKAGE), root().join(HELPERS)])?;
             variables.extend([
-                ("JAX_PLATFORMS", "xlars".to_owned()),
+                // Under whatever name, the tests expect of a platform what they expect of the CPU.
+                ("JAX_TEST_DUT", "cpu".to_owned()),
+                ("XLARS_PLATFORM", "cpu".to_owned()),
                 ("XLARS_LIBRARY", library.display().to_string()),
-                ("XLARS_PLATFORM", options.platform.clone()),
                 ("PYTHONPATH", path.to_string_lossy().into_owned()),
             ]);
             plugin = format!("plugin {print:016x}, ");
         }
-        let mut environment = Environment { python: options.python.clone(), variables, subject: plugin };
+        let mut environment = Environment { python: options.python.clone(), variables, platform, subject: plugin };
         let versions = environment.probe()?;
         environment.subject += &versions;
         Ok(environment)
@@ -78,12 +83,22 @@ impl Environment {
         })?;
         let last = printed.lines().last().unwrap_or_default();
         let found: Value = serde_json::from_str(last).with_context(|| format!("{python} printed '{last}'"))?;
-        verdict(&found, &python.to_string())
+        verdict(&found, &python.to_string(), &self.platform)
+    }
+}
+
+/// Value of `JAX_PLATFORMS` for a platform of the plugin, and its client's name: `cpu` stands in for XLA:CPU, others
+/// stand beside it.
+fn names(platform: &str) -> (String, String) {
+    match platform {
+        BASELINE => ("cpu".to_owned(), "cpu".to_owned()),
+        "cpu" => ("xlars".to_owned(), "cpu".to_owned()),
+        other => (format!("xlars_{other},cpu"), format!("xlars_{other}")),
     }
 }
 
 /// The versions out of what `jax_tests_environment.py` prints, unless something is amiss.
-fn verdict(found: &Value, python: &str) -> Result<String> {
+fn verdict(found: &Value, python: &str, platform: &str) -> Result<String> {
     let missing: Vec<&str> = found["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !missing.is_empty() {
         bail!("{python} lacks packages; this brings them: {python} -m pip install {}", missing.join(" "));
@@ -100,6 +115,9 @@ fn verdict(found: &Value, python: &str) -> Result<String> {
     }
     if found["under_test"] != "cpu" {
         bail!("the tests would run for the device {}; they are meant to run for cpu", found["under_test"]);
+    }
+    if found["platform"] != platform {
+        bail!("the tests would run on the platform {}, not on {platform}", found["platform"]);
     }
     let text = |(name, version): (&String, &Value)| format!("{name} {}", version.as_str().unwrap_or_default());
     Ok(versions.iter().map(text).collect::<Vec<_>>().join(", "))
@@ -139,8 +157,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn other_platforms_stand_beside_the_cpu() {
+        let of = |platform: &str| {
+            let (platforms, name) = names(platform);
+            format!("{platforms} {name}")
+        };
+        assert_eq!([of(BASELINE), of("cpu")], ["cpu cpu", "xlars cpu"]);
+        assert_eq!(of("template"), "xlars_template,cpu xlars_template");
+    }
+
+    #[test]
     fn what_is_missing_is_said_with_its_remedy() {
-        let error = |found: Value| verdict(&found, "python3").unwrap_err().to_string();
+        let error = |found: Value| verdict(&found, "python3", "cpu").unwrap_err().to_string();
         let missing = error(json!({"missing": ["'pytest<9'", "scipy"]}));
         assert_eq!(missing, "python3 lacks packages; this brings them: python3 -m pip install 'pytest<9' scipy");
         let versions = json!({"jax": "0.10.2", "python": "3.11"});
@@ -148,7 +176,9 @@ mod tests {
         assert_eq!(failure, "JAX does not start: RuntimeError: no xlars");
         assert!(error(json!({"versions": {"jax": "0.10.1"}, "under_test": "cpu"})).contains("has JAX 0.10.1"));
         assert!(error(json!({"versions": versions, "under_test": "gpu"})).contains("\"gpu\""));
-        let found = json!({"versions": versions, "under_test": "cpu"});
-        assert_eq!(verdict(&found, "python3").unwrap(), "jax 0.10.2, python 3.11");
+        let found = json!({"versions": versions, "under_test": "cpu", "platform": "cpu"});
+        assert_eq!(verdict(&found, "python3", "cpu").unwrap(), "jax 0.10.2, python 3.11");
+        let other = verdict(&found, "python3", "xlars_template").unwrap_err().to_string();
+        assert!(other.ends_with("\"cpu\", not on xlars_template"), "{other}");
     }
 }

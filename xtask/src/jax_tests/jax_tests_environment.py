@@ -1,4 +1,4 @@
-"""Prints, as one JSON object, what JAX's tests would run in: versions, packages that are missing, the devices."""
+"""Prints, as one JSON object, what JAX's tests would run in: versions, packages that are missing, the platform."""
 
 import importlib
 import json
@@ -40,11 +40,11 @@ def describe() -> dict:
     versions = {name: version(name) for name in ("jax", "jaxlib", "numpy", "scipy", "pytest", "hypothesis")}
     versions["python"] = ".".join(map(str, sys.version_info[:2]))
     import jax
-    from jax._src import test_util
+    import jax_tests_device
 
     try:
-        devices = [repr(device) for device in jax.devices()]
-        return {"versions": versions, "devices": devices, "under_test": test_util.device_under_test()}
+        platform = jax.default_backend()
+        return {"versions": versions, "platform": platform, "under_test": jax_tests_device.under_test()}
     except Exception as error:  # Whatever a plugin does when it starts.
         return {"versions": versions, "failure": f"{type(error).__name__}: {error}"}
 

@@ -65,6 +65,10 @@ def pytest_configure(config) -> None:
 
 def pytest_collection(session) -> None:
     find_test_helpers()
+    if "JAX_TEST_DUT" in os.environ:
+        import jax_tests_device
+
+        jax_tests_device.under_test()
 
 
 @pytest.hookimpl(trylast=True)

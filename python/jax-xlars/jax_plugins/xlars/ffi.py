@@ -11,7 +11,8 @@ MAJOR, MINOR = 0, 3
 CANCELLED, NOT_FOUND, INTERNAL = 1, 5, 13
 # Offsets of functions in the table, whose first word is its size.
 ERROR_CREATE, ERROR_MESSAGE, ERROR_DESTROY, HANDLER_REGISTER, CONTEXT_GET = 48, 56, 64, 72, 96
-METADATA, SCALAR, EXECUTE = 1, 3, 3
+STATE_SET, STATE_GET = 104, 112
+METADATA, SCALAR, INSTANTIATE, EXECUTE = 1, 3, 0, 3
 UNSIGNED_64, TOKEN = 9, 17
 
 # NumPy's types by the numbers of element types.
@@ -137,6 +138,10 @@ ErrorDestroy = _structure("ErrorDestroy", "", *_HEAD, ("error", c_void_p))
 ContextGet = _structure(
     "ContextGet", "", *_HEAD, ("context", c_void_p), ("type_id", POINTER(c_int64)), ("data", c_void_p)
 )
+State = _structure(
+    "State", "`XLA_FFI_State_Set_Args` and `XLA_FFI_State_Get_Args`.",
+    *_HEAD, ("context", c_void_p), ("stage", c_int), ("type_id", POINTER(c_int64)), ("state", c_void_p),
+)  # fmt: skip
 HandlerRegister = _structure(
     "HandlerRegister", "",
     *_HEAD, ("name", ByteSpan), ("platform", ByteSpan), ("stages", c_void_p * 4), ("traits", c_uint32),
@@ -156,6 +161,7 @@ class Api:
         self._error_create, self._context_get = function(ERROR_CREATE), function(CONTEXT_GET)
         self._error_message, self._error_destroy = function(ERROR_MESSAGE), function(ERROR_DESTROY)
         self._handler_register = function(HANDLER_REGISTER)
+        self._state_set, self._state_get = function(STATE_SET), function(STATE_GET)
 
     def error(self, code: int, message: str) -> int:
         """An error for a handler to return."""
@@ -168,6 +174,17 @@ class Api:
         args = ContextGet(ctypes.sizeof(ContextGet), None, context, ctypes.pointer(c_int64(type_id)), None)
         self.check(self._context_get(ctypes.addressof(args)))
         return args.data
+
+    def set_state(self, context: int, type_id: int, state: int) -> None:
+        """Gives the call a state, a number other than 0, in the stage `instantiate`."""
+        args = State(ctypes.sizeof(State), None, context, INSTANTIATE, ctypes.pointer(c_int64(type_id)), state)
+        self.check(self._state_set(ctypes.addressof(args)))
+
+    def state(self, context: int, type_id: int) -> int:
+        """The state that the call was given."""
+        args = State(ctypes.sizeof(State), None, context, INSTANTIATE, ctypes.pointer(c_int64(type_id)), None)
+        self.check(self._state_get(ctypes.addressof(args)))
+        return args.state
 
     def register_handler(self, name: str, platform: str, stages: list[int | None], traits: int) -> None:
         """Registers the functions of a handler: instantiate, prepare, initialize, execute."""

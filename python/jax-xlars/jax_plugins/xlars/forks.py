@@ -1,6 +1,7 @@
 """Refuses to compile in processes that were forked off one with a backend: jaxlib's own threads, for which it waits
 there, are not in them. The plugin itself refuses to run programs."""
 
+import functools
 import os
 
 from jax._src import compiler, xla_bridge
@@ -22,6 +23,7 @@ def _in_child() -> None:
                 setattr(compiler, name, _refuse)
 
 
+@functools.cache
 def watch() -> None:
     """Has every fork of this process looked after."""
     os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,49 @@
+"""Devices whose client calls itself `cpu`: JAX takes all its rules of the CPU for them."""
+
+import dataclasses
+
+from jax._src import xla_bridge
+
+from jax_plugins.xlars import callbacks, libraries
+
+# Below the priority of vendors' plugins for their own devices.
+PRIORITY = 350
+
+
+def create_options(platform: str) -> dict[str, str | int]:
+    """Options of the client, read when it is made: the platform, the name it goes by, the number of devices."""
+    options = {"platform": platform, "platform_name": "cpu"}
+    count = xla_bridge.num_cpu_devices.value
+    return options | ({"device_count": count} if count > 0 else {})
+
+
+def register(name: str, library_path, platform: str) -> None:
+    """Registers a platform of a library under a name. Whoever asks for the backend "cpu" means these devices, where XLA's
+    own CPU was not asked for."""
+    api = libraries.load(name, library_path, lambda: create_options(platform), PRIORITY)
+    if api is not None:
+        libraries.hand_over(api, "cpu", callbacks.RunCallbacks)
+    registration = xla_bridge._backend_factories[name]
+
+    def factory():
+        client = registration.factory()
+        if client.platform == "cpu":
+            xla_bridge._backends.setdefault("cpu", client)
+        return client
+
+    xla_bridge._backend_factories[name] = dataclasses.replace(registration, factory=factory)
+
+
+def replace_cpu(name: str) -> None:
+    """Puts a registered platform in the place of `cpu`: both names mean one client."""
+    registration = xla_bridge._backend_factories[name]
+
+    def factory():
+        # Within one initialisation of JAX; the next one makes a new client.
+        return xla_bridge._backends.get("cpu") or xla_bridge._backends.get(name) or registration.factory()
+
+    xla_bridge._backend_factories[name] = dataclasses.replace(registration, factory=factory)
+    topology = xla_bridge._topology_factories.get(name)
+    xla_bridge.register_backend_factory(
+        "cpu", factory, priority=0, fail_quietly=False, make_topology=topology, c_api=registration.c_api
+    )
