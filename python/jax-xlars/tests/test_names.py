@@ -50,6 +50,12 @@ assert is_ours(jax.devices("cpu")[0]) and jnp.ones(3).sum() == 3
         _run("import jax.extend\n" + program, platforms)
 
 
+def test_the_number_of_devices_is_that_of_cpus():
+    flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=false --xla_force_host_platform_device_count=3"}
+    _run("assert [d.id for d in jax.devices()] == [0, 1, 2] and is_ours(jax.devices()[2])", "xlars", **flags)
+    _run("jax.config.update('jax_num_cpu_devices', 2); assert len(jax.devices()) == 2", "xlars")
+
+
 def test_names_are_chosen_before_jax_is_used():
     _run(
         """

@@ -9,7 +9,8 @@ use super::name::Name;
 use super::name::ORIGINAL;
 
 /// Files that list the backends, a line each.
-const FILES: &[&str] = &["Cargo.toml", "xla/Cargo.toml", "xla/src/lib.rs", "tests/Cargo.toml"];
+const FILES: &[&str] =
+    &["Cargo.toml", "xla/Cargo.toml", "xla/src/lib.rs", "tests/Cargo.toml", "python/plugin/Cargo.toml"];
 
 /// Adds, after each line that names the original, the same line with the new name.
 pub fn add(root: &Path, name: &Name) -> Result<()> {

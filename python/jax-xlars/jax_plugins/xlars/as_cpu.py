@@ -1,6 +1,8 @@
 """Devices whose client calls itself `cpu`: JAX takes all its rules of the CPU for them."""
 
 import dataclasses
+import os
+import re
 
 from jax._src import xla_bridge
 
@@ -14,6 +16,9 @@ def create_options(platform: str) -> dict[str, str | int]:
     """Options of the client, read when it is made: the platform, the name it goes by, the number of devices."""
     options = {"platform": platform, "platform_name": "cpu"}
     count = xla_bridge.num_cpu_devices.value
+    if count < 0:
+        flags = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+        count = int(flags[-1]) if flags else 0
     return options | ({"device_count": count} if count > 0 else {})
 
 
