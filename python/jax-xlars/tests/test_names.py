@@ -103,6 +103,10 @@ for f in (jnp.linalg.eigh, jnp.linalg.svd, jnp.linalg.qr, jnp.linalg.eig, jnp.li
     assert all(y.device == ours and z.device == cpu for y, z in zip(y, z))
     for y, z in zip(y, z):
         np.testing.assert_allclose(np.abs(y), np.abs(z), atol=1e-3)
+plus = lambda n: lambda x: x + n
+choose = lambda **ways: float(jax.jit(lambda x: jax.lax.platform_dependent(x, **ways))(0.0))
+assert choose(cuda=plus(1), cpu=plus(2)) == 2 and choose(cpu=plus(2), default=plus(3)) == 3
+assert choose(cpu=plus(2), xlars_interpreter=plus(4)) == 4
 there = jax.device_put(x, cpu)
 back = jax.device_put(there + 1, ours)
 assert there.device == cpu and back.device == ours and (np.asarray(back) == a + 1).all()

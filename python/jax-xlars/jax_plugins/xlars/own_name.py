@@ -10,6 +10,7 @@ import functools
 
 from jax._src import compilation_cache, xla_bridge
 from jax._src.interpreters import mlir
+from jax._src.lax.control_flow import conditionals
 from jax._src.lib import xla_client
 
 from jax_plugins.xlars import callback_table, libraries
@@ -52,6 +53,9 @@ def _share_lists(name: str) -> None:
     # Rules of its own may come later.
     rules = mlir._platform_specific_lowerings
     rules[name] = collections.ChainMap(rules[name], rules["cpu"])
+    for primitive, parameter in (conditionals.platform_index_p, "platforms"), (conditionals.cond_p, "branches_platforms"):
+        rule = _with_branches_of_cpu(name, mlir._lowerings[primitive].rule, parameter)
+        mlir.register_lowering(primitive, rule, platform=name)
     mlir._platforms_with_donation.append(name)
     if not _names:
         is_used = compilation_cache.is_cache_used
@@ -62,3 +66,15 @@ def _share_lists(name: str) -> None:
 
         compilation_cache.is_cache_used = is_cache_used
     _names.add(name)
+
+
+def _with_branches_of_cpu(name: str, rule, parameter: str):
+    """Where `jax.lax.platform_dependent` has no branch for a name, and none for other platforms, that for the CPU is taken."""
+
+    def lower(ctx, *args, **params):
+        platforms = params.get(parameter)
+        if platforms is not None and not any(of is None or name in of for of in platforms):
+            params[parameter] = tuple((*of, name) if "cpu" in of else of for of in platforms)
+        return rule(ctx, *args, **params)
+
+    return lower
