@@ -158,6 +158,25 @@ assert not TABLE.held() and not TABLE._functions
     )
 
 
+def test_libraries_may_emit_callbacks():
+    _run(
+        """
+import jax.extend
+from jax.interpreters import mlir
+twice_p = jax.extend.core.Primitive("twice")
+twice_p.def_impl(lambda x: jax.jit(twice_p.bind)(x))
+twice_p.def_abstract_eval(lambda x: x)
+def lower(ctx, x):
+    twice = lambda x: (np.asarray(x) * 2,)
+    return mlir.emit_python_callback(ctx, twice, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False)[0]
+mlir.register_lowering(twice_p, lower, platform="cpu")
+assert twice_p.bind(jnp.float32(4)) == 8
+assert twice_p.bind(jax.device_put(np.float32(5), jax.devices("cpu")[0])) == 10
+""",
+        OWN,
+    )
+
+
 def test_programs_for_a_name_of_ones_own_are_cached():
     program = """
 from jax._src import monitoring

@@ -11,6 +11,7 @@ import itertools
 import weakref
 
 import jax
+import jax.interpreters.mlir
 import numpy as np
 from jax._src import buffer_callback, callback
 from jax._src import ffi as jax_ffi
@@ -121,7 +122,9 @@ _PLATFORMS = set()
 def use_for(platform: str) -> None:
     """Has programs for a platform, which JAX knows by now, name functions by their numbers in the table."""
     if not _PLATFORMS:
-        callback.emit_python_callback = _lowered_as_for_cpu(callback.emit_python_callback)
+        emit = _lowered_as_for_cpu(callback.emit_python_callback)
+        # JAX's own name of it, and the one that libraries use.
+        callback.emit_python_callback = jax.interpreters.mlir.emit_python_callback = emit
         jax_ffi.build_ffi_lowering_function = _numbered(jax_ffi.build_ffi_lowering_function)
     _PLATFORMS.add(platform)
     rule = mlir._lowerings[buffer_callback.buffer_callback_p].rule
