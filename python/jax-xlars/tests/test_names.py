@@ -82,10 +82,12 @@ assert "xlars_interpreter" not in xla_bridge._backend_factories
 import jax_xlars
 jax_xlars.register("interpreter")
 jax_xlars.register("interpreter")
-assert is_ours(jax.devices("xlars_interpreter")[0])
+assert is_ours(jax.devices("xlars_interpreter")[0]) and jax.devices()[0].platform == "cpu"
 """,
         None,
     )
+    missing = "assert 'no/such.so is missing' in (said := message(jax.devices)) and 'xlars_x' in said, said"
+    _run(missing, "xlars_x,cpu", XLARS_LIBRARY="no/such.so")
     _run("assert 'abacus' in (said := message(jax.devices)) and 'interpreter' in said, said", "xlars_abacus,cpu")
 
 

@@ -1,4 +1,4 @@
-"""JAX plugin: registers the PJRT plugin beside this file under the name `xlars`, and its platforms under their own names."""
+"""JAX plugin: registers the plugin beside this file under the name `xlars`, its platforms under their own names."""
 
 import functools
 import os
@@ -15,6 +15,8 @@ __all__ = ["initialize", "register", "register_platform", "replace_cpu"]
 NAME = "xlars"
 # What names of platforms begin with that stand beside XLA's CPU: `xlars_template`.
 PREFIX = f"{NAME}_"
+# They are nobody's default.
+PRIORITY = as_cpu.PRIORITY - 1
 
 
 def library_path() -> pathlib.Path:
@@ -27,13 +29,13 @@ def library_path() -> pathlib.Path:
 
 
 def register(platform: str) -> None:
-    """Registers a platform of the library beside XLA's CPU, under the name `xlars_PLATFORM`. `JAX_PLATFORMS` that has the name
-    does so by itself."""
-    register_platform(PREFIX + platform, library_path(), options={"platform": platform}, priority=as_cpu.PRIORITY)
+    """Registers a platform of the library beside XLA's CPU, under the name `xlars_PLATFORM`. `JAX_PLATFORMS` that has
+    the name does so by itself."""
+    register_platform(PREFIX + platform, library_path(), options={"platform": platform}, priority=PRIORITY)
 
 
 def replace_cpu() -> None:
-    """Puts our devices in the place of `cpu` altogether, before JAX is used first: XLA's own CPU is then out of reach."""
+    """Puts our devices in the place of `cpu` altogether, before JAX is used: XLA's own CPU is then out of reach."""
     libraries.not_too_late("replace_cpu()")
     initialize()
     as_cpu.replace_cpu(NAME)
@@ -41,11 +43,11 @@ def replace_cpu() -> None:
 
 def initialize() -> None:
     """Called by JAX when it looks for plugins."""
-    _register_as_cpu()
     for name in (jax.config.jax_platforms or "").split(","):
         if name.startswith(PREFIX):
             start = functools.partial(register, name.removeprefix(PREFIX))
-            guard.explained(name, as_cpu.PRIORITY)(start)()
+            guard.explained(name, PRIORITY)(start)()
+    _register_as_cpu()
 
 
 @guard.explained(NAME, as_cpu.PRIORITY)

@@ -23,11 +23,10 @@ def create_options(platform: str) -> dict[str, str | int]:
 
 
 def register(name: str, library_path, platform: str) -> None:
-    """Registers a platform of a library under a name. Whoever asks for the backend "cpu" means these devices, where XLA's
-    own CPU was not asked for."""
+    """Registers a platform of a library under a name. Whoever asks for the backend "cpu" means these devices, where
+    XLA's own CPU was not asked for."""
     api = libraries.load(name, library_path, lambda: create_options(platform), PRIORITY)
-    if api is not None:
-        libraries.hand_over(api, "cpu", callbacks.RunCallbacks)
+    libraries.hand_over(api, "cpu", callbacks.RunCallbacks)
     registration = xla_bridge._backend_factories[name]
 
     def factory():

@@ -1,8 +1,8 @@
-"""Calls to Python under a platform's own name: jaxlib hands the functions of a program over to platforms that it knows, and to
-no others.
+"""Calls to Python under a platform's own name: jaxlib hands the functions of a program over to those platforms that it
+knows, and to no others.
 
-So programs name functions by their numbers in a table of this process. A program that is loaded holds its functions as the states
-of its calls: they live as long as the runtime has it, which may be longer than JAX has.
+So programs name functions by their numbers in a table of this process. A program that is loaded holds its functions as
+the states of its calls: they live as long as the runtime has it, which may be longer than JAX has.
 """
 
 import ctypes

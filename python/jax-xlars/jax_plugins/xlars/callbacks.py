@@ -1,8 +1,9 @@
 """Handlers of calls to Python: `pure_callback`, `io_callback`, `debug.callback`, `buffer_callback`.
 
 jaxlib's handler has a first stage that jaxlib does not export, and that of `buffer_callback` takes the runtime's errors
-for its own. These stand in their place. Where the client calls itself `cpu`, the functions come along with each run, as data of
-the type `FfiLoadedHostCallbacks`, and the call's attribute `index` says which one is meant; `callback_table` is for other names.
+for its own. These stand in their place. Where the client calls itself `cpu`, the functions come along with each run, as
+data of the type `FfiLoadedHostCallbacks`, and the call's attribute `index` says which one is meant; `callback_table` is
+for other names.
 """
 
 import atexit
@@ -32,7 +33,7 @@ class _HostCallbacks(ctypes.Structure):
 
 
 class CallbackHandler:
-    """Handlers of the targets for a platform of a library. They learn the table of the FFI when asked for their version."""
+    """Handlers of the targets for a platform of a library. They learn the FFI's table when asked for their version."""
 
     def __init__(self, api: c_api.Api, platform: str):
         self.ffi: ffi.Api | None = None

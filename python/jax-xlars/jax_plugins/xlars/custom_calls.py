@@ -35,8 +35,8 @@ class Place:
 
 
 class HostTargets:
-    """All that is registered for the CPU: it goes to every platform of this package, since the host runs custom calls. XLA's own
-    CPU gets it as well, since JAX gives it none that somebody else takes."""
+    """All that is registered for the CPU: it goes to every platform of this package, since the host runs custom calls.
+    XLA's own CPU gets it as well, since JAX gives it none that somebody else takes."""
 
     def __init__(self):
         self._places: list[Place] = []
@@ -54,8 +54,8 @@ class HostTargets:
             place.take(*target)
 
     def register_type(self, name, registration) -> None:
-        """Registers a type of data: its number is written where its library keeps it. XLA's own CPU chooses the number, so that
-        it is the same everywhere."""
+        """Registers a type of data: its number is written where its library keeps it. XLA's own CPU chooses the number,
+        so that it is the same everywhere."""
         _xla.register_custom_type(name, registration)
         given = registration if isinstance(registration, dict) else {"type_id": registration}
         number = ctypes.c_int64.from_address(c_api.pointer(given["type_id"]))

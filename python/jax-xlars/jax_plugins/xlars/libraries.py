@@ -16,12 +16,10 @@ def not_too_late(function: str) -> None:
         raise RuntimeError(f"{function} comes too late: JAX has its devices by now; call it before JAX is used first")
 
 
-def load(name: str, library_path, options, priority: int) -> c_api.Api | None:
-    """Registers the library of a platform; returns its table, if JAX could load it."""
+def load(name: str, library_path, options, priority: int) -> c_api.Api:
+    """Registers the library of a platform; returns its table."""
     xla_bridge._nonexperimental_plugins.add(name)
     capsule = xla_bridge.register_plugin(name, priority=priority, library_path=str(library_path), options=options)
-    if capsule is None:
-        return None
     forks.watch()
     dlpack.watch()
     return c_api.Api(capsule)

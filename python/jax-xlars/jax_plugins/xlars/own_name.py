@@ -1,7 +1,7 @@
 """Platforms under names of their own, beside XLA's CPU: those of this package's library, and vendors' own.
 
-JAX chooses rules by the client's name. A platform of a new name shares those of the CPU, and is put into the lists of names that
-JAX has here and there.
+JAX chooses rules by the client's name. A platform of a new name shares those of the CPU, and is put into the lists of
+names that JAX has here and there.
 """
 
 import collections
@@ -23,11 +23,13 @@ _names = set()
 def register_platform(name: str, library_path, *, options=None, priority: int = PRIORITY) -> None:
     """Registers a platform under a name of its own: `jax.devices(name)`, `JAX_PLATFORMS=name,cpu`.
 
-    For the `initialize` of a vendor's package `jax_plugins.VENDOR`. The library is a PJRT plugin of this compiler; `options` are
-    create options of its client, or a function that returns them: `platform` is the platform's name within the library.
+    For the `initialize` of a vendor's package `jax_plugins.VENDOR`. The library is a PJRT plugin of this compiler;
+    `options` are create options of its client, or a function that returns them: `platform` is the platform's name
+    within the library.
 
-    Lowering rules, donation, the persistent cache, `jax.ffi` targets and callbacks are those of the CPU; rules that are registered
-    for the name itself come first. Where the platform cannot start and was not asked for by name, JAX goes on without it.
+    Lowering rules, donation, the persistent cache, `jax.ffi` targets and callbacks are those of the CPU; rules that are
+    registered for the name itself come first. Where the platform cannot start and was not asked for by name, JAX goes
+    on without it.
     """
     if name in xla_bridge._backend_factories:
         return
@@ -53,7 +55,8 @@ def _share_lists(name: str) -> None:
     # Rules of its own may come later.
     rules = mlir._platform_specific_lowerings
     rules[name] = collections.ChainMap(rules[name], rules["cpu"])
-    for primitive, parameter in (conditionals.platform_index_p, "platforms"), (conditionals.cond_p, "branches_platforms"):
+    branching = (conditionals.platform_index_p, "platforms"), (conditionals.cond_p, "branches_platforms")
+    for primitive, parameter in branching:
         rule = _with_branches_of_cpu(name, mlir._lowerings[primitive].rule, parameter)
         mlir.register_lowering(primitive, rule, platform=name)
     mlir._platforms_with_donation.append(name)
@@ -69,7 +72,7 @@ def _share_lists(name: str) -> None:
 
 
 def _with_branches_of_cpu(name: str, rule, parameter: str):
-    """Where `jax.lax.platform_dependent` has no branch for a name, and none for other platforms, that for the CPU is taken."""
+    """Takes the CPU's branch where `jax.lax.platform_dependent` has none for a name, and none for other platforms."""
 
     def lower(ctx, *args, **params):
         platforms = params.get(parameter)
