@@ -100,10 +100,14 @@ impl TemplateMemory {
     }
 }
 
-// VENDOR(memory): the size that was asked for.
+// VENDOR(memory): the size that was asked for, and the address or handle by which the driver knows the memory.
 impl Allocation for TemplateMemory {
     fn byte_size(&self) -> usize {
         self.0.size()
+    }
+
+    fn address(&self) -> Option<usize> {
+        Some(Arc::as_ptr(&self.0).addr())
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) fn read(layout: &Pointer<BufferMemoryLayout>, shape: &ArrayShape) -> 
     let Some(layout) = layout.read()? else { return Ok(None) };
     let numbers = layout.numbers.get()?;
     let read = match layout.layout_type {
+        // That of elements of less than a byte, as jaxlib 0.12 asks for them.
+        TILED if numbers.is_empty() && layout.num_tiles == 0 => return Ok(None),
         TILED if layout.num_tiles > 0 => return Err(Status::unimplemented("buffers whose layout has tiles")),
         TILED => order(numbers),
         STRIDES => order_of_strides(numbers, shape),
@@ -76,6 +78,13 @@ fn order_of_strides(strides: &[i64], shape: &ArrayShape) -> Option<Vec<usize>> {
     Some(order)
 }
 
+/// The layout of an array as callers see it: the order of its dimensions. Tiles are the device's own, and nobody can
+/// ask for them.
+pub(crate) fn of(shape: &ArrayShape) -> Layout {
+    let layout = shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank()));
+    Layout { tiles: Vec::new(), ..layout }
+}
+
 /// The order of a layout's dimensions, for the caller.
 pub(crate) fn minor_to_major(shape: &ArrayShape) -> Vec<i64> {
     shape.minor_to_major().into_iter().map(|dim| dim as i64).collect()
@@ -94,4 +103,21 @@ pub(crate) fn lend(minor_to_major: &[i64]) -> BufferMemoryLayout {
     let tiled_head = Head { struct_size: 56, extensions: 0 };
     let numbers = List::of(minor_to_major);
     BufferMemoryLayout { head: head(), tiled_head, numbers, layout_type: TILED, ..BufferMemoryLayout::NULL }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::text::parse_shape;
+
+    use super::of;
+
+    #[test]
+    fn callers_see_no_tiles() {
+        for (shape, expected) in
+            [("f32[3,5]{0,1:T(4,8)}", "{0,1}"), ("f32[3,5]{1,0:T(4,8)S(5)}", "{1,0:S(5)}"), ("f32[3,5]", "{1,0}")]
+        {
+            let shape = parse_shape(shape).unwrap();
+            assert_eq!(of(shape.as_array().unwrap()).to_string(), expected);
+        }
+    }
 }

@@ -47,6 +47,16 @@ fn values_of_every_type_and_rank_go_there_and_back() {
 }
 
 #[test]
+fn memory_has_an_address_that_the_host_cannot_read() {
+    let (client, _) = clients(platform());
+    let [one, other] = [1, 2].map(|_| client.buffer(&argument()).expect("an upload"));
+    let [of_one, of_other] = [&one, &other].map(|buffer| buffer.hold().expect("memory"));
+    assert!(of_one.host_bytes().is_none());
+    assert_ne!(of_one.address().expect("an address"), of_other.address().expect("an address"));
+    assert_eq!(one.hold().expect("the same memory").address(), of_one.address());
+}
+
+#[test]
 fn several_devices_have_memories_of_their_own() {
     let mut registry = PlatformRegistry::new();
     registry.register(platform_with(DeviceOptions { devices: 2, memory_bytes: 4096, ..DeviceOptions::default() }));

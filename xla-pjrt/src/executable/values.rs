@@ -7,6 +7,7 @@ use xla_hlo::{ArrayShape, Layout, MEMORY_KINDS, Shape};
 use crate::abi::kinds;
 use crate::border::{Handle, Hosted, Many};
 use crate::element_type::{TOKEN, number};
+use crate::layout;
 
 /// Parameters or results: their arrays and tokens, depth first, with properties for C to borrow.
 #[derive(Default)]
@@ -65,7 +66,7 @@ impl ValueList {
         self.value(Value::Array { memory }, number(shape.element_type()), memory, sharding);
         self.dims.extend(shape.dims().iter().map(|&dim| dim as i64));
         self.ranks.push(shape.rank());
-        self.layouts.push(shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank())));
+        self.layouts.push(layout::of(shape));
     }
 
     /// A token has no dimensions.

@@ -1,6 +1,6 @@
 //! Layouts of arrays, as texts: `{1,0}`.
 
-use xla_hlo::{ArrayShape, Layout};
+use xla_hlo::ArrayShape;
 
 use crate::abi::extensions::{
     BufferMemoryLayoutArgs, ClientGetDefaultLayoutArgs, ExecutableGetOutputLayoutsArgs,
@@ -11,7 +11,7 @@ use crate::abi::kinds;
 use crate::border::{Counted, Deleter, Handle, List};
 use crate::client::TopologyState;
 use crate::element_type::element_type;
-use crate::layout::dims;
+use crate::layout::{self, dims};
 use crate::serialized::hand_out;
 use crate::status::Status;
 
@@ -45,15 +45,11 @@ fn default(
 ) -> Result<Handle<kinds::MemoryLayout>, Status> {
     let shape = ArrayShape::new(element_type(number)?, dims(dimensions)?);
     let shape = topology.spec.platform.transfer_manager().device_shape(&shape)?;
-    Ok(Handle::new(of_shape(&shape)))
-}
-
-fn of_shape(shape: &ArrayShape) -> Layout {
-    shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank()))
+    Ok(Handle::new(layout::of(&shape)))
 }
 
 pub(super) fn of_buffer(args: &BufferMemoryLayoutArgs) -> Result<(), Status> {
-    args.layout.set(Handle::new(of_shape(args.buffer.get()?.array.shape())));
+    args.layout.set(Handle::new(layout::of(args.buffer.get()?.array.shape())));
     Ok(())
 }
 

@@ -149,6 +149,21 @@ fn layouts_of_views_need_not_say_their_size() {
     of("Client_Destroy", client).expect("fine");
 }
 
+/// So jaxlib 0.12 fetches elements of less than a byte.
+#[test]
+fn a_layout_that_names_no_dimensions_is_row_major() {
+    let client = client(1);
+    let buffer = buffer(client, device(client), &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let mut layout = Args::new(80);
+    let mut values = [0.0_f32; 4];
+    let args = Args::of("Buffer_ToHostBuffer").put(16, buffer).put(24, layout.address());
+    let args = args.put(32, values.as_mut_ptr().expose_provenance()).put(40, 16);
+    finish(args.call("Buffer_ToHostBuffer").expect("an event").get(48)).expect("fine");
+    assert_eq!(values, [1.0, 2.0, 3.0, 4.0]);
+    of("Buffer_Destroy", buffer).expect("fine");
+    of("Client_Destroy", client).expect("fine");
+}
+
 #[test]
 fn bytes_are_copied_raw() {
     let client = client(1);
