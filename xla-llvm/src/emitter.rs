@@ -23,6 +23,8 @@ pub struct EmitOptions {
     /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
     /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
     pub round_each_operation: bool,
+    /// Whether the code may run where subnormals are [flushed](crate::denormals).
+    pub flush_denormals: bool,
     /// For tests: the byte that memory on the stack is filled with, and the lanes that a load leaves out; these are
     /// zero otherwise, and that holds what was there before. No result may depend on it.
     pub dirt: Option<u8>,
@@ -30,7 +32,7 @@ pub struct EmitOptions {
 
 impl Default for EmitOptions {
     fn default() -> EmitOptions {
-        EmitOptions { contract: true, round_each_operation: true, dirt: None }
+        EmitOptions { contract: true, round_each_operation: true, flush_denormals: false, dirt: None }
     }
 }
 
@@ -122,7 +124,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Gives a function the target's CPU, features and vector width, without which LLVM generates baseline code, and
-    /// says that it does not unwind.
+    /// says that it does not unwind, nor count on a mode of subnormals if that is [open](EmitOptions::flush_denormals).
     pub fn decorate(&self, function: FunctionValue<'ctx>) {
         let string = |key: &str, value: &str| {
             if !value.is_empty() {
@@ -135,6 +137,9 @@ impl<'ctx> Emitter<'ctx> {
             let bits = self.target.abilities().vector_bits.to_string();
             string("prefer-vector-width", &bits);
             string("min-legal-vector-width", &bits);
+        }
+        if self.options.flush_denormals {
+            string("denormal-fp-math", "dynamic,dynamic");
         }
         let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
         function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));

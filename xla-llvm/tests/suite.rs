@@ -8,6 +8,8 @@ mod codegen;
 mod dirt;
 #[path = "suite/elements.rs"]
 mod elements;
+#[path = "suite/flushed.rs"]
+mod flushed;
 #[path = "suite/jit.rs"]
 mod jit;
 #[path = "suite/kernel.rs"]

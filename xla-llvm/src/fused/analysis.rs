@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use xla_hlo::ops::{Op, Reduce};
-use xla_hlo::{ArrayShape, Computation, Error, InstrId, Result, Shape};
+use xla_hlo::{ArrayShape, Computation, ElementType, Error, InstrId, Instruction, Result, Shape};
 
+use crate::denormals::Denormals;
 use crate::fused::core::address::compute_bits;
 use crate::fused::core::reduce::{reduces_in_parts, splits_into_lanes};
 use crate::fused::source::KernelSource;
@@ -154,6 +155,31 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
             _ => None,
         };
         self.computed().iter().filter_map(rows).min().map(|rows| rows.min(least))
+    }
+
+    /// Treatment of subnormal numbers. Those of `f8e8m0fnu`, a format without subnormals, are lanes of `f32`, where its
+    /// least number is one.
+    pub fn denormals(&self) -> Denormals {
+        let types = self.element_types();
+        match () {
+            () if types.contains(&ElementType::F8E8M0FNU) => Denormals::Preserve,
+            () if types.iter().any(|ty| ty.is_float() || ty.is_complex()) => Denormals::MayFlush,
+            () => Denormals::Unaffected,
+        }
+    }
+
+    /// Element types of everything that is read and computed, in called computations too.
+    fn element_types(&self) -> HashSet<ElementType> {
+        let module = self.source.module;
+        let mut instructions: Vec<&Instruction> =
+            self.computed().iter().chain(&self.source.inputs).map(|&id| &self.graph()[id]).collect();
+        let (mut types, mut called) = (HashSet::new(), HashSet::new());
+        while let Some(instruction) = instructions.pop() {
+            types.extend(instruction.shape().leaves().iter().filter_map(|(_, leaf)| leaf.element_type()));
+            let new = instruction.op().called_computations().into_iter().filter(|&id| called.insert(id));
+            instructions.extend(new.flat_map(|id| module[id].iter().map(|(_, instruction)| instruction)));
+        }
+        types
     }
 
     /// Elementary operations in all, roughly.

@@ -24,7 +24,8 @@ fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<
     let strategy = Strategy::of(&kernel, emitter)?;
     let frame = Frame::open(emitter, name, source.pointer_count())?;
     let launch = kernel.emit(emitter, frame, &strategy)?;
-    Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))
+    let ended = Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))?;
+    Ok(Kernel { denormals: kernel.denormals(), ..ended })
 }
 
 impl FusedKernel<'_, '_> {

@@ -6,6 +6,7 @@
 
 use xla_hlo::Result;
 
+use crate::denormals::Denormals;
 use crate::emitter::Emitter;
 
 /// Interface of a kernel: all that a caller must know to run it.
@@ -21,6 +22,8 @@ pub struct Kernel {
     pub shared_bytes: u64,
     /// Rough cost of all work items together, in elementary operations on one element.
     pub work: f64,
+    /// Treatment of subnormal numbers.
+    pub denormals: Denormals,
     /// Strategy that computes the results: its name, then its parameters.
     pub strategy: String,
 }
@@ -40,7 +43,8 @@ impl Kernel {
     ) -> Result<Kernel> {
         emitter.end_kernel()?;
         let shared_bytes = emitter.shared_bytes();
-        Ok(Kernel { name: name.to_string(), work_items, block, shared_bytes, work, strategy })
+        let denormals = Denormals::Preserve;
+        Ok(Kernel { name: name.to_string(), work_items, block, shared_bytes, work, denormals, strategy })
     }
 }
 

@@ -260,10 +260,11 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
         let even = self.size().exponent & -2;
         let scaled = self.scale((-even).power_of_two_or_zero());
         let root = ((scaled.re.fabs() + scaled.abs()) * 0.5).sqrt();
-        let other = scaled.im.fabs() / (root + root);
+        // The imaginary part may be much smaller than the real one, and is scaled by no more than the result wants.
+        let other = im.fabs() * (-even.ashr(1)).power_of_two_or_zero() / (root + root);
+        let root = root * even.ashr(1).power_of_two_or_zero();
         let right = !re.lt(0.0);
         let result = Complex::new(right.select(root, other), right.select(other, root).copysign(im));
-        let result = result.scale(even.ashr(1).power_of_two_or_zero());
         let (zero, infinity) = (re.constant(0.0), re.constant(f64::INFINITY));
         let nan_or = |x: Lanes<'e, 'ctx>| im.is_nan().select(im, x);
         let endless_right = Complex::new(re, nan_or(zero.copysign(im)));

@@ -100,9 +100,10 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
     /// `acos z`; far from the origin the angle and `log |2 z|`.
     pub fn acos(self) -> Self {
         let Complex { re, im } = self;
-        let minus = Complex::new(-re + 1.0, -im).sqrt();
-        let plus = Complex::new(re + 1.0, im).sqrt();
-        let near = Complex::new(atan2(minus.re, plus.re) * 2.0, asinh(plus.conj().times(minus).im));
+        let (height, back) = lifted(im, re);
+        let minus = Complex::new(-re + 1.0, -height).sqrt();
+        let plus = Complex::new(re + 1.0, height).sqrt();
+        let near = Complex::new(atan2(minus.re, plus.re) * 2.0, asinh(plus.conj().times(minus).im) * back);
         near.rarely(self.is_great() | self.is_nan(), || {
             let far = Complex::new(atan2(im.fabs(), re), -self.log_of_twice().copysign(im));
             let nan = re.constant(f64::NAN);
@@ -122,9 +123,10 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
     /// `asinh z`; far from the origin `log |2 z|` and the angle.
     pub fn asinh(self) -> Self {
         let Complex { re, im } = self;
-        let plus = Complex::new(im + 1.0, -re).sqrt();
-        let minus = Complex::new(-im + 1.0, re).sqrt();
-        let near = Complex::new(asinh(plus.conj().times(minus).im), atan2(im, plus.times(minus).re));
+        let (width, back) = lifted(re, im);
+        let plus = Complex::new(im + 1.0, -width).sqrt();
+        let minus = Complex::new(-im + 1.0, width).sqrt();
+        let near = Complex::new(asinh(plus.conj().times(minus).im) * back, atan2(im, plus.times(minus).re));
         near.rarely(self.is_great() | self.is_nan(), || {
             let far = Complex::new(self.log_of_twice().copysign(re), atan2(im, re.fabs()));
             let nan = re.constant(f64::NAN);
@@ -171,6 +173,16 @@ impl<'e, 'ctx> Complex<'e, 'ctx> {
     pub fn atan(self) -> Self {
         self.times_i().atanh().over_i()
     }
+}
+
+/// The part of a number, times a power of two if it is so small that its half may be subnormal and the other part is
+/// less than one; and the inverse of that power. Functions that are linear in such a part take the one in and the other
+/// out.
+fn lifted<'e, 'ctx>(part: Lanes<'e, 'ctx>, other: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) {
+    let (tiny, power) = by_precision(part, (1e-30, 2f64.powi(24)), (1e-290, 2f64.powi(60)));
+    let small = part.fabs().lt(tiny) & other.fabs().lt(1.0);
+    let factor = |value| small.select(part.constant(value), 1.0);
+    (part * factor(power), factor(1.0 / power))
 }
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {

@@ -126,9 +126,12 @@ pub fn atan2<'e, 'ctx>(y: Lanes<'e, 'ctx>, x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx
     let (up, along) = (y.fabs(), x.fabs());
     let swapped = up.gt(along);
     let (least, greatest) = (swapped.select(along, up), swapped.select(up, along));
-    // Huge magnitudes are made smaller, so that their sum is finite; infinities become a point of the same angle.
-    let (huge, shrink, infinity) = (by_precision(x, 1e30, 1e300), 0.0625, x.constant(f64::INFINITY));
-    let scale = greatest.gt(huge).select(x.constant(shrink), 1.0);
+    // Huge magnitudes are made smaller, so that their sum is finite, and tiny ones greater, so that their difference is
+    // not subnormal; infinities become a point of the same angle.
+    let (huge, tiny, grow) = by_precision(x, (1e30, 1e-25, 2f64.powi(48)), (1e300, 1e-280, 2f64.powi(96)));
+    let (shrink, infinity) = (0.0625, x.constant(f64::INFINITY));
+    let scale = greatest.lt(tiny).select(x.constant(grow), 1.0);
+    let scale = greatest.gt(huge).select(x.constant(shrink), scale);
     let infinite = greatest.eq(infinity);
     let corner = least.eq(infinity).select(x.constant(1.0), 0.0);
     let least = infinite.select(corner, least * scale);

@@ -35,17 +35,17 @@ pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> 
 /// `x^(1/3)`, of negative numbers too. Error at most 0.8 ulp (f32) and 0.75 ulp (f64).
 pub fn cbrt<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let magnitude = x.fabs();
-    let (least_normal, lift, drop) =
-        by_precision(x, (f64::from(f32::MIN_POSITIVE), 24, -8), (f64::MIN_POSITIVE, 54, -18));
-    let subnormal = magnitude.lt(least_normal);
-    let a = subnormal.select(magnitude * 2f64.powi(lift), magnitude);
+    // Numbers so small that the residue below would be subnormal are brought up first.
+    let (small, lift, drop) = by_precision(x, (-90, 60, -20), (-900, 120, -40));
+    let small = magnitude.lt(2f64.powi(small));
+    let a = small.select(magnitude * 2f64.powi(lift), magnitude);
     let r = inverse_cube_root(a);
     // The root itself, and one Newton step with an exact residue.
     let y = a * r * r;
     let square = exact_product(y, y);
     let residue = (-square.high).fma(y, a) - square.low * y;
     let y = residue.fma(r * r * (1.0 / 3.0), y);
-    let y = subnormal.select(y * 2f64.powi(drop), y);
+    let y = small.select(y * 2f64.powi(drop), y);
     let finite = magnitude.gt(0.0) & magnitude.lt(f64::INFINITY);
     finite.select(y.copysign(x), x)
 }

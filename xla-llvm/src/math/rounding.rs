@@ -28,11 +28,15 @@ const MOST: u32 = 1 << 22;
 /// `a - quotient b`, where the quotient, of at most 24 bits, is right or one too great.
 ///
 /// Near the largest number the product, or the parts that it is made of without FMA, would overflow: there both are
-/// scaled down, which is exact, since `b` is not much smaller than `a`.
+/// scaled down, which is exact, since `b` is not much smaller than `a`. Near the least they are scaled up, so that what
+/// the product loses is no subnormal number, which may be flushed.
 fn less_multiple<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, quotient: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    let (large, scale) = by_precision(a, (96, 64), (960, 512));
-    let is_large = a.ge(2.0_f64.powi(large));
-    let power = |exponent| is_large.select(a.constant(2.0_f64.powi(exponent)), 1.0);
+    let (large, small, scale) = by_precision(a, (96, -60, 64), (960, -900, 512));
+    let (is_large, is_small) = (a.ge(2.0_f64.powi(large)), a.lt(2.0_f64.powi(small)));
+    let power = |exponent: i32| {
+        let [down, up] = [exponent, -exponent].map(|exponent| a.constant(2.0_f64.powi(exponent)));
+        is_large.select(down, is_small.select(up, 1.0))
+    };
     let (a, b, back) = (a * power(-scale), b * power(-scale), power(scale));
     let product = exact_product(quotient, b);
     let rest = (a - product.high) - product.low;

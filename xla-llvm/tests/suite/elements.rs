@@ -13,7 +13,7 @@ use xla_llvm::target::Target;
 use crate::kernel::{Kernel, Signature};
 
 /// Evaluates an operation on arrays.
-fn oracle(op: &Op, result: Option<ElementType>, operands: &[Literal]) -> Result<Literal> {
+pub(crate) fn oracle(op: &Op, result: Option<ElementType>, operands: &[Literal]) -> Result<Literal> {
     let mut module = ModuleBuilder::new("oracle");
     let mut b = module.computation("main");
     let parameters = operands.iter().map(|x| b.parameter(x.shape().clone())).collect::<Result<Vec<_>>>()?;
@@ -24,7 +24,7 @@ fn oracle(op: &Op, result: Option<ElementType>, operands: &[Literal]) -> Result<
     eval::evaluate(&module, operands.to_vec())
 }
 
-fn literal(ty: ElementType, values: &[Scalar]) -> Literal {
+pub(crate) fn literal(ty: ElementType, values: &[Scalar]) -> Literal {
     Literal::from_fn(&ArrayShape::new(ty, [values.len()]), |i| values[i]).unwrap()
 }
 
@@ -42,7 +42,7 @@ impl Random {
 }
 
 /// Values of a type worth trying: all where they are few, else edges, everyday numbers and random patterns.
-fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
+pub(crate) fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
     let mut random = Random(ty.bit_width() as u64 + 7);
     let bits = ty.bit_width();
     if bits <= 8 || (bits == 16 && count >= 1 << 16) {
@@ -84,7 +84,11 @@ fn samples(ty: ElementType, count: usize) -> Vec<Scalar> {
 
 /// Every sample of one with every sample of the other.
 fn pairs(ty: ElementType) -> [Vec<Scalar>; 2] {
-    let values = samples(ty, 120);
+    pairs_of(&samples(ty, 120))
+}
+
+/// Every value with every value.
+pub(crate) fn pairs_of(values: &[Scalar]) -> [Vec<Scalar>; 2] {
     let every = |pick: fn(usize, usize) -> usize| {
         let n = values.len();
         (0..n * n).map(|i| values[pick(i, n)]).collect()
@@ -94,7 +98,7 @@ fn pairs(ty: ElementType) -> [Vec<Scalar>; 2] {
 
 /// Tolerance of a result beside the evaluator's.
 #[derive(Clone, Copy)]
-enum Tolerance {
+pub(crate) enum Tolerance {
     Exact,
     /// Representable steps: of f32 and f64, and of narrower types.
     Steps(u64, u64),
@@ -116,7 +120,7 @@ fn order(ty: ElementType, x: Scalar) -> i128 {
     }
 }
 
-fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tolerance) -> bool {
+pub(crate) fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tolerance) -> bool {
     match (got, want) {
         (Scalar::Complex(a, b), Scalar::Complex(c, d)) => {
             let epsilon = if ty == ElementType::C64 { f64::from(f32::EPSILON) } else { f64::EPSILON };
@@ -144,7 +148,7 @@ fn agrees(ty: ElementType, got: Scalar, want: Scalar, tolerance: Tolerance) -> b
 
 /// An x86 without FMA, f16 and rounding instructions, for which functions and conversions are other code; where this
 /// machine is an x86.
-fn plain_x86() -> Option<Target> {
+pub(crate) fn plain_x86() -> Option<Target> {
     static PLAIN: std::sync::OnceLock<Option<Target>> = std::sync::OnceLock::new();
     let make = || {
         let host = Target::host().unwrap();
@@ -154,7 +158,7 @@ fn plain_x86() -> Option<Target> {
 }
 
 /// One type of each kind and form.
-const TYPICAL: &[ElementType] = &[
+pub(crate) const TYPICAL: &[ElementType] = &[
     ElementType::Pred,
     ElementType::S4,
     ElementType::U8,
@@ -168,6 +172,41 @@ const TYPICAL: &[ElementType] = &[
     ElementType::F64,
     ElementType::C64,
 ];
+
+/// Compilation of an operation for a test.
+pub(crate) struct Run<'a> {
+    pub target: &'a Target,
+    pub width: u32,
+    pub options: EmitOptions,
+}
+
+impl Run<'_> {
+    /// Runs an operation on operands of equal lengths; scalars, which would take long, on the first ones only.
+    pub(crate) fn run(
+        &self,
+        op: &Op,
+        operands: &[Literal],
+        output: ElementType,
+    ) -> std::result::Result<Vec<Scalar>, String> {
+        let types: Vec<ElementType> = operands.iter().map(|x| x.array_shape().element_type()).collect();
+        let (width, options) = (self.width, self.options);
+        let signature = Signature { width, inputs: &types, output, masked: true, options };
+        let kernel = Kernel::new(self.target, &signature, |e, x| elemental::operation(e, op, x, output));
+        let kernel = kernel.map_err(|reason| format!("it is not emitted: {reason}"))?;
+        // One element less than a multiple of the width, for the masks.
+        let most = if width < 16 { 3000 } else { usize::MAX };
+        let count = (operands[0].array_shape().element_count() - 1).min(most);
+        let mut got = vec![0; (count + 1) * output.byte_width()];
+        let size = count * output.byte_width();
+        let inputs: Vec<&[u8]> =
+            operands.iter().zip(&types).map(|(x, ty)| &x.bytes()[..count * ty.byte_width()]).collect();
+        kernel.run_bytes(&inputs, &mut got[..size]);
+        if got[size..].iter().any(|&byte| byte != 0) {
+            return Err("it wrote beyond its mask".to_string());
+        }
+        Ok(got[..size].chunks(output.byte_width()).map(|bytes| Scalar::read(output, bytes)).collect())
+    }
+}
 
 /// Runs an operation both ways, as scalars and as vectors, on operands of equal lengths.
 fn check(
@@ -190,27 +229,15 @@ fn check(
         plain_x86().filter(|_| matches!(op, Op::Convert(_) | Op::Unary(_) | Op::Binary(_))).map(|target| (target, 4));
     let others = [Some((target.clone(), 1)), plain].into_iter().flatten().filter(|_| typical);
     for (target, width) in std::iter::once((target, 16)).chain(others) {
-        let signature = Signature { width, inputs: &types, output, masked: true, options: EmitOptions::default() };
-        let kernel = Kernel::new(&target, &signature, |e, x| elemental::operation(e, op, x, output));
-        let (want, kernel) = match (&want, kernel) {
-            (Ok(want), Ok(kernel)) => (want, kernel),
+        let kernel = Run { target: &target, width, options: EmitOptions::default() };
+        let (want, got) = match (&want, kernel.run(op, operands, output)) {
+            (Ok(want), Ok(got)) => (want, got),
             (Err(_), Err(_)) => return Ok(()),
-            (Ok(_), Err(reason)) => return Err(format!("{what} is not emitted: {reason}")),
+            (Ok(_), Err(reason)) => return Err(format!("{what}: {reason}")),
             (Err(reason), Ok(_)) => return Err(format!("{what} is emitted but not defined: {reason}")),
         };
-        // One element less than a multiple of the width, for the masks; scalars would take long for many.
-        let count = (want.array_shape().element_count() - 1).min(if width < 16 { 3000 } else { usize::MAX });
-        let mut got = vec![0; (count + 1) * output.byte_width()];
-        let size = count * output.byte_width();
-        let inputs: Vec<&[u8]> =
-            operands.iter().zip(&types).map(|(x, ty)| &x.bytes()[..count * ty.byte_width()]).collect();
-        kernel.run_bytes(&inputs, &mut got[..size]);
-        if got[size..].iter().any(|&byte| byte != 0) {
-            return Err(format!("{what} wrote beyond its mask"));
-        }
-        for i in 0..count {
-            let bytes = &got[i * output.byte_width()..][..output.byte_width()];
-            let (value, wanted) = (Scalar::read(output, bytes), want.get(i));
+        for (i, &value) in got.iter().enumerate() {
+            let wanted = want.get(i);
             if !agrees(output, value, wanted, tolerance) {
                 let x: Vec<Scalar> = operands.iter().map(|x| x.get(i)).collect();
                 return Err(format!("{what}, width {width}: {x:?} gives {value:?}, the evaluator {wanted:?}"));
@@ -221,7 +248,7 @@ fn check(
 }
 
 /// Runs checks on two threads and fails with all that they found.
-fn check_all<T: Sync>(cases: &[T], check: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
+pub(crate) fn check_all<T: Sync>(cases: &[T], check: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failed = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -239,7 +266,7 @@ fn check_all<T: Sync>(cases: &[T], check: impl Fn(&T) -> std::result::Result<(),
     assert!(failed.is_empty(), "{} failures: {failed:#?}", failed.len());
 }
 
-fn unary_tolerance(op: UnaryOp, ty: ElementType) -> Tolerance {
+pub(crate) fn unary_tolerance(op: UnaryOp, ty: ElementType) -> Tolerance {
     use UnaryOp::*;
     match op {
         Abs | Sign | Sqrt if ty.is_complex() => Tolerance::Steps(2, 0),
@@ -258,17 +285,20 @@ fn unary() {
     });
 }
 
+pub(crate) fn binary_tolerance(op: BinaryOp, ty: ElementType) -> Tolerance {
+    match op {
+        BinaryOp::Atan2 | BinaryOp::Power if ty.is_complex() => Tolerance::Loose,
+        BinaryOp::Atan2 | BinaryOp::Power => Tolerance::Steps(4, 1),
+        _ => Tolerance::Exact,
+    }
+}
+
 #[test]
 fn binary() {
     let cases: Vec<_> = BinaryOp::ALL.iter().flat_map(|&op| ElementType::ALL.iter().map(move |&ty| (op, ty))).collect();
     check_all(&cases, |&(op, ty)| {
-        let tolerance = match op {
-            BinaryOp::Atan2 | BinaryOp::Power if ty.is_complex() => Tolerance::Loose,
-            BinaryOp::Atan2 | BinaryOp::Power => Tolerance::Steps(4, 1),
-            _ => Tolerance::Exact,
-        };
         let [x, y] = pairs(ty);
-        check(&Binary { op }.into(), None, &[literal(ty, &x), literal(ty, &y)], tolerance)
+        check(&Binary { op }.into(), None, &[literal(ty, &x), literal(ty, &y)], binary_tolerance(op, ty))
     });
 }
 

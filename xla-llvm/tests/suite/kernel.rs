@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use inkwell::context::Context;
-use inkwell::module::Module;
+use inkwell::module::{Linkage, Module};
 use xla_hlo::{ElementType, Result};
 use xla_llvm::elemental::{self, Value};
 use xla_llvm::emitter::{EmitOptions, Emitter};
@@ -51,8 +51,9 @@ impl Kernel {
         module.verify().unwrap_or_else(|e| panic!("{}", e.to_string()));
         let object = machine.object(&module).unwrap();
         let code = LoadedCode::link(&[object], &[]).unwrap();
-        let address = code.address("kernel").unwrap();
-        // SAFETY: `emit` gives the function of that name this signature.
+        let flushes = signature.options.flush_denormals;
+        let address = code.address(if flushes { "kernel.flushing" } else { "kernel" }).unwrap();
+        // SAFETY: `emit` gives the functions of these names this signature.
         let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(address) };
         let bytes = |ty: &ElementType| ty.byte_width();
         Ok(Kernel {
@@ -117,7 +118,8 @@ macro_rules! numbers {
 
 numbers!(f32 f64);
 
-/// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width.
+/// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width, and with it
+/// `kernel.flushing` where subnormals may be flushed.
 pub fn emit<'c>(
     context: &'c Context,
     target: &Target,
@@ -168,5 +170,8 @@ pub fn emit<'c>(
     phi.add_incoming(&[(&long.const_zero(), entry), (&next, end)]);
     builder.position_at_end(done);
     builder.build_return(None).unwrap();
+    if signature.options.flush_denormals {
+        emitter.flushing(function).set_linkage(Linkage::External);
+    }
     emitter.finish()
 }

@@ -51,6 +51,37 @@ fn what_llvm_does_not_know_is_refused() {
     assert!(matches!(refused, Err(Error::InvalidArgument(_))));
 }
 
+/// Instructions of `kernel.flushing`, but for moves of data, in order.
+fn flushing_instructions(triple: &str, cpu: &str) -> Vec<String> {
+    let target = target(triple, cpu, "");
+    let ty = ElementType::F32;
+    let options = EmitOptions { flush_denormals: true, ..EmitOptions::default() };
+    let signature = Signature { width: 4, inputs: &[ty], output: ty, masked: true, options };
+    let context = Context::create();
+    let module = emit(&context, &target, &signature, |e, x| elemental::binary(e, BinaryOp::Add, x[0], x[0])).unwrap();
+    let assembly = target.machine(&MachineOptions::default()).unwrap().assembly(&module).unwrap();
+    let (before, function) = assembly.split_once("\nkernel.flushing:").unwrap();
+    assert!(!before.contains("mxcsr") && !before.contains("FPCR"), "the kernel itself sets no mode");
+    let end = function.find(".Lfunc_end").unwrap();
+    let instruction = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        let interesting = name.contains("mxcsr") || ["callq", "call", "bl", "msr", "mrs"].contains(&name);
+        interesting.then(|| name.trim_start_matches('v').to_string())
+    };
+    function[..end].lines().filter_map(instruction).collect()
+}
+
+#[test]
+fn the_mode_of_subnormals_is_set_around_the_kernel_alone() {
+    for cpu in ["x86-64", "x86-64-v4"] {
+        let found = flushing_instructions("x86_64-unknown-linux-gnu", cpu);
+        assert_eq!(found, ["stmxcsr", "ldmxcsr", "callq", "ldmxcsr"]);
+    }
+    assert_eq!(flushing_instructions("aarch64-unknown-linux-gnu", ""), ["mrs", "msr", "bl", "msr"]);
+    assert_eq!(flushing_instructions("riscv64-unknown-linux-gnu", "generic-rv64"), ["call"]);
+}
+
 /// Names that code for this operation refers to and does not define.
 fn calls(assembly: &str) -> Vec<String> {
     let called = |line: &str| {

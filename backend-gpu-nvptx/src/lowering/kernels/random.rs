@@ -5,6 +5,7 @@
 
 use xla_hlo::Result;
 use xla_hlo::ops::RngGetAndUpdateState;
+use xla_llvm::denormals::Denormals;
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
 
@@ -36,6 +37,7 @@ pub(super) fn emit(emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         block: Some(1),
         shared_bytes: 0,
         work: WORDS as f64,
+        denormals: Denormals::Unaffected,
         strategy: "serial".to_string(),
     })
 }
