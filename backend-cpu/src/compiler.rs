@@ -63,7 +63,7 @@ impl LoadExecutable for CpuCompiler {
 
     fn cache_target(&self) -> Option<String> {
         // Code that is made dirty is another one each time.
-        self.target().ok().filter(|_| !self.options.dirty).map(|target| machine_code::compiled_for(&target))
+        self.target().ok().filter(|_| !self.options.dirty).map(|target| machine_code::target_key(&target))
     }
 }
 
@@ -92,7 +92,7 @@ impl CpuCompiler {
         let target = self.target()?;
         let mut lowering = CpuLowering::new(&module);
         let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
-        let compiled_for = machine_code::compiled_for(&target);
+        let compiled_for = machine_code::compiled_for(&target, options);
         let code = match machine_code::read(&compiled_for, &program, written) {
             Some(machine) => Code { machine, texts: Vec::new() },
             None => self.generate(&target, lowering, &program.sequence, options)?,
@@ -111,7 +111,8 @@ impl CpuCompiler {
         let CpuLowering { kernels, library_calls, .. } = lowering;
         let (threads, profile) = (options.thread_count(), options.profile);
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
-        let emission = EmitOptions { dirt: self.options.dirty.then(|| dirt(number)), ..EmitOptions::default() };
+        let dirt = self.options.dirty.then(|| dirt(number));
+        let emission = EmitOptions { dirt, flush_denormals: options.flush_denormals, ..EmitOptions::default() };
         let with_texts = options.dump_to.is_some();
         let driver = CodegenDriver { target, threads, with_texts, emission, kind: CodeKind::Object };
         codegen::generate(&driver, kernels.sources(), &|kernels| {

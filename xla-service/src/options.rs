@@ -50,6 +50,12 @@ pub struct CompileOptions {
     /// name no algorithm and whose `operand_precision` is `default` on both sides; `high` and `highest` never round.
     /// Other platforms compute the same with it as without.
     pub allow_tf32: bool,
+    /// Whether floating-point arithmetic may take subnormal operands and results ("denormals") for zeros of their sign,
+    /// as XLA:CPU does. It is a permission: the kernels of platform `cpu` use it on x86-64 and AArch64. What Rust code
+    /// computes keeps subnormals, since Rust must not run in another floating-point environment than the default one:
+    /// library calls such as large dots, operations left to the host, and constants folded by passes. Other platforms
+    /// compute the same with it as without.
+    pub flush_denormals: bool,
 }
 
 /// Optimisation level. Results never differ by level but in rounding.
@@ -88,6 +94,7 @@ impl Default for CompileOptions {
             autotune: false,
             profile: false,
             allow_tf32: false,
+            flush_denormals: false,
         }
     }
 }

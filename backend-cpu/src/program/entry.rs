@@ -2,13 +2,15 @@
 //!
 //! `i32 xla_entry(ptr table, ptr context, ptr cancel)`: table holds the addresses of all arguments, as
 //! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at; the
-//! result is 0, or 1 when a host call failed or the byte was set.
+//! result is 0, or 1 when a host call failed or the byte was set. Where subnormals may be flushed, kernels that follow
+//! one another run in that mode, which is set once before them, and back before anything else is called.
 
 use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::{Error, Result};
+use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
 use xla_llvm::lanes::Scalar;
@@ -16,7 +18,7 @@ use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
 use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
-use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, PARALLEL};
+use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
 
 /// The entry function's name.
 pub(crate) const ENTRY: &str = "xla_entry";
@@ -56,11 +58,26 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<ArgumentTable> 
         return Err(Error::internal("the entry function lacks its parameters"));
     };
     let failed = context.append_basic_block(function, "failed");
-    let mut writer =
-        Writer { e: emitter, plan, function, table, words: ArgumentTableBuilder::default(), run, cancel, failed };
+    let flush = emitter.options().flush_denormals && plan.kernels.iter().any(|k| k.denormals == Denormals::MayFlush);
+    let mut writer = Writer {
+        e: emitter,
+        plan,
+        function,
+        table,
+        words: ArgumentTableBuilder::default(),
+        run,
+        cancel,
+        failed,
+        modes: if flush { emitter.denormal_modes() } else { None },
+        mode: DenormalMode::Callers,
+    };
     writer.sequence(&plan.sequence)?;
+    writer.set_mode(DenormalMode::Callers);
     writer.ret(0)?;
     emitter.builder().position_at_end(failed);
+    // Loops are left from either mode.
+    writer.mode = DenormalMode::Flush;
+    writer.set_mode(DenormalMode::Callers);
     writer.ret(1)?;
     let table = writer.words.finish();
     emitter.check()?;
@@ -77,6 +94,9 @@ struct Writer<'a, 'ctx> {
     run: PointerValue<'ctx>,
     cancel: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
+    /// The thread's modes, where kernels may flush subnormals, and the one at the place that is being written.
+    modes: Option<DenormalModes<'ctx>>,
+    mode: DenormalMode,
 }
 
 impl<'ctx> Writer<'_, 'ctx> {
@@ -90,8 +110,38 @@ impl<'ctx> Writer<'_, 'ctx> {
         })
     }
 
+    /// Writes a switch of modes, where the mode is another one.
+    fn set_mode(&mut self, mode: DenormalMode) {
+        if let Some(modes) = self.modes.as_ref().filter(|_| self.mode != mode) {
+            self.e.set_denormal_mode(modes, mode);
+            self.mode = mode;
+        }
+    }
+
+    /// The mode in which sequences are entered and left that run many times or instead of each other: the one that they
+    /// would have anyway, if all of their calls are kernels of one mode.
+    fn mode_around(&self, sequences: &[&ThunkSequence]) -> DenormalMode {
+        let mut mode = self.mode;
+        for thunk in sequences.iter().flat_map(|sequence| sequence.walk()) {
+            let kernel = match &thunk.kind {
+                ThunkKind::Kernel(kernel) => self.plan.kernels.get(kernel.index as usize),
+                ThunkKind::Copy | ThunkKind::While { .. } | ThunkKind::Conditional { .. } if !self.plan.profile => {
+                    continue;
+                }
+                _ => None,
+            };
+            match kernel.filter(|kernel| !self.plan.profile && !self.is_spread(kernel)).map(|kernel| kernel.denormals) {
+                Some(Denormals::Unaffected) => {}
+                Some(Denormals::MayFlush) => mode = DenormalMode::Flush,
+                Some(Denormals::Preserve) | None => return DenormalMode::Callers,
+            }
+        }
+        mode
+    }
+
     /// Tells the runtime of a thunk.
     fn tell(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
+        self.set_mode(DenormalMode::Callers);
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into()], false);
         let runtime = self.declare(symbol, ty);
@@ -125,7 +175,9 @@ impl<'ctx> Writer<'_, 'ctx> {
         let void = self.e.context().void_type();
         let function = self.kernel_function(&kernel.name);
         let work_items = self.long(kernel.work_items as i64);
-        if self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK {
+        if self.is_spread(&kernel) {
+            self.set_mode(DenormalMode::Callers);
+            let function = self.flushing(&kernel, function);
             let grain = (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0);
             let longs = [long.into(); 3];
             let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
@@ -134,8 +186,24 @@ impl<'ctx> Writer<'_, 'ctx> {
             let (grain, threads) = (self.long(grain as i64), self.threads());
             self.call(runtime, &[kernel.into(), arguments.into(), work_items.into(), grain.into(), threads.into()])
         } else {
+            match kernel.denormals {
+                Denormals::Unaffected => {}
+                Denormals::MayFlush => self.set_mode(DenormalMode::Flush),
+                Denormals::Preserve => self.set_mode(DenormalMode::Callers),
+            }
             self.call(function, &[arguments.into(), self.long(0).into(), work_items.into()])
         }
+    }
+
+    /// Whether a kernel's work is spread over threads.
+    fn is_spread(&self, kernel: &Kernel) -> bool {
+        self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK
+    }
+
+    /// A kernel for the runtime to call, which does not call it in the mode that it may have.
+    fn flushing(&self, kernel: &Kernel, function: FunctionValue<'ctx>) -> FunctionValue<'ctx> {
+        let flushes = self.modes.is_some() && kernel.denormals == Denormals::MayFlush;
+        if flushes { self.e.flushing(function) } else { function }
     }
 
     fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
@@ -148,7 +216,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         let long = self.e.context().i64_type();
         let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
         let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
-        let kernels = call.kernels.iter().map(|&kernel| self.kernel_pointer(kernel as usize));
+        let once = call.function != LibraryFunction::Sort;
+        let kernels = call.kernels.iter().map(|&kernel| self.kernel_pointer(kernel as usize, once));
         let kernels = self.pointer_type().const_array(&kernels.collect::<Result<Vec<_>>>()?);
         let kernels = self.constant(&format!("kernels_{index}"), &kernels);
         let pointer = self.pointer_type().into();
@@ -156,6 +225,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let runtime = self.declare(call.function.symbol(), self.e.context().void_type().fn_type(&parameters, false));
         let length = self.long(call.descriptor.len() as i64);
         let arguments = [taken.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
+        self.set_mode(DenormalMode::Callers);
         self.call(runtime, &arguments)?;
         let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
         let taken = self.arguments(&[], thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
@@ -174,8 +244,13 @@ impl<'ctx> Writer<'_, 'ctx> {
         global.as_pointer_value()
     }
 
-    fn kernel_pointer(&self, index: usize) -> Result<PointerValue<'ctx>> {
-        Ok(self.kernel_function(&self.known_kernel(index)?.name).as_global_value().as_pointer_value())
+    /// A kernel for a library function to call; one that is called for each of many elements, such as a comparator, is
+    /// sooner done than a switch of modes.
+    fn kernel_pointer(&self, index: usize, may_switch: bool) -> Result<PointerValue<'ctx>> {
+        let kernel = self.known_kernel(index)?;
+        let function = self.kernel_function(&kernel.name);
+        let function = if may_switch { self.flushing(kernel, function) } else { function };
+        Ok(function.as_global_value().as_pointer_value())
     }
 
     fn known_kernel(&self, index: usize) -> Result<&Kernel> {
@@ -209,6 +284,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let (int, long) = (self.e.context().i32_type(), self.e.context().i64_type());
         let runtime = self.declare(HOST_CALL, int.fn_type(&[self.pointer_type().into(), long.into()], false));
         let arguments = [self.run.into(), self.long(number as i64).into()];
+        self.set_mode(DenormalMode::Callers);
         let call = self.e.builder().build_call(runtime, &arguments, "").map_err(refused)?;
         let inkwell::values::ValueKind::Basic(BasicValueEnum::IntValue(status)) = call.try_as_basic_value() else {
             return Err(Error::internal("a host call returns no status"));
@@ -224,13 +300,17 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn while_loop(&mut self, condition: &ThunkSequence, body: &ThunkSequence, predicate: Slice) -> Result<()> {
         let block = |name| self.e.context().append_basic_block(self.function, name);
         let (test, work, done) = (block("while"), block("do"), block("done"));
+        let mode = self.mode_around(&[condition, body]);
+        self.set_mode(mode);
         self.jump(test)?;
         self.stop_if_cancelled()?;
         self.sequence(condition)?;
+        self.set_mode(mode);
         let holds = self.byte_is_set(predicate)?;
         self.e.builder().build_conditional_branch(holds, work, done).map_err(refused)?;
         self.e.builder().position_at_end(work);
         self.sequence(body)?;
+        self.set_mode(mode);
         self.e.builder().build_unconditional_branch(test).map_err(refused)?;
         self.e.builder().position_at_end(done);
         Ok(())
@@ -271,9 +351,12 @@ impl<'ctx> Writer<'_, 'ctx> {
                 self.e.builder().build_switch(index, last, &cases).map_err(refused)?;
             }
         }
+        let (before, after) = (self.mode, self.mode_around(&branches.iter().collect::<Vec<_>>()));
         for (branch, block) in branches.iter().zip(blocks) {
             self.e.builder().position_at_end(block);
+            self.mode = before;
             self.sequence(branch)?;
+            self.set_mode(after);
             self.e.builder().build_unconditional_branch(done).map_err(refused)?;
         }
         self.e.builder().position_at_end(done);

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::Target;
-use xla_service::FileCache;
 use xla_service::thunks::ThunkProgram;
+use xla_service::{CompileOptions, FileCache};
 
 use crate::program::arguments::ArgumentTable;
 use crate::runtime;
@@ -52,8 +52,14 @@ pub(crate) fn read(target: &str, program: &ThunkProgram, bytes: &[u8]) -> Option
     (other == target && plan == plan_key(program)).then_some(code)
 }
 
+/// Key of machine code in a serialised program: its target, and the options without which other code would be wrong.
+pub(crate) fn compiled_for(target: &Target, options: &CompileOptions) -> String {
+    let denormals = if options.flush_denormals { "flushed" } else { "kept" };
+    format!("{}, denormals {denormals}", target_key(target))
+}
+
 /// Whether machine code of this target can be run here: the version of LLVM, the processor and its features.
-pub(crate) fn compiled_for(target: &Target) -> String {
+pub(crate) fn target_key(target: &Target) -> String {
     let (triple, cpu, features) = (target.triple(), target.cpu(), target.features());
     format!("{}, LLVM {}, {triple}, {cpu}, {features}", xla_service::build_identity(), xla_llvm::target::llvm_version())
 }

@@ -3,6 +3,7 @@
 
 mod convolution;
 mod custom_calls;
+mod denormals;
 mod dynamic;
 mod layouts;
 mod libraries;

@@ -44,6 +44,9 @@ pub struct Common {
     /// Allow TF32 for f32 matmuls of default precision on GPUs: 10-bit mantissas, faster
     #[arg(long, global = true)]
     allow_tf32: bool,
+    /// Flush subnormal operands and results of floating-point arithmetic to zero, where the platform can
+    #[arg(long, global = true)]
+    flush_denormals: bool,
     /// Log to standard error; repeat for more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -124,6 +127,7 @@ impl Session {
             cache_programs: self.common.cache_dir.is_some(),
             autotune: !self.common.no_autotune,
             allow_tf32: self.common.allow_tf32,
+            flush_denormals: self.common.flush_denormals,
             profile: self.common.trace.is_some(),
             ..CompileOptions::default()
         }

@@ -1,0 +1,207 @@
+//! Subnormal numbers are zeros in kernels where that is allowed, and nowhere else: not in Rust code, whichever way a
+//! program goes there and back.
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use xla_hlo::ops::CustomCallContext;
+use xla_hlo::text::{parse_literal, parse_module};
+use xla_hlo::{ElementType, Error, Literal, Result, Scalar, VerifiedModule};
+use xla_service::{Client, CompileOptions, LoadedExecutable, PlatformRegistry};
+
+/// Whether floating-point arithmetic of this thread keeps subnormals, operands and results.
+fn keeps_subnormals() -> bool {
+    let half = black_box(f32::MIN_POSITIVE) * black_box(0.5);
+    let wide = black_box(f64::MIN_POSITIVE) * black_box(0.5);
+    half.to_bits() == 1 << 22 && black_box(half) * black_box(2.0) == f32::MIN_POSITIVE && wide.to_bits() == 1 << 51
+}
+
+/// A client with the handlers `look`, which counts where Rust sees the wrong mode, and `fail`.
+fn client(wrong: &Arc<AtomicUsize>) -> Client {
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_cpu::platform());
+    let wrong = wrong.clone();
+    let look = move |_: &CustomCallContext<'_>, operands: Vec<Literal>| {
+        wrong.fetch_add(usize::from(!keeps_subnormals()), Ordering::Relaxed);
+        Ok(operands[0].clone())
+    };
+    let fail =
+        |_: &CustomCallContext<'_>, _: Vec<Literal>| Err::<Literal, _>(Error::failed_precondition("out of luck"));
+    registry.custom_calls().register("look", Arc::new(look));
+    registry.custom_calls().register("fail", Arc::new(fail));
+    Client::new(&registry, "cpu").unwrap()
+}
+
+fn flushing() -> CompileOptions {
+    CompileOptions { flush_denormals: true, ..CompileOptions::default() }
+}
+
+fn execute(client: &Client, program: &LoadedExecutable, inputs: &[Literal]) -> Result<Vec<Literal>> {
+    let buffers: Vec<_> = inputs.iter().map(|input| client.buffer(input).unwrap()).collect();
+    let results = program.execute(&buffers.iter().collect::<Vec<_>>());
+    assert!(keeps_subnormals(), "the caller's mode is back");
+    results?.iter().map(|result| result.to_literal()).collect()
+}
+
+fn run(text: &str, options: &CompileOptions, inputs: &[Literal]) -> Result<Vec<Literal>> {
+    let wrong = Arc::new(AtomicUsize::new(0));
+    let client = client(&wrong);
+    let program = client.compile(&VerifiedModule::new(parse_module(text)?)?, options)?;
+    let results = execute(&client, &program, inputs);
+    assert_eq!(wrong.load(Ordering::Relaxed), 0, "Rust ran while subnormals were flushed");
+    results
+}
+
+/// Results as text of a program whose inputs are text.
+fn printed(text: &str, options: &CompileOptions, inputs: &[&str]) -> Vec<String> {
+    let inputs: Vec<Literal> = inputs.iter().map(|input| parse_literal(input).unwrap()).collect();
+    run(text, options, &inputs).unwrap().iter().map(ToString::to_string).collect()
+}
+
+const HALVE: &str = "ENTRY main {
+  x = f32[4] parameter(0)
+  h = f32[] constant(0.5)
+  hb = f32[4] broadcast(h), dimensions={}
+  ROOT r = f32[4] multiply(x, hb)
+}";
+const LEAST: &str = "f32[4] {1.17549435e-38, -1.17549435e-38, 2.3509887e-38, 1e-40}";
+
+#[test]
+fn kernels_flush_where_it_is_allowed() {
+    let kept = printed(HALVE, &CompileOptions::default(), &[LEAST]);
+    assert_eq!(kept, ["f32[4] {5.87747175e-39, -5.87747175e-39, 1.17549435e-38, 4.99997e-41}"]);
+    assert_eq!(printed(HALVE, &flushing(), &[LEAST]), ["f32[4] {0, -0.0, 1.17549435e-38, 0}"]);
+}
+
+/// The threads that help set the mode each for itself, and set it back.
+#[test]
+fn spread_kernels_flush_too() {
+    let text = "ENTRY main {
+      x = f32[4000000] parameter(0)
+      y = f32[4000000] multiply(x, x)
+      e = f32[4000000] sine(y)
+      ROOT z = f32[4000000] divide(e, x)
+    }";
+    let x =
+        Literal::from_fn(&xla_hlo::ArrayShape::new(ElementType::F32, [4_000_000]), |_| Scalar::Float(1e-20)).unwrap();
+    for threads in [1, 4] {
+        let options = CompileOptions { threads: NonZeroUsize::new(threads), ..flushing() };
+        let z = &run(text, &options, std::slice::from_ref(&x)).unwrap()[0];
+        assert!((0..4_000_000).all(|i| z.get(i) == Scalar::Float(0.0)), "{threads} threads");
+    }
+    let seen: Vec<bool> = rayon::broadcast(|_| keeps_subnormals());
+    assert!(seen.iter().all(|&keeps| keeps), "{seen:?}");
+}
+
+/// Loops, branches, and calls of the host in all of them.
+const CONTROL: &str = "
+    with_call {
+      s = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      v = f32[4] get-tuple-element(s), index=1
+      one = s32[] constant(1)
+      n = s32[] add(i, one)
+      w = f32[4] multiply(v, v)
+      c = f32[4] custom-call(w), custom_call_target=\"look\"
+      d = f32[4] add(c, w)
+      ROOT t = (s32[], f32[4]) tuple(n, d)
+    }
+    without_call {
+      s = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      v = f32[4] get-tuple-element(s), index=1
+      one = s32[] constant(1)
+      n = s32[] add(i, one)
+      w = f32[4] sine(v)
+      ROOT t = (s32[], f32[4]) tuple(n, w)
+    }
+    cond {
+      s = (s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      three = s32[] constant(3)
+      ROOT p = pred[] compare(i, three), direction=LT
+    }
+    calls { x = f32[4] parameter(0)
+      y = f32[4] multiply(x, x)
+      ROOT r = f32[4] custom-call(y), custom_call_target=\"look\" }
+    computes { x = f32[4] parameter(0)
+      ROOT r = f32[4] add(x, x) }
+    ENTRY main {
+      x = f32[4] parameter(0)
+      p = pred[] parameter(1)
+      zero = s32[] constant(0)
+      init = (s32[], f32[4]) tuple(zero, x)
+      a = (s32[], f32[4]) while(init), condition=cond, body=without_call
+      b = f32[4] get-tuple-element(a), index=1
+      again = (s32[], f32[4]) tuple(zero, b)
+      c = (s32[], f32[4]) while(again), condition=cond, body=with_call
+      d = f32[4] get-tuple-element(c), index=1
+      e = f32[4] conditional(p, d, d), true_computation=calls, false_computation=computes
+      last = f32[4] custom-call(e), custom_call_target=\"look\"
+      ROOT f = f32[4] add(last, b)
+    }";
+
+#[test]
+fn rust_never_runs_where_subnormals_are_flushed() {
+    for choice in ["true", "false"] {
+        let profiled = CompileOptions { profile: true, ..flushing() };
+        for options in [flushing(), profiled, CompileOptions { opt_level: xla_service::OptLevel::O0, ..flushing() }] {
+            let inputs = ["f32[4] {1e-15, 1e-40, -1e-40, 0.5}", &format!("pred[] {choice}")];
+            let found = printed(CONTROL, &options, &inputs);
+            let [tiny, zero, minus, _] = found[0].split(['{', '}']).nth(1).unwrap().split(", ").collect::<Vec<_>>()[..]
+            else {
+                panic!("{found:?}")
+            };
+            assert_eq!((tiny, zero), ("1e-15", "0"), "{choice}");
+            assert!(["0", "-0.0"].contains(&minus), "{minus}");
+        }
+    }
+}
+
+#[test]
+fn the_mode_is_set_back_when_a_call_fails() {
+    let failing = CONTROL.replacen("\"look\"", "\"fail\"", 1);
+    let inputs = ["f32[4] {1, 2, 3, 4}", "pred[] true"].map(|input| parse_literal(input).unwrap());
+    let error = run(&failing, &flushing(), &inputs).unwrap_err();
+    assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
+}
+
+/// 2^-127, a normal number of a type without subnormals, is one of f32, in which it is multiplied.
+#[test]
+fn numbers_that_are_subnormal_in_lanes_alone_are_kept() {
+    let text = "ENTRY main {
+      x = f8e8m0fnu[2] parameter(0)
+      y = f8e8m0fnu[2] multiply(x, x)
+      four = f8e8m0fnu[] constant(4)
+      fours = f8e8m0fnu[2] broadcast(four), dimensions={}
+      z = f8e8m0fnu[2] multiply(x, fours)
+      ROOT w = f64[2] convert(x)
+      t = f32[2] convert(z)
+    }"
+    .replace("ROOT w", "w")
+    .replace("t = f32[2] convert(z)\n", "t = f32[2] convert(z)\n ROOT r = (f64[2], f32[2]) tuple(w, t)\n");
+    let input = "f8e8m0fnu[2] {5.877471754111438e-39, 1}";
+    let kept = printed(&text, &CompileOptions::default(), &[input]);
+    assert_eq!(printed(&text, &flushing(), &[input]), kept);
+    assert_eq!(kept, ["f64[2] {5.8774717541114375e-39, 1}", "f32[2] {2.3509887e-38, 4}"]);
+}
+
+/// Code that flushes is not taken for a program that must not.
+#[test]
+fn stored_code_is_of_the_mode_that_it_is_loaded_for() {
+    let client = client(&Arc::default());
+    let module = VerifiedModule::new(parse_module(HALVE).unwrap()).unwrap();
+    let least = parse_literal(LEAST).unwrap();
+    let of =
+        |program: &LoadedExecutable| execute(&client, program, std::slice::from_ref(&least)).unwrap()[0].to_string();
+    let (flushes, keeps) =
+        (client.compile(&module, &flushing()).unwrap(), client.compile(&module, &CompileOptions::default()).unwrap());
+    assert_ne!(of(&flushes), of(&keeps));
+    for stored in [&flushes, &keeps] {
+        let bytes = stored.serialize().unwrap();
+        assert_eq!(of(&client.load(&bytes, &flushing()).unwrap()), of(&flushes));
+        assert_eq!(of(&client.load(&bytes, &CompileOptions::default()).unwrap()), of(&keeps));
+    }
+}
