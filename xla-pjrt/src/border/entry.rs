@@ -1,4 +1,9 @@
 //! Entry points: functions of C around functions of Rust.
+//!
+//! Callers may run in another floating-point environment than Rust's: jaxlib compiles and runs programs on threads that
+//! flush subnormals, where Rust code would be undefined behaviour, and read the constants of a program as zeros. So a
+//! slot is a few instructions of assembly ([`in_default_environment`]), which set Rust's environment where the caller's
+//! is another one, and the caller's again before they return. Threads that are started inside of a call inherit Rust's.
 #![expect(unsafe_code, reason = "reads the structures that C passes")]
 
 use std::ffi::c_void;
@@ -37,13 +42,90 @@ pub(crate) trait Procedure {
 
 /// The slot for a function.
 pub(crate) const fn entry<F: Function>() -> Slot {
-    Slot { function: call::<F> }
+    Slot { function: enter::<F> }
 }
 
 /// The slot for a function that returns nothing.
 pub(crate) const fn procedure<F: Procedure>() -> Slot {
-    Slot { procedure: call_procedure::<F> }
+    Slot { procedure: enter_procedure::<F> }
 }
+
+/// The body of a function of C that calls the one of that path with its argument in Rust's floating-point environment:
+/// round to nearest, no traps, nothing flushed.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+macro_rules! in_default_environment {
+    ($function:path) => {
+        std::arch::naked_asm!(
+            // Room for what the Windows convention reserves, two words, and alignment.
+            "sub rsp, 40",
+            "stmxcsr [rsp + 32]",
+            "mov eax, [rsp + 32]",
+            // All but the flags of exceptions that there were.
+            "and eax, 0xffc0",
+            "cmp eax, 0x1f80",
+            "jne 2f",
+            "add rsp, 40",
+            "jmp {function}",
+            "2:",
+            "mov dword ptr [rsp + 36], 0x1f80",
+            "ldmxcsr [rsp + 36]",
+            "call {function}",
+            "ldmxcsr [rsp + 32]",
+            "add rsp, 40",
+            "ret",
+            function = sym $function,
+        )
+    };
+}
+
+/// As for x86-64.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+macro_rules! in_default_environment {
+    ($function:path) => {
+        std::arch::naked_asm!(
+            "mrs x9, fpcr",
+            "cbnz x9, 2f",
+            "b {function}",
+            "2:",
+            "stp x29, x30, [sp, #-32]!",
+            "str x9, [sp, #16]",
+            "msr fpcr, xzr",
+            "bl {function}",
+            "ldr x9, [sp, #16]",
+            "msr fpcr, x9",
+            "ldp x29, x30, [sp], #32",
+            "ret",
+            function = sym $function,
+        )
+    };
+}
+
+/// As [`call`], whatever the caller's floating-point environment is.
+///
+/// # Safety
+///
+/// As for [`call`].
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+// SAFETY: the assembly keeps the argument and the result where they are, and sets back all that it sets.
+#[unsafe(naked)]
+unsafe extern "C" fn enter<F: Function>(args: *mut c_void) -> *mut c_void {
+    in_default_environment!(call::<F>)
+}
+
+/// As [`call_procedure`], whatever the caller's floating-point environment is.
+///
+/// # Safety
+///
+/// As for [`call_procedure`].
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+// SAFETY: as above.
+#[unsafe(naked)]
+unsafe extern "C" fn enter_procedure<F: Procedure>(args: *mut c_void) {
+    in_default_environment!(call_procedure::<F>)
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+use {call as enter, call_procedure as enter_procedure};
 
 /// # Safety
 ///
@@ -136,14 +218,64 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_panic_is_an_error_of_the_function() {
+    fn args() -> PluginInitializeArgs {
         let mut args = PluginInitializeArgs::NULL;
         args.head.struct_size = PluginInitializeArgs::SIZE;
+        args
+    }
+
+    #[test]
+    fn a_panic_is_an_error_of_the_function() {
         // SAFETY: the structure that the function takes.
-        let error = unsafe { call::<Panics>(std::ptr::from_mut(&mut args).cast()) };
+        let error = unsafe { enter::<Panics>(std::ptr::from_mut(&mut args()).cast()) };
         let error = Handle::<Failed>::from_c(error.cast());
         assert_eq!(code(error), Code::Internal);
         assert_eq!(error.get().unwrap().message, "PJRT_Plugin_Initialize panicked: on purpose");
+    }
+
+    struct Halves;
+
+    impl Function for Halves {
+        type Args = PluginInitializeArgs;
+
+        fn run(_: &PluginInitializeArgs) -> Result<(), Status> {
+            let half = std::hint::black_box(f64::MIN_POSITIVE) * std::hint::black_box(0.5);
+            if half > 0.0 { Ok(()) } else { Err(Status::internal("a subnormal result was flushed")) }
+        }
+    }
+
+    /// Calls a function as a thread that flushes subnormals does, and returns its mode after that as well.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    fn called_flushing(function: unsafe extern "C" fn(*mut c_void) -> *mut c_void) -> (*mut c_void, u32) {
+        let (mut args, mut modes) = (args(), [0_u32; 3]);
+        let result: *mut c_void;
+        // SAFETY: the structure that the function takes; the environment is another one for the time of the call alone.
+        unsafe {
+            std::arch::asm!(
+                "stmxcsr [r12]",
+                "mov eax, [r12]",
+                "or eax, 0x8040",
+                "mov [r12 + 4], eax",
+                "ldmxcsr [r12 + 4]",
+                "call r13",
+                "stmxcsr [r12 + 8]",
+                "ldmxcsr [r12]",
+                in("r12") modes.as_mut_ptr(),
+                in("r13") function,
+                in("rdi") std::ptr::from_mut(&mut args),
+                lateout("rax") result,
+                clobber_abi("C"),
+            );
+        }
+        (result, modes[2] & 0x8040)
+    }
+
+    /// The threads of jaxlib that compile programs flush subnormals: their constants were read as zeros.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    #[test]
+    fn callers_may_flush_subnormals() {
+        let (error, mode) = called_flushing(enter::<Halves>);
+        assert!(error.is_null());
+        assert_eq!(mode, 0x8040, "the caller's mode is back");
     }
 }
