@@ -1,9 +1,9 @@
 //! Subnormal numbers ("denormals"): what a kernel does with them, and the processor's mode that takes them for zeros.
 //!
 //! The mode belongs to a thread's floating-point environment, and nobody but generated code may run in it: Rust takes
-//! the default environment for granted, and Rust code that runs in another one is undefined behaviour. So generated code
-//! sets the mode, calls kernels, and sets back what it found, before it returns or calls anything else. LLVM may move
-//! arithmetic past the instructions that set the mode; it never moves it out of a function. Kernels are therefore
+//! the default environment for granted, and Rust code that runs in another one is undefined behaviour. So generated
+//! code sets the mode, calls kernels, and sets back what it found, before it returns or calls anything else. LLVM may
+//! move arithmetic past the instructions that set the mode; it never moves it out of a function. Kernels are therefore
 //! functions of their own, which say by `denormal-fp-math` that nothing may be assumed of the mode.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
