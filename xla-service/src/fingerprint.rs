@@ -52,16 +52,15 @@ pub(crate) fn hash_module(module: &Module, hasher: &mut impl Hasher) {
     hash_attributes(module.attributes(), hasher);
     for (id, computation) in module.iter() {
         id.hash(hasher);
-        hash_computation(computation, module.attributes().is_scheduled, hasher);
+        hash_computation(computation, hasher);
     }
 }
 
-fn hash_computation(computation: &Computation, is_scheduled: bool, hasher: &mut impl Hasher) {
+fn hash_computation(computation: &Computation, hasher: &mut impl Hasher) {
     computation.name().hash(hasher);
     computation.execution_thread().hash(hasher);
     computation.root_if_set().hash(hasher);
-    // Written down and read again, computations without a schedule have one: the order that they are in anyway.
-    is_scheduled.then(|| computation.sequence()).hash(hasher);
+    computation.schedule().hash(hasher);
     computation.len().hash(hasher);
     for (id, instruction) in computation.iter() {
         hash_instruction(id, instruction, hasher);

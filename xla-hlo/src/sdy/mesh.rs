@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Error, Result};
+use crate::{Error, Result, linear_index, multi_index};
 
 /// Greatest number of devices in a program; groups and tiles list them one by one.
 pub(crate) const MAX_DEVICES: usize = 1 << 20;
@@ -39,8 +39,7 @@ impl Mesh {
     ///
     /// `Error::ResourceExhausted` beyond 2^20, `Error::InvalidArgument` where the list of devices has another length.
     pub fn device_count(&self) -> Result<usize> {
-        let sizes: Vec<usize> = self.axes.iter().map(|(_, size)| *size).collect();
-        let count = product(&sizes)?;
+        let count = product(&self.sizes())?;
         if !self.device_ids.is_empty() && self.device_ids.len() != count {
             return Err(Error::invalid_argument(format!(
                 "the mesh has {count} devices and {} device_ids",
@@ -123,28 +122,28 @@ impl Mesh {
 
     /// The place of each device on the axes.
     fn places(&self) -> Result<HashMap<i64, Vec<usize>>> {
-        let count = self.device_count()?;
-        let place = |mut n: usize| {
-            let mut place = vec![0; self.axes.len()];
-            for (at, (_, size)) in place.iter_mut().zip(&self.axes).rev() {
-                *at = n % size;
-                n /= size;
-            }
-            place
-        };
-        let device = |n: usize| self.device_ids.get(n).copied().unwrap_or(n as i64);
-        Ok((0..count).map(|n| (device(n), place(n))).collect())
+        let (count, sizes) = (self.device_count()?, self.sizes());
+        Ok((0..count).map(|n| (self.numbered(n), multi_index(&sizes, n))).collect())
     }
 
     /// The device at a place, which has one number for each axis.
     pub fn device(&self, place: &[usize]) -> i64 {
-        let number = place.iter().zip(&self.axes).fold(0, |number, (&at, (_, size))| number * size + at);
-        self.device_ids.get(number).copied().unwrap_or(number as i64)
+        self.numbered(linear_index(&self.sizes(), place))
     }
 
     /// The place of a device, if it is one of the mesh.
     pub fn place(&self, device: i64) -> Result<Option<Vec<usize>>> {
-        Ok(self.places()?.remove(&device))
+        let number = (0..self.device_count()?).find(|&n| self.numbered(n) == device);
+        Ok(number.map(|n| multi_index(&self.sizes(), n)))
+    }
+
+    fn sizes(&self) -> Vec<usize> {
+        self.axes.iter().map(|(_, size)| *size).collect()
+    }
+
+    /// The device of that number in the order of the grid.
+    fn numbered(&self, n: usize) -> i64 {
+        self.device_ids.get(n).copied().unwrap_or(n as i64)
     }
 
     /// The number of the device at a place along an axis or a part of one.

@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use xla_hlo::ops::{
-    Collective, Map, Slice, SliceRange, collective::AllGather, collective::AllReduce, collective::CollectivePermute,
-};
+use xla_hlo::ops::{Collective, Map, collective::AllGather, collective::AllReduce, collective::CollectivePermute};
 use xla_hlo::{CompId, ElementType, Error, InstrId, Op, Result};
 
 use super::lanes::{Lanes, Value};
@@ -26,7 +24,7 @@ impl Rewriter<'_> {
         if matches!(op, Collective::ReplicaId | Collective::PartitionId) {
             return self.number(at, op, lanes);
         }
-        let row = |lane| operands.iter().map(|operand| *operand.ids.get(lane).unwrap_or(&operand.ids[0])).collect();
+        let row = |lane: usize| operands.iter().map(|operand| operand.ids[lane]).collect();
         let rows: Vec<Row> = (0..lanes.devices.len()).map(row).collect();
         let results = match op {
             Collective::CollectivePermute(op) if !op.is_start && !op.is_in_place() => {
@@ -56,12 +54,13 @@ impl Rewriter<'_> {
     /// The results of a collective whose devices work in groups.
     fn in_groups(&mut self, at: CompId, op: &Collective, lanes: &Lanes, rows: &[Row]) -> Result<Vec<Option<Row>>> {
         let own = |group: &[usize]| -> Vec<Row> { group.iter().map(|&lane| rows[lane].clone()).collect() };
+        let count = rows.first().map_or(0, Vec::len);
         match op {
             Collective::AllReduce(AllReduce { is_start: false, computation, .. })
             | Collective::CollectiveReduce { computation, .. } => {
                 let computation = self.plain(*computation)?;
                 let root = matches!(op, Collective::CollectiveReduce { has_dynamic_root: true, .. });
-                let arrays = rows.first().map_or(0, Vec::len) - usize::from(root);
+                let arrays = count - usize::from(root);
                 self.by_group(at, op, lanes, |at, group| {
                     let sums =
                         (0..arrays).map(|i| reduced(at, computation, &own(group), i)).collect::<Result<Row>>()?;
@@ -72,7 +71,7 @@ impl Rewriter<'_> {
                 let computation = self.plain(*computation)?;
                 self.by_group(at, op, lanes, |at, group| {
                     let mut parts = vec![Vec::new(); group.len()];
-                    for i in 0..rows.first().map_or(0, Vec::len) {
+                    for i in 0..count {
                         let sum = reduced(at, computation, &own(group), i)?;
                         let cut = cut(at, sum, *dimension, group.len())?;
                         parts.iter_mut().zip(cut).for_each(|(parts, part)| parts.push(part));
@@ -82,7 +81,7 @@ impl Rewriter<'_> {
             }
             Collective::AllGather(AllGather { dimension, is_start: false, .. }) => {
                 self.by_group(at, op, lanes, |at, group| {
-                    let gathered = (0..rows.first().map_or(0, Vec::len)).map(|i| {
+                    let gathered = (0..count).map(|i| {
                         let all: Row = group.iter().map(|&lane| rows[lane][i]).collect();
                         if let [one] = all[..] { Ok(one) } else { at.concatenate(&all, *dimension) }
                     });
@@ -170,19 +169,8 @@ fn reduced(at: &mut Inserter<'_>, computation: CompId, members: &[Row], number: 
 
 /// An array cut into equal parts.
 fn cut(at: &mut Inserter<'_>, x: InstrId, dimension: usize, count: usize) -> Result<Row> {
-    if count == 1 {
-        return Ok(vec![x]);
-    }
-    let dims = at.dims(x);
-    let size = dims[dimension] / count;
-    let part = |number: usize| {
-        let range = |(d, &whole): (usize, &usize)| match d == dimension {
-            true => SliceRange { start: number * size, limit: (number + 1) * size, stride: 1 },
-            false => SliceRange { start: 0, limit: whole, stride: 1 },
-        };
-        at.add(Slice { ranges: dims.iter().enumerate().map(range).collect() }, [x])
-    };
-    (0..count).map(part).collect()
+    let size = at.dims(x)[dimension] / count;
+    (0..count).map(|number| at.slice(x, dimension, number * size, (number + 1) * size)).collect()
 }
 
 /// The results of an exchange, member by member.

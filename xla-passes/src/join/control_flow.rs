@@ -10,27 +10,32 @@ use super::rewrite::Rewriter;
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
-    /// A loop that goes on as long as a lane wants to. Lanes that do not any more keep their state.
-    pub(super) fn while_loop(&mut self, at: CompId, op: &While, operands: &[Value]) -> Result<Value> {
+    /// A loop that goes on as long as a lane wants to. Lanes that do not any more keep their state. Where it counts to
+    /// a constant, lanes go round equally often.
+    pub(super) fn while_loop(&mut self, at: CompId, op: &While, operands: &[Value], is_counted: bool) -> Result<Value> {
         let [init] = operands else { return Err(Error::internal("a loop without a state")) };
         let lanes = &init.lanes;
+        let may_differ = lanes.devices.len() > 1 && !is_counted;
+        if may_differ && self.effects.contains(&op.body) {
+            return Err(Error::unimplemented(
+                "side effects beside collectives in a loop that devices may not leave together",
+            ));
+        }
         let start = self.together(at, init)?;
         let shape = self.target[at][start].shape().clone();
 
         let (condition, states) = self.begin("condition", &shape, lanes)?;
         let wanted = self.write(condition, op.condition, &[states], lanes)?;
         let mut inside = Inserter::new(&mut self.target, condition);
-        let mut wants = wanted.ids.clone();
-        wants.dedup();
-        let mut any = wants[0];
-        for &next in &wants[1..] {
+        let mut any = wanted.ids[0];
+        for &next in wanted.ids[1..].iter().filter(|_| may_differ && !wanted.is_same()) {
             any = inside.binary(BinaryOp::Or, any, next)?;
         }
         self.target.computation_mut(condition).set_root(any);
 
         let (body, states) = self.begin("body", &shape, lanes)?;
         let mut next = self.write(body, op.body, std::slice::from_ref(&states), lanes)?;
-        if lanes.devices.len() > 1 {
+        if may_differ {
             let wanted = self.write(body, op.condition, std::slice::from_ref(&states), lanes)?;
             if !wanted.is_same() {
                 let mut inside = Inserter::new(&mut self.target, body);
@@ -79,7 +84,7 @@ impl Rewriter<'_> {
         operands: &[Value],
         lanes: &Rc<Lanes>,
     ) -> Result<Value> {
-        if op.branches.iter().any(|&branch| has_effects(self.source, branch)) {
+        if op.branches.iter().any(|branch| self.effects.contains(branch)) {
             return Err(Error::unimplemented(
                 "side effects beside collectives in branches that devices may not take together",
             ));
@@ -135,21 +140,6 @@ impl Rewriter<'_> {
         let ids = (0..lanes.devices.len()).map(|lane| at.get(id, lane)).collect::<Result<_>>()?;
         Ok(Value { ids, lanes: lanes.clone() })
     }
-}
-
-fn has_effects(module: &xla_hlo::Module, computation: CompId) -> bool {
-    let mut reached = vec![computation];
-    let mut next = 0;
-    while let Some(&id) = reached.get(next) {
-        next += 1;
-        for callee in module.callees(id) {
-            if !reached.contains(&callee) {
-                reached.push(callee);
-            }
-        }
-    }
-    let has_effect = |op: &xla_hlo::Op| op.has_side_effect() && !matches!(op, xla_hlo::Op::Collective(_));
-    reached.iter().any(|&id| module[id].iter().any(|(_, instruction)| has_effect(instruction.op())))
 }
 
 /// `new` where the predicate holds, else `old`, array by array. Tokens are always the new ones: order is kept.

@@ -1,37 +1,26 @@
 //! Borders of manual computations: global values in parts for each lane, and back.
 
-use xla_hlo::sdy::{ManualEdge, Role};
+use std::rc::Rc;
+
+use xla_hlo::sdy::ManualEdge;
 use xla_hlo::{CompId, Error, InstrId, Result};
 
-use super::lanes::{ByHand, Value};
+use super::lanes::{ByHand, Lanes, Value};
 use super::rewrite::Rewriter;
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
-    /// The value of an instruction that is there for the sake of sharding.
-    pub(super) fn role(&mut self, at: CompId, role: &Role, operands: &[Value], around: &Value) -> Result<Value> {
-        match role {
-            Role::GlobalToLocal(edge) => self.split(at, edge, operands),
-            Role::LocalToGlobal(edge) => self.unite(at, edge, operands),
-            Role::Group(_) => {
-                let nothing = Inserter::new(&mut self.target, at).tuple(&[])?;
-                Ok(Value::same(nothing, &around.lanes))
-            }
-            Role::Constraint(_)
-            | Role::Reshard(_)
-            | Role::FunctionResult(_)
-            | Role::Barrier(_)
-            | Role::DataFlowEdge(_) => {
-                operands.first().cloned().ok_or_else(|| Error::invalid_argument("it has no operand"))
-            }
-        }
-    }
-
-    fn split(&mut self, at: CompId, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
-        let outer = operands.first().ok_or_else(|| Error::invalid_argument("it has no operand"))?.lanes.clone();
+    /// The parts that the lanes inside have of values of those around.
+    pub(super) fn split(
+        &mut self,
+        at: CompId,
+        edge: &ManualEdge,
+        operands: &[Value],
+        outer: &Rc<Lanes>,
+    ) -> Result<Value> {
         let by_hand = ByHand::new(edge, &self.meshes)?;
-        let lanes = by_hand.inside(&outer)?;
-        let inner = lanes.devices.len() / outer.devices.len().max(1);
+        let lanes = by_hand.inside(outer)?;
+        let inner = lanes.devices.len() / outer.devices.len();
         let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); lanes.devices.len()];
         for (operand, sharding) in operands.iter().zip(&edge.shardings) {
             let (grid, numbers) = by_hand.parts(sharding)?;
@@ -54,12 +43,21 @@ impl Rewriter<'_> {
         Ok(Value { ids, lanes })
     }
 
-    fn unite(&mut self, at: CompId, edge: &ManualEdge, operands: &[Value]) -> Result<Value> {
-        let lanes = &operands.first().ok_or_else(|| Error::invalid_argument("it has no operand"))?.lanes;
+    /// The values that lanes around have of parts of those inside.
+    pub(super) fn unite(
+        &mut self,
+        at: CompId,
+        edge: &ManualEdge,
+        operands: &[Value],
+        lanes: &Rc<Lanes>,
+    ) -> Result<Value> {
         let outer = lanes.outer.clone();
         let outer = outer.ok_or_else(|| Error::invalid_argument("it ends a manual computation that did not begin"))?;
         let by_hand = ByHand::new(edge, &self.meshes)?;
-        let inner = lanes.devices.len() / outer.devices.len().max(1);
+        if by_hand.inside(&outer)? != *lanes {
+            return Err(Error::unimplemented("a manual computation that ends over other devices than it began over"));
+        }
+        let inner = lanes.devices.len() / outer.devices.len();
         let mut columns: Vec<Vec<InstrId>> = vec![Vec::new(); outer.devices.len()];
         for (operand, sharding) in operands.iter().zip(&edge.shardings) {
             let (grid, numbers) = by_hand.parts(sharding)?;

@@ -26,6 +26,8 @@ pub struct Joined {
     pub results: Vec<Spread>,
     /// Parameters and result as each of the devices has them.
     pub shape: ProgramShape,
+    /// Number of devices.
+    pub devices: usize,
 }
 
 /// Joins the replicas and partitions of a program into one that does the work of all of them. Tokens carry no data and
@@ -64,7 +66,7 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
         result: regrouped(std::slice::from_ref(&asked.result), &outputs.local).remove(0),
     };
     let module = VerifiedModule::new(target).context(|| "the program for all of its devices")?;
-    Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape })
+    Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape, devices: replicas * partitions })
 }
 
 /// Devices that one program stands for.

@@ -8,7 +8,7 @@ use xla_hlo::{Error, InstrId, Result};
 use super::spread::Grid;
 
 /// The devices that values are told apart for. Each stands for those that differ from it along other axes alone.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
     pub devices: Vec<i64>,
     /// Those around a manual computation, each of which has `devices.len() / outer.devices.len()` of these.
@@ -27,6 +27,21 @@ impl Value {
     /// The same for all.
     pub fn same(id: InstrId, lanes: &Rc<Lanes>) -> Value {
         Value { ids: vec![id; lanes.devices.len()], lanes: lanes.clone() }
+    }
+
+    /// The value for `lanes`, which are its own or inside of them; an error for others.
+    pub fn inside(&self, lanes: &Rc<Lanes>) -> Result<Value> {
+        let mut around = Some(lanes);
+        while let Some(own) = around {
+            if Rc::ptr_eq(own, &self.lanes) || *own == self.lanes {
+                // Lanes inside of one follow each other.
+                let each = lanes.devices.len() / self.ids.len();
+                let ids = self.ids.iter().flat_map(|&id| std::iter::repeat_n(id, each)).collect();
+                return Ok(Value { ids, lanes: lanes.clone() });
+            }
+            around = own.outer.as_ref();
+        }
+        Err(Error::unimplemented("an operation on values of several manual computations"))
     }
 
     /// Whether all lanes share it.
@@ -53,7 +68,9 @@ impl<'m> ByHand<'m> {
                 mesh.ok_or_else(|| Error::invalid_argument(format!("there is no mesh {name}")))?
             }
         };
-        mesh.device_count()?;
+        if mesh.device_count()? == 0 {
+            return Err(Error::invalid_argument("a manual computation over a mesh without devices"));
+        }
         let number = |name: &String| mesh.axes.iter().position(|(axis, _)| axis == name);
         let axes: Option<Vec<usize>> = edge.manual_axes.iter().map(number).collect();
         let axes = axes.ok_or_else(|| Error::invalid_argument("the mesh has not all of the manual axes"))?;

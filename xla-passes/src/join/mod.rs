@@ -10,8 +10,8 @@
 //!             lanes that compute the same share it                                                  rewrite.rs
 //! collectives operations among the lanes: sums, concatenations, slices                              collectives.rs
 //! loops       all lanes go round together; those that are done keep their state                     control_flow.rs
-//!             where the program leaves it open, they are split as what they are made of             propagate.rs
 //! results     the global value  ──slice──>  part 0, part 1, ...
+//!             where the program leaves it open, they are split as what they are made of             propagate.rs
 //! ```
 
 mod collectives;

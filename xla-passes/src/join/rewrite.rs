@@ -1,12 +1,14 @@
 //! Rewriting of computations: each instruction once for each lane, or once for lanes that compute the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use xla_hlo::sdy::{self, ManualEdge, Meshes, Role, target};
 use xla_hlo::{Annotations, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, ResultExt};
 
 use super::lanes::{ByHand, Lanes, Value};
+use crate::rewrite::builder::Inserter;
+use crate::trip_count;
 
 /// Calls inside of calls that are followed.
 const MAX_DEPTH: usize = 128;
@@ -20,6 +22,8 @@ pub(super) struct Rewriter<'m> {
     pub meshes: Meshes,
     /// Computations that are the same on one device, and what they are in the new program.
     plain: HashMap<CompId, CompId>,
+    /// Computations with side effects beside those of collectives.
+    pub effects: HashSet<CompId>,
     depth: usize,
     added: usize,
 }
@@ -29,7 +33,11 @@ impl<'m> Rewriter<'m> {
     pub fn new(source: &'m Module) -> Result<Rewriter<'m>> {
         let mut target = Module::new(source.name());
         let mut plain: HashMap<CompId, CompId> = HashMap::new();
+        let mut effects: HashSet<CompId> = HashSet::new();
         for id in source.post_order() {
+            if has_effects(&source[id], &effects) {
+                effects.insert(id);
+            }
             if id == source.entry_id() || !is_plain(&source[id], &plain) {
                 continue;
             }
@@ -40,7 +48,7 @@ impl<'m> Rewriter<'m> {
             annotated.into_iter().for_each(|id| unshard(copy.annotations_mut(id)));
             plain.insert(id, target.add(copy));
         }
-        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, depth: 0, added: 0 })
+        Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, depth: 0, added: 0 })
     }
 
     /// The new computation of one that is the same on one device.
@@ -92,14 +100,22 @@ impl<'m> Rewriter<'m> {
         let instruction = &self.source[computation][id];
         let lanes = operands.iter().map(|operand| &operand.lanes).max_by_key(|lanes| lanes.devices.len());
         let lanes = lanes.unwrap_or(around).clone();
+        let operands: Vec<Value> = operands.iter().map(|operand| operand.inside(&lanes)).collect::<Result<_>>()?;
+        let operands = &operands[..];
         match instruction.op() {
             Op::Collective(op) => self.collective(at, op, operands, &lanes),
-            Op::CustomCall(call) if says_only(&call.target) || is_edge(&call.target) => {
-                let role = sdy::role(self.source, computation, id)?;
-                let role = role.ok_or_else(|| Error::internal("a role that is none"))?;
-                let around = Value { ids: Vec::new(), lanes };
-                self.role(at, &role, operands, &around)
+            Op::CustomCall(call) if call.target == target::GROUP => {
+                Ok(Value::same(Inserter::new(&mut self.target, at).tuple(&[])?, &lanes))
             }
+            Op::CustomCall(call) if says_only(&call.target) => match operands {
+                [operand] => Ok(operand.clone()),
+                _ => Err(Error::invalid_argument("it takes one operand")),
+            },
+            Op::CustomCall(call) if is_edge(&call.target) => match sdy::role(self.source, computation, id)? {
+                Some(Role::GlobalToLocal(edge)) => self.split(at, &edge, operands, &lanes),
+                Some(Role::LocalToGlobal(edge)) => self.unite(at, &edge, operands, &lanes),
+                _ => Err(Error::internal("a border that is none")),
+            },
             Op::Call(call) if !self.plain.contains_key(&call.computation) || operands.is_empty() => {
                 // Without operands, what is made of the results tells for whom it is.
                 let lanes = match self.edge_of_results(computation, id)? {
@@ -109,7 +125,8 @@ impl<'m> Rewriter<'m> {
                 self.write(at, call.computation, operands, &lanes)
             }
             Op::While(op) if !self.plain.contains_key(&op.body) || !self.plain.contains_key(&op.condition) => {
-                self.while_loop(at, op, operands)
+                let is_counted = trip_count(self.source, computation, id).is_some();
+                self.while_loop(at, op, operands, is_counted)
             }
             Op::Conditional(op) if op.branches.iter().any(|branch| !self.plain.contains_key(branch)) => {
                 self.conditional(at, op, operands)
@@ -148,9 +165,7 @@ impl<'m> Rewriter<'m> {
         let graph = self.target.computation_mut(at);
         let mut ids = Vec::with_capacity(lanes.devices.len());
         for lane in 0..count {
-            // A value from around the lanes is one for all.
-            let row: Vec<InstrId> =
-                operands.iter().map(|operand| *operand.ids.get(lane).unwrap_or(&operand.ids[0])).collect();
+            let row: Vec<InstrId> = operands.iter().map(|operand| operand.ids[lane]).collect();
             let mut copy = Instruction::new(op.clone(), instruction.shape().clone(), row);
             copy = copy.with_name(instruction.name());
             if let Some(annotations) = instruction.annotations() {
@@ -208,6 +223,20 @@ fn drop_roles(computation: &mut Computation) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a computation has side effects beside those of collectives and borders, or calls one that has.
+fn has_effects(computation: &Computation, effects: &HashSet<CompId>) -> bool {
+    computation.iter().any(|(_, instruction)| {
+        let op = instruction.op();
+        let is_ours = match op {
+            Op::Collective(_) => true,
+            Op::CustomCall(call) => says_only(&call.target) || is_edge(&call.target),
+            _ => false,
+        };
+        let calls = op.called_computations();
+        op.has_side_effect() && !is_ours && calls.is_empty() || calls.iter().any(|callee| effects.contains(callee))
+    })
 }
 
 /// Whether a computation means the same on one device.

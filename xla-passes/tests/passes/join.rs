@@ -191,6 +191,51 @@ fn branches_are_taken_by_each_for_itself() {
 }
 
 #[test]
+fn effects_of_those_that_are_done_are_refused() {
+    let note = "ROOT t = (f32[4], f32[4]) tuple(more, m)";
+    let noted = "noted = f32[4] custom-call(more), custom_call_target=\"note\", custom_call_has_side_effect=true\n \
+                 ROOT t = (f32[4], f32[4]) tuple(noted, m)";
+    let body = "init = (f32[4], f32[4]) tuple(x, x)\n \
+                end = (f32[4], f32[4]) while(init), condition=cond, body=step\n \
+                ROOT r = f32[4] get-tuple-element(end), index=0";
+    let error = joined(&by_hand(body, &DOUBLING.replace(note, noted))).unwrap_err().to_string();
+    assert!(error.contains("in a loop that devices may not leave together"), "{error}");
+}
+
+/// Three rounds, whatever the device: nobody has to be asked, and effects are everybody's.
+const COUNTED: &str = r#"
+cond {
+ s = (s32[], f32[4]) parameter(0)
+ i = s32[] get-tuple-element(s), index=0
+ three = s32[] constant(3)
+ ROOT less = pred[] compare(i, three), direction=LT
+}
+step {
+ s = (s32[], f32[4]) parameter(0)
+ i = s32[] get-tuple-element(s), index=0
+ x = f32[4] get-tuple-element(s), index=1
+ one = s32[] constant(1)
+ next = s32[] add(i, one)
+ noted = f32[4] custom-call(x), custom_call_target="note", custom_call_has_side_effect=true
+ moved = f32[4] collective-permute(noted), channel_id=1, source_target_pairs={{0,1},{1,2},{2,3},{3,0}}
+ ROOT t = (s32[], f32[4]) tuple(next, moved)
+}"#;
+
+#[test]
+fn loops_that_count_are_left_together() {
+    let body = "zero = s32[] constant(0)\n init = (s32[], f32[4]) tuple(zero, x)\n \
+                end = (s32[], f32[4]) while(init), condition=cond, body=step\n \
+                ROOT r = f32[4] get-tuple-element(end), index=1";
+    let text = joined(&by_hand(body, COUNTED)).unwrap().module.to_string();
+    let of = |name: &str| text.matches(&format!(" {name}(")).count();
+    assert_eq!([of("custom-call"), of("select"), of("or")], [4, 0, 0], "{text}");
+    let pure =
+        COUNTED.replace("custom-call(x), custom_call_target=\"note\", custom_call_has_side_effect=true", "copy(x)");
+    let expected = [[10., 11., 12., 13.], [20., 21., 22., 23.], [30., 31., 32., 33.], [0., 1., 2., 3.]];
+    assert_eq!(outcome(body, &pure), expected.map(|row| row.to_vec()));
+}
+
+#[test]
 fn replicas_have_arguments_of_their_own() {
     let text = "HloModule replicas, replica_count=2\nsum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n \
                 ROOT c = f32[] add(a, b) }\nENTRY main {\n x = f32[2] parameter(0)\n r = u32[] replica-id()\n \
@@ -295,6 +340,21 @@ fn open_results_are_split_as_what_they_are_made_of() {
     insta::assert_snapshot!(lines);
 }
 
+/// A sum of parts along one axis of a mesh and of parts along the other.
+fn mixed() -> String {
+    let local = |axis: &str| {
+        format!(
+            r##"custom-call(x), custom_call_target="xla.sdy.GlobalToLocalShape", frontend_attributes={{xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{{\"{axis}\"}}]>]>",xla.sdy.manual_axes="#sdy<manual_axes{{\"{axis}\"}}>"}}"##
+        )
+    };
+    format!(
+        "HloModule mixed, num_partitions=4, frontend_attributes={{xla.sdy.meshes=\"{{mesh = #sdy.mesh<[\\\"a\\\"=2, \\\"b\\\"=2]>}}\"}}\n\
+         ENTRY main {{ x = f32[4] parameter(0)\n y = f32[2] {}\n z = f32[2] {}\n ROOT s = f32[2] add(y, z) }}",
+        local("a"),
+        local("b")
+    )
+}
+
 #[test]
 fn what_cannot_be_joined_is_named() {
     let header = "HloModule m, num_partitions=2";
@@ -306,6 +366,7 @@ fn what_cannot_be_joined_is_named() {
         format!(
             "{header}\nENTRY main {{ x = f32[4] parameter(0)\n ROOT y = f32[4] custom-call(x), custom_call_target=\"xla.sdy.LocalToGlobalShape\" }}"
         ),
+        mixed(),
         by_hand(
             "s = (f32[4], f32[4]) collective-permute-start(x), channel_id=1, source_target_pairs={{0,1}}\n \
                  ROOT r = f32[4] collective-permute-done(s)",

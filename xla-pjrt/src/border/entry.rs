@@ -233,8 +233,10 @@ mod tests {
         assert_eq!(error.get().unwrap().message, "PJRT_Plugin_Initialize panicked: on purpose");
     }
 
+    #[cfg(all(target_arch = "x86_64", unix))]
     struct Halves;
 
+    #[cfg(all(target_arch = "x86_64", unix))]
     impl Function for Halves {
         type Args = PluginInitializeArgs;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use prost::Message;
 use xla_hlo::ops::Op;
 use xla_hlo::proto::messages::HloModuleProto;
-use xla_hlo::{Error, LeafSharding, Module, ProgramShape, proto};
+use xla_hlo::{Error, LeafSharding, Module, ProgramShape, VerifiedModule, proto};
 use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, MemoryAnalysis, Signature};
 
 use super::values::ValueList;
@@ -85,6 +85,14 @@ impl Compiled {
         Ok([encoded(program.argument_shardings())?, encoded(program.result_shardings())?])
     }
 
+    /// The module as it came, of programs for several devices.
+    fn source(&self) -> Option<&VerifiedModule> {
+        match self {
+            Compiled::Loaded(program) => program.source(),
+            Compiled::Alone(_) => None,
+        }
+    }
+
     /// The work as the platform tells it; where it does not, as its module shows it.
     fn costs(&self) -> CostAnalysis {
         let told = match self {
@@ -157,11 +165,9 @@ impl ExecutableState {
     /// down it is the module, to be compiled again.
     pub fn serialize(&self) -> Result<Vec<u8>, Status> {
         let serialized_executable = match self.compiled.serialize() {
-            Err(error) if error.code == crate::Code::Unimplemented => match &self.compiled {
-                Compiled::Loaded(program) if program.source().is_some() => {
-                    proto::serialize_module(program.source().map_or(self.compiled.module(), |source| source))?
-                }
-                Compiled::Loaded(_) | Compiled::Alone(_) => self.optimized()?.to_vec(),
+            Err(error) if error.code == crate::Code::Unimplemented => match self.compiled.source() {
+                Some(source) => proto::serialize_module(source)?,
+                None => self.optimized()?.to_vec(),
             },
             other => other?,
         };

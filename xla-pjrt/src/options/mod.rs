@@ -126,9 +126,6 @@ impl Options {
         attributes.num_partitions = self.partitions as u64;
         if let Some(build) = self.build() {
             attributes.alias_passthrough_params |= build.alias_passthrough_params;
-        }
-        // A program of one partition has nothing to split, and would be another one after it was written down.
-        if let Some(build) = self.build().filter(|_| self.partitions > 1) {
             let outputs = &build.allow_spmd_sharding_propagation_to_output;
             attributes.allow_spmd_sharding_propagation_to_output.clone_from(outputs);
             let parameters = &build.allow_spmd_sharding_propagation_to_parameters;

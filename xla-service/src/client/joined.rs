@@ -8,7 +8,7 @@ use xla_hlo::{Error, LeafSharding, ProgramShape, Result, ResultExt, VerifiedModu
 use xla_passes::join::{Joined, join_devices};
 
 use super::buffer::Buffer;
-use super::device::Client;
+use super::device::{Client, protect};
 use super::inputs::{Input, Inputs};
 use super::launch::DeviceResults;
 use super::loaded::{LoadedExecutable, Together};
@@ -20,20 +20,15 @@ use crate::signature::Signature;
 
 impl Client {
     pub(super) fn compile_joined(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
-        let Joined { module: joined, arguments, results, shape } = join_devices(module)?;
+        let Joined { module: joined, arguments, results, shape, devices } = protect(|| join_devices(module))?;
+        let (name, here) = (module.name(), self.0.devices.len());
+        if devices > here {
+            let message = format!("{name} is a program for {devices} devices, the client has {here}");
+            return Err(Error::invalid_argument(message));
+        }
         let program = self.compile_for_one(&joined, options)?;
         let signature = Signature::with_shapes(module, &shape, |array| self.0.transfer.device_shape(array))?;
-        let attributes = module.attributes();
-        let devices = attributes.replica_count.max(1).saturating_mul(attributes.num_partitions.max(1));
-        let devices = usize::try_from(devices).unwrap_or(usize::MAX);
-        if devices > self.0.devices.len() {
-            let here = self.0.devices.len();
-            return Err(Error::invalid_argument(format!(
-                "{} is a program for {devices} devices, the client has {here}",
-                module.name()
-            )));
-        }
-        let parts = Parts { source: module.clone(), signature, shape, arguments, results, devices };
+        let parts = Parts::new(module.clone(), signature, shape, (arguments, results), devices);
         Ok(program.together(Arc::new(parts)))
     }
 }
@@ -66,29 +61,25 @@ impl Together {
     pub fn launch(
         &self,
         devices: &[usize],
-        arguments: &[impl AsRef<[Input]>],
+        mut arguments: Vec<Vec<Option<Input>>>,
         after: Vec<Work>,
         options: &ExecuteOptions,
     ) -> Result<Vec<DeviceResults>> {
         let Together { program, parts } = self;
         let client = program.client();
         let own = client.device_at(devices[0]);
-        let mut inputs = Vec::new();
-        for (number, spread) in parts.arguments.iter().enumerate() {
-            let first = inputs.len();
-            let count = spread.parts.iter().max().map_or(0, |last| last + 1 - first);
-            for part in first..first + count {
-                let holder = spread.parts.iter().position(|&of| of == part);
-                let holder = holder.ok_or_else(|| Error::internal("no device has a part of an argument"))?;
-                let input = &arguments[holder].as_ref()[number];
-                if holder == 0 {
-                    inputs.push(Input { value: input.value.clone(), donated: input.donated });
-                    continue;
-                }
-                let shape = parts.signature.arguments()[number].shape.clone();
-                let lent = Buffer::new(client.device_at(devices[holder]), shape, input.value.clone());
-                inputs.push(Input { value: lent.copy_to_device(&own)?.value()?, donated: true });
+        let mut inputs = Vec::with_capacity(parts.inputs.len());
+        for &(number, holder) in &parts.inputs {
+            // Each part is somebody's one argument: what is donated has no other share then.
+            let input = arguments[holder][number].take();
+            let input = input.ok_or_else(|| Error::internal("a part of an argument is missing"))?;
+            if holder == 0 {
+                inputs.push(input);
+                continue;
             }
+            let shape = parts.signature.arguments()[number].shape.clone();
+            let lent = Buffer::new(client.device_at(devices[holder]), shape, input.value);
+            inputs.push(Input { value: lent.copy_to_device(&own)?.value()?, donated: true });
         }
         let done = program.launch_on(devices[0], Inputs { arguments: inputs, after }, options);
         let mut all = Vec::with_capacity(devices.len());

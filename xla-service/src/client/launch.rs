@@ -89,7 +89,8 @@ impl LoadedExecutable {
             }
         }
         if let Some(together) = self.as_together() {
-            return together.launch(devices, &taken, after, options);
+            let taken = taken.into_iter().map(|list| list.into_iter().map(Some).collect()).collect();
+            return together.launch(devices, taken, after, options);
         }
         let runs = devices.iter().zip(taken);
         let inputs = |arguments| Inputs { arguments, after: after.clone() };
@@ -187,10 +188,9 @@ impl LoadedExecutable {
         let mut inputs: Vec<Option<Input>> = arguments.iter().map(|_| None).collect();
         let leaves = self.signature().arguments();
         // Donations first: a buffer that is donated is gone for the other arguments of the same call, too.
-        let (donated, read): (Vec<usize>, Vec<usize>) =
-            (0..arguments.len()).partition(|&i| options.donate.takes(i, &leaves[i]));
-        let donated = donated.into_iter().map(|i| (i, true));
-        for (i, donated) in donated.chain(read.into_iter().map(|i| (i, false))) {
+        let turn = |donated: bool| (0..arguments.len()).map(move |i| (i, donated));
+        let is_its = |&(i, donated): &(usize, bool)| options.donate.takes(i, &leaves[i]) == donated;
+        for (i, donated) in turn(true).chain(turn(false)).filter(is_its) {
             let value = if donated { arguments[i].donate() } else { arguments[i].value() };
             match value {
                 Ok(value) => inputs[i] = Some(Input { value, donated }),
