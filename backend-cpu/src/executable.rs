@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use smallvec::SmallVec;
 use xla_hlo::{Error, Module, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_service::executable::SerializeExecutable;
@@ -88,7 +89,7 @@ impl Executable for CpuExecutable {
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let mut buffers = ExecutionBuffers::new(&self.program.plan, context, arguments)?;
-        let pointers = buffers.host_pointers()?;
+        let pointers = buffers.host_pointers().collect::<Result<SmallVec<[_; 8]>>>()?;
         let mut run = RunContext {
             module: &self.module,
             calls: &self.host_calls,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use xla_ffi::UserData;
 use xla_hlo::ops::RunContext;
-use xla_service::{Buffer, DeviceResults, Dispatch, Donate, ExecuteOptions as ServiceOptions};
+use xla_service::{Buffer, DeviceResults, Dispatch, Donate, ExecuteOptions as ServiceOptions, LoadedExecutable};
 
 use crate::abi::executable::{
     ExecuteContextCreateArgs, ExecuteContextDestroyArgs, ExecuteOptions, LoadedExecutableExecuteArgs,
@@ -43,12 +44,12 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         device => loaded.program()?.on_devices(&[device.get()?.index])?,
     };
     let lists = args.argument_lists.slice(args.num_devices)?;
-    let (mut arguments, mut after) = (Vec::with_capacity(lists.len()), Vec::new());
+    let (mut arguments, mut after) = (SmallVec::<[_; 1]>::with_capacity(lists.len()), Vec::new());
     for list in lists {
         arguments.push(arrays(list.slice(args.num_args)?, parameters, &mut after)?);
     }
-    let outputs = args.output_lists.slice(args.num_devices)?;
-    if loaded.executable.outputs.len() > 0 && outputs.iter().any(|list| list.is_null()) {
+    let targets = args.output_lists.slice(args.num_devices)?;
+    if loaded.executable.outputs.len() > 0 && targets.iter().any(|list| list.is_null()) {
         return Err(Status::invalid_argument("a list for results must not be null"));
     }
     let options = ServiceOptions {
@@ -56,18 +57,18 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         dispatch: Dispatch::Auto,
         cancel: None,
         after,
-        context: asked.as_ref().map(run_context).transpose()?.map(Arc::new),
+        context: context(asked.as_ref(), &program)?,
     };
     let results = program.launch(&arguments, &options)?;
-    let tokens = tokens(&results, &loaded.executable.outputs)?;
+    let outputs = &loaded.executable.outputs;
+    let mut tokens = tokens(&results, outputs)?.into_iter();
     if !args.device_complete_events.is_null() {
         let ends = program.devices().zip(&results).map(|(device, results)| end(loaded, device.index(), results));
         args.device_complete_events.fill(ends)?;
     }
-    for (((device, results), token), list) in program.devices().zip(results).zip(tokens).zip(outputs) {
+    for ((device, results), list) in program.devices().zip(results).zip(targets) {
         let place = Place { client: loaded.client.clone(), device: device.index(), memory: 0 };
-        let handles = handles(results.buffers, token.as_ref(), &place, &loaded.executable.outputs);
-        list.fill(handles.into_iter())?;
+        list.fill(handles(results.buffers, tokens.next().as_ref(), &place, outputs))?;
     }
     Ok(())
 }
@@ -79,10 +80,10 @@ fn end(loaded: &LoadedState, device: usize, results: &DeviceResults) -> Handle<k
     Event::of(end).handle()
 }
 
-/// For each device an array that stands for the tokens among its results; `None` where there are none.
-fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Option<Buffer>>, Status> {
-    let token = |results: &DeviceResults| outputs.has_tokens().then(|| results.token()).transpose();
-    Ok(results.iter().map(token).collect::<xla_hlo::Result<_>>()?)
+/// For each device an array that stands for the tokens among its results; nothing where there are none.
+fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Buffer>, Status> {
+    let results = if outputs.has_tokens() { results } else { &[] };
+    Ok(results.iter().map(DeviceResults::token).collect::<xla_hlo::Result<_>>()?)
 }
 
 /// Handles to the results of a device.
@@ -91,24 +92,29 @@ fn handles(
     token: Option<&Buffer>,
     place: &Place,
     outputs: &ValueList,
-) -> Vec<Handle<kinds::Buffer>> {
+) -> impl Iterator<Item = Handle<kinds::Buffer>> {
     let mut arrays = arrays.into_iter();
-    let handle = |value: &Value| match value {
+    let handle = move |value: &Value| match value {
         Value::Array { memory } => {
             arrays.next().map(|array| BufferState::handle(Place { memory: *memory, ..place.clone() }, array))
         }
         Value::Token => token.map(|token| BufferState::token(place.clone(), token.clone())),
     };
-    outputs.values.iter().filter_map(handle).collect()
+    outputs.values.iter().filter_map(handle)
 }
 
-/// The number of the run, and what the caller hands to handlers.
-fn run_context(options: &ExecuteOptions) -> Result<RunContext, Status> {
+/// The number of the run and what the caller hands to handlers, for programs that call some.
+fn context(options: Option<&ExecuteOptions>, program: &LoadedExecutable) -> Result<Option<Arc<RunContext>>, Status> {
+    let Some(options) = options else { return Ok(None) };
+    let given = if options.context.is_null() { None } else { Some(options.context.get()?) };
+    if !program.has_custom_calls() {
+        return Ok(None);
+    }
     let context = RunContext::new(options.launch_id.into());
-    Ok(match options.context {
-        none if none.is_null() => context,
-        given => context.with(given.get()?.clone()),
-    })
+    Ok(Some(Arc::new(match given {
+        None => context,
+        Some(given) => context.with(given.clone()),
+    })))
 }
 
 /// The arrays of a list of arguments. What is given for tokens is added to what comes before the run.
@@ -116,8 +122,8 @@ fn arrays<'a>(
     list: &'a [Handle<kinds::Buffer>],
     parameters: &ValueList,
     after: &mut Vec<Buffer>,
-) -> Result<Vec<&'a Buffer>, Status> {
-    let mut arrays = Vec::with_capacity(list.len());
+) -> Result<SmallVec<[&'a Buffer; 8]>, Status> {
+    let mut arrays = SmallVec::with_capacity(list.len());
     for (i, buffer) in list.iter().enumerate() {
         let array = buffer.get()?.live()?;
         match parameters.values.get(i) {

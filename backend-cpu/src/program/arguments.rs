@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use xla_hlo::entity::EntityId;
 use xla_passes::buffers::Slice;
 
@@ -33,7 +34,7 @@ pub(crate) struct ArgumentTable {
 
 impl ArgumentTable {
     /// The table of one run, by the first byte of each allocation; `None` if there are too few of them.
-    pub fn addresses(&self, allocations: &[*mut u8], context: *mut u8) -> Option<Vec<*mut u8>> {
+    pub fn addresses(&self, allocations: &[*mut u8], context: *mut u8) -> Option<SmallVec<[*mut u8; 16]>> {
         let address = |word: &ArgumentWord| match *word {
             ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
             ArgumentWord::Context => Some(context),
@@ -67,6 +68,8 @@ impl ArgumentTableBuilder {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
 
     #[test]
@@ -82,7 +85,7 @@ mod tests {
         let bases = memory.each_mut().map(|bytes| bytes.as_mut_ptr());
         let context = std::ptr::null_mut();
         let [first, second] = [bases[0], bases[1].wrapping_add(8)];
-        assert_eq!(table.addresses(&bases, context), Some(vec![first, second, context, second, second]));
+        assert_eq!(table.addresses(&bases, context), Some(smallvec![first, second, context, second, second]));
         assert_eq!(table.addresses(&bases[..1], context), None);
     }
 }

@@ -83,6 +83,9 @@ impl Propagation<'_> {
         }
         let split = |(sharding, (_, leaf)): (TensorSharding, (Vec<usize>, &Shape))| {
             let shape = leaf.as_array()?;
+            if self.has_no_axes(&sharding.mesh) {
+                return Some(vec![Vec::new(); shape.rank()]);
+            }
             let mesh = self.mesh.get_or_insert_with(|| sharding.mesh.clone());
             let fits = *mesh == sharding.mesh && sharding.dims.len() == shape.rank() && sharding.unreduced.is_empty();
             fits.then(|| sharding.dims.into_iter().map(|dim| dim.axes).collect())
@@ -120,13 +123,21 @@ impl Propagation<'_> {
         })
     }
 
+    fn mesh_of<'a>(&'a self, name: &'a MeshName) -> Option<&'a Mesh> {
+        match name {
+            MeshName::Inline(mesh) => Some(mesh),
+            MeshName::Named(name) => self.meshes.0.get(name),
+        }
+    }
+
+    /// Whether what is sharded over the mesh is whole everywhere, as it is over every other mesh then.
+    fn has_no_axes(&self, mesh: &MeshName) -> bool {
+        self.mesh_of(mesh).is_some_and(|mesh| mesh.axes.is_empty() && mesh.device_ids.is_empty())
+    }
+
     /// The split without axes that would cut a dimension into unequal parts.
     fn that_divides(&self, split: Split, shape: &ArrayShape) -> Split {
-        let mesh = match &self.mesh {
-            Some(MeshName::Inline(mesh)) => Some(mesh),
-            Some(MeshName::Named(name)) => self.meshes.0.get(name),
-            None => None,
-        };
+        let mesh = self.mesh.as_ref().and_then(|mesh| self.mesh_of(mesh));
         let size = |mesh: &Mesh, axis: &MeshAxis| mesh.size_of(axis).ok();
         let fitting = |(axes, &dim): (Vec<MeshAxis>, &usize)| {
             let parts = mesh.and_then(|mesh| axes.iter().try_fold(1usize, |n, axis| n.checked_mul(size(mesh, axis)?)));

@@ -300,15 +300,15 @@ fn parts_that_are_to_be_summed_are_summed() {
 
 /// Results of operations on an array whose rows are split along `a` and whose columns along `b`.
 const OPEN: &str = r##"HloModule open, num_partitions=4, allow_spmd_sharding_propagation_to_output={true},
- frontend_attributes={xla.sdy.meshes="{mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}"}
+ frontend_attributes={xla.sdy.meshes="{empty_mesh = #sdy.mesh<[]>, mesh = #sdy.mesh<[\"a\"=2, \"b\"=2]>}"}
 plus { p = f32[] parameter(0)
  q = f32[] parameter(1)
  ROOT r = f32[] add(p, q) }
 twice { p = f32[4,8] parameter(0)
  ROOT r = f32[4,8] add(p, p) }
 ENTRY main {
+ row = f32[8] parameter(1), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@empty_mesh, [{}]>"}
  x = f32[4,8] parameter(0), frontend_attributes={xla.sdy.sharding="#sdy.sharding<@mesh, [{\"a\"}, {\"b\"}]>"}
- row = f32[8] parameter(1)
  zero = f32[] constant(0)
  rows = f32[4,8] broadcast(row), dimensions={1}
  sum = f32[4,8] add(rows, x)

@@ -49,8 +49,23 @@ pub(super) unsafe fn with_image<T: Image, R>(
     let result = work(&image)?;
     // SAFETY: `known` is at most the caller's size, which can be written, and at most the size of `T`. `image` is a
     // local value, so the two do not overlap.
-    unsafe { ptr::copy_nonoverlapping(ptr::from_ref(&image).cast::<u8>(), structure.cast::<u8>(), known) };
+    unsafe { copy_known::<T>(ptr::from_ref(&image).cast(), structure.cast(), known) };
     Ok(result)
+}
+
+/// Copies the first `known` bytes of a `T`: of today's callers all of it, which is a few moves and no call.
+///
+/// # Safety
+///
+/// So many bytes can be read there and written here, and the two do not overlap.
+unsafe fn copy_known<T: Image>(from: *const u8, to: *mut u8, known: usize) {
+    if known == T::SIZE {
+        // SAFETY: handed on.
+        unsafe { ptr::copy_nonoverlapping(from, to, T::SIZE) };
+    } else {
+        // SAFETY: handed on.
+        unsafe { ptr::copy_nonoverlapping(from, to, known) };
+    }
 }
 
 /// A copy of the caller's structure, and the number of bytes that it has.
@@ -77,7 +92,7 @@ pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usi
     let known = size.min(T::SIZE);
     let mut image = T::null();
     // SAFETY: the first `known` bytes can be read, and `T` has as many. Any bytes are a `T`, whose fields are `Field`s.
-    unsafe { ptr::copy_nonoverlapping(structure.cast::<u8>(), ptr::from_mut(&mut image).cast::<u8>(), known) };
+    unsafe { copy_known::<T>(structure.cast(), ptr::from_mut(&mut image).cast(), known) };
     Ok((image, known))
 }
 

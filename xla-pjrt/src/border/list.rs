@@ -141,9 +141,10 @@ impl<T> Slots<T> {
     }
 
     /// Fills the caller's array, which must have as many elements.
-    pub fn fill(self, values: impl ExactSizeIterator<Item = T>) -> Result<(), Status> {
-        if self.0.is_null() && values.len() > 0 {
-            return Err(Status::invalid_argument(format!("an array for {} results must not be null", values.len())));
+    pub fn fill(self, values: impl Iterator<Item = T>) -> Result<(), Status> {
+        let count = values.size_hint().1.unwrap_or(usize::MAX);
+        if self.0.is_null() && count > 0 {
+            return Err(Status::invalid_argument(format!("an array for {count} results must not be null")));
         }
         for (i, value) in values.enumerate() {
             // SAFETY: not null, and the caller promises the elements during the call.

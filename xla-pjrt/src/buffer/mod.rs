@@ -54,7 +54,7 @@ pub(crate) fn dynamic_dimension_indices(args: &BufferDynamicDimensionIndicesArgs
 }
 
 pub(crate) fn memory_layout(args: &BufferGetMemoryLayoutArgs) -> Result<(), Status> {
-    args.layout.set(layout::lend(&args.buffer.get()?.minor_to_major));
+    args.layout.set(layout::lend(args.buffer.get()?.minor_to_major()));
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! A buffer: an array in a memory of a client's device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use smallvec::SmallVec;
 use xla_hlo::Error;
 use xla_service::{Buffer, BufferHold, Completion};
 
@@ -26,9 +27,10 @@ pub(crate) struct BufferState {
     pub array: Buffer,
     /// Whether it stands for a token, which carries no data.
     pub is_token: bool,
-    /// The shape's dimensions and their order in memory, for the caller to borrow.
-    pub dims: Vec<i64>,
-    pub minor_to_major: Vec<i64>,
+    /// The shape's dimensions, for the caller to borrow.
+    pub dims: SmallVec<[i64; 4]>,
+    /// Their order in memory, once somebody has asked.
+    minor_to_major: OnceLock<Vec<i64>>,
     /// External references: each keeps memory and contents, whatever becomes of the buffer.
     holds: Mutex<Vec<BufferHold>>,
 }
@@ -67,14 +69,23 @@ impl BufferState {
     /// A buffer for C.
     pub fn handle(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
         let dims = array.shape().dims().iter().map(|&dim| dim as i64).collect();
-        let minor_to_major = layout::minor_to_major(array.shape());
-        Handle::new(BufferState { place, array, is_token: false, dims, minor_to_major, holds: Mutex::default() })
+        BufferState::boxed(place, array, false, dims)
     }
 
     /// A token for C: an array without meaning is there when the token is.
     pub fn token(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
-        let (dims, minor_to_major) = (Vec::new(), Vec::new());
-        Handle::new(BufferState { place, array, is_token: true, dims, minor_to_major, holds: Mutex::default() })
+        BufferState::boxed(place, array, true, SmallVec::new())
+    }
+
+    fn boxed(place: Place, array: Buffer, is_token: bool, dims: SmallVec<[i64; 4]>) -> Handle<kinds::Buffer> {
+        let (minor_to_major, holds) = (OnceLock::new(), Mutex::default());
+        Handle::new(BufferState { place, array, is_token, dims, minor_to_major, holds })
+    }
+
+    /// The order of the dimensions in memory, for the caller to borrow.
+    pub fn minor_to_major(&self) -> &[i64] {
+        let order = || if self.is_token { Vec::new() } else { layout::minor_to_major(self.array.shape()) };
+        self.minor_to_major.get_or_init(order)
     }
 
     /// The array. An error once it was deleted or donated, in the words that callers look for.

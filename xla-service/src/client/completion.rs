@@ -25,9 +25,17 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 #[derive(Default)]
 struct Shared {
     outcome: OnceLock<Result<()>>,
-    /// Those who wait for the outcome; changed with the outcome under its lock.
-    callbacks: Mutex<Vec<Callback>>,
+    /// Changed with the outcome under its lock.
+    waiting: Mutex<Waiting>,
     set: Condvar,
+}
+
+/// Those who wait for an outcome.
+#[derive(Default)]
+struct Waiting {
+    callbacks: Vec<Callback>,
+    /// Whether threads sleep, so that waking them, a call of the system, is worth it.
+    has_threads: bool,
 }
 
 impl Completion {
@@ -127,9 +135,9 @@ impl Completion {
                 Some(outcome) => again(outcome),
                 None if forked::is_forked() => forked::check(),
                 None => {
-                    let mut callbacks = shared.callbacks();
+                    let mut waiting = shared.waiting();
                     match shared.outcome.get() {
-                        None => return callbacks.push(Box::new(callback)),
+                        None => return waiting.callbacks.push(Box::new(callback)),
                         Some(outcome) => again(outcome),
                     }
                 }
@@ -158,27 +166,30 @@ impl Drop for Completer {
 
 impl Shared {
     fn set(&self, outcome: Result<()>) {
-        let mut callbacks = self.callbacks();
+        let mut waiting = self.waiting();
         // The completer is the only one that sets it, once.
         let outcome = self.outcome.get_or_init(|| outcome);
-        let waiting = std::mem::take(&mut *callbacks);
-        drop(callbacks);
-        self.set.notify_all();
-        waiting.into_iter().for_each(|callback| callback(again(outcome)));
+        let Waiting { callbacks, has_threads } = std::mem::take(&mut *waiting);
+        drop(waiting);
+        if has_threads {
+            self.set.notify_all();
+        }
+        callbacks.into_iter().for_each(|callback| callback(again(outcome)));
     }
 
     fn wait(&self) -> Result<()> {
-        let mut callbacks = self.callbacks();
+        let mut waiting = self.waiting();
         loop {
             if let Some(outcome) = self.outcome.get() {
                 return again(outcome);
             }
-            callbacks = self.set.wait(callbacks).unwrap_or_else(PoisonError::into_inner);
+            waiting.has_threads = true;
+            waiting = self.set.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn callbacks(&self) -> MutexGuard<'_, Vec<Callback>> {
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -185,8 +185,15 @@ impl LoadedExecutable {
 
     /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
     fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
-        let mut inputs: Vec<Option<Input>> = arguments.iter().map(|_| None).collect();
         let leaves = self.signature().arguments();
+        if !leaves.iter().enumerate().any(|(i, leaf)| options.donate.takes(i, leaf)) {
+            let kept = |(i, buffer): (usize, &&Buffer)| match buffer.value() {
+                Ok(value) => Ok(Input { value, donated: false }),
+                Err(error) => Err(error.context(leaves[i].describe(i))),
+            };
+            return arguments.iter().enumerate().map(kept).collect();
+        }
+        let mut inputs: Vec<Option<Input>> = arguments.iter().map(|_| None).collect();
         // Donations first: a buffer that is donated is gone for the other arguments of the same call, too.
         let turn = |donated: bool| (0..arguments.len()).map(move |i| (i, donated));
         let is_its = |&(i, donated): &(usize, bool)| options.donate.takes(i, &leaves[i]) == donated;

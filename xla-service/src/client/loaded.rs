@@ -46,6 +46,7 @@ struct Nature {
     is_cheap: bool,
     /// Runs must keep their order, whatever their data says.
     is_ordered: bool,
+    has_custom_calls: bool,
 }
 
 impl LoadedExecutable {
@@ -117,11 +118,16 @@ impl LoadedExecutable {
 
     /// The handlers of custom calls for one run; `None` where those of the client do.
     pub(super) fn custom_calls(&self, context: Option<&Arc<RunContext>>) -> Option<CustomCallRegistry> {
-        if self.0.states.is_empty() && context.is_none() {
+        if !self.has_custom_calls() || self.0.states.is_empty() && context.is_none() {
             return None;
         }
         let context = context.cloned().unwrap_or_default();
         Some(self.client().0.custom_calls.for_run(context, self.0.states.clone()))
+    }
+
+    /// Whether it has custom calls, whose handlers may want the [values of a run](crate::ExecuteOptions::context).
+    pub fn has_custom_calls(&self) -> bool {
+        self.nature().has_custom_calls
     }
 
     /// Whether a run takes less time than waking a thread for it.
@@ -214,8 +220,9 @@ impl Nature {
         let (total, is_bounded) = (cost.total, cost.unknown_loops.is_empty());
         let work = total.flops.saturating_add(total.transcendentals.saturating_mul(16)).saturating_add(total.bytes());
         let ops = || module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
-        let is_cheap = work <= Nature::CHEAP && is_bounded && !ops().any(|op| matches!(op, Op::CustomCall(_)));
+        let has_custom_calls = ops().any(|op| matches!(op, Op::CustomCall(_)));
+        let is_cheap = work <= Nature::CHEAP && is_bounded && !has_custom_calls;
         let is_ordered = ops().any(|op| op.has_side_effect() && !matches!(op, Op::CustomCall(_)));
-        Nature { is_cheap, is_ordered }
+        Nature { is_cheap, is_ordered, has_custom_calls }
     }
 }

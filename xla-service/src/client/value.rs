@@ -12,9 +12,16 @@ use crate::workers::{Workers, blocking};
 /// A value on a device. Whoever reads it has a share; a program that it is donated to takes it if it has the only one.
 #[derive(Debug)]
 pub(super) struct Value {
-    /// There when the work has been sent.
-    memory: OnceLock<Arc<DeviceMemory>>,
+    memory: Memory,
     work: Work,
+}
+
+/// The memory of a value.
+#[derive(Debug)]
+enum Memory {
+    Given(Arc<DeviceMemory>),
+    /// There when the work has been sent.
+    Promised(OnceLock<Arc<DeviceMemory>>),
 }
 
 /// Work that computes values. It is sent to the device, which may be later, and done some time after that.
@@ -136,18 +143,20 @@ impl Sender {
 impl Value {
     /// A value that is there when that work is done.
     pub fn new(memory: Arc<DeviceMemory>, work: Work) -> Arc<Value> {
-        Arc::new(Value { memory: memory.into(), work })
+        Arc::new(Value { memory: Memory::Given(memory), work })
     }
 
     /// A value that is filled before the work counts as sent.
     pub fn pending(work: Work) -> Arc<Value> {
-        Arc::new(Value { memory: OnceLock::new(), work })
+        Arc::new(Value { memory: Memory::Promised(OnceLock::new()), work })
     }
 
     /// Fills a pending value.
     pub fn fill(&self, memory: Arc<DeviceMemory>) {
-        // It is filled by the one who sends the work, once.
-        drop(self.memory.set(memory));
+        if let Memory::Promised(promised) = &self.memory {
+            // It is filled by the one who sends the work, once.
+            drop(promised.set(memory));
+        }
     }
 
     /// The work that computes it.
@@ -184,6 +193,22 @@ impl Value {
             return Ok(Argument::Shared(memory));
         }
         Ok(Arc::try_unwrap(memory).map_or_else(Argument::Shared, Argument::Donated))
+    }
+}
+
+impl Memory {
+    fn get(&self) -> Option<&Arc<DeviceMemory>> {
+        match self {
+            Memory::Given(memory) => Some(memory),
+            Memory::Promised(promised) => promised.get(),
+        }
+    }
+
+    fn into_inner(self) -> Option<Arc<DeviceMemory>> {
+        match self {
+            Memory::Given(memory) => Some(memory),
+            Memory::Promised(promised) => promised.into_inner(),
+        }
     }
 }
 

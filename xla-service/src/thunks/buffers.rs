@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result, ResultExt};
 use xla_passes::buffers::{AllocationId, Slice};
@@ -16,7 +17,7 @@ use crate::host::HostMemory;
 /// be written.
 #[derive(Debug)]
 pub struct ExecutionBuffers {
-    entries: Vec<Entry>,
+    entries: SmallVec<[Entry; 8]>,
 }
 
 #[derive(Debug)]
@@ -102,9 +103,9 @@ impl ExecutionBuffers {
     ///
     /// The code may read through all of them, and write through those of allocations that the assignment lets it write,
     /// as long as this table is not used otherwise.
-    pub fn host_pointers(&mut self) -> Result<Vec<*mut u8>> {
+    pub fn host_pointers(&mut self) -> impl Iterator<Item = Result<*mut u8>> {
         let ids = (0..self.entries.len()).map(AllocationId::from_index);
-        ids.map(|id| Ok(self.memory(id)?.downcast::<HostMemory>()?.as_ptr())).collect()
+        ids.map(|id| Ok(self.memory(id)?.downcast::<HostMemory>()?.as_ptr()))
     }
 
     /// Takes the results out, in the order of the signature's.

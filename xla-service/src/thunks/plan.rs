@@ -168,6 +168,9 @@ impl Constant {
 
 impl Constants {
     fn on_device(&self, context: &ExecutionContext<'_>) -> Result<Uploaded> {
+        if self.literals.is_empty() {
+            return Ok(Uploaded::default());
+        }
         let ordinal = context.executor.description().ordinal;
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, uploaded)) = devices.iter().find(|(device, _)| *device == ordinal) {
