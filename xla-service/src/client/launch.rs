@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
 use xla_hlo::ops::RunContext;
 use xla_hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
 
@@ -77,7 +78,7 @@ impl LoadedExecutable {
         }
         let after = options.after.iter().map(|buffer| Ok(buffer.value()?.work().clone()));
         let after = after.collect::<Result<Vec<_>>>().context(|| "a buffer to be computed before")?;
-        let mut taken: Vec<Vec<Input>> = Vec::with_capacity(devices.len());
+        let mut taken: SmallVec<[Vec<Input>; 1]> = SmallVec::with_capacity(devices.len());
         for list in arguments {
             match self.take_arguments(list.as_ref(), options) {
                 Ok(inputs) => taken.push(inputs),
