@@ -203,6 +203,7 @@ pub(crate) use slot;
 
 #[cfg(test)]
 mod tests {
+    use super::super::handle::delete;
     use super::*;
     use crate::abi::errors::PluginInitializeArgs;
     use crate::border::{Field, code};
@@ -231,6 +232,8 @@ mod tests {
         let error = Handle::<Failed>::from_c(error.cast());
         assert_eq!(code(error), Code::Internal);
         assert_eq!(error.get().unwrap().message, "PJRT_Plugin_Initialize panicked: on purpose");
+        // SAFETY: an error of this function, which nobody uses any more.
+        unsafe { delete::<Failed>(error.address()) };
     }
 
     #[cfg(all(target_arch = "x86_64", unix))]
