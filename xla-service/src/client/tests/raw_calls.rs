@@ -38,7 +38,9 @@ impl Platform for Thunks {
 impl Compiler for Thunks {
     fn run_hlo_passes(&self, module: VerifiedModule, _: &CompileOptions) -> Result<OptimizedModule> {
         let (mut module, profile) = (module.into_inner(), TargetProfile::generic());
-        stages::canonicalize(&profile).run(&mut module, &PassContext::new(&profile))?;
+        let context = PassContext::new(&profile);
+        stages::canonicalize(&profile).run(&mut module, &context)?;
+        stages::simplify(&profile).run(&mut module, &context)?;
         schedule_module(&mut module)?;
         insert_copies(&mut module)?;
         VerifiedModule::new(module).map(OptimizedModule::new)
@@ -288,4 +290,20 @@ fn errors_and_panics_of_handlers_are_those_of_the_run() {
         client.custom_calls().register("add_bytes", Arc::new(OnMemory(AddBytes::default())));
         compile(&client, PLAIN).unwrap().run(vec![bytes("u8[4]", "{2, 1, 1, 1}")]).unwrap();
     }
+}
+
+#[test]
+fn branches_that_are_never_taken_need_no_handlers() {
+    let text = "HloModule platforms\nhere { x = u8[4] parameter(0)\n ROOT y = u8[4] negate(x) }\n\
+                elsewhere { x = u8[4] parameter(0)\n ROOT y = u8[4] custom-call(x), custom_call_target=\"of_another\" }\n\
+                ENTRY main { x = u8[4] parameter(0)\n place = s32[] constant(0)\n \
+                ROOT y = u8[4] conditional(place, x, x), branch_computations={here, elsewhere} }";
+    // The evaluator runs what it is given, without passes.
+    let [_, client] = clients();
+    let program = compile(&client, text).unwrap();
+    let x = client.buffer(&bytes("u8[4]", "{1, 2, 3, 255}")).unwrap();
+    let results = program.execute(&[&x]).unwrap();
+    assert_eq!(results[0].to_literal().unwrap(), bytes("u8[4]", "{255, 254, 253, 1}"));
+    let error = compile(&client, &text.replace("constant(0)", "constant(1)")).unwrap_err();
+    assert!(error.message().contains("no handler for the custom call target \"of_another\""), "{error}");
 }
