@@ -96,3 +96,14 @@ module @approximate_selection_without_a_comparator {
     return %0 : tensor<2xf32>
   }
 }
+// -----
+
+module @wishes_for_an_order {
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.sine %a : tensor<4xf32>
+    %1 = stablehlo.cosine %a : tensor<4xf32>
+    stablehlo.custom_call @control_dep(%1, %0) {has_side_effect = true, mhlo.backend_config = {}} : (tensor<4xf32>, tensor<4xf32>) -> ()
+    %2 = stablehlo.add %0, %1 : tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
