@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::codegen::CodeKind;
-use xla_llvm::driver::CodegenDriver;
+use xla_llvm::driver::{CodegenDriver, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
@@ -114,7 +114,8 @@ impl CpuCompiler {
         let dirt = self.options.dirty.then(|| dirt(number));
         let emission = EmitOptions { dirt, flush_denormals: options.flush_denormals, ..EmitOptions::default() };
         let with_texts = options.dump_to.is_some();
-        let driver = CodegenDriver { target, threads, with_texts, emission, kind: CodeKind::Object };
+        let (modules, kind) = (ModuleSize::ByThreads, CodeKind::Object);
+        let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };
         codegen::generate(&driver, kernels.sources(), &|kernels| {
             let host_calls = host_calls(sequence).map(|t| t.id).collect();
             Ok(Plan {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use xla_hlo::{Computation, Error, Opcode, Result, VerifiedModule, proto};
+use xla_hlo::{Error, Opcode, Result, VerifiedModule, proto};
+use xla_llvm::driver::ModuleSize;
 use xla_llvm::target::Target;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
 use xla_service::{AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize};
@@ -57,7 +58,7 @@ impl Compiler for GpuCompiler {
             GpuCompiler::Emulated => Target::host_threads()?,
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
-        let compiled = compile(&module, &target, options)?;
+        let compiled = compile(&module, &target, ModuleSize::ByThreads, options)?;
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
             GpuCompiler::Emulated => Box::new(EmulatedCode::load(&device.image)?),
@@ -103,18 +104,14 @@ impl GpuCompiler {
         HloPasses::for_level(options.opt_level, profile)
     }
 
-    /// The module for a machine that may lack the library for Fourier transforms.
-    fn without_transforms(&self, module: OptimizedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        let has_one = |graph: &Computation| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft);
-        if !module.iter().any(|(_, graph)| has_one(graph)) {
-            return Ok(module);
-        }
-        Ok(optimize(module.into_inner(), &self.passes_for(options, false), options, None)?.0)
+    /// Runs the passes for a machine that may lack the library for Fourier transforms.
+    fn optimize_for_files(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
+        Ok(optimize(module, &self.passes_for(options, false), options, None)?.0)
     }
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
-    fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
         let target = match (self, options.target.as_deref()) {
             (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
             (GpuCompiler::Emulated, None) => Target::host_threads()?,
@@ -124,8 +121,8 @@ impl AheadOfTimeCompiler for GpuCompiler {
                 )));
             }
         };
-        let module = as_loaded(self.without_transforms(module, &options.compile)?)?;
-        let Compiled { device, .. } = compile(&module, &target, &options.compile)?;
+        let module = as_loaded(self.optimize_for_files(module, &options.compile)?)?;
+        let Compiled { device, .. } = compile(&module, &target, ModuleSize::Fixed, &options.compile)?;
         ahead_of_time::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)
     }
 }
@@ -154,14 +151,19 @@ fn architecture() -> Result<String> {
     Ok(format!("sm_{major}{minor}"))
 }
 
-fn compile(module: &OptimizedModule, target: &Target, options: &CompileOptions) -> Result<Compiled> {
+fn compile(
+    module: &OptimizedModule,
+    target: &Target,
+    modules: ModuleSize,
+    options: &CompileOptions,
+) -> Result<Compiled> {
     let mut lowering = GpuLowering::new(module, target);
     let mut recorder = RecordingLowering::new(&mut lowering);
     let program = place(module, &mut recorder, options)?;
     let lowerings = recorder.lowerings;
     let with_texts = options.dump_to.is_some();
     let GeneratedCode { image, kernels, texts } =
-        codegen::generate(target, lowering.kernels.codes(), options.thread_count(), with_texts)?;
+        codegen::generate(target, lowering.kernels.codes(), (modules, options.thread_count()), with_texts)?;
     let command_sequences = lowering.command_sequences(&kernels)?;
     let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
     let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
@@ -205,7 +207,9 @@ mod tests {
     /// The one library call of a program for sm_90, which can be serialised and loaded.
     fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
-        let device = Arc::unwrap_or_clone(compile(module, &target, &CompileOptions::default()).unwrap().device);
+        let device = Arc::unwrap_or_clone(
+            compile(module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().device,
+        );
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
         let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
@@ -263,7 +267,8 @@ mod tests {
             false,
         );
         let target = Target::nvptx("sm_90").unwrap();
-        let sequence = compile(&module, &target, &CompileOptions::default()).unwrap().program.sequence;
+        let sequence =
+            compile(&module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().program.sequence;
         assert_eq!(sequence.coverage().library_calls, BTreeMap::from([(LibraryOp::Matmul, 1)]));
         assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
     }
@@ -315,8 +320,9 @@ mod tests {
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (0, 1, 0));
         let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
         assert!(has_one(&module) && !has_one(&optimized(text, false)));
-        assert!(!has_one(&gpu().without_transforms(module, &CompileOptions::default()).unwrap()));
+        let verified = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+        assert!(!has_one(&gpu().optimize_for_files(verified, &CompileOptions::default()).unwrap()));
         let empty = optimized(&text.replace("4,32", "0,32"), true);
-        compile(&empty, &Target::nvptx("sm_90").unwrap(), &CompileOptions::default()).unwrap();
+        compile(&empty, &Target::nvptx("sm_90").unwrap(), ModuleSize::Fixed, &CompileOptions::default()).unwrap();
     }
 }

@@ -11,12 +11,23 @@ use crate::target::{MachineOptions, Target};
 /// Kernels in one LLVM module: as many as amortise its fixed cost, as few as keep all threads busy.
 const KERNELS_A_MODULE: usize = 8;
 
+/// Number of kernels in one LLVM module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModuleSize {
+    /// Few enough for every thread to have a module.
+    ByThreads,
+    /// As many whatever the number of threads, so that the code depends on the program alone.
+    Fixed,
+}
+
 /// A code generation of one program: target and options.
 pub struct CodegenDriver<'t> {
     /// Target of all modules.
     pub target: &'t Target,
     /// Number of threads that generate code.
     pub threads: usize,
+    /// Number of kernels in one LLVM module.
+    pub modules: ModuleSize,
     /// Whether the LLVM IR is kept.
     pub with_texts: bool,
     /// Options of the emission.
@@ -54,7 +65,10 @@ impl CodegenDriver<'_> {
         machine: &MachineOptions,
         emit: impl Fn(&Emitter<'_>, usize, &S) -> Result<Kernel> + Sync,
     ) -> Result<Vec<(EmittedModule, Vec<Kernel>)>> {
-        let chunk = sources.len().div_ceil(self.threads.max(1)).clamp(1, KERNELS_A_MODULE);
+        let chunk = match self.modules {
+            ModuleSize::ByThreads => sources.len().div_ceil(self.threads.max(1)).clamp(1, KERNELS_A_MODULE),
+            ModuleSize::Fixed => KERNELS_A_MODULE,
+        };
         let jobs = sources.chunks(chunk).enumerate().collect();
         parallel::map(jobs, self.threads, |(number, sources): (usize, &[S])| {
             let first = number * chunk;

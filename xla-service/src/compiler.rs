@@ -95,14 +95,19 @@ impl std::ops::Deref for OptimizedModule {
 
 /// Optional ability: compile to files for a machine that may be another one.
 pub trait AheadOfTimeCompiler: Send + Sync {
-    /// Compiles a module to files. The module has been through this compiler's passes, with the same options.
-    fn compile_ahead_of_time(&self, module: OptimizedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>>;
+    /// Runs the passes for the target of the options, which may be another one than that of
+    /// [`Compiler::run_hlo_passes`], and compiles the module to files.
+    ///
+    /// The files depend on module and options alone: not on the machine that compiles, nor on the threads that it
+    /// compiles with. A target that does not exist is [`xla_hlo::Error::InvalidArgument`].
+    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>>;
 }
 
 /// Targets of ahead-of-time compilation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AotCompilationOptions {
-    /// The options of every compilation.
+    /// The options of every compilation. [`CompileOptions::threads`] are those that compile; the program's own are the
+    /// target's.
     pub compile: CompileOptions,
     /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
     pub target: Option<String>,
@@ -111,12 +116,38 @@ pub struct AotCompilationOptions {
     pub cpu: Option<String>,
     /// Processor features to add (`+avx2`) or take away (`-avx512f`), in order.
     pub features: Vec<String>,
+    /// ABI, by the code generator's name for it, where the triple leaves a choice; `None` for the usual one.
+    pub abi: Option<String>,
+    /// The way in which code refers to code and data.
+    pub relocation: Relocation,
+    /// Whether a multiplication and an addition of two instructions may be rounded once.
+    pub contraction: Contraction,
     /// Name of the entry function and stem of the file names; `None` for the module's name made into an identifier.
     pub symbol: Option<String>,
-    /// Whether the object may call symbols of the runtime library; otherwise it stands alone.
-    pub use_runtime_library: bool,
+    /// Namespace of what a header declares in C++, such as `robot::vision`; `None` for the global one.
+    pub namespace: Option<String>,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
+}
+
+/// The way in which code refers to code and data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Relocation {
+    /// By distance, so that it runs at any address: shared libraries, and programs of most systems.
+    #[default]
+    Pic,
+    /// By address, which the linker knows: kernels, firmware.
+    Static,
+}
+
+/// Whether a multiplication and an addition of two instructions may be rounded once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Contraction {
+    /// On targets with fused multiply-add.
+    #[default]
+    Allow,
+    /// Each instruction rounds.
+    Forbid,
 }
 
 /// A program that makes machine code of assembly; for GPUs of NVIDIA `ptxas`.

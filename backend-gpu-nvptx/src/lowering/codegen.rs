@@ -2,7 +2,7 @@
 
 use xla_hlo::{Error, Result};
 use xla_llvm::codegen::CodeKind;
-use xla_llvm::driver::{CodegenDriver, EmittedModule};
+use xla_llvm::driver::{CodegenDriver, EmittedModule, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::Kernel;
 use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
@@ -26,7 +26,7 @@ pub(crate) struct GeneratedCode {
 pub(crate) fn generate(
     target: &Target,
     codes: &[KernelCode<'_>],
-    threads: usize,
+    (modules, threads): (ModuleSize, usize),
     with_texts: bool,
 ) -> Result<GeneratedCode> {
     let (machine, kind) = match target.simt() {
@@ -35,7 +35,7 @@ pub(crate) fn generate(
         }
         Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
     };
-    let driver = CodegenDriver { target, threads, with_texts, emission: EmitOptions::default(), kind };
+    let driver = CodegenDriver { target, threads, modules, with_texts, emission: EmitOptions::default(), kind };
     let emitted = driver.emit_kernels(codes, &machine, |emitter, number, code| {
         let kernel = code.emit(emitter, &kernel_name(number, code))?;
         emitter.set_block_size(&kernel.name, block_threads(&kernel));

@@ -30,13 +30,12 @@ fn module() -> VerifiedModule {
 
 fn files(platform: &dyn Platform, target: Option<&str>) -> xla_hlo::Result<Vec<AotFile>> {
     let compiler = platform.compiler();
-    let optimized = compiler.run_hlo_passes(module(), &CompileOptions::default())?;
     let options = AotCompilationOptions {
         target: target.map(str::to_string),
         assembler: Assembler::None,
         ..AotCompilationOptions::default()
     };
-    compiler.ahead_of_time().unwrap().compile_ahead_of_time(optimized, &options)
+    compiler.ahead_of_time().unwrap().compile_ahead_of_time(module(), &options)
 }
 
 fn executable(files: &[AotFile]) -> Vec<u8> {

@@ -5,19 +5,18 @@ use std::fs;
 use std::path::Path;
 
 use xla_hlo::{VerifiedModule, text};
-use xla_service::{AotCompilationOptions, Assembler, CompileOptions};
+use xla_service::{AotCompilationOptions, Assembler};
 
 /// The PTX of a program for an architecture.
 fn ptx(module: &str, target: &str) -> String {
     let module = VerifiedModule::new(text::parse_module(module).unwrap()).unwrap();
     let compiler = backend_gpu_nvptx::platform().compiler();
-    let optimized = compiler.run_hlo_passes(module, &CompileOptions::default()).unwrap();
     let options = AotCompilationOptions {
         target: Some(target.to_string()),
         assembler: Assembler::None,
         ..AotCompilationOptions::default()
     };
-    let files = compiler.ahead_of_time().unwrap().compile_ahead_of_time(optimized, &options).unwrap();
+    let files = compiler.ahead_of_time().unwrap().compile_ahead_of_time(module, &options).unwrap();
     let texts = files.into_iter().filter(|file| file.name.ends_with(".ptx"));
     texts.map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>().join("\n")
 }

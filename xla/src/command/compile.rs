@@ -73,8 +73,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         assembler: args.assembler(),
         ..AotCompilationOptions::default()
     };
-    let optimized = compiler.run_hlo_passes(module, &options.compile)?;
-    let files = ahead.compile_ahead_of_time(optimized, &options).map_err(|error| {
+    let files = ahead.compile_ahead_of_time(module, &options).map_err(|error| {
         // A target that there is not, an assembler that is not there.
         let bad_input = matches!(error, Error::InvalidArgument(_) | Error::NotFound(_));
         Failure { error, bad_input }
