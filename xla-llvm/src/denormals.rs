@@ -52,7 +52,8 @@ impl<'ctx> Emitter<'ctx> {
     pub fn denormal_modes(&self) -> Option<DenormalModes<'ctx>> {
         match self.target().triple().split('-').next()? {
             "x86_64" => self.mxcsr(),
-            "aarch64" | "arm64" => {
+            // Without floating-point registers there is no mode, and its register may not be read.
+            "aarch64" | "arm64" if self.target().abilities().vector_bits > 0 => {
                 let callers = self.intrinsic("llvm.aarch64.get.fpcr", &[], &[])?;
                 let bit = self.int_type(64).const_int(FPCR_FZ, false);
                 let flush = self.record(self.builder.build_or(callers.into_int_value(), bit, ""))?;
@@ -85,6 +86,12 @@ impl<'ctx> Emitter<'ctx> {
         self.intrinsic(modes.set, &[], &[value]);
     }
 
+    /// Keeps a kernel a function of its own: in its callers, LLVM could move its arithmetic past a switch of modes.
+    pub fn keep_apart(&self, kernel: FunctionValue<'ctx>) {
+        let noinline = Attribute::get_named_enum_kind_id("noinline");
+        kernel.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(noinline, 0));
+    }
+
     /// A function that calls a kernel, one that returns nothing, while subnormals are flushed: for callers that are not
     /// generated code.
     pub fn flushing(&self, kernel: FunctionValue<'ctx>) -> FunctionValue<'ctx> {
@@ -92,8 +99,7 @@ impl<'ctx> Emitter<'ctx> {
         if let Some(function) = self.module.get_function(&name) {
             return function;
         }
-        let noinline = Attribute::get_named_enum_kind_id("noinline");
-        kernel.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(noinline, 0));
+        self.keep_apart(kernel);
         let function = self.module.add_function(&name, kernel.get_type(), Some(Linkage::Internal));
         self.decorate(function);
         let resume = self.builder.get_insert_block();

@@ -25,15 +25,46 @@ pub struct EmitOptions {
     pub round_each_operation: bool,
     /// Whether the code may run where subnormals are [flushed](crate::denormals).
     pub flush_denormals: bool,
-    /// For tests: the byte that memory on the stack is filled with, and the lanes that a load leaves out; these are
+    /// Place of memory that a kernel needs beside its arrays.
+    pub scratch: Scratch,
+    /// For tests: the byte that scratch memory is filled with, and the lanes that a load leaves out; these are
     /// zero otherwise, and that holds what was there before. No result may depend on it.
     pub dirt: Option<u8>,
 }
 
 impl Default for EmitOptions {
     fn default() -> EmitOptions {
-        EmitOptions { contract: true, round_each_operation: true, flush_denormals: false, dirt: None }
+        EmitOptions {
+            contract: true,
+            round_each_operation: true,
+            flush_denormals: false,
+            scratch: Scratch::Stack,
+            dirt: None,
+        }
     }
+}
+
+/// Place of memory that a kernel needs beside its arrays, such as a row that several loops read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scratch {
+    /// The stack, of which a thread must have some hundred kilobytes.
+    Stack,
+    /// Memory of the caller, aligned to 64 bytes, whose address follows those of a kernel's arrays; how much it must be
+    /// is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). Two threads must not share it.
+    Caller,
+}
+
+/// Alignment of each array in scratch memory.
+const SCRATCH_ALIGNMENT: u64 = 64;
+
+/// Scratch memory of the kernel that is being written.
+#[derive(Clone, Copy)]
+struct CallerScratch<'ctx> {
+    /// The kernel's pointers, and the number of the scratch memory's among them.
+    pointers: PointerValue<'ctx>,
+    number: usize,
+    /// Bytes taken so far.
+    bytes: u64,
 }
 
 /// Writes one LLVM module. Instruction methods live on [`Lanes`](crate::lanes::Lanes); what is wrong (only ever a
@@ -48,6 +79,8 @@ pub struct Emitter<'ctx> {
     fault: RefCell<Option<Error>>,
     /// Bytes of shared memory that the current kernel has taken.
     shared: Cell<u64>,
+    /// Scratch memory of the current kernel, if its caller brings it.
+    scratch: Cell<Option<CallerScratch<'ctx>>>,
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -65,6 +98,7 @@ impl<'ctx> Emitter<'ctx> {
             options,
             fault: RefCell::new(None),
             shared: Cell::new(0),
+            scratch: Cell::new(None),
         }
     }
 
@@ -145,6 +179,14 @@ impl<'ctx> Emitter<'ctx> {
         function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
     }
 
+    /// Hides a function from other modules.
+    pub fn make_internal(&self, name: &str) {
+        match self.module.get_function(name) {
+            Some(function) => function.set_linkage(Linkage::Internal),
+            None => self.fail(Error::internal(format!("there is no function {name}"))),
+        }
+    }
+
     /// A helper function of the module, emitted at the first request: parameters and result of the types given, body
     /// by `body`. Its name must say everything that its body depends on.
     pub fn helper(
@@ -185,7 +227,7 @@ impl<'ctx> Emitter<'ctx> {
         table.as_pointer_value()
     }
 
-    /// Fills memory on the stack, aligned to 64 bytes, where that is [asked for](EmitOptions::dirt).
+    /// Fills scratch memory, aligned to 64 bytes, where that is [asked for](EmitOptions::dirt).
     pub(crate) fn make_dirty(&self, memory: PointerValue<'ctx>, bytes: u64) {
         if let Some(byte) = self.options.dirt {
             let byte = self.int_type(8).const_int(byte.into(), false);
@@ -205,6 +247,26 @@ impl<'ctx> Emitter<'ctx> {
     /// Takes `bytes` of shared memory and returns where they begin.
     pub(crate) fn take_shared(&self, bytes: u64) -> u64 {
         self.shared.replace(self.shared.get() + bytes)
+    }
+
+    /// Says where the kernel that is being written finds the address of its scratch memory: after its arrays'.
+    pub(crate) fn begin_scratch(&self, pointers: PointerValue<'ctx>, arrays: usize) {
+        let caller = CallerScratch { pointers, number: arrays, bytes: 0 };
+        self.scratch.set((self.options.scratch == Scratch::Caller).then_some(caller));
+    }
+
+    /// Takes `bytes` of the caller's scratch memory: the kernel's pointers, the number of the one to that memory, and
+    /// the offset in it. `None` where scratch memory is on the stack.
+    pub(crate) fn take_scratch(&self, bytes: u64) -> Option<(PointerValue<'ctx>, usize, u64)> {
+        let taken = self.scratch.get()?;
+        let end = taken.bytes + bytes.next_multiple_of(SCRATCH_ALIGNMENT);
+        self.scratch.set(Some(CallerScratch { bytes: end, ..taken }));
+        Some((taken.pointers, taken.number, taken.bytes))
+    }
+
+    /// Bytes of scratch memory that the caller of the kernel written last brings.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.scratch.get().map_or(0, |scratch| scratch.bytes)
     }
 
     /// A new block at the end of the current function.

@@ -3,19 +3,27 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use inkwell::context::Context;
-use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::targets::TargetMachine;
 
 use xla_hlo::{Error, Result};
 
-mod machine;
-mod passes;
+use crate::own_thread;
 
+mod abilities;
+mod machine;
+mod names;
+mod passes;
+mod spec;
+mod triple;
+
+use abilities::probe;
+pub use abilities::{Abilities, FloatAbilities};
 pub(crate) use machine::bare_host_machine;
-pub use machine::{CodegenLevel, Machine, MachineOptions};
-use machine::{Generator, GeneratorPool};
+pub use machine::{CodeGenerators, CodegenLevel, Machine, MachineOptions};
+use machine::{GeneratorPool, MachineDescription};
 pub use passes::Passes;
+pub use spec::TargetSpec;
+use triple::family;
 
 /// Means by which the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,24 +40,12 @@ pub struct Target(Arc<Description>);
 
 struct Description {
     data_layout: String,
+    /// Bytes of a pointer.
+    pointer_bytes: u32,
+    big_endian: bool,
     abilities: Abilities,
     simt: Option<Simt>,
     generators: Arc<GeneratorPool>,
-}
-
-/// Hardware abilities of a target, found by asking LLVM to compile a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
-    /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs).
-    pub vector_bits: u32,
-    /// Fused multiply-add is one instruction, for f32 and f64.
-    pub fma: bool,
-    /// Rounding to integral values is inline code, not a library call.
-    pub rounding: bool,
-    /// Conversion between f16 and f32 is inline code, not a library call.
-    pub half: bool,
-    /// AVX-512F.
-    pub avx512: bool,
 }
 
 /// Processors that code generation can pretend to be on this machine's architecture, by LLVM's names: the levels of
@@ -60,9 +56,6 @@ pub const HOST_CPUS: &[&str] = if cfg!(target_arch = "x86_64") {
 } else {
     &[]
 };
-
-/// Scalar registers, everything in hardware: GPUs.
-const SCALAR: Abilities = Abilities { vector_bits: 0, fma: true, rounding: true, half: true, avx512: false };
 
 impl Target {
     /// The machine this process runs on, with all its features.
@@ -82,15 +75,50 @@ impl Target {
     /// A target by LLVM triple, CPU name (empty for the triple's baseline) and features (`"+avx2,-fma"`, may be empty).
     ///
     /// Fails with `InvalidArgument` when LLVM does not know the triple or the CPU. For another kind of processor than
-    /// this machine's, call its `initialize` in `inkwell::targets::Target` before.
+    /// this machine's, [`Target::of`] makes LLVM know them.
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Target> {
-        let generators = Arc::new(GeneratorPool::new(triple, cpu, features));
+        let [triple, cpu, features] = [triple, cpu, features].map(str::to_string);
+        Target::described(MachineDescription { triple, cpu, features, ..MachineDescription::default() })
+    }
+
+    /// A target by its names, for processors that `generators` knows.
+    ///
+    /// Fails with `InvalidArgument` for a name that LLVM does not know, saying the nearest, and for names that
+    /// contradict each other.
+    pub fn of(spec: &TargetSpec, generators: CodeGenerators) -> Result<Target> {
+        let description = spec.resolve()?;
+        generators.initialize();
+        let target = Target::described(description)?;
+        if family(target.triple().split('-').next().unwrap_or_default()) == Some("x86")
+            && target.abilities().vector_bits == 0
+        {
+            return Err(Error::invalid_argument(format!(
+                "processor {} with features {:?} has no SSE2: its floats would be rounded twice; name one that has",
+                target.cpu(),
+                target.features()
+            )));
+        }
+        Ok(target)
+    }
+
+    fn described(description: MachineDescription) -> Result<Target> {
+        let names = format!(
+            "triple `{}`, processor `{}`, features `{}`, ABI `{}`",
+            description.triple, description.cpu, description.features, description.abi
+        );
+        let fatal = |reason: &str| Error::invalid_argument(format!("LLVM cannot generate code for {names}: {reason}"));
+        own_thread::run(move || Target::described_here(description), fatal)
+    }
+
+    fn described_here(description: MachineDescription) -> Result<Target> {
+        let simt = description.triple.starts_with("nvptx").then_some(Simt::Nvptx);
+        let generators = Arc::new(GeneratorPool::new(description));
         let generator = generators.create(&MachineOptions::default())?;
         let data_layout = generator.data_layout();
-        let abilities = probe(triple, &generator)?;
+        let (pointer_bytes, big_endian) = generator.memory();
+        let abilities = probe(&generators.description.triple, &generator)?;
         generators.put(generator);
-        let simt = triple.starts_with("nvptx").then_some(Simt::Nvptx);
-        Ok(Target(Arc::new(Description { data_layout, abilities, simt, generators })))
+        Ok(Target(Arc::new(Description { data_layout, pointer_bytes, big_endian, abilities, simt, generators })))
     }
 
     /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and
@@ -139,6 +167,8 @@ impl Target {
         let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
         Ok(Target(Arc::new(Description {
             data_layout: host.data_layout.clone(),
+            pointer_bytes: host.pointer_bytes,
+            big_endian: host.big_endian,
             abilities,
             simt: Some(Simt::Host),
             generators: host.generators.clone(),
@@ -152,22 +182,32 @@ impl Target {
 
     /// The LLVM triple.
     pub fn triple(&self) -> &str {
-        &self.0.generators.triple
+        &self.0.generators.description.triple
     }
 
     /// LLVM's name of the CPU; empty for the triple's baseline.
     pub fn cpu(&self) -> &str {
-        &self.0.generators.cpu
+        &self.0.generators.description.cpu
     }
 
     /// The features beyond the CPU's own, in LLVM's spelling.
     pub fn features(&self) -> &str {
-        &self.0.generators.features
+        &self.0.generators.description.features
     }
 
     /// LLVM's data layout string.
     pub fn data_layout(&self) -> &str {
         &self.0.data_layout
+    }
+
+    /// Bytes of a pointer.
+    pub fn pointer_bytes(&self) -> u32 {
+        self.0.pointer_bytes
+    }
+
+    /// Whether numbers lie in memory with their highest byte first.
+    pub fn is_big_endian(&self) -> bool {
+        self.0.big_endian
     }
 
     /// Abilities of the hardware.
@@ -202,56 +242,3 @@ pub fn llvm_version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("{major}.{minor}.{patch}")
 }
-
-/// Compiles two small functions for the target and reads the assembly: the surest answer to "is this one instruction
-/// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
-fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
-    if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
-        return Ok(SCALAR);
-    }
-    let context = Context::create();
-    let source = PROBE.replace("@TRIPLE@", triple);
-    let buffer = MemoryBuffer::create_from_memory_range_copy(source.as_bytes(), "probe");
-    let module = context
-        .create_module_from_ir(buffer)
-        .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
-    let text = generator.assembly(&module)?;
-    let has = |word: &str| text.contains(word);
-    let vector_bits = match () {
-        () if has("%zmm") => 512,
-        () if has("%ymm") => 256,
-        () if triple.starts_with("riscv") && !has("vset") => 0,
-        () => 128,
-    };
-    Ok(Abilities {
-        vector_bits,
-        fma: !has("fmaf"),
-        rounding: !has("floorf"),
-        half: !has("__extendhfsf2") && !has("__truncsfhf2"),
-        avx512: has("%zmm"),
-    })
-}
-
-const PROBE: &str = r#"
-target triple = "@TRIPLE@"
-declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
-declare <16 x float> @llvm.floor.v16f32(<16 x float>)
-define void @fma(ptr %p, ptr %q) #0 {
-  %a = load <16 x float>, ptr %p
-  %b = load <16 x float>, ptr %q
-  %c = call <16 x float> @llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> %b)
-  %d = call <16 x float> @llvm.floor.v16f32(<16 x float> %c)
-  store <16 x float> %d, ptr %p
-  ret void
-}
-define void @half(ptr %p, ptr %q) #0 {
-  %a = load <4 x half>, ptr %p
-  %b = fpext <4 x half> %a to <4 x float>
-  store <4 x float> %b, ptr %q
-  %c = load <4 x float>, ptr %p
-  %d = fptrunc <4 x float> %c to <4 x half>
-  store <4 x half> %d, ptr %q
-  ret void
-}
-attributes #0 = { "prefer-vector-width"="512" }
-"#;

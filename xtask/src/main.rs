@@ -12,6 +12,7 @@ mod downstream;
 mod fuzz;
 mod gpu_report;
 mod jax_tests;
+mod llvm_names;
 mod packages;
 mod ptxas;
 mod python;
@@ -112,6 +113,12 @@ const COMMANDS: &[Command] = &[
         about: "JAX's own tests on the plugin, and what it misses of them",
         help: jax_tests::HELP,
         run: jax_tests::run,
+    },
+    Command {
+        name: "llvm-names",
+        about: "the names of processors that LLVM knows, as data",
+        help: llvm_names::HELP,
+        run: llvm_names::run,
     },
     Command { name: "bench", about: "time the benchmark programs", help: bench::HELP, run: bench::run },
 ];

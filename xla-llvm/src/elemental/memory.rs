@@ -1,8 +1,10 @@
-//! Elements in memory: one after the other, unpacked, little-endian.
+//! Elements in memory: one after the other, unpacked, in the target's byte order.
+
+use std::borrow::Cow;
 
 use inkwell::module::Linkage;
 use inkwell::values::PointerValue;
-use xla_hlo::{ElementType, Result, Scalar as Element};
+use xla_hlo::{ElementType, Literal, Result, Scalar as Element};
 
 use super::scalar::{computed_scalar, stored_scalar};
 use super::value::Value;
@@ -126,9 +128,16 @@ pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: 
     }
 }
 
-/// Bytes as a constant of the module; its address.
-pub fn constant_bytes<'ctx>(emitter: &Emitter<'ctx>, bytes: &[u8]) -> Result<PointerValue<'ctx>> {
-    let data = emitter.context().const_string(bytes, false);
+/// A literal array as a constant of the module, in the target's byte order; its address.
+pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Result<PointerValue<'ctx>> {
+    let ty = literal.array_shape().element_type();
+    let number = if ty.is_complex() { ty.byte_width() / 2 } else { ty.byte_width() };
+    let bytes = literal.bytes();
+    let data = match emitter.target().is_big_endian() && number > 1 {
+        true => Cow::Owned(bytes.chunks(number).flat_map(|number| number.iter().rev()).copied().collect()),
+        false => Cow::Borrowed(bytes),
+    };
+    let data = emitter.context().const_string(&data, false);
     let global = emitter.module().add_global(data.get_type(), None, "constant");
     global.set_initializer(&data);
     global.set_constant(true);

@@ -20,6 +20,8 @@ pub struct Kernel {
     pub block: Option<u32>,
     /// Bytes of memory that they share.
     pub shared_bytes: u64,
+    /// Bytes of scratch memory that the caller brings, after the arrays; see [`Scratch`](crate::emitter::Scratch).
+    pub scratch_bytes: u64,
     /// Rough cost of all work items together, in elementary operations on one element.
     pub work: f64,
     /// Treatment of subnormal numbers.
@@ -42,9 +44,16 @@ impl Kernel {
         (work, strategy): (f64, String),
     ) -> Result<Kernel> {
         emitter.end_kernel()?;
-        let shared_bytes = emitter.shared_bytes();
-        let denormals = Denormals::Preserve;
-        Ok(Kernel { name: name.to_string(), work_items, block, shared_bytes, work, denormals, strategy })
+        Ok(Kernel {
+            name: name.to_string(),
+            work_items,
+            block,
+            shared_bytes: emitter.shared_bytes(),
+            scratch_bytes: emitter.scratch_bytes(),
+            work,
+            denormals: Denormals::Preserve,
+            strategy,
+        })
     }
 }
 

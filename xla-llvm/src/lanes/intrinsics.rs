@@ -7,6 +7,7 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, ValueKind};
 use super::operators::Operand;
 use super::{Lanes, Scalar};
 use crate::emitter::Emitter;
+use crate::target::FloatAbilities;
 use xla_hlo::Error;
 
 impl<'ctx> Emitter<'ctx> {
@@ -49,7 +50,13 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if !(self.agrees(y) && self.agrees(z)) {
             return self;
         }
-        if self.emitter.target().abilities().fma { self.call("llvm.fma", &[y.raw, z.raw]) } else { self * y + z }
+        if self.float_abilities().fma { self.call("llvm.fma", &[y.raw, z.raw]) } else { self * y + z }
+    }
+
+    /// Abilities of the target in this floating-point type.
+    pub(crate) fn float_abilities(self) -> FloatAbilities {
+        let abilities = self.emitter.target().abilities();
+        if self.scalar() == Scalar::F64 { abilities.f64 } else { abilities.f32 }
     }
 
     /// Square root, correctly rounded.
@@ -161,6 +168,6 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     }
 
     fn round_to_integral(self, name: &str, without: impl FnOnce(Self) -> Self) -> Self {
-        if self.emitter.target().abilities().rounding { self.call(name, &[]) } else { without(self) }
+        if self.float_abilities().rounding { self.call(name, &[]) } else { without(self) }
     }
 }

@@ -14,9 +14,10 @@ use crate::emitter::Emitter;
 use xla_hlo::{Error, Result};
 
 impl<'ctx> Emitter<'ctx> {
-    /// An uninitialised array of `count` elements on the stack, for the whole run of the function, aligned to 64 bytes.
-    pub fn stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
-        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no array on the stack: {reason}"));
+    /// An uninitialised array of `count` elements for the whole run of the function, aligned to 64 bytes: on the stack,
+    /// or in the [scratch memory](crate::emitter::Scratch) that the caller brings.
+    pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no scratch memory: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
         let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
         match entry.get_first_instruction() {
@@ -24,12 +25,26 @@ impl<'ctx> Emitter<'ctx> {
             None => self.builder.position_at_end(entry),
         }
         let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
-        let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
-        let array = array.map_err(|e| refused(&e))?;
-        if let Some(instruction) = array.as_instruction() {
-            instruction.set_alignment(64).map_err(|e| refused(&e))?;
-        }
-        self.make_dirty(array, u64::from(count) * u64::from(scalar.bits().div_ceil(8)));
+        let bytes = u64::from(count) * u64::from(scalar.bits().div_ceil(8));
+        let array = match self.take_scratch(bytes) {
+            Some((pointers, number, offset)) => {
+                let base = self.load_pointer(pointers, number)?;
+                let offset = self.splat_constant(self.int_type(64).const_int(offset, false).into(), 1);
+                match self.element_address(base, offset, Scalar::Int(8)) {
+                    BasicValueEnum::PointerValue(array) => array,
+                    _ => return Err(refused(&"its address is no pointer")),
+                }
+            }
+            None => {
+                let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
+                let array = array.map_err(|e| refused(&e))?;
+                if let Some(instruction) = array.as_instruction() {
+                    instruction.set_alignment(64).map_err(|e| refused(&e))?;
+                }
+                array
+            }
+        };
+        self.make_dirty(array, bytes);
         self.builder.position_at_end(here);
         Ok(array)
     }
@@ -63,7 +78,10 @@ impl<'ctx> Emitter<'ctx> {
     /// Pointer number `index` of an array of pointers.
     pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> Result<PointerValue<'ctx>> {
         let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
-        let at = self.splat_constant(self.int_type(64).const_int(index as u64 * 8, false).into(), 1);
+        let at = self.splat_constant(
+            self.int_type(64).const_int(index as u64 * u64::from(self.target().pointer_bytes()), false).into(),
+            1,
+        );
         let address = self.element_address(array, at, Scalar::Int(8));
         let loaded = match address {
             BasicValueEnum::PointerValue(address) => self.record(self.builder.build_load(pointer, address, "")),

@@ -3,13 +3,18 @@
 use super::Lanes;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
+    /// Whether a product of twice the width is inline code.
+    fn has_double_width(self) -> bool {
+        self.scalar().bits() <= 32 || self.width() == 1 && self.emitter.target().abilities().high_product
+    }
+
     /// The high half of the unsigned product.
     pub fn multiply_high_unsigned(self, rhs: Self) -> Self {
         let bits = self.scalar().bits();
-        if bits <= 32 || self.width() == 1 {
+        if self.has_double_width() {
             return (self.zext(2 * bits) * rhs.zext(2 * bits)).lshr(i64::from(bits)).trunc(bits);
         }
-        // 64-bit vector lanes: by halves, as a 128-bit vector lane would be taken apart lane by lane.
+        // By halves: a 128-bit vector lane would be taken apart lane by lane.
         let mask = 0xffff_ffff_i64;
         let ((a, b), (c, d)) = ((self.lshr(32), self & mask), (rhs.lshr(32), rhs & mask));
         let (high, middle, cross, low) = (a * c, a * d, b * c, b * d);
@@ -20,7 +25,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// The high half of the signed product.
     pub fn multiply_high_signed(self, rhs: Self) -> Self {
         let bits = self.scalar().bits();
-        if bits <= 32 || self.width() == 1 {
+        if self.has_double_width() {
             return (self.sext(2 * bits) * rhs.sext(2 * bits)).lshr(i64::from(bits)).trunc(bits);
         }
         let top = i64::from(bits - 1);

@@ -57,7 +57,7 @@ struct Octant<'e, 'ctx> {
 
 /// A magnitude as `[k, r, low]`, `k pi / 2 + r + low`.
 fn reduce<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
-    let fused = x.emitter().target().abilities().fma;
+    let fused = x.float_abilities().fma;
     let Reduction { parts, limit } = match fused {
         true => by_precision(x, &FUSED_F32, &FUSED_F64),
         false => by_precision(x, &PLAIN_F32, &PLAIN_F64),

@@ -26,7 +26,7 @@ pub(crate) fn exact_sum_ordered<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>
 /// mantissa's width of the largest number).
 pub(crate) fn exact_product<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let high = x * y;
-    if x.emitter().target().abilities().fma {
+    if x.float_abilities().fma {
         return Wide { high, low: x.fma(y, -high) };
     }
     let splitter = super::by_precision(x, 4097.0, 134_217_729.0);

@@ -8,10 +8,12 @@ use inkwell::OptimizationLevel;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::module::Module;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+    ByteOrdering, CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine,
+    TargetMachineOptions, TargetTriple,
 };
 
 use xla_hlo::{Error, Result};
+use xla_service::Relocation;
 
 use super::passes::Passes;
 
@@ -78,23 +80,59 @@ impl Drop for Machine {
     }
 }
 
-/// Code generators of one target.
-pub(super) struct GeneratorPool {
+/// A target as LLVM takes it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MachineDescription {
     pub triple: String,
     pub cpu: String,
     pub features: String,
+    /// Empty for the triple's.
+    pub abi: String,
+    pub relocation: Relocation,
+}
+
+/// Kinds of processor that code can be generated for. Whoever names more than this machine's links LLVM's code
+/// generators for them.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeGenerators(fn());
+
+impl CodeGenerators {
+    /// That of this machine.
+    pub fn host() -> CodeGenerators {
+        CodeGenerators(initialize_host)
+    }
+
+    /// All that this LLVM was built with.
+    pub fn all() -> CodeGenerators {
+        CodeGenerators(initialize_all)
+    }
+
+    /// Makes them known to LLVM.
+    pub(super) fn initialize(self) {
+        (self.0)();
+    }
+}
+
+impl Default for CodeGenerators {
+    fn default() -> CodeGenerators {
+        CodeGenerators::host()
+    }
+}
+
+/// Code generators of one target.
+pub(super) struct GeneratorPool {
+    pub description: MachineDescription,
     /// Those that nobody uses.
     idle: Mutex<Vec<Generator>>,
 }
 
 impl GeneratorPool {
-    pub fn new(triple: &str, cpu: &str, features: &str) -> GeneratorPool {
-        let [triple, cpu, features] = [triple, cpu, features].map(str::to_string);
-        GeneratorPool { triple, cpu, features, idle: Mutex::default() }
+    pub fn new(description: MachineDescription) -> GeneratorPool {
+        GeneratorPool { description, idle: Mutex::default() }
     }
 
     pub fn create(&self, options: &MachineOptions) -> Result<Generator> {
-        let machine = create(&TargetTriple::create(&self.triple), &self.cpu, &self.features, options)?;
+        let machine = create(&self.description, options)?;
         Ok(Generator { machine, options: options.clone() })
     }
 
@@ -121,7 +159,8 @@ unsafe impl Send for Generator {}
 
 /// LLVM's machine for this process without a processor's name or features: for the linker, which generates no code.
 pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
-    create(&TargetMachine::get_default_triple(), "", "", &MachineOptions::default())
+    let triple = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
+    create(&MachineDescription { triple, ..MachineDescription::default() }, &MachineOptions::default())
 }
 
 /// Makes this machine's processor known to LLVM. Others are made known by those who generate code for them, so that a
@@ -140,6 +179,12 @@ pub(super) fn initialize_nvptx() {
     INITIALIZED.call_once(|| LlvmTarget::initialize_nvptx(&WITHOUT_DISASSEMBLER));
 }
 
+/// Makes every processor known to LLVM that it was built with.
+fn initialize_all() {
+    static INITIALIZED: Once = Once::new();
+    INITIALIZED.call_once(|| LlvmTarget::initialize_all(&WITHOUT_DISASSEMBLER));
+}
+
 const WITHOUT_DISASSEMBLER: InitializationConfig = InitializationConfig {
     asm_parser: true,
     asm_printer: true,
@@ -149,25 +194,32 @@ const WITHOUT_DISASSEMBLER: InitializationConfig = InitializationConfig {
     machine_code: true,
 };
 
-fn create(triple: &TargetTriple, cpu: &str, features: &str, options: &MachineOptions) -> Result<TargetMachine> {
+fn create(description: &MachineDescription, options: &MachineOptions) -> Result<TargetMachine> {
     initialize_host();
-    let name = || triple.as_str().to_string_lossy();
-    let target = LlvmTarget::from_triple(triple)
-        .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{}`: {reason}", name())))?;
+    let MachineDescription { triple, cpu, features, abi, relocation } = description;
+    let parsed = TargetTriple::create(triple);
+    let target = LlvmTarget::from_triple(&parsed)
+        .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{triple}`: {reason}")))?;
     let level = match options.level {
         CodegenLevel::None => OptimizationLevel::None,
         CodegenLevel::Less => OptimizationLevel::Less,
         CodegenLevel::Default => OptimizationLevel::Default,
         CodegenLevel::Aggressive => OptimizationLevel::Aggressive,
     };
+    let relocation = match relocation {
+        // Its linker places all code; position-independent means there what is loaded while a program runs.
+        _ if triple.starts_with("wasm") => RelocMode::Static,
+        Relocation::Pic => RelocMode::PIC,
+        Relocation::Static => RelocMode::Static,
+    };
     // An object lies in one piece, and what is outside of it is reached through the linker's stubs. LLVM's default for
     // code of the process that it runs in is the large model, in which no call has a quick selection and no constant an
     // operand.
-    let (relocation, code_model) = (RelocMode::PIC, CodeModel::Small);
-    target.create_target_machine(triple, cpu, features, level, relocation, code_model).ok_or_else(|| {
+    let all = TargetMachineOptions::new().set_cpu(cpu).set_features(features).set_abi(abi).set_level(level);
+    let all = all.set_reloc_mode(relocation).set_code_model(CodeModel::Small);
+    target.create_target_machine_from_options(&parsed, all).ok_or_else(|| {
         Error::invalid_argument(format!(
-            "LLVM cannot generate code for triple `{}`, cpu `{cpu}`, features `{features}`",
-            name()
+            "LLVM cannot generate code for triple `{triple}`, cpu `{cpu}`, features `{features}`"
         ))
     })
 }
@@ -176,6 +228,12 @@ impl Generator {
     /// LLVM's data layout string of the target.
     pub(super) fn data_layout(&self) -> String {
         self.machine.get_target_data().get_data_layout().as_str().to_string_lossy().into_owned()
+    }
+
+    /// Bytes of a pointer, and whether numbers lie in memory with the highest byte first.
+    pub(super) fn memory(&self) -> (u32, bool) {
+        let data = self.machine.get_target_data();
+        (data.get_pointer_byte_size(None), matches!(data.get_byte_ordering(), ByteOrdering::BigEndian))
     }
 
     fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {

@@ -108,7 +108,7 @@ fn report(line: &str) {
 fn targets() -> Vec<Target> {
     let host = Target::host().unwrap();
     let others: &[&str] = if cfg!(target_arch = "x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
-    let usable = |cpu: &&&str| **cpu == "x86-64" || host.abilities().fma;
+    let usable = |cpu: &&&str| **cpu == "x86-64" || host.abilities().f32.fma;
     let others: Vec<Target> =
         others.iter().filter(usable).map(|cpu| Target::new(host.triple(), cpu, "").unwrap()).collect();
     std::iter::once(host).chain(others).collect()
@@ -116,7 +116,7 @@ fn targets() -> Vec<Target> {
 
 /// Without FMA the products of a polynomial are rounded, too.
 fn slack(target: &Target) -> f64 {
-    if target.abilities().fma { 1.0 } else { 1.6 }
+    if target.abilities().f32.fma { 1.0 } else { 1.6 }
 }
 
 fn kernels(target: &Target, case: &Case, ty: ElementType, arity: usize) -> [Kernel; 2] {

@@ -44,7 +44,7 @@ fn an_array_that_is_read_before_it_is_written() {
     let with = |byte| {
         written(byte, |emitter, source, result| {
             let zero = emitter.lanes(emitter.context().i64_type().const_zero());
-            let array = emitter.stack_array(Scalar::Int(32), u64::from(LANES))?;
+            let array = emitter.scratch_array(Scalar::Int(32), u64::from(LANES))?;
             let half = emitter.load_lanes(source, zero, Scalar::Int(32), LANES / 2, None);
             emitter.store_lanes(half, array, zero, None);
             let whole = emitter.load_lanes(array, zero, Scalar::Int(32), LANES, None);

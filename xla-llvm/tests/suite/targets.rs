@@ -6,7 +6,7 @@ use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementType, Error};
 use xla_llvm::elemental;
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::target::{MachineOptions, Passes, Target};
+use xla_llvm::target::{CodeGenerators, MachineOptions, Passes, Target, TargetSpec};
 
 use crate::kernel::{Signature, emit};
 
@@ -35,8 +35,92 @@ fn widths_are_those_of_the_cpu() {
         assert_eq!(target.lanes(32), (bits / 32).max(1), "{triple} {cpu}");
         assert!(!target.data_layout().is_empty());
     }
-    assert!(!Target::new("x86_64-unknown-linux-gnu", "x86-64", "").unwrap().abilities().fma);
-    assert!(Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").unwrap().abilities().fma);
+    assert!(!Target::new("x86_64-unknown-linux-gnu", "x86-64", "").unwrap().abilities().f32.fma);
+    assert!(Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").unwrap().abilities().f32.fma);
+}
+
+/// Triple, processor, features, abilities.
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+/// Targets by name, with what was found: vector bits, fma and rounding in f32 and f64, half, masked memory, high
+/// products, bytes of a pointer, byte order.
+const ABILITIES: &[Row] = &[
+    ("x86_64-unknown-linux-gnu", "", "", "128 -- -- -- p 8"),
+    ("x86_64-unknown-linux-gnu", "x86-64-v3", "", "256 fr fr hm p 8"),
+    ("i686-unknown-linux-gnu", "", "", "128 -- -- -- p 4"),
+    ("aarch64-unknown-linux-gnu", "", "", "128 fr fr h- p 8"),
+    ("aarch64-unknown-linux-gnu", "neoverse-v1", "", "128 fr fr h- p 8"),
+    ("aarch64-apple-darwin", "", "", "128 fr fr h- p 8"),
+    ("armv7-unknown-linux-gnueabihf", "", "", "0 -- -- -- p 4"),
+    ("armv7-unknown-linux-gnueabihf", "cortex-a7", "", "0 f- f- h- p 4"),
+    ("thumbv7em-none-eabihf", "cortex-m7", "", "0 fr fr h- p 4"),
+    ("riscv64-unknown-linux-gnu", "", "", "0 fr fr -- p 8"),
+    ("riscv64-unknown-linux-gnu", "", "+v", "128 fr fr -m p 8"),
+    ("riscv64-unknown-linux-gnu", "", "+v,+zvl256b", "256 fr fr -m p 8"),
+    ("riscv64-unknown-elf", "", "", "0 -- -- -- p 8"),
+    ("s390x-unknown-linux-gnu", "", "", "0 f- f- -- p 8 big"),
+    ("s390x-unknown-linux-gnu", "z14", "", "0 fr fr -- p 8 big"),
+    ("powerpc64le-unknown-linux-gnu", "", "", "128 fr fr -- p 8"),
+    ("wasm32-unknown-unknown", "", "", "0 -r -r -- - 4"),
+    ("wasm32-unknown-unknown", "", "+simd128", "128 -r -r -- - 4"),
+    ("hexagon-unknown-none-elf", "", "", "0 f- -- -m p 4"),
+    ("loongarch64-unknown-linux-gnu", "", "", "128 fr fr -- p 8"),
+];
+
+#[test]
+fn abilities_are_those_of_the_named_target() {
+    let flag = |letter: char, is: bool| if is { letter } else { '-' };
+    let found = |triple: &str, cpu: &str, features: &str| {
+        let spec = TargetSpec {
+            triple: Some(triple.to_string()),
+            cpu: (!cpu.is_empty()).then(|| cpu.to_string()),
+            features: features.split(',').filter(|f| !f.is_empty()).map(str::to_string).collect(),
+            ..TargetSpec::default()
+        };
+        let target = Target::of(&spec, CodeGenerators::all()).unwrap();
+        let has = target.abilities();
+        let mut text = format!("{} ", has.vector_bits);
+        for float in [has.f32, has.f64] {
+            text.extend([flag('f', float.fma), flag('r', float.rounding), ' ']);
+        }
+        text.extend([flag('h', has.half), flag('m', has.masked_memory), ' ', flag('p', has.high_product)]);
+        let order = if target.is_big_endian() { " big" } else { "" };
+        format!("{text} {}{order}", target.pointer_bytes())
+    };
+    let lines = |find: &dyn Fn(&Row) -> String| -> String {
+        let line = |row: &Row| format!("{} {} {}: {}\n", row.0, row.1, row.2, find(row));
+        ABILITIES.iter().map(line).collect()
+    };
+    assert_eq!(lines(&|row| found(row.0, row.1, row.2)), lines(&|row| row.3.to_string()));
+}
+
+#[test]
+fn names_that_do_not_exist_or_contradict_each_other_are_refused() {
+    let said = |triple: &str, cpu: &str, features: &[&str], abi: Option<&str>| {
+        let spec = TargetSpec {
+            triple: Some(triple.to_string()),
+            cpu: Some(cpu.to_string()),
+            features: features.iter().map(ToString::to_string).collect(),
+            abi: abi.map(str::to_string),
+            ..TargetSpec::default()
+        };
+        match Target::of(&spec, CodeGenerators::all()) {
+            Err(Error::InvalidArgument(reason)) => reason.to_string(),
+            other => panic!("{triple} {cpu} {features:?}: {other:?}"),
+        }
+    };
+    assert!(said("x86_64-linux-gnu", "haswel", &[], None).contains("did you mean haswell?"));
+    assert!(said("hexagon", "hexagonv61", &[], None).contains("has no processor"));
+    assert!(said("riscv64-linux-gnu", "generic-rv64", &["+zvl256"], None).contains("did you mean zvl"));
+    assert!(said("riscv64-linux-gnu", "generic-rv64", &[], Some("lp64x")).contains("there are lp64"));
+    // LLVM knows each of these names, and ends the process at some of them together.
+    assert!(said("riscv64-linux-gnu", "generic-rv32", &[], None).contains("LLVM cannot generate code"));
+    assert!(said("i686-linux-gnu", "i386", &[], None).contains("no SSE2"));
+    assert!(said("x86_64-linux-gnu", "native-ish", &[], None).contains("has no processor"));
+    assert!(
+        said("aarch64-linux-gnu", "native", &[], None).contains("is this machine's") || cfg!(target_arch = "aarch64")
+    );
+    assert!(said("nvptx64-nvidia-cuda", "sm_90", &[], None).contains("of a GPU"));
 }
 
 #[test]

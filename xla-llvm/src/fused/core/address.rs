@@ -1,6 +1,6 @@
 //! Coordinates as numbers: scalars, consecutive lanes, or one number a lane; loads and stores at them.
 
-use xla_hlo::{ElementType, InstrId, Result};
+use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
@@ -198,6 +198,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let number = self.number_of(&at)?;
         let mask = self.load_mask(index);
         match number {
+            Number::Uniform(_) if value.width() > 1 => {
+                return Err(Error::internal("several lanes are stored at one index"));
+            }
             Number::Uniform(at) => elemental::store(self.emitter, value, target.base, at, mask.map(Lanes::any)),
             Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
                 elemental::store_aligned(self.emitter, value.splat(width), target.base, base);

@@ -105,7 +105,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if let Some(value) = literal.uniform() {
             return Ok(elemental::constant(self.emitter, ty, value));
         }
-        let base = elemental::constant_bytes(self.emitter, literal.bytes())?;
+        let base = elemental::constant_array(self.emitter, literal)?;
         self.load(id, &Source { base, shape: shape.clone() }, index)
     }
 

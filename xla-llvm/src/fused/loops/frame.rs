@@ -49,6 +49,7 @@ impl<'e, 'ctx> Frame<'e, 'ctx> {
         let Some(BasicValueEnum::PointerValue(array)) = function.get_nth_param(0) else {
             return Err(Error::internal("a kernel lacks its pointers"));
         };
+        emitter.begin_scratch(array, pointers);
         let pointers = (0..pointers).map(|i| emitter.load_pointer(array, i)).collect::<Result<_>>()?;
         Ok(Frame { pointers, work_items: WorkItems::Range { begin, end } })
     }

@@ -93,7 +93,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// A loop with carried values. The remainder, fewer lanes than a vector, is done last, under a mask that the symbol
-    /// carries.
+    /// carries; or lane by lane, where masked accesses would be branches for each lane and nothing is carried in lanes.
     pub(crate) fn for_each(
         &mut self,
         range: Range<'e, 'ctx>,
@@ -107,8 +107,18 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let count = range.end - range.start;
         let partial = count.urem(width);
         let middle = range.end - partial;
+        let by_lane = carried.is_empty() && constant(count).is_none() && self.masks_are_branches();
         let carried = self.whole_turns(Range { end: middle, ..range }, carried, body)?;
+        if by_lane {
+            return self.whole_turns(Range { start: middle, width: 1, step: 1, ..range }, carried, body);
+        }
         self.partial_turn(Range { start: middle, ..range }, carried, body)
+    }
+
+    /// Whether a masked access is a branch for each lane, in a kernel that does not transpose tiles.
+    fn masks_are_branches(&mut self) -> bool {
+        let has_tile = self.mode.vector().is_none_or(|mode| mode.tile.is_some());
+        !has_tile && !self.emitter.target().abilities().masked_memory
     }
 
     fn whole_turns(

@@ -52,7 +52,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let mut reduced: Vec<(usize, u64)> = op.dimensions.iter().map(|&d| (d, dims[d] as u64)).collect();
         reduced.sort_unstable();
         let columns = ColumnReduction { root, op, block, types, scratch, reduced };
-        let starts = self.reduction_starts(root, columns.block.range.width)?;
+        let starts = self.reduction_starts(root, 1)?;
         self.along_block(&columns, &mut |s, _, place| s.store_accumulators(&columns, place, &starts))?;
         let mut index = columns.block.index.clone();
         self.reduce_rows(&columns, 0, &mut index)?;
@@ -97,8 +97,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (d, rows) = rows.unwrap_or((0, 1));
         let operands = self.graph()[columns.root].operands();
         let inputs = &operands[..operands.len() / 2];
-        let width = columns.block.range.width;
         self.along_block(columns, &mut |s, column, place| {
+            let width = s.width(place);
             let mut totals = s.load_accumulators(columns, place)?;
             for row in 0..rows {
                 let mut at = index.clone();
@@ -159,6 +159,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Scratch memory for a block's accumulators of that type.
     fn block_scratch(&mut self, ty: ElementType) -> Result<Source<'ctx>> {
         let shape = ArrayShape::new(accumulator(ty), [COLUMN_BLOCK as usize]);
-        self.stack_memory(shape)
+        self.scratch_memory(shape)
     }
 }

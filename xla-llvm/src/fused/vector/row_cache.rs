@@ -6,9 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use inkwell::values::BasicValue;
 use xla_hlo::ops::{Op, Reduce};
-use xla_hlo::{ArrayShape, Error, InstrId, Result};
+use xla_hlo::{ArrayShape, InstrId, Result};
 
 use crate::elemental::Value;
 use crate::fused::analysis::row_reduction;
@@ -18,6 +17,7 @@ use crate::fused::mode::{RowCache, RowLoop};
 use crate::fused::support;
 use crate::fused::tuning::vector::{KEEP_WORK, SCRATCH_BYTES};
 use crate::fused::value::Source;
+use crate::lanes::Scalar;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The row cache, if the mode has one.
@@ -101,23 +101,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let full = self.graph()[id].shape().expect_array()?;
         let rows = self.kept_rows();
         let shape = ArrayShape::new(full.element_type(), &full.dims()[rows..]);
-        self.stack_memory(shape)
+        self.scratch_memory(shape)
     }
 
-    /// Memory on the kernel's stack, which holds anything at first.
-    pub(crate) fn stack_memory(&mut self, shape: ArrayShape) -> Result<Source<'ctx>> {
-        let bytes =
-            u32::try_from(shape.byte_size()).map_err(|_| Error::internal("an array is too large for the stack"))?;
-        self.at_level(0, |s| {
-            let array = s.emitter.context().i8_type().array_type(bytes);
-            let alloca = s.emitter.builder().build_alloca(array, "row");
-            let base = alloca.map_err(|e| Error::internal(format!("LLVM refuses scratch memory: {e}")))?;
-            if let Some(instruction) = base.as_instruction_value() {
-                instruction.set_alignment(64).map_err(|e| Error::internal(format!("{e:?}")))?;
-            }
-            s.emitter.make_dirty(base, bytes.into());
-            Ok(Source { base, shape })
-        })
+    /// Memory for the kernel's whole run, which holds anything at first.
+    pub(crate) fn scratch_memory(&mut self, shape: ArrayShape) -> Result<Source<'ctx>> {
+        let base = self.emitter.scratch_array(Scalar::Int(8), shape.byte_size() as u64)?;
+        Ok(Source { base, shape })
     }
 
     /// Chooses the values kept in a kernel of those dimensions and results.

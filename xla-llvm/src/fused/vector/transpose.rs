@@ -194,7 +194,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             whole: whole(side.range),
             ..side.range
         };
-        let buffer = self.emitter.stack_array(form.scalar, edge * edge * u64::from(form.parts))?;
+        let buffer = self.emitter.scratch_array(form.scalar, edge * edge * u64::from(form.parts))?;
         self.at_level(level, |s| {
             s.for_each(turns(&lanes), Vec::new(), &mut |s, lane, _| {
                 s.for_each(turns(&rows), Vec::new(), &mut |s, row, _| {

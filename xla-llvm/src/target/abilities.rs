@@ -1,0 +1,192 @@
+//! Abilities of a target's hardware, found by asking LLVM to compile probes.
+
+use inkwell::memory_buffer::MemoryBuffer;
+use xla_hlo::{Error, Result};
+
+use super::machine::Generator;
+use super::triple::family;
+use crate::listening_context::ListeningContext;
+
+/// Hardware abilities of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs, processors without
+    /// vectors).
+    pub vector_bits: u32,
+    /// Abilities in f32.
+    pub f32: FloatAbilities,
+    /// Abilities in f64.
+    pub f64: FloatAbilities,
+    /// Conversion between f16 and f32 is inline code, not a library call.
+    pub half: bool,
+    /// Loads and stores of some lanes of a vector are instructions, not a branch for each lane.
+    pub masked_memory: bool,
+    /// The high half of the product of two 64-bit integers is inline code, not a library call.
+    pub high_product: bool,
+    /// AVX-512F.
+    pub avx512: bool,
+}
+
+/// Abilities in one floating-point type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FloatAbilities {
+    /// Fused multiply-add is one instruction.
+    pub fma: bool,
+    /// Rounding to integral values is inline code, not a library call.
+    pub rounding: bool,
+}
+
+/// Everything in hardware, in scalar registers: GPUs.
+const SCALAR: Abilities = Abilities {
+    vector_bits: 0,
+    f32: FloatAbilities { fma: true, rounding: true },
+    f64: FloatAbilities { fma: true, rounding: true },
+    half: true,
+    masked_memory: true,
+    high_product: true,
+    avx512: false,
+};
+
+/// Compiles small functions for the target and reads the assembly: the surest answer to "is this one instruction
+/// here", as it is LLVM's own, whatever mixture of CPU name and features says so.
+pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
+    if triple.starts_with("nvptx") || triple.starts_with("amdgcn") {
+        return Ok(SCALAR);
+    }
+    let listening = ListeningContext::new();
+    let source = PROBE.replace("@TRIPLE@", triple);
+    let buffer = MemoryBuffer::create_from_memory_range_copy(source.as_bytes(), "probe");
+    let module = listening
+        .context()
+        .create_module_from_ir(buffer)
+        .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
+    let text = generator.assembly(&module)?;
+    if let Some(fault) = listening.take_fault() {
+        return Err(Error::invalid_argument(format!("LLVM cannot generate code for {triple}: {fault}")));
+    }
+    let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.$%".contains(c)).collect();
+    Ok(Assembly { words }.abilities(family(triple.split('-').next().unwrap_or_default()).unwrap_or_default()))
+}
+
+/// Assembly in words: mnemonics, registers, names.
+struct Assembly<'a> {
+    words: Vec<&'a str>,
+}
+
+impl Assembly<'_> {
+    fn abilities(&self, family: &str) -> Abilities {
+        Abilities {
+            vector_bits: self.vector_bits(family),
+            f32: FloatAbilities { fma: !self.calls(&["fmaf"]), rounding: !self.calls(&["floorf"]) },
+            f64: FloatAbilities { fma: !self.calls(&["fma"]), rounding: !self.calls(&["floor"]) },
+            half: !self.calls(HALF_CALLS),
+            masked_memory: !self.branches(),
+            high_product: !self.calls(&["__multi3"]),
+            avx512: self.has(|word| word.starts_with("%zmm")),
+        }
+    }
+
+    fn has(&self, is: impl Fn(&str) -> bool) -> bool {
+        self.words.iter().any(|word| is(word))
+    }
+
+    /// Whether a function of one of these names is called, which some object formats write with an underscore more.
+    fn calls(&self, names: &[&str]) -> bool {
+        self.has(|word| names.iter().any(|name| word == *name || word.strip_prefix('_') == Some(name)))
+    }
+
+    /// Whether there are labels inside of functions (`.LBB0_1`), or WebAssembly's branches.
+    fn branches(&self) -> bool {
+        let label = |word: &str| {
+            word.split_once("BB").is_some_and(|(_, number)| number.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        self.has(|word| label(word) || word == "br_if")
+    }
+
+    /// Whether a register of that prefix and a number is there.
+    fn register(&self, prefix: &str) -> bool {
+        let is = |word: &str| {
+            word.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        };
+        self.has(is)
+    }
+
+    fn vector_bits(&self, family: &str) -> u32 {
+        let narrow = |there: bool| if there { 128 } else { 0 };
+        match family {
+            "x86" if self.register("%zmm") => 512,
+            "x86" if self.register("%ymm") => 256,
+            "x86" => narrow(self.register("%xmm")),
+            "aarch64" => narrow(self.has(|word| word.ends_with(".4s") || word.ends_with(".s"))),
+            // Vectors of 32-bit ARM round what is small to zero.
+            "arm" => 0,
+            // 16 lanes of f32 take so many registers.
+            "riscv" => [("m4", 128), ("m2", 256), ("m1", 512), ("mf2", 1024)]
+                .into_iter()
+                .find_map(|(registers, bits)| self.has(|word| word == registers).then_some(bits))
+                .unwrap_or(0),
+            // LLVM 22 loses lanes there: bytes that a shuffle puts beside zeros become zeros when converted to floats.
+            "systemz" => 0,
+            "powerpc" => narrow(self.has(|word| word.starts_with("xvmadd") || word == "vmaddfp")),
+            "webassembly" => narrow(self.has(|word| word.starts_with("f32x4."))),
+            "mips" => narrow(self.register("$w")),
+            "loongarch" if self.register("$xr") => 256,
+            "loongarch" => narrow(self.register("$vr")),
+            _ => 0,
+        }
+    }
+}
+
+/// Library calls for conversions between f16 and f32.
+const HALF_CALLS: &[&str] =
+    &["__extendhfsf2", "__truncsfhf2", "__gnu_h2f_ieee", "__gnu_f2h_ieee", "__aeabi_h2f", "__aeabi_f2h"];
+
+const PROBE: &str = r#"
+target triple = "@TRIPLE@"
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+declare <16 x float> @llvm.floor.v16f32(<16 x float>)
+declare <8 x double> @llvm.fma.v8f64(<8 x double>, <8 x double>, <8 x double>)
+declare <8 x double> @llvm.floor.v8f64(<8 x double>)
+declare <16 x float> @llvm.masked.load.v16f32.p0(ptr, i32, <16 x i1>, <16 x float>)
+define void @single(ptr %p, ptr %q) #0 {
+  %a = load <16 x float>, ptr %p
+  %b = load <16 x float>, ptr %q
+  %c = call <16 x float> @llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> %b)
+  %d = call <16 x float> @llvm.floor.v16f32(<16 x float> %c)
+  store <16 x float> %d, ptr %p
+  ret void
+}
+define void @twice(ptr %p, ptr %q) #0 {
+  %a = load <8 x double>, ptr %p
+  %b = load <8 x double>, ptr %q
+  %c = call <8 x double> @llvm.fma.v8f64(<8 x double> %a, <8 x double> %b, <8 x double> %b)
+  %d = call <8 x double> @llvm.floor.v8f64(<8 x double> %c)
+  store <8 x double> %d, ptr %p
+  ret void
+}
+define void @half(ptr %p, ptr %q) #0 {
+  %a = load <4 x half>, ptr %p
+  %b = fpext <4 x half> %a to <4 x float>
+  store <4 x float> %b, ptr %q
+  %c = load <4 x float>, ptr %p
+  %d = fptrunc <4 x float> %c to <4 x half>
+  store <4 x half> %d, ptr %q
+  ret void
+}
+define void @masked(ptr %p, ptr %q) #0 {
+  %n = load <16 x i32>, ptr %q
+  %m = icmp ult <16 x i32> <i32 0, i32 1, i32 2, i32 3, i32 4, i32 5, i32 6, i32 7, i32 8, i32 9, i32 10, i32 11, i32 12, i32 13, i32 14, i32 15>, %n
+  %a = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, i32 4, <16 x i1> %m, <16 x float> zeroinitializer)
+  store <16 x float> %a, ptr %q
+  ret void
+}
+define i64 @product(i64 %a, i64 %b) #0 {
+  %x = zext i64 %a to i128
+  %y = zext i64 %b to i128
+  %p = mul i128 %x, %y
+  %h = lshr i128 %p, 64
+  %t = trunc i128 %h to i64
+  ret i64 %t
+}
+attributes #0 = { "prefer-vector-width"="512" }
+"#;

@@ -1,0 +1,375 @@
+//! Target triples: taken apart and checked before LLVM sees them, since it takes what it does not know for nothing.
+
+use xla_hlo::text::did_you_mean;
+use xla_hlo::{Error, Result};
+
+/// Kinds of processor with the spellings of their architectures in triples.
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("x86", &["x86_64", "amd64", "x86_64h", "i386", "i486", "i586", "i686", "i786", "i886", "i986"]),
+    ("aarch64", &["aarch64", "aarch64_be", "aarch64_32", "arm64", "arm64_32", "arm64e", "arm64ec"]),
+    ("riscv", &["riscv32", "riscv64", "riscv32be", "riscv64be"]),
+    ("systemz", &["s390x", "systemz"]),
+    ("powerpc", &["powerpc", "ppc", "ppc32", "powerpcle", "ppcle", "ppc32le", "powerpc64", "ppu", "ppc64"]),
+    ("powerpc", &["powerpc64le", "ppc64le", "powerpcspe"]),
+    ("hexagon", &["hexagon"]),
+    ("webassembly", &["wasm32", "wasm64"]),
+    ("mips", &["mips", "mipseb", "mipsallegrex", "mipsisa32r6", "mipsr6", "mipsel", "mipsallegrexel", "mipsisa32r6el"]),
+    ("mips", &["mipsr6el", "mips64", "mips64eb", "mipsn32", "mipsisa64r6", "mips64r6", "mipsn32r6", "mips64el"]),
+    ("mips", &["mipsn32el", "mipsisa64r6el", "mips64r6el", "mipsn32r6el"]),
+    ("loongarch", &["loongarch32", "loongarch64"]),
+    ("sparc", &["sparc", "sparcel", "sparcv9", "sparc64"]),
+    ("m68k", &["m68k"]),
+    ("msp430", &["msp430"]),
+    ("avr", &["avr"]),
+    ("bpf", &["bpf", "bpfel", "bpf_le", "bpfeb", "bpf_be"]),
+    ("ve", &["ve"]),
+    ("xtensa", &["xtensa"]),
+    ("lanai", &["lanai"]),
+    ("xcore", &["xcore"]),
+    ("gpu", &["nvptx", "nvptx64", "amdgcn", "r600", "amdil", "amdil64", "hsail", "hsail64", "spir", "spir64"]),
+    ("gpu", &["spirv", "spirv32", "spirv64", "dxil"]),
+];
+
+/// Beginnings of the spellings of ARM, and what may follow.
+const ARM: &[&str] = &["arm", "armeb", "thumb", "thumbeb"];
+const ARM_VERSIONS: &[&str] = &[
+    "",
+    "v4",
+    "v4t",
+    "v5",
+    "v5t",
+    "v5e",
+    "v5te",
+    "v5tej",
+    "v6",
+    "v6j",
+    "v6k",
+    "v6kz",
+    "v6t2",
+    "v6m",
+    "v6-m",
+    "v6sm",
+    "v7",
+    "v7a",
+    "v7l",
+    "v7hl",
+    "v7ve",
+    "v7r",
+    "v7m",
+    "v7em",
+    "v7s",
+    "v7k",
+    "v8",
+    "v8a",
+    "v8l",
+    "v8.1a",
+    "v8.2a",
+    "v8.3a",
+    "v8.4a",
+    "v8.5a",
+    "v8.6a",
+    "v8.7a",
+    "v8.8a",
+    "v8.9a",
+    "v8r",
+    "v8m.base",
+    "v8m.main",
+    "v8.1m.main",
+    "v9",
+    "v9a",
+    "v9.1a",
+    "v9.2a",
+    "v9.3a",
+    "v9.4a",
+    "v9.5a",
+];
+
+/// Operating systems; a version may follow.
+const SYSTEMS: &[&str] = &[
+    "aix",
+    "amdhsa",
+    "amdpal",
+    "bridgeos",
+    "chipstar",
+    "cloudabi",
+    "contiki",
+    "cuda",
+    "cygwin",
+    "darwin",
+    "dragonfly",
+    "driverkit",
+    "elfiamcu",
+    "emscripten",
+    "firmware",
+    "freebsd",
+    "fuchsia",
+    "haiku",
+    "hermit",
+    "hurd",
+    "ios",
+    "kfreebsd",
+    "linux",
+    "liteos",
+    "lv2",
+    "macos",
+    "macosx",
+    "managarm",
+    "mesa3d",
+    "mingw32",
+    "mingw64",
+    "nacl",
+    "netbsd",
+    "none",
+    "nvcl",
+    "openbsd",
+    "ps4",
+    "ps5",
+    "qurt",
+    "rtems",
+    "serenity",
+    "solaris",
+    "tvos",
+    "uefi",
+    "unknown",
+    "visionos",
+    "vulkan",
+    "wasi",
+    "wasip",
+    "watchos",
+    "win32",
+    "windows",
+    "xros",
+    "zephyr",
+    "zos",
+];
+
+/// Environments (ABIs and C libraries) and object formats; a version may follow.
+const ENVIRONMENTS: &[&str] = &[
+    "android",
+    "androideabi",
+    "code16",
+    "coff",
+    "coreclr",
+    "cygnus",
+    "eabi",
+    "eabihf",
+    "elf",
+    "elfv1",
+    "elfv2",
+    "gnu",
+    "gnuabi64",
+    "gnuabin32",
+    "gnueabi",
+    "gnueabihf",
+    "gnueabihft64",
+    "gnueabit64",
+    "gnuf32",
+    "gnuf64",
+    "gnusf",
+    "gnut64",
+    "gnux32",
+    "gnu_ilp32",
+    "goff",
+    "itanium",
+    "llvm",
+    "macabi",
+    "macho",
+    "mlibc",
+    "msvc",
+    "mtia",
+    "musl",
+    "muslabi64",
+    "muslabin32",
+    "musleabi",
+    "musleabihf",
+    "muslf32",
+    "muslsf",
+    "muslwali",
+    "muslx32",
+    "ohos",
+    "opencl",
+    "pauthtest",
+    "simulator",
+    "unknown",
+    "wasm",
+    "xcoff",
+];
+
+/// Vendors, which mean little; in a triple of three words they are what is neither a system nor an environment.
+const VENDORS: &[&str] = &[
+    "amd", "apple", "csr", "esp", "fsl", "ibm", "img", "intel", "mesa", "mti", "none", "nvidia", "oe", "pc", "scei",
+    "sie", "suse", "unknown", "w64",
+];
+
+/// A triple whose parts are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Triple {
+    /// As it was written.
+    pub text: String,
+    /// Kind of processor, as `names.txt` calls it.
+    pub family: &'static str,
+    /// Whether an operating system is named.
+    pub hosted: bool,
+}
+
+impl Triple {
+    /// Takes a triple apart; [`Error::InvalidArgument`] with the nearest name for a part that does not exist.
+    pub fn parse(text: &str) -> Result<Triple> {
+        let mut parts = text.split('-');
+        let architecture = parts.next().unwrap_or_default();
+        let family = family(architecture).ok_or_else(|| {
+            let known: Vec<&str> = FAMILIES.iter().flat_map(|(_, spellings)| spellings.iter().copied()).collect();
+            wrong(text, architecture, "no architecture", &[&known, ARM])
+        })?;
+        if family == "gpu" {
+            return Err(Error::invalid_argument(format!(
+                "triple {text:?} is of a GPU; this is a compiler for processors, such as aarch64-unknown-linux-gnu"
+            )));
+        }
+        let rest: Vec<&str> = parts.collect();
+        if rest.len() > 4 || rest.contains(&"") {
+            return Err(Error::invalid_argument(format!(
+                "triple {text:?} is not ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT, such as aarch64-unknown-linux-gnu"
+            )));
+        }
+        let is = |names: &[&str], part: &str| {
+            names.contains(&part.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')) || names.contains(&part)
+        };
+        let has_system = rest.iter().any(|part| is(SYSTEMS, part));
+        for (number, part) in rest.iter().enumerate() {
+            // Whatever stands where the vendor is, once the system is known.
+            let vendor = number == 0 && (has_system && rest.len() > 1 || VENDORS.contains(part));
+            if !vendor && !is(SYSTEMS, part) && !is(ENVIRONMENTS, part) {
+                return Err(wrong(text, part, "neither a system nor an environment", &[SYSTEMS, ENVIRONMENTS]));
+            }
+        }
+        let hosted = rest.iter().any(|part| is(SYSTEMS, part) && !["none", "unknown"].contains(part));
+        Ok(Triple { text: text.to_string(), family, hosted })
+    }
+
+    /// The architecture's spelling.
+    pub fn architecture(&self) -> &str {
+        self.text.split('-').next().unwrap_or_default()
+    }
+
+    /// The processor where none is named, and features beside it: what systems of the triple require, so that code for
+    /// the triple runs on all of them.
+    pub fn baseline(&self) -> (&'static str, &'static [&'static str]) {
+        match (self.family, self.architecture()) {
+            ("x86", "x86_64" | "amd64") => ("x86-64", &[]),
+            ("x86", "x86_64h") => ("core-avx2", &[]),
+            // Without SSE2 floats are rounded twice.
+            ("x86", _) => ("pentium4", &[]),
+            ("riscv", architecture) => {
+                let cpu = if architecture.starts_with("riscv64") { "generic-rv64" } else { "generic-rv32" };
+                let features: &[&str] = match self.hosted {
+                    true => &["+m", "+a", "+f", "+d", "+c", "+zicsr", "+zifencei"],
+                    false => &["+m", "+a", "+c"],
+                };
+                (cpu, features)
+            }
+            _ => ("", &[]),
+        }
+    }
+
+    /// The names of ABIs among which there is a choice.
+    pub fn abis(&self) -> &'static [&'static str] {
+        match (self.family, self.architecture().starts_with("riscv64")) {
+            ("riscv", true) => &["lp64", "lp64e", "lp64f", "lp64d"],
+            ("riscv", false) => &["ilp32", "ilp32e", "ilp32f", "ilp32d"],
+            ("loongarch", _) => &["lp64s", "lp64f", "lp64d", "ilp32s", "ilp32f", "ilp32d"],
+            ("mips", _) => &["o32", "n32", "n64"],
+            ("powerpc", _) => &["elfv1", "elfv2"],
+            ("arm", _) => &["aapcs", "aapcs-linux", "apcs-gnu"],
+            ("aarch64", _) => &["aapcs", "aapcs-soft", "darwinpcs"],
+            _ => &[],
+        }
+    }
+
+    /// Fails for an ABI that is not there.
+    pub fn check_abi(&self, abi: &str) -> Result<()> {
+        if self.abis().contains(&abi) {
+            return Ok(());
+        }
+        let others = match self.abis() {
+            [] => "there is none to choose".to_string(),
+            abis => format!("there are {}", abis.join(", ")),
+        };
+        Err(Error::invalid_argument(format!("{} has no ABI {abi:?}; {others}", self.text)))
+    }
+}
+
+/// The kind of processor of an architecture.
+pub(super) fn family(architecture: &str) -> Option<&'static str> {
+    let spelled = |&&(_, spellings): &&(&str, &[&str])| spellings.contains(&architecture);
+    let arm = |prefix: &&str| architecture.strip_prefix(prefix).is_some_and(|version| ARM_VERSIONS.contains(&version));
+    let listed = FAMILIES.iter().find(spelled).map(|&(family, _)| family);
+    listed.or_else(|| ARM.iter().any(arm).then_some("arm"))
+}
+
+fn wrong(triple: &str, part: &str, what: &str, names: &[&[&str]]) -> Error {
+    let known = names.iter().flat_map(|names| names.iter().copied());
+    let nearest = match did_you_mean(part, known) {
+        nearest if nearest.is_empty() => "; a triple is such as aarch64-unknown-linux-gnu".to_string(),
+        nearest => nearest,
+    };
+    Error::invalid_argument(format!("{part:?} of triple {triple:?} is {what} that LLVM knows{nearest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_triples_are_taken() {
+        let cases = [
+            ("x86_64-unknown-linux-gnu", "x86", true),
+            ("x86_64-pc-linux-gnu", "x86", true),
+            ("aarch64-linux-gnu", "aarch64", true),
+            ("aarch64-apple-darwin23.1.0", "aarch64", true),
+            ("arm64-apple-ios17.0-simulator", "aarch64", true),
+            ("aarch64-linux-android21", "aarch64", true),
+            ("armv7-unknown-linux-gnueabihf", "arm", true),
+            ("arm-none-eabi", "arm", false),
+            ("thumbv7em-none-eabihf", "arm", false),
+            ("thumbv8m.main-none-eabi", "arm", false),
+            ("riscv64-unknown-elf", "riscv", false),
+            ("riscv64-poky-linux-musl", "riscv", true),
+            ("s390x-ibm-linux-gnu", "systemz", true),
+            ("powerpc64le-unknown-linux-gnu", "powerpc", true),
+            ("x86_64-pc-windows-msvc", "x86", true),
+            ("wasm32-unknown-unknown", "webassembly", false),
+            ("wasm32-wasip1", "webassembly", true),
+            ("wasm32", "webassembly", false),
+            ("hexagon-unknown-none-elf", "hexagon", false),
+        ];
+        for (text, family, hosted) in cases {
+            let triple = Triple::parse(text).unwrap();
+            assert_eq!((triple.family, triple.hosted), (family, hosted), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_errors_with_the_nearest() {
+        let said = |text: &str| Triple::parse(text).unwrap_err().message().to_string();
+        assert_eq!(
+            said("aarhc64-unknown-linux-gnu"),
+            "\"aarhc64\" of triple \"aarhc64-unknown-linux-gnu\" is no architecture that LLVM knows; did you mean aarch64?"
+        );
+        assert!(said("aarch64-unknown-linx-gnu").ends_with("did you mean linux?"));
+        assert!(said("aarch64-linx-gnu").ends_with("did you mean linux?"));
+        assert!(said("aarch64-unknown-linux-gnueabjhf").ends_with("did you mean gnueabihf?"));
+        assert!(said("").contains("is no architecture"));
+        assert!(said("x86_64--linux").contains("is not ARCHITECTURE-VENDOR-SYSTEM-ENVIRONMENT"));
+        assert!(said("nvptx64-nvidia-cuda").contains("of a GPU"));
+    }
+
+    #[test]
+    fn abis_are_those_of_the_architecture() {
+        let abi = |triple: &str, abi: &str| Triple::parse(triple).unwrap().check_abi(abi);
+        abi("riscv64-unknown-linux-gnu", "lp64d").unwrap();
+        let error = abi("riscv64-unknown-linux-gnu", "ilp32d").unwrap_err();
+        assert!(error.message().ends_with("there are lp64, lp64e, lp64f, lp64d"), "{error}");
+        assert!(abi("x86_64-linux", "sysv").unwrap_err().message().ends_with("there is none to choose"));
+    }
+}
