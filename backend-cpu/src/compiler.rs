@@ -9,19 +9,22 @@ use xla_llvm::driver::{CodegenDriver, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_passes::buffers::BufferOptions;
-use xla_service::compiler::LoadExecutable;
+use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
 use xla_service::host::{HostTransfer, dirt};
 use xla_service::serialized::SerializedProgram;
 use xla_service::thunks::{ThunkProgram, ThunkSequence};
-use xla_service::{CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized};
+use xla_service::{
+    AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized,
+};
 
+use crate::ahead;
 use crate::capabilities::profile;
 use crate::executable::CpuExecutable;
 use crate::lowering::{CpuLowering, host_calls};
 use crate::options::{CpuOptions, NAME};
 use crate::program::codegen::{self, Code};
-use crate::program::entry::Plan;
 use crate::program::machine_code;
+use crate::program::sequence::Plan;
 use crate::runtime::pool::Helpers;
 
 #[derive(Debug)]
@@ -48,8 +51,18 @@ impl Compiler for CpuCompiler {
         self.executable(module, options, &[])
     }
 
+    fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
+        Some(self)
+    }
+
     fn loader(&self) -> Option<&dyn LoadExecutable> {
         Some(self)
+    }
+}
+
+impl AheadOfTimeCompiler for CpuCompiler {
+    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+        ahead::compile(module, options, self.options.generators)
     }
 }
 
@@ -125,6 +138,7 @@ impl CpuCompiler {
                 host_calls,
                 threads,
                 profile,
+                self_contained: false,
             })
         })
     }

@@ -5,10 +5,13 @@
 //! run_backend      ThunkSequence: kernels, library calls, loops, host calls    lowering/
 //!                  kernels -> LLVM modules, generated in parallel              program/codegen.rs  (xla-llvm::fused)
 //!                  the sequence itself -> one native entry function            program/entry.rs
+//!                  the thunks of either entry                                  program/sequence.rs
 //! execute          addresses of all arguments -> the entry function            program/arguments.rs, executable.rs
 //!                  parallel loops, library functions, host calls               runtime/
+//! ahead of time    an object file for any target of LLVM, and a header         ahead/
 //! ```
 
+mod ahead;
 mod capabilities;
 mod compiler;
 mod executable;
@@ -20,5 +23,5 @@ mod program;
 mod runtime;
 mod transfer;
 
-pub use options::{CpuOptions, NAME, TARGET_CPUS, TargetCpu};
+pub use options::{CodeGenerators, CpuOptions, NAME, TARGET_CPUS, TargetCpu};
 pub use platform::{platform, platform_with};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 use xla_hlo::Result;
+pub use xla_llvm::target::CodeGenerators;
 pub use xla_llvm::target::HOST_CPUS as TARGET_CPUS;
 use xla_llvm::target::Target;
 
@@ -22,6 +23,8 @@ pub struct CpuOptions {
     /// The threads that help with loops; the process's rayon pool unless one is given. A caller takes part in its own
     /// loops, and waits for no helper that has not begun.
     pub pool: Option<Arc<ThreadPool>>,
+    /// The kinds of processor that files can be compiled for ahead of time; this machine's unless more are given.
+    pub generators: CodeGenerators,
 }
 
 /// The processor that code is generated for.

@@ -38,11 +38,18 @@ pub(crate) struct CpuLowering<'m> {
     /// Library calls, by [`LibraryRef::index`].
     pub library_calls: Vec<LibraryCall>,
     module: &'m Module,
+    /// Whether contractions are kernels, however large, since there is no library to call.
+    self_contained: bool,
 }
 
 impl<'m> CpuLowering<'m> {
     pub fn new(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { kernels: KernelTable::default(), library_calls: Vec::new(), module }
+        CpuLowering { kernels: KernelTable::default(), library_calls: Vec::new(), module, self_contained: false }
+    }
+
+    /// For code without a library beside it.
+    pub fn self_contained(module: &'m Module) -> CpuLowering<'m> {
+        CpuLowering { self_contained: true, ..CpuLowering::new(module) }
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
@@ -135,6 +142,7 @@ impl<'m> CpuLowering<'m> {
         let instruction = cx.instruction();
         let first = || cx.operands.first().map(|operand| &operand.shape);
         let (function, descriptor) = match instruction.op() {
+            Op::Dot(_) | Op::Convolution(_) if self.self_contained => return None,
             Op::Dot(dot) => return self.dot(cx, dot),
             Op::Convolution(op) => return self.convolution(cx, op),
             Op::Fusion(fusion) if fusion.kind == FusionKind::Output => return self.epilogue(cx, fusion),

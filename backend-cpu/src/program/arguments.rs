@@ -18,6 +18,8 @@ pub(crate) enum ArgumentWord {
     Address { allocation: usize, offset: usize },
     /// The run's context, for library functions that share state between programs.
     Context,
+    /// Scratch memory, for kernels that take it from their caller.
+    Scratch,
 }
 
 impl From<Slice> for ArgumentWord {
@@ -33,11 +35,18 @@ pub(crate) struct ArgumentTable {
 }
 
 impl ArgumentTable {
+    /// The entries.
+    pub fn words(&self) -> &[ArgumentWord] {
+        &self.words
+    }
+
     /// The table of one run, by the first byte of each allocation; `None` if there are too few of them.
     pub fn addresses(&self, allocations: &[*mut u8], context: *mut u8) -> Option<SmallVec<[*mut u8; 16]>> {
         let address = |word: &ArgumentWord| match *word {
             ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
             ArgumentWord::Context => Some(context),
+            // Kernels of programs that run in this process have theirs on the stack.
+            ArgumentWord::Scratch => None,
         };
         self.words.iter().map(address).collect()
     }

@@ -5,8 +5,9 @@ use xla_llvm::driver::{CodegenDriver, EmittedModule};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::target::{CodegenLevel, MachineOptions};
 
-use crate::program::entry::{self, Plan};
+use crate::program::entry;
 use crate::program::machine_code::MachineCode;
+use crate::program::sequence::Plan;
 
 /// Output of code generation.
 pub(crate) struct Code {

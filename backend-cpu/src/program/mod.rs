@@ -2,5 +2,8 @@
 
 pub(crate) mod arguments;
 pub(crate) mod codegen;
+mod copy;
 pub(crate) mod entry;
 pub(crate) mod machine_code;
+pub(crate) mod refused;
+pub(crate) mod sequence;

@@ -1,6 +1,7 @@
 //! Programs in HLO text give the same values on this backend as in the reference evaluator; one binary, so that LLVM is
 //! linked once.
 
+mod ahead_of_time;
 mod convolution;
 mod custom_calls;
 mod denormals;

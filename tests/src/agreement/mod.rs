@@ -56,8 +56,13 @@ pub fn assert_close(found: &Literal, expected: &Literal, what: &str) {
     }
 }
 
-/// Multiples of a quarter between -4 and 4, whose sums are exact, or integers.
-fn input(shape: &Shape, salt: usize) -> Literal {
+/// A value for an array parameter: multiples of a quarter between -4 and 4, whose sums are exact, or integers. Another
+/// one for each `salt`.
+///
+/// # Panics
+///
+/// Panics for shapes that are no arrays, or too large.
+pub fn input(shape: &Shape, salt: usize) -> Literal {
     let shape = shape.as_array().expect("parameters are arrays");
     let ty = shape.element_type();
     let value = |i: usize| ((i * 7919 + salt * 104_729) % 1009 % 33) as f64 / 4.0 - 4.0;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
-use xla::service::{AotCompilationOptions, Assembler};
+use xla::service::{AotCompilationOptions, Assembler, Contraction, Relocation};
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -12,13 +12,15 @@ use super::session::{PlatformArg, Session};
 
 const EXAMPLES: &str = "\
 Examples:
-  xla compile module.hlo -o build                                   for this machine
+  xla compile module.hlo -o build                                   for this machine and all of its kind
+  xla compile module.hlo --cpu native -o build                      for this machine's processor
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
-      --cpu neoverse-v1 --features +sve,-crypto -o build             for another one
+      --cpu neoverse-v1 --features +sve2,-sve-aes -o build          for another one
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
-The output depends on the platform: for gpu the executable and its kernels as PTX, and, if ptxas is found, as machine
+The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, and
+NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas is found, as machine
 code with kernels.json, the resource usage of each. No device of the target is needed.";
 
 /// Compile a program ahead of time, to files
@@ -32,18 +34,36 @@ pub struct Args {
     /// Target triple, or GPU architecture such as sm_90 [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Target processor, by the code generator's name for it [default: the target's baseline]
+    /// Target processor, by the code generator's name for it, or native [default: the target's baseline]
     #[arg(long, value_name = "NAME")]
     cpu: Option<String>,
     /// Processor features to add or remove
     #[arg(long, value_name = "+A,-B", value_delimiter = ',', allow_hyphen_values = true)]
     features: Vec<String>,
+    /// ABI, where the target leaves a choice, such as lp64d [default: the target's]
+    #[arg(long, value_name = "NAME")]
+    abi: Option<String>,
+    /// Relocation: pic runs at any address, static where the linker puts it
+    #[arg(long, value_name = "KIND", default_value = "pic", value_parser = ["pic", "static"])]
+    relocation: String,
+    /// Round each product before it is added, also where the target has fused multiply-add
+    #[arg(long)]
+    no_contract: bool,
+    /// Name of the entry function and of the files [default: the module's, as an identifier]
+    #[arg(long, value_name = "NAME")]
+    symbol: Option<String>,
+    /// Namespace of the header's declarations in C++, such as robot::vision
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
     /// Output directory
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Generate code in this process: the command starts itself with this, so that no crash of LLVM ends it
+    #[arg(long, hide = true)]
+    in_this_process: bool,
 }
 
 impl Args {
@@ -54,31 +74,57 @@ impl Args {
             Some(path) => Assembler::At(path.clone()),
         }
     }
+
+    fn options(&self, session: &Session) -> AotCompilationOptions {
+        AotCompilationOptions {
+            compile: session.compile_options(),
+            target: self.target.clone(),
+            cpu: self.cpu.clone(),
+            features: self.features.clone(),
+            abi: self.abi.clone(),
+            relocation: if self.relocation == "static" { Relocation::Static } else { Relocation::Pic },
+            contraction: if self.no_contract { Contraction::Forbid } else { Contraction::Allow },
+            symbol: self.symbol.clone(),
+            namespace: self.namespace.clone(),
+            assembler: self.assembler(),
+        }
+    }
 }
 
 /// Compiles the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    let registry = session.registry();
+    if !args.in_this_process {
+        return in_child();
+    }
+    let registry = session.registry_for_files();
     let platform = session.platform(&registry, &args.platform)?;
     let compiler = platform.compiler();
     let ahead = compiler.ahead_of_time().ok_or_else(|| {
         Error::unimplemented(format!("platform {} cannot compile to files (ahead of time) yet", platform.name()))
     })?;
     let (_, module) = args.program.module()?;
-    let options = AotCompilationOptions {
-        compile: session.compile_options(),
-        target: args.target.clone(),
-        cpu: args.cpu.clone(),
-        features: args.features.clone(),
-        assembler: args.assembler(),
-        ..AotCompilationOptions::default()
-    };
-    let files = ahead.compile_ahead_of_time(module, &options).map_err(|error| {
+    let files = ahead.compile_ahead_of_time(module, &args.options(session)).map_err(|error| match error {
         // A target that there is not, an assembler that is not there.
-        let bad_input = matches!(error, Error::InvalidArgument(_) | Error::NotFound(_));
-        Failure { error, bad_input }
+        Error::InvalidArgument(_) | Error::NotFound(_) => Failure { error, bad_input: true },
+        // The target cannot have the program.
+        Error::Unimplemented(_) => Failure::usage(error.message()),
+        error => Failure { error, bad_input: false },
     })?;
     Ok(files.iter().try_for_each(|file| write(&args.output, file))?)
+}
+
+/// Runs this command again in a process of its own, and says so if that crashes.
+fn in_child() -> Outcome {
+    let failed = |e| Error::internal(format!("cannot start the process that generates code: {e}"));
+    let this = std::env::current_exe().map_err(failed)?;
+    let status = std::process::Command::new(this).args(std::env::args_os().skip(1)).arg("--in-this-process").status();
+    let status = status.map_err(failed)?;
+    match status.code() {
+        Some(0) => Ok(()),
+        // It has said why.
+        Some(code) => std::process::exit(code),
+        None => Err(Error::internal(format!("LLVM crashed on this target or program ({status})")).into()),
+    }
 }
 
 fn write(directory: &Path, file: &AotFile) -> Result<()> {

@@ -79,6 +79,18 @@ impl Session {
         xla::registry()
     }
 
+    /// As [`Session::registry`], where platform `cpu` has LLVM's code generators for all processors.
+    pub fn registry_for_files(&self) -> PlatformRegistry {
+        #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "there is nothing to replace"))]
+        let mut registry = self.registry();
+        #[cfg(feature = "cpu")]
+        registry.register(xla::cpu::platform_with(xla::cpu::CpuOptions {
+            generators: xla::cpu::CodeGenerators::all(),
+            ..Default::default()
+        }));
+        registry
+    }
+
     /// The platform that was asked for, whether or not this machine can run it.
     pub fn platform(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<std::sync::Arc<dyn Platform>> {
         registry.get(&self.platform_name(registry, arg)?).bad_input()

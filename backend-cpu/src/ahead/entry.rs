@@ -1,0 +1,223 @@
+//! The entry of an object file: `i32 NAME(ptr call)` checks the call, fills the table of addresses, runs the thunks.
+//!
+//! The call is a structure: a 32-bit number (the ABI), a byte (whether to stop) and three that are reserved, the
+//! arena's address and size, then the pointers. Nothing is written before everything is checked.
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::{AddressSpace, IntPredicate};
+use xla_hlo::{Error, Module, Result};
+use xla_llvm::elemental::constant_array;
+use xla_llvm::emitter::Emitter;
+use xla_llvm::lanes::Scalar;
+use xla_service::thunks::ThunkProgram;
+
+use super::interface::{ARENA_ALIGNMENT, Base, Interface, constant, status};
+use crate::program::arguments::{ArgumentTable, ArgumentWord};
+use crate::program::refused::refused;
+use crate::program::sequence::{self, Plan, Surroundings};
+
+/// Places in the structure of a call, of pointers of that size.
+pub(super) struct CallLayout {
+    pointer_bytes: u64,
+}
+
+impl CallLayout {
+    /// Offset of the byte that stops the run.
+    const CANCEL: u64 = 4;
+    /// Offset of the arena's address, which its size follows.
+    const ARENA: u64 = 8;
+
+    pub fn new(pointer_bytes: u32) -> CallLayout {
+        CallLayout { pointer_bytes: pointer_bytes.into() }
+    }
+
+    /// Offset of a pointer, by its number.
+    pub fn field(&self, number: usize) -> u64 {
+        CallLayout::ARENA + self.pointer_bytes * (2 + number as u64)
+    }
+}
+
+/// Writes the entry; the interface learns how large the arena is.
+pub(super) fn emit(
+    emitter: &Emitter<'_>,
+    plan: &Plan,
+    (module, program): (&Module, &ThunkProgram),
+    interface: &mut Interface,
+) -> Result<()> {
+    let context = emitter.context();
+    let pointer = context.ptr_type(AddressSpace::default());
+    let ty = context.i32_type().fn_type(&[pointer.into()], false);
+    let function = emitter.module().add_function(&interface.names.entry, ty, None);
+    emitter.decorate(function);
+    emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
+    let Some(BasicValueEnum::PointerValue(call)) = function.get_first_param() else {
+        return Err(Error::internal("the entry function lacks its parameter"));
+    };
+    let modes = plan.denormal_modes(emitter);
+    let layout = CallLayout::new(emitter.target().pointer_bytes());
+    let mut entry = Entry { e: emitter, function, call, layout, failures: Vec::new() };
+    entry.check_call(interface)?;
+    let arena = entry.load_pointer(CallLayout::ARENA)?;
+    let (table, cancel) = (entry.offset(arena, interface.table)?, entry.offset(call, CallLayout::CANCEL)?);
+    let checked = entry.here()?;
+    let [body, failed] = ["body", "cancelled"].map(|name| context.append_basic_block(function, name));
+    emitter.builder().position_at_end(body);
+    let surroundings = Surroundings { function, table, run: None, cancel, failed, modes };
+    let words = sequence::emit(emitter, plan, surroundings)?;
+    entry.ret(status::OK)?;
+    emitter.builder().position_at_end(failed);
+    entry.ret(status::CANCELLED)?;
+    interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
+    interface.check_memory(entry.layout.pointer_bytes)?;
+    emitter.builder().position_at_end(checked);
+    entry.check_arena(arena, interface)?;
+    let fields = entry.pointers(interface)?;
+    let bases = entry.bases(arena, &fields, (module, program), interface)?;
+    entry.fill(table, &words, &bases, interface, arena)?;
+    emitter.builder().build_unconditional_branch(body).map_err(refused)?;
+    entry.fail()?;
+    emitter.check()
+}
+
+struct Entry<'a, 'ctx> {
+    e: &'a Emitter<'ctx>,
+    function: FunctionValue<'ctx>,
+    call: PointerValue<'ctx>,
+    layout: CallLayout,
+    /// Blocks that leave with an error, each with its status.
+    failures: Vec<(BasicBlock<'ctx>, u32)>,
+}
+
+impl<'ctx> Entry<'_, 'ctx> {
+    /// Checks that there is a call, and that it is one of this program.
+    fn check_call(&mut self, interface: &Interface) -> Result<()> {
+        let there = self.e.builder().build_is_not_null(self.call, "").map_err(refused)?;
+        self.check(there, status::NO_CALL)?;
+        let int = self.e.context().i32_type();
+        let abi = self.e.builder().build_load(int, self.call, "abi").map_err(refused)?.into_int_value();
+        let expected = int.const_int(interface.abi().into(), false);
+        let same = self.e.builder().build_int_compare(IntPredicate::EQ, abi, expected, "").map_err(refused)?;
+        self.check(same, status::WRONG_ABI)
+    }
+
+    /// Checks size and alignment of the arena.
+    fn check_arena(&mut self, arena: PointerValue<'ctx>, interface: &Interface) -> Result<()> {
+        if interface.arena_bytes == 0 {
+            return Ok(());
+        }
+        let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
+        let builder = self.e.builder();
+        let there = builder.build_is_not_null(arena, "").map_err(refused)?;
+        self.check(there, status::ARENA_TOO_SMALL)?;
+        let place = self.offset(self.call, CallLayout::ARENA + self.layout.pointer_bytes)?;
+        let size = builder.build_load(word, place, "arena_size").map_err(refused)?.into_int_value();
+        let least = word.const_int(interface.arena_bytes, false);
+        let enough = builder.build_int_compare(IntPredicate::UGE, size, least, "").map_err(refused)?;
+        self.check(enough, status::ARENA_TOO_SMALL)?;
+        let address = builder.build_ptr_to_int(arena, word, "").map_err(refused)?;
+        let mask = word.const_int(ARENA_ALIGNMENT - 1, false);
+        let rest = builder.build_and(address, mask, "").map_err(refused)?;
+        let aligned = builder.build_int_compare(IntPredicate::EQ, rest, word.const_zero(), "").map_err(refused)?;
+        self.check(aligned, status::ARENA_MISALIGNED)
+    }
+
+    /// Loads the pointers of the call, and checks those of arrays with elements.
+    fn pointers(&mut self, interface: &Interface) -> Result<Vec<PointerValue<'ctx>>> {
+        let mut pointers = Vec::with_capacity(interface.fields.len());
+        for (number, field) in interface.fields.iter().enumerate() {
+            let pointer = self.load_pointer(self.layout.field(number))?;
+            if field.elements() > 0 {
+                let there = self.e.builder().build_is_not_null(pointer, "").map_err(refused)?;
+                self.check(there, status::NULL_POINTER + number as u32)?;
+            }
+            pointers.push(pointer);
+        }
+        Ok(pointers)
+    }
+
+    /// The first byte of each allocation.
+    fn bases(
+        &self,
+        arena: PointerValue<'ctx>,
+        fields: &[PointerValue<'ctx>],
+        (module, program): (&Module, &ThunkProgram),
+        interface: &Interface,
+    ) -> Result<Vec<PointerValue<'ctx>>> {
+        let allocations = program.assignment.allocations().iter().zip(&interface.bases);
+        let base = |(allocation, base): (_, &Base)| match *base {
+            Base::Field(field) => fields.get(field).copied().ok_or_else(|| Error::internal("a pointer is missing")),
+            Base::Arena(offset) => self.offset(arena, offset),
+            Base::Constant => constant_array(self.e, constant(module, allocation)?),
+        };
+        allocations.map(base).collect()
+    }
+
+    /// Fills the table of addresses.
+    fn fill(
+        &self,
+        table: PointerValue<'ctx>,
+        words: &ArgumentTable,
+        bases: &[PointerValue<'ctx>],
+        interface: &Interface,
+        arena: PointerValue<'ctx>,
+    ) -> Result<()> {
+        for (number, word) in words.words().iter().enumerate() {
+            let address = match *word {
+                ArgumentWord::Address { allocation, offset } => {
+                    let base = bases.get(allocation);
+                    let base = *base.ok_or_else(|| Error::internal("an allocation has no place"))?;
+                    self.offset(base, offset as u64)?
+                }
+                ArgumentWord::Scratch => self.offset(arena, interface.scratch)?,
+                ArgumentWord::Context => return Err(Error::internal("a program without runtime takes its context")),
+            };
+            let place = self.offset(table, number as u64 * self.layout.pointer_bytes)?;
+            self.e.builder().build_store(place, address).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on if the condition holds, else leaves with that status.
+    fn check(&mut self, holds: IntValue<'ctx>, status: u32) -> Result<()> {
+        let block = |name| self.e.context().append_basic_block(self.function, name);
+        let (next, bad) = (block("next"), block("bad"));
+        self.e.builder().build_conditional_branch(holds, next, bad).map_err(refused)?;
+        self.e.builder().position_at_end(next);
+        self.failures.push((bad, status));
+        Ok(())
+    }
+
+    /// Ends the blocks of failures.
+    fn fail(&self) -> Result<()> {
+        self.failures.iter().try_for_each(|&(block, status)| {
+            self.e.builder().position_at_end(block);
+            self.ret(status)
+        })
+    }
+
+    fn ret(&self, status: u32) -> Result<()> {
+        let status = self.e.context().i32_type().const_int(status.into(), false);
+        self.e.builder().build_return(Some(&status)).map(|_| ()).map_err(refused)
+    }
+
+    /// A pointer of the call's structure.
+    fn load_pointer(&self, offset: u64) -> Result<PointerValue<'ctx>> {
+        let place = self.offset(self.call, offset)?;
+        let pointer = self.e.context().ptr_type(AddressSpace::default());
+        Ok(self.e.builder().build_load(pointer, place, "").map_err(refused)?.into_pointer_value())
+    }
+
+    /// The address so many bytes further on.
+    fn offset(&self, base: PointerValue<'ctx>, bytes: u64) -> Result<PointerValue<'ctx>> {
+        let bytes = self.e.int_type(64).const_int(bytes, false);
+        match self.e.element_address(base, self.e.lanes(bytes), Scalar::Int(8)) {
+            BasicValueEnum::PointerValue(address) => Ok(address),
+            _ => Err(Error::internal("an address is no pointer")),
+        }
+    }
+
+    fn here(&self) -> Result<BasicBlock<'ctx>> {
+        self.e.builder().get_insert_block().ok_or_else(|| Error::internal("code is emitted outside of a function"))
+    }
+}

@@ -1,0 +1,200 @@
+//! `NAME.h`: the call of an object file for C and C++.
+
+use std::fmt::Write as _;
+
+use xla_hlo::ElementType;
+use xla_llvm::target::llvm_version;
+
+use super::description::Described;
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, status};
+
+/// The header's text.
+pub(super) fn text(described: &Described<'_>) -> String {
+    let mut header = Header { text: String::new(), interface: described.interface };
+    header.introduction(described);
+    header.constants();
+    header.call();
+    header.class();
+    header.text
+}
+
+struct Header<'a> {
+    text: String,
+    interface: &'a Interface,
+}
+
+impl Header<'_> {
+    /// Adds a line. (Writing to a string does not fail.)
+    fn line(&mut self, line: impl std::fmt::Display) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn name(&self) -> &str {
+        &self.interface.names.entry
+    }
+
+    /// A macro's name.
+    fn capitals(&self, suffix: &str) -> String {
+        format!("{}_{suffix}", self.name()).to_ascii_uppercase()
+    }
+
+    fn introduction(&mut self, described: &Described<'_>) {
+        let (name, target) = (self.name().to_string(), described.target);
+        let guard = self.capitals("H");
+        self.line(format!("/* {name}: a program compiled ahead of time, in {name}.o."));
+        let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
+        self.line(format!(
+            " * Target {}, processor {cpu}{}; LLVM {}.",
+            target.triple(),
+            features(target.features()),
+            llvm_version()
+        ));
+        self.line(" *");
+        self.line(format!(
+            " * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said"
+        ));
+        self.line(" * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:");
+        self.line(" * calls with arenas of their own may run at the same time.");
+        match described.externals {
+            [] => self.line(" * The object file needs no other function, and no library."),
+            names => self.line(format!(
+                " * The object file needs these functions of the compiler's own library: {}.",
+                names.join(", ")
+            )),
+        }
+        self.line(" */");
+        self.line(format!("#ifndef {guard}\n#define {guard}\n"));
+        self.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n");
+    }
+
+    fn constants(&mut self) {
+        let interface = self.interface;
+        let codes = [
+            ("OK", status::OK, "The results are there."),
+            ("CANCELLED", status::CANCELLED, "`cancel` was set; results hold anything."),
+            ("NO_CALL", status::NO_CALL, "The call is a null pointer."),
+            (
+                "WRONG_ABI",
+                status::WRONG_ABI,
+                "`abi` is not that of this header, or the header not that of the object file.",
+            ),
+            ("ARENA_TOO_SMALL", status::ARENA_TOO_SMALL, "`arena` is null, or `arena_size` too small."),
+            ("ARENA_MISALIGNED", status::ARENA_MISALIGNED, "`arena` is not aligned."),
+        ];
+        self.line("/* Results of a call; after any but the first two nothing was written. */");
+        for (name, code, meaning) in codes {
+            let name = self.capitals(name);
+            self.line(format!("#define {name} {code} /* {meaning} */"));
+        }
+        for (number, field) in interface.fields.iter().enumerate().filter(|(_, field)| field.elements() > 0) {
+            let name = self.capitals(&format!("NULL_{}", field.name));
+            self.line(format!(
+                "#define {name} {} /* `{}` is a null pointer. */",
+                status::NULL_POINTER + number as u32,
+                field.name
+            ));
+        }
+        self.line("\n/* Value of `abi`: stands for the structure and the arrays. */");
+        let (abi, size, alignment) =
+            (self.capitals("ABI"), self.capitals("ARENA_SIZE"), self.capitals("ARENA_ALIGNMENT"));
+        self.line(format!("#define {abi} UINT32_C(0x{:08x})", interface.abi()));
+        self.line("\n/* Memory that a call needs beside its arrays, in bytes. */");
+        self.line(format!("#define {size} {}\n#define {alignment} {ARENA_ALIGNMENT}", interface.arena_bytes));
+        self.line("\n/* Arrays: elements in all, number of dimensions, dimensions. */");
+        for field in &interface.fields {
+            let name = self.capitals(&field.name);
+            let dims: Vec<String> = field.shape.dims().iter().map(ToString::to_string).collect();
+            self.line(format!("#define {name}_ELEMENTS {}\n#define {name}_RANK {}", field.elements(), dims.len()));
+            if !dims.is_empty() {
+                self.line(format!("#define {name}_DIMS {{{}}}", dims.join(", ")));
+            }
+        }
+    }
+
+    fn call(&mut self) {
+        let interface = self.interface;
+        let name = self.name().to_string();
+        self.line("\n#ifdef __cplusplus");
+        for part in &interface.names.namespace {
+            self.line(format!("namespace {part} {{"));
+        }
+        self.line("extern \"C\" {\n#endif\n");
+        for (element, real) in [(ElementType::C64, "float"), (ElementType::C128, "double")] {
+            if interface.fields.iter().any(|field| field.shape.element_type() == element) {
+                let bits = element.bit_width();
+                self.line(format!(
+                    "typedef struct {name}_complex{bits} {{ {real} real, imaginary; }} {name}_complex{bits};\n"
+                ));
+            }
+        }
+        self.line(format!("/* A call. Set `abi` to {}, `cancel` to 0, and all pointers. */", self.capitals("ABI")));
+        self.line(format!("typedef struct {name}_call {{\n  uint32_t abi;"));
+        self.line(
+            "  volatile uint8_t cancel; /* Set to 1 while the program runs, from wherever, to leave its loops. */",
+        );
+        self.line("  uint8_t reserved[3];");
+        self.line(
+            "  void *arena; /* Aligned memory of `arena_size` bytes, which may hold anything. */\n  size_t arena_size;",
+        );
+        for field in &interface.fields {
+            let constant = if field.is_written { "" } else { "const " };
+            let ty = c_type(&name, field);
+            self.line(format!("  {constant}{ty} *{}; /* {} */", field.name, role(field)));
+        }
+        self.line(format!("}} {name}_call;\n"));
+        self.line("/* Runs the program. */");
+        self.line(format!("int32_t {name}(const {name}_call *call);\n"));
+    }
+
+    /// The class in C++, and the end.
+    fn class(&mut self) {
+        let name = self.name().to_string();
+        let (abi, size, alignment) =
+            (self.capitals("ABI"), self.capitals("ARENA_SIZE"), self.capitals("ARENA_ALIGNMENT"));
+        let memory = if self.interface.arena_bytes == 0 { "1".to_string() } else { size.clone() };
+        self.line("#ifdef __cplusplus\n}\n");
+        self.line("/* A call with an arena of its own: set the pointers, then run(). */");
+        self.line(format!("class {name}_program : public {name}_call {{\n public:"));
+        self.line(format!("  {name}_program() : {name}_call() {{\n    abi = {abi};\n    arena = memory;\n    arena_size = {size};\n  }}"));
+        self.line(format!("  {name}_program(const {name}_program &) = delete;"));
+        self.line(format!("  {name}_program &operator=(const {name}_program &) = delete;"));
+        self.line(format!("  int32_t run() {{ return {name}(this); }}\n"));
+        self.line(format!(" private:\n  alignas({alignment}) unsigned char memory[{memory}];\n}};"));
+        let namespaces = self.interface.names.namespace.clone();
+        for part in namespaces.iter().rev() {
+            self.line(format!("}} /* {part} */"));
+        }
+        self.line("#endif\n\n#endif");
+    }
+}
+
+/// Features for people, after the processor.
+fn features(features: &str) -> String {
+    // All of a machine's are hundreds.
+    match features.split(',').filter(|feature| !feature.is_empty()).count() {
+        0 => String::new(),
+        1..=12 => format!(" with {}", features.replace(',', " ")),
+        _ => " with all features of the machine that compiled it".to_string(),
+    }
+}
+
+fn c_type(name: &str, field: &Field) -> String {
+    match field.shape.element_type().is_complex() {
+        true => format!("{name}_{}", field.c_type()),
+        false => field.c_type().to_string(),
+    }
+}
+
+/// Role of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
+fn role(field: &Field) -> String {
+    let argument = field.argument.as_ref().map(|(_, text)| text.replace("*/", "* /"));
+    let result = field.result.map(|number| format!("result {number}"));
+    let both: Vec<String> = argument.into_iter().chain(result).collect();
+    let overwritten = if field.is_written && field.result.is_none() { ", overwritten" } else { "" };
+    let order = if field.shape.minor_to_major().iter().rev().copied().eq(0..field.shape.rank()) {
+        ""
+    } else {
+        " (in this order)"
+    };
+    format!("{}, {}{order}{overwritten}", both.join(" and "), field.shape)
+}

@@ -1,0 +1,209 @@
+//! Names in C and C++: of the entry, of the fields of its call.
+
+use std::collections::HashSet;
+
+use xla_hlo::{Error, Result};
+use xla_service::AotCompilationOptions;
+
+/// Letters of the longest name.
+const LONGEST: usize = 100;
+
+/// Words that are no names in C or in C++.
+const KEYWORDS: &[&str] = &[
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "main",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+];
+
+/// Names that a program has in C and C++.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Of the entry function, and of the files.
+    pub entry: String,
+    /// The namespace in C++, outermost first; empty for the global one.
+    pub namespace: Vec<String>,
+}
+
+impl Names {
+    /// As the options say, or the module's name made into an identifier.
+    pub fn new(options: &AotCompilationOptions, module: &str) -> Result<Names> {
+        let entry = match &options.symbol {
+            Some(symbol) => checked(symbol, "symbol")?,
+            None => identifier(module, "program"),
+        };
+        let parts = options.namespace.iter().flat_map(|namespace| namespace.split("::"));
+        let namespace = parts.map(|part| checked(part, "namespace")).collect::<Result<_>>()?;
+        Ok(Names { entry, namespace })
+    }
+}
+
+/// A name that a person chose; [`Error::InvalidArgument`] if it is none in C.
+fn checked(name: &str, what: &str) -> Result<String> {
+    if !name.is_empty() && identifier(name, "") == name {
+        return Ok(name.to_string());
+    }
+    Err(Error::invalid_argument(format!(
+        "{what} {name:?} is no name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no keyword"
+    )))
+}
+
+/// A text made into a name; `otherwise` where nothing is left of it.
+pub(super) fn identifier(text: &str, otherwise: &str) -> String {
+    let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(LONGEST).collect();
+    match name.trim_matches('_') {
+        "" => otherwise.to_string(),
+        // Reserved for compilers.
+        _ if name.starts_with('_') => identifier(name.trim_start_matches('_'), otherwise),
+        _ if name.starts_with(|c: char| c.is_ascii_digit()) => format!("n{name}"),
+        _ if KEYWORDS.contains(&name.as_str()) => format!("{name}_"),
+        _ => name,
+    }
+}
+
+/// Hands out names of fields, each once.
+pub(super) struct Fields {
+    taken: HashSet<String>,
+}
+
+impl Fields {
+    /// With these names taken.
+    pub fn new(taken: &[&str]) -> Fields {
+        Fields { taken: taken.iter().map(ToString::to_string).collect() }
+    }
+
+    /// The text made into a name that nobody has.
+    pub fn name(&mut self, text: &str, otherwise: &str) -> String {
+        let name = identifier(text, otherwise);
+        let with_number = |number: usize| if number == 0 { name.clone() } else { format!("{name}_{number}") };
+        // As macros they are written in capitals.
+        let mut candidates = (0..).map(with_number);
+        let free = candidates.find(|name| !self.taken.contains(&name.to_ascii_lowercase())).unwrap_or_default();
+        self.taken.insert(free.to_ascii_lowercase());
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_names() {
+        let cases =
+            [("jit_step.1", "jit_step_1"), ("3d", "n3d"), ("__x", "x"), ("class", "class_"), ("é", "p"), ("", "p")];
+        for (text, name) in cases {
+            assert_eq!(identifier(text, "p"), name, "{text}");
+        }
+        assert_eq!(identifier(&"a".repeat(500), "p").len(), LONGEST);
+    }
+
+    #[test]
+    fn fields_have_names_of_their_own() {
+        let mut fields = Fields::new(&["arena"]);
+        let names = ["x", "X", "x", "arena", ""].map(|text| fields.name(text, "arg"));
+        assert_eq!(names, ["x", "X_1", "x_2", "arena_1", "arg"]);
+    }
+
+    #[test]
+    fn names_that_are_chosen_must_be_names() {
+        let options = |symbol: &str, namespace: &str| AotCompilationOptions {
+            symbol: Some(symbol.to_string()),
+            namespace: Some(namespace.to_string()),
+            ..AotCompilationOptions::default()
+        };
+        let names = Names::new(&options("run", "a::b"), "m").unwrap();
+        assert_eq!((names.entry.as_str(), names.namespace), ("run", vec!["a".to_string(), "b".to_string()]));
+        for (symbol, namespace) in [("my-model", "a"), ("run", "a::"), ("while", "a"), ("_x", "a")] {
+            assert!(matches!(Names::new(&options(symbol, namespace), "m"), Err(Error::InvalidArgument(_))), "{symbol}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The call of a program: a structure of pointers to arguments, results and the arena, and where everything lies.
+
+use xla_hlo::entity::EntityId;
+use xla_hlo::{ArrayShape, ElementType, Error, Layout, Literal, Module, Op, Result};
+use xla_passes::buffers::{Allocation, AllocationKind};
+use xla_service::thunks::ThunkProgram;
+
+use super::identifiers::{Fields, Names};
+
+/// Alignment of the arena in bytes.
+pub(super) const ARENA_ALIGNMENT: u64 = 64;
+
+/// Results of the entry function.
+pub(super) mod status {
+    /// The results are there.
+    pub const OK: u32 = 0;
+    /// The call was cancelled; results hold anything.
+    pub const CANCELLED: u32 = 1;
+    /// The call is a null pointer.
+    pub const NO_CALL: u32 = 2;
+    /// The call was made with the header of another program or version.
+    pub const WRONG_ABI: u32 = 3;
+    /// The arena is too small, or a null pointer.
+    pub const ARENA_TOO_SMALL: u32 = 4;
+    /// The arena is not aligned.
+    pub const ARENA_MISALIGNED: u32 = 5;
+    /// The first pointer is null; the second one's code is one higher, and so on.
+    pub const NULL_POINTER: u32 = 16;
+}
+
+/// A program's call.
+#[derive(Debug)]
+pub(super) struct Interface {
+    pub names: Names,
+    /// Pointers, in the order of the structure.
+    pub fields: Vec<Field>,
+    /// Place of each allocation's first byte.
+    pub bases: Vec<Base>,
+    /// Offset of the scratch memory of kernels in the arena.
+    pub scratch: u64,
+    /// Offset of the table of addresses in the arena; it is the last part.
+    pub table: u64,
+    /// Bytes of the arena; known when the table is.
+    pub arena_bytes: u64,
+}
+
+/// A pointer of the call.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// Name in C.
+    pub name: String,
+    pub shape: ArrayShape,
+    /// The argument that it is, by its number and for people.
+    pub argument: Option<(usize, String)>,
+    /// The result that it is.
+    pub result: Option<usize>,
+    /// Whether the program writes there.
+    pub is_written: bool,
+}
+
+/// Place of an allocation's first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// At a pointer of the call.
+    Field(usize),
+    /// So many bytes into the arena.
+    Arena(u64),
+    /// In the object file.
+    Constant,
+}
+
+impl Interface {
+    /// The call of a program whose kernels need that much scratch memory.
+    pub fn new(module: &Module, program: &ThunkProgram, names: Names, scratch_bytes: u64) -> Result<Interface> {
+        let mut fields = arguments(program);
+        let mut end = 0_u64;
+        let mut bases = Vec::with_capacity(program.assignment.allocations().len());
+        let mut identifiers = Fields::new(&["abi", "cancel", "arena", "arena_size", "reserved"]);
+        for field in &mut fields {
+            field.name = identifiers.name(&field.name, "argument");
+        }
+        for allocation in program.assignment.allocations() {
+            bases.push(match &allocation.kind {
+                AllocationKind::Parameter { .. } => Base::Field(argument(program, allocation)?),
+                AllocationKind::Constant { .. } => {
+                    constant(module, allocation)?;
+                    Base::Constant
+                }
+                AllocationKind::Output { path } => {
+                    let number = result(program, path)?;
+                    let text = path.iter().fold("result".to_string(), |text, element| format!("{text}_{element}"));
+                    fields.push(Field {
+                        name: identifiers.name(&text, "result"),
+                        shape: (*program.signature.results()[number].shape).clone(),
+                        argument: None,
+                        result: Some(number),
+                        is_written: true,
+                    });
+                    Base::Field(fields.len() - 1)
+                }
+                AllocationKind::Temporary => {
+                    let start = end;
+                    end = after(start, allocation.size as u64)?;
+                    Base::Arena(start)
+                }
+            });
+        }
+        for (number, output) in program.assignment.output_slices().iter().enumerate() {
+            let whole = output.slice.offset == 0;
+            match bases.get(output.slice.allocation.index()) {
+                Some(&Base::Field(field)) if whole => fields[field].result = Some(number),
+                _ => {
+                    return Err(Error::internal(format!(
+                        "result {number} is neither an argument nor memory of its own"
+                    )));
+                }
+            }
+        }
+        let table = after(end, scratch_bytes)?;
+        Ok(Interface { names, fields, bases, scratch: end, table, arena_bytes: table })
+    }
+
+    /// Says how many bytes the table takes.
+    pub fn set_table_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.arena_bytes = after(self.table, bytes)?;
+        Ok(())
+    }
+
+    /// Fails where addresses of that many bytes do not reach all of the program's memory.
+    pub fn check_memory(&self, pointer_bytes: u64) -> Result<()> {
+        let bytes = self.fields.iter().map(|field| field.bytes() as u64).fold(self.arena_bytes, u64::saturating_add);
+        // Differences of addresses are signed.
+        match pointer_bytes < 8 && bytes >> (8 * pointer_bytes - 1) != 0 {
+            true => Err(Error::resource_exhausted(format!(
+                "arguments, results and arena take {bytes} bytes, more than {}-bit addresses reach",
+                8 * pointer_bytes
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Number that stands for the structure's layout and the arrays behind its pointers: a header of another program,
+    /// or of another version of this one, has another one.
+    pub fn abi(&self) -> u32 {
+        let describe = |field: &Field| {
+            let Field { name, shape, argument, result, is_written } = field;
+            let argument = argument.as_ref().map(|(number, _)| number);
+            format!("{name} {shape} {argument:?} {result:?} {is_written}\n")
+        };
+        let text = self.fields.iter().map(describe).chain([self.names.entry.clone(), ARENA_ALIGNMENT.to_string()]);
+        // FNV-1a, of 32 bits.
+        text.collect::<String>()
+            .bytes()
+            .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+}
+
+impl Field {
+    /// Elements of the array.
+    pub fn elements(&self) -> usize {
+        self.shape.element_count()
+    }
+
+    /// Bytes of the array.
+    pub fn bytes(&self) -> usize {
+        self.shape.byte_size()
+    }
+
+    /// The element's type in C: what holds its bits, for formats that C has not.
+    pub fn c_type(&self) -> &'static str {
+        use ElementType::*;
+        match self.shape.element_type() {
+            Pred => "bool",
+            S8 | S4 | S2 => "int8_t",
+            S16 => "int16_t",
+            S32 => "int32_t",
+            S64 => "int64_t",
+            U16 | F16 | BF16 => "uint16_t",
+            U32 => "uint32_t",
+            U64 => "uint64_t",
+            F32 => "float",
+            F64 => "double",
+            C64 => "complex64",
+            C128 => "complex128",
+            _ => "uint8_t",
+        }
+    }
+}
+
+/// The end of memory of so many bytes from `start` on, aligned.
+fn after(start: u64, bytes: u64) -> Result<u64> {
+    let end = start.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ARENA_ALIGNMENT));
+    end.ok_or_else(|| Error::resource_exhausted("the arena is larger than memory can be"))
+}
+
+/// The pointers of arguments, with names that are not yet distinct.
+fn arguments(program: &ThunkProgram) -> Vec<Field> {
+    let written = |number: usize| {
+        program.assignment.allocations().iter().any(|allocation| match &allocation.kind {
+            AllocationKind::Parameter { output, written, .. } => {
+                (output.is_some() || *written) && argument(program, allocation).ok() == Some(number)
+            }
+            _ => false,
+        })
+    };
+    let leaves = program.signature.arguments().iter().enumerate();
+    let field = |(number, leaf): (usize, &xla_service::signature::ArgumentLeaf)| Field {
+        name: leaf.path.iter().fold(leaf.name.clone(), |name, element| format!("{name}_{element}")),
+        shape: (*leaf.shape).clone(),
+        argument: Some((number, leaf.describe(number))),
+        result: None,
+        is_written: written(number),
+    };
+    leaves.map(field).collect()
+}
+
+/// Number of the argument that an allocation is.
+fn argument(program: &ThunkProgram, allocation: &Allocation) -> Result<usize> {
+    let AllocationKind::Parameter { leaf, .. } = &allocation.kind else {
+        return Err(Error::internal("an argument's memory is no parameter's"));
+    };
+    let arguments = program.signature.arguments();
+    let found = arguments.iter().position(|a| a.parameter == leaf.parameter && a.path == leaf.path);
+    found.ok_or_else(|| Error::internal(format!("parameter {} has no argument", leaf.parameter)))
+}
+
+/// Number of the result at that path.
+fn result(program: &ThunkProgram, path: &[usize]) -> Result<usize> {
+    let found = program.signature.results().iter().position(|result| result.path == path);
+    found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))
+}
+
+/// The array that a constant allocation holds.
+pub(super) fn constant<'m>(module: &'m Module, allocation: &Allocation) -> Result<&'m Literal> {
+    let AllocationKind::Constant { value } = &allocation.kind else {
+        return Err(Error::internal("an allocation is no constant's"));
+    };
+    let instruction = &module[value.computation][value.instruction];
+    let Op::Constant(constant) = instruction.op() else {
+        return Err(Error::internal(format!("%{} is no constant", instruction.name())));
+    };
+    let leaf = value.path.iter().try_fold(&constant.literal, |literal, &i| literal.elements().get(i));
+    let leaf = leaf.ok_or_else(|| Error::internal(format!("%{} has no leaf {:?}", instruction.name(), value.path)))?;
+    let row_major = instruction.shape().subshape(&value.path).and_then(|shape| shape.as_array());
+    match row_major.is_some_and(|shape| shape.layout().is_none_or(Layout::is_row_major)) {
+        true => Ok(leaf),
+        false => Err(Error::internal(format!("the constant %{} is not row major", instruction.name()))),
+    }
+}

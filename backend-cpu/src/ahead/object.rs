@@ -1,0 +1,81 @@
+//! Object files, looked into: the names that they call.
+
+use object::{Object, ObjectSymbol};
+use xla_hlo::{Error, Result};
+
+/// Beginnings of the names of functions that every compiler for a processor brings with it (compiler-rt, libgcc), for
+/// arithmetic that the processor lacks.
+const BUILTINS: &[&str] = &[
+    "__add",
+    "__aeabi_",
+    "__ashl",
+    "__ashr",
+    "__bswap",
+    "__clz",
+    "__cmp",
+    "__ctz",
+    "__div",
+    "__eq",
+    "__ext",
+    "__fix",
+    "__float",
+    "__ge",
+    "__gnu_",
+    "__gt",
+    "__hexagon_",
+    "__le",
+    "__lshr",
+    "__lt",
+    "__mod",
+    "__mul",
+    "__ne",
+    "__popcount",
+    "__sub",
+    "__trunc",
+    "__u",
+    "__uc",
+    "__unord",
+];
+
+/// Names of functions outside of the object, in order: builtins of compilers, and nothing else.
+pub(super) fn undefined(code: &[u8]) -> Result<Vec<String>> {
+    let unreadable = |reason| Error::internal(format!("the object file cannot be read: {reason}"));
+    let object = object::File::parse(code).map_err(unreadable)?;
+    let mut names = Vec::new();
+    for symbol in object.symbols().filter(|symbol| symbol.is_undefined()) {
+        let name = symbol.name().map_err(unreadable)?;
+        if !name.is_empty() && !is_of_the_format(name) {
+            names.push(name.to_string());
+        }
+    }
+    names.sort();
+    names.dedup();
+    let foreign: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_builtin(name)).collect();
+    if foreign.is_empty() {
+        return Ok(names);
+    }
+    Err(Error::unimplemented(format!(
+        "the object would call {}, which no compiler brings with it; name a processor with floating-point units for it",
+        foreign.join(", ")
+    )))
+}
+
+fn is_builtin(name: &str) -> bool {
+    // Mach-O and COFF write an underscore more.
+    let is = |name: &str| BUILTINS.iter().any(|builtin| name.starts_with(builtin));
+    is(name) || name.strip_prefix('_').is_some_and(is)
+}
+
+/// Names that object formats and linkers define themselves.
+fn is_of_the_format(name: &str) -> bool {
+    [
+        "__linear_memory",
+        "__stack_pointer",
+        "__indirect_function_table",
+        "_GLOBAL_OFFSET_TABLE_",
+        ".TOC.",
+        "_fltused",
+        "__fltused",
+    ]
+    .contains(&name)
+}

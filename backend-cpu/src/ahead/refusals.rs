@@ -1,0 +1,49 @@
+//! Instructions that an object file without a runtime cannot compute: all of them in one error.
+
+use std::fmt::Write as _;
+
+use xla_hlo::{Error, Module, Op, Result, Shape};
+use xla_llvm::target::Target;
+use xla_service::thunks::{Thunk, ThunkKind, ThunkSequence};
+
+/// Instructions that an error names; more are counted.
+const NAMED: usize = 20;
+
+/// Fails with [`Error::Unimplemented`] where thunks need a library or the host.
+pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target) -> Result<()> {
+    let refused: Vec<&Thunk> = sequence.walk().filter(|thunk| is_refused(module, thunk, target)).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let mut text = format!("ahead of time, {} has no code yet for", target.triple());
+    for (number, thunk) in refused.iter().take(NAMED).enumerate() {
+        let graph = &module[thunk.computation];
+        let instruction = &graph[thunk.instruction];
+        let comma = if number == 0 { "" } else { "," };
+        let (opcode, shape) = (instruction.opcode(), instruction.shape().without_layout());
+        // Writing to a string does not fail.
+        let _ = write!(text, "{comma} %{} ({opcode}, {shape})", thunk.name);
+    }
+    if refused.len() > NAMED {
+        let _ = write!(text, " and {} more", refused.len() - NAMED);
+    }
+    Err(Error::unimplemented(text))
+}
+
+fn is_refused(module: &Module, thunk: &Thunk, target: &Target) -> bool {
+    match thunk.kind {
+        ThunkKind::LibraryCall(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => true,
+        // The bytes of a number are in another order there than in the module.
+        ThunkKind::Copy => target.is_big_endian() && changes_width(module, thunk),
+        ThunkKind::Kernel(_) | ThunkKind::While { .. } | ThunkKind::Conditional { .. } => false,
+    }
+}
+
+/// Whether a copy makes numbers of one width out of numbers of another.
+fn changes_width(module: &Module, thunk: &Thunk) -> bool {
+    let graph = &module[thunk.computation];
+    let instruction = &graph[thunk.instruction];
+    let bits = |shape: &Shape| shape.element_type().map(|ty| ty.bit_width());
+    matches!(instruction.op(), Op::Bitcast(_))
+        && instruction.operands().first().is_some_and(|&o| bits(graph[o].shape()) != bits(instruction.shape()))
+}

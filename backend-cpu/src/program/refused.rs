@@ -1,0 +1,8 @@
+//! Errors of LLVM's builder.
+
+use xla_hlo::Error;
+
+/// The error for an instruction that LLVM's builder does not build.
+pub(crate) fn refused(reason: impl std::fmt::Display) -> Error {
+    Error::internal(format!("LLVM refuses an instruction: {reason}"))
+}

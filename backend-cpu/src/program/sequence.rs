@@ -1,0 +1,441 @@
+//! Thunk sequences as native code, control flow included: what entries of programs have in common.
+//!
+//! Kernels that follow one another and may flush subnormals run in that mode, which is set once before them, and back
+//! before anything else is called and before the entry is left.
+
+use inkwell::values::{
+    ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+};
+use inkwell::{AddressSpace, IntPredicate};
+use xla_hlo::{Error, Result};
+use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
+use xla_llvm::emitter::Emitter;
+use xla_llvm::fused::Kernel;
+use xla_llvm::lanes::Scalar;
+use xla_passes::buffers::Slice;
+use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
+
+use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
+use crate::program::copy;
+use crate::program::refused::refused;
+use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
+
+/// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
+const PARALLEL_WORK: f64 = 300_000.0;
+/// Work that a chunk of a spread kernel has at least.
+const CHUNK_WORK: f64 = 60_000.0;
+
+/// Input of an entry's emission.
+pub(crate) struct Plan {
+    pub sequence: ThunkSequence,
+    pub kernels: Vec<Kernel>,
+    pub library_calls: Vec<LibraryCall>,
+    /// Thunks that the host evaluates, by the number that is passed to the runtime.
+    pub host_calls: Vec<ThunkId>,
+    /// Threads that kernels may be spread over.
+    pub threads: usize,
+    /// Whether the runtime is told when each thunk begins and ends.
+    pub profile: bool,
+    /// Whether nothing outside of the module may be called.
+    pub self_contained: bool,
+}
+
+impl Plan {
+    /// Reads the thread's modes, where kernels may flush subnormals. The builder must be in the function's entry.
+    pub fn denormal_modes<'ctx>(&self, emitter: &Emitter<'ctx>) -> Option<DenormalModes<'ctx>> {
+        let flushes = || self.kernels.iter().any(|kernel| kernel.denormals == Denormals::MayFlush);
+        if emitter.options().flush_denormals && flushes() { emitter.denormal_modes() } else { None }
+    }
+}
+
+/// The values of the function that a sequence is written into.
+pub(crate) struct Surroundings<'ctx> {
+    pub function: FunctionValue<'ctx>,
+    /// The address of the table of addresses.
+    pub table: PointerValue<'ctx>,
+    /// The run's context, for the runtime.
+    pub run: Option<PointerValue<'ctx>>,
+    /// A byte that is not zero when the run is to stop.
+    pub cancel: PointerValue<'ctx>,
+    /// Leaves the function; empty so far.
+    pub failed: inkwell::basic_block::BasicBlock<'ctx>,
+    /// Those of [`Plan::denormal_modes`].
+    pub modes: Option<DenormalModes<'ctx>>,
+}
+
+/// Writes the plan's sequence at the builder's place; returns the layout of the table that it takes. After it, and in
+/// the block that leaves the function, the mode is the caller's.
+pub(crate) fn emit<'ctx>(
+    emitter: &Emitter<'ctx>,
+    plan: &Plan,
+    Surroundings { function, table, run, cancel, failed, modes }: Surroundings<'ctx>,
+) -> Result<ArgumentTable> {
+    let (words, mode) = (ArgumentTableBuilder::default(), DenormalMode::Callers);
+    let mut writer = Writer { e: emitter, plan, function, table, words, run, cancel, failed, modes, mode };
+    writer.sequence(&plan.sequence)?;
+    writer.set_mode(DenormalMode::Callers);
+    let end = emitter.builder().get_insert_block();
+    let end = end.ok_or_else(|| Error::internal("a sequence is written outside of a function"))?;
+    emitter.builder().position_at_end(failed);
+    // Loops are left from either mode.
+    writer.mode = DenormalMode::Flush;
+    writer.set_mode(DenormalMode::Callers);
+    emitter.builder().position_at_end(end);
+    Ok(writer.words.finish())
+}
+
+struct Writer<'a, 'ctx> {
+    e: &'a Emitter<'ctx>,
+    plan: &'a Plan,
+    function: FunctionValue<'ctx>,
+    /// The address of the table, and its entries so far.
+    table: PointerValue<'ctx>,
+    words: ArgumentTableBuilder,
+    run: Option<PointerValue<'ctx>>,
+    cancel: PointerValue<'ctx>,
+    failed: inkwell::basic_block::BasicBlock<'ctx>,
+    /// The thread's modes, where kernels may flush subnormals, and the one at the place that is being written.
+    modes: Option<DenormalModes<'ctx>>,
+    mode: DenormalMode,
+}
+
+impl<'ctx> Writer<'_, 'ctx> {
+    fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
+        sequence.thunks.iter().try_for_each(|thunk| {
+            if self.plan.profile {
+                self.tell(BEGIN_THUNK, thunk)?;
+            }
+            self.thunk(thunk)?;
+            if self.plan.profile { self.tell(END_THUNK, thunk) } else { Ok(()) }
+        })
+    }
+
+    /// Writes a switch of modes, where the mode is another one.
+    fn set_mode(&mut self, mode: DenormalMode) {
+        if let Some(modes) = self.modes.as_ref().filter(|_| self.mode != mode) {
+            self.e.set_denormal_mode(modes, mode);
+            self.mode = mode;
+        }
+    }
+
+    /// The mode in which sequences are entered and left that run many times or instead of each other: the one that they
+    /// would have anyway, if all of their calls are kernels of one mode.
+    fn mode_around(&self, sequences: &[&ThunkSequence]) -> DenormalMode {
+        let mut mode = self.mode;
+        for thunk in sequences.iter().flat_map(|sequence| sequence.walk()) {
+            let kernel = match &thunk.kind {
+                ThunkKind::Kernel(kernel) => self.plan.kernels.get(kernel.index as usize),
+                ThunkKind::Copy | ThunkKind::While { .. } | ThunkKind::Conditional { .. } if !self.plan.profile => {
+                    continue;
+                }
+                _ => None,
+            };
+            match kernel.filter(|kernel| !self.plan.profile && !self.is_spread(kernel)).map(|kernel| kernel.denormals) {
+                Some(Denormals::Unaffected) => {}
+                Some(Denormals::MayFlush) => mode = DenormalMode::Flush,
+                Some(Denormals::Preserve) | None => return DenormalMode::Callers,
+            }
+        }
+        mode
+    }
+
+    /// Tells the runtime of a thunk.
+    fn tell(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
+        self.set_mode(DenormalMode::Callers);
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into()], false);
+        let runtime = self.declare(symbol, ty);
+        self.call(runtime, &[self.run()?.into(), self.long(thunk.id.0.into()).into()])
+    }
+
+    fn thunk(&mut self, thunk: &Thunk) -> Result<()> {
+        match &thunk.kind {
+            ThunkKind::Kernel(kernel) => self.kernel(thunk, kernel.index as usize),
+            ThunkKind::LibraryCall(call) => self.library_call(thunk, call.index as usize),
+            ThunkKind::Copy => self.copy(thunk),
+            ThunkKind::While { condition, body, predicate, trip_count: _ } => {
+                self.while_loop(condition, body, *predicate)
+            }
+            ThunkKind::Conditional { selector, slice, branches } => self.conditional(*selector, *slice, branches),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => self.host_call(thunk),
+        }
+    }
+
+    fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        let arrays = thunk.operands.iter().chain(&thunk.results);
+        let scratch = match self.known_kernel(index)?.scratch_bytes {
+            0 => None,
+            _ => Some(ArgumentWord::Scratch),
+        };
+        let words = arrays.map(|array| array.slice.into()).chain(scratch).collect();
+        let arguments = self.place(words)?;
+        self.run_kernel(index, arguments)
+    }
+
+    /// The run's context.
+    fn run(&self) -> Result<PointerValue<'ctx>> {
+        self.run.ok_or_else(|| Error::internal("a program without runtime calls it"))
+    }
+
+    fn run_kernel(&mut self, index: usize, arguments: PointerValue<'ctx>) -> Result<()> {
+        let kernel = self.known_kernel(index)?.clone();
+        if kernel.work_items == 0 {
+            return Ok(());
+        }
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let void = self.e.context().void_type();
+        let function = self.kernel_function(&kernel.name);
+        let work_items = self.long(kernel.work_items as i64);
+        if self.is_spread(&kernel) {
+            self.set_mode(DenormalMode::Callers);
+            let function = self.flushing(&kernel, function);
+            let grain = (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0);
+            let longs = [long.into(); 3];
+            let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
+            let runtime = self.declare(PARALLEL, ty);
+            let kernel = function.as_global_value().as_pointer_value();
+            let (grain, threads) = (self.long(grain as i64), self.threads());
+            self.call(runtime, &[kernel.into(), arguments.into(), work_items.into(), grain.into(), threads.into()])
+        } else {
+            if self.modes.is_some() {
+                self.e.keep_apart(function);
+            }
+            match kernel.denormals {
+                Denormals::Unaffected => {}
+                Denormals::MayFlush => self.set_mode(DenormalMode::Flush),
+                Denormals::Preserve => self.set_mode(DenormalMode::Callers),
+            }
+            self.call(function, &[arguments.into(), self.long(0).into(), work_items.into()])
+        }
+    }
+
+    /// Whether a kernel's work is spread over threads.
+    fn is_spread(&self, kernel: &Kernel) -> bool {
+        self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK
+    }
+
+    /// A kernel for the runtime to call, which does not call it in the mode that it may have.
+    fn flushing(&self, kernel: &Kernel, function: FunctionValue<'ctx>) -> FunctionValue<'ctx> {
+        let flushes = self.modes.is_some() && kernel.denormals == Denormals::MayFlush;
+        if flushes { self.e.flushing(function) } else { function }
+    }
+
+    fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
+        let missing = || Error::internal(format!("library call {index} is missing"));
+        let call = self.plan.library_calls.get(index).ok_or_else(missing)?;
+        let first: &[ArgumentWord] = if call.function.takes_context() { &[ArgumentWord::Context] } else { &[] };
+        let places = call.epilogue.as_ref().map_or_else(|| (0..thunk.operands.len()).collect(), |e| e.operands.clone());
+        let operands = places.iter().filter_map(|&place| thunk.operands.get(place));
+        let taken = self.arguments(first, operands.chain(&thunk.results))?;
+        let long = self.e.context().i64_type();
+        let numbers: Vec<IntValue<'ctx>> = call.descriptor.iter().map(|&n| self.long(n)).collect();
+        let descriptor = self.constant(&format!("call_{index}"), &long.const_array(&numbers));
+        let once = call.function != LibraryFunction::Sort;
+        let kernels = call.kernels.iter().map(|&kernel| self.kernel_pointer(kernel as usize, once));
+        let kernels = self.pointer_type().const_array(&kernels.collect::<Result<Vec<_>>>()?);
+        let kernels = self.constant(&format!("kernels_{index}"), &kernels);
+        let pointer = self.pointer_type().into();
+        let parameters = [pointer, pointer, pointer, long.into(), long.into()];
+        let runtime = self.declare(call.function.symbol(), self.e.context().void_type().fn_type(&parameters, false));
+        let length = self.long(call.descriptor.len() as i64);
+        let arguments = [taken.into(), kernels.into(), descriptor.into(), length.into(), self.threads().into()];
+        self.set_mode(DenormalMode::Callers);
+        self.call(runtime, &arguments)?;
+        let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
+        let taken = self.arguments(&[], thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
+        self.run_kernel(epilogue as usize, taken)
+    }
+
+    /// A private constant of that name.
+    fn constant(&self, name: &str, value: &ArrayValue<'ctx>) -> PointerValue<'ctx> {
+        let global = self.e.module().get_global(name).unwrap_or_else(|| {
+            let global = self.e.module().add_global(value.get_type(), None, name);
+            global.set_initializer(value);
+            global.set_constant(true);
+            global.set_linkage(inkwell::module::Linkage::Private);
+            global
+        });
+        global.as_pointer_value()
+    }
+
+    /// A kernel for a library function to call; one that is called for each of many elements, such as a comparator, is
+    /// sooner done than a switch of modes.
+    fn kernel_pointer(&self, index: usize, may_switch: bool) -> Result<PointerValue<'ctx>> {
+        let kernel = self.known_kernel(index)?;
+        let function = self.kernel_function(&kernel.name);
+        let function = if may_switch { self.flushing(kernel, function) } else { function };
+        Ok(function.as_global_value().as_pointer_value())
+    }
+
+    fn known_kernel(&self, index: usize) -> Result<&Kernel> {
+        self.plan.kernels.get(index).ok_or_else(|| Error::internal(format!("kernel {index} is missing")))
+    }
+
+    fn kernel_function(&self, name: &str) -> FunctionValue<'ctx> {
+        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
+        let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into(), long.into()], false);
+        self.declare(name, ty)
+    }
+
+    fn copy(&mut self, thunk: &Thunk) -> Result<()> {
+        let ([from], [to]) = (&thunk.operands[..], &thunk.results[..]) else {
+            return Err(Error::internal("a copy has one operand and one result"));
+        };
+        let (source, target) = (self.address(from.slice)?, self.address(to.slice)?);
+        if let size @ (1 | 2 | 4 | 8) = to.slice.size {
+            let word = self.e.int_type(8 * size as u32);
+            let value = self.e.builder().build_load(word, source, "").map_err(refused)?;
+            let moved = [value.as_instruction_value(), self.e.builder().build_store(target, value).ok()];
+            return moved.into_iter().flatten().try_for_each(|access| access.set_alignment(1).map_err(refused));
+        }
+        if self.plan.self_contained {
+            let (function, count) = copy::function(self.e, [from, to])?;
+            return self.call(function, &[target.into(), source.into(), self.long(count).into()]);
+        }
+        let size = self.long(to.slice.size as i64);
+        self.e.builder().build_memmove(target, 1, source, 1, size).map(|_| ()).map_err(refused)
+    }
+
+    fn host_call(&mut self, thunk: &Thunk) -> Result<()> {
+        let number = self.plan.host_calls.iter().position(|&id| id == thunk.id);
+        let number = number.ok_or_else(|| Error::internal("a host call without a number"))?;
+        let (int, long) = (self.e.context().i32_type(), self.e.context().i64_type());
+        let runtime = self.declare(HOST_CALL, int.fn_type(&[self.pointer_type().into(), long.into()], false));
+        let arguments = [self.run()?.into(), self.long(number as i64).into()];
+        self.set_mode(DenormalMode::Callers);
+        let call = self.e.builder().build_call(runtime, &arguments, "").map_err(refused)?;
+        let inkwell::values::ValueKind::Basic(BasicValueEnum::IntValue(status)) = call.try_as_basic_value() else {
+            return Err(Error::internal("a host call returns no status"));
+        };
+        let next = self.e.context().append_basic_block(self.function, "next");
+        let bad =
+            self.e.builder().build_int_compare(IntPredicate::NE, status, int.const_zero(), "").map_err(refused)?;
+        self.e.builder().build_conditional_branch(bad, self.failed, next).map_err(refused)?;
+        self.e.builder().position_at_end(next);
+        Ok(())
+    }
+
+    fn while_loop(&mut self, condition: &ThunkSequence, body: &ThunkSequence, predicate: Slice) -> Result<()> {
+        let block = |name| self.e.context().append_basic_block(self.function, name);
+        let (test, work, done) = (block("while"), block("do"), block("done"));
+        let mode = self.mode_around(&[condition, body]);
+        self.set_mode(mode);
+        self.jump(test)?;
+        self.stop_if_cancelled()?;
+        self.sequence(condition)?;
+        self.set_mode(mode);
+        let holds = self.byte_is_set(predicate)?;
+        self.e.builder().build_conditional_branch(holds, work, done).map_err(refused)?;
+        self.e.builder().position_at_end(work);
+        self.sequence(body)?;
+        self.set_mode(mode);
+        self.e.builder().build_unconditional_branch(test).map_err(refused)?;
+        self.e.builder().position_at_end(done);
+        Ok(())
+    }
+
+    /// Leaves the function if somebody has set the flag, which another thread may do at any time: hence the volatile
+    /// load.
+    fn stop_if_cancelled(&mut self) -> Result<()> {
+        let byte = self.e.context().i8_type();
+        let flag = self.e.builder().build_load(byte, self.cancel, "cancel").map_err(refused)?.into_int_value();
+        if let Some(load) = flag.as_instruction() {
+            load.set_volatile(true).map_err(refused)?;
+        }
+        let set = self.e.builder().build_int_compare(IntPredicate::NE, flag, byte.const_zero(), "").map_err(refused)?;
+        let on = self.e.context().append_basic_block(self.function, "on");
+        self.e.builder().build_conditional_branch(set, self.failed, on).map_err(refused)?;
+        self.e.builder().position_at_end(on);
+        Ok(())
+    }
+
+    fn conditional(&mut self, selector: Selector, slice: Slice, branches: &[ThunkSequence]) -> Result<()> {
+        let done = self.e.context().append_basic_block(self.function, "done");
+        let blocks: Vec<_> =
+            branches.iter().map(|_| self.e.context().append_basic_block(self.function, "branch")).collect();
+        let last = *blocks.last().ok_or_else(|| Error::internal("a conditional without branches"))?;
+        match selector {
+            Selector::Predicate => {
+                let holds = self.byte_is_set(slice)?;
+                let first = blocks[0];
+                self.e.builder().build_conditional_branch(holds, first, last).map_err(refused)?;
+            }
+            Selector::Index => {
+                let int = self.e.context().i32_type();
+                let address = self.address(slice)?;
+                let index = self.e.builder().build_load(int, address, "").map_err(refused)?.into_int_value();
+                let cases: Vec<_> =
+                    blocks.iter().enumerate().map(|(i, &block)| (int.const_int(i as u64, false), block)).collect();
+                self.e.builder().build_switch(index, last, &cases).map_err(refused)?;
+            }
+        }
+        let (before, after) = (self.mode, self.mode_around(&branches.iter().collect::<Vec<_>>()));
+        for (branch, block) in branches.iter().zip(blocks) {
+            self.e.builder().position_at_end(block);
+            self.mode = before;
+            self.sequence(branch)?;
+            self.set_mode(after);
+            self.e.builder().build_unconditional_branch(done).map_err(refused)?;
+        }
+        self.e.builder().position_at_end(done);
+        Ok(())
+    }
+
+    fn byte_is_set(&mut self, slice: Slice) -> Result<IntValue<'ctx>> {
+        let byte = self.e.context().i8_type();
+        let address = self.address(slice)?;
+        let value = self.e.builder().build_load(byte, address, "").map_err(refused)?.into_int_value();
+        self.e.builder().build_int_compare(IntPredicate::NE, value, byte.const_zero(), "").map_err(refused)
+    }
+
+    /// Place in the table of some words, followed by the addresses of arrays.
+    fn arguments<'s>(
+        &mut self,
+        first: &[ArgumentWord],
+        arrays: impl Iterator<Item = &'s ArraySlice>,
+    ) -> Result<PointerValue<'ctx>> {
+        self.place(first.iter().copied().chain(arrays.map(|array| array.slice.into())).collect())
+    }
+
+    /// Address of the place in the table of some words.
+    fn place(&mut self, words: Vec<ArgumentWord>) -> Result<PointerValue<'ctx>> {
+        let place = self.words.place(words);
+        let offset = self.e.lanes(self.long(place as i64 * i64::from(self.e.target().pointer_bytes())));
+        match self.e.element_address(self.table, offset, Scalar::Int(8)) {
+            BasicValueEnum::PointerValue(address) => Ok(address),
+            _ => Err(Error::internal("an address is no pointer")),
+        }
+    }
+
+    fn address(&mut self, slice: Slice) -> Result<PointerValue<'ctx>> {
+        let place = self.words.place(vec![slice.into()]);
+        self.e.load_pointer(self.table, place)
+    }
+
+    fn declare(&self, name: &str, ty: inkwell::types::FunctionType<'ctx>) -> FunctionValue<'ctx> {
+        self.e.module().get_function(name).unwrap_or_else(|| self.e.module().add_function(name, ty, None))
+    }
+
+    fn call(&self, function: FunctionValue<'ctx>, arguments: &[BasicMetadataValueEnum<'ctx>]) -> Result<()> {
+        self.e.builder().build_call(function, arguments, "").map(|_| ()).map_err(refused)
+    }
+
+    fn jump(&self, to: inkwell::basic_block::BasicBlock<'ctx>) -> Result<()> {
+        self.e.builder().build_unconditional_branch(to).map_err(refused)?;
+        self.e.builder().position_at_end(to);
+        Ok(())
+    }
+
+    fn long(&self, value: i64) -> IntValue<'ctx> {
+        self.e.context().i64_type().const_int(value as u64, true)
+    }
+
+    /// Number of threads that a call may use.
+    fn threads(&self) -> IntValue<'ctx> {
+        self.long(self.plan.threads as i64)
+    }
+
+    fn pointer_type(&self) -> inkwell::types::PointerType<'ctx> {
+        self.e.context().ptr_type(AddressSpace::default())
+    }
+}

@@ -1,0 +1,484 @@
+//! Programs compiled ahead of time: linked into C and C++ programs by this machine's compiler, run, and compared with
+//! the reference evaluator.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use xla_hlo::{Error, Literal, Result, VerifiedModule, eval, text};
+use xla_service::compiler::AotFile;
+use xla_service::{AotCompilationOptions, CompileOptions};
+use xla_tests::agreement::{assert_close, input};
+
+fn module(text: &str) -> VerifiedModule {
+    VerifiedModule::new(text::parse_module(text).unwrap()).unwrap()
+}
+
+fn compile(text: &str, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+    backend_cpu::platform().compiler().ahead_of_time().unwrap().compile_ahead_of_time(module(text), options)
+}
+
+fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
+    &files.iter().find(|file| file.name.ends_with(ending)).unwrap().bytes
+}
+
+/// Writes the files and a program beside them, links them with the compiler, and returns the program's path.
+fn link(folder: &Path, files: &[AotFile], compiler: &str, source: &str) -> std::path::PathBuf {
+    for file in files {
+        std::fs::write(folder.join(&file.name), &file.bytes).unwrap();
+    }
+    let source_name = if compiler == "c++" { "main.cc" } else { "main.c" };
+    std::fs::write(folder.join(source_name), source).unwrap();
+    let standard = if compiler == "c++" { "-std=c++11" } else { "-std=c11" };
+    let object = &files.iter().find(|file| file.name.ends_with(".o")).unwrap().name;
+    let mut command = Command::new(compiler);
+    command.args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-o", "main", source_name, object]);
+    let done = command.current_dir(folder).output().expect("Rust links with a C compiler, so there is one");
+    assert!(done.status.success(), "{}\n{source}", String::from_utf8_lossy(&done.stderr));
+    folder.join("main")
+}
+
+/// A program that reads all arguments, calls, and writes all results; it exits with the call's status.
+fn driver(description: &Value) -> String {
+    let name = description["name"].as_str().unwrap();
+    let (mut arrays, mut reads, mut sets, mut writes) = (String::new(), String::new(), String::new(), Vec::new());
+    for (number, pointer) in description["pointers"].as_array().unwrap().iter().enumerate() {
+        let (field, bytes) = (pointer["name"].as_str().unwrap(), pointer["bytes"].as_u64().unwrap());
+        arrays += &format!("static _Alignas(16) unsigned char p{number}[{}];\n", bytes.max(1));
+        sets += &format!("  call.{field} = (void *)p{number};\n");
+        if pointer["argument"].is_u64() {
+            reads += &format!("  if (fread(p{number}, 1, {bytes}, stdin) != {bytes}) return 99;\n");
+        }
+        if let Some(result) = pointer["result"].as_u64() {
+            writes.push((result, format!("  fwrite(p{number}, 1, {bytes}, stdout);\n")));
+        }
+    }
+    writes.sort();
+    let writes: String = writes.into_iter().map(|(_, write)| write).collect();
+    let upper = name.to_ascii_uppercase();
+    format!(
+        "#include \"{name}.h\"
+#include <stdio.h>
+{arrays}static _Alignas({upper}_ARENA_ALIGNMENT) unsigned char arena[{upper}_ARENA_SIZE + 1];
+int main(void) {{
+  {name}_call call = {{0}};
+  size_t i;
+  for (i = 0; i < sizeof arena; i++) arena[i] = 0xff;
+  call.abi = {upper}_ABI;
+  call.arena = arena;
+  call.arena_size = {upper}_ARENA_SIZE;
+{sets}{reads}  int32_t status = {name}(&call);
+{writes}  return status;
+}}
+"
+    )
+}
+
+/// Runs a program with these bytes as its input.
+fn run(program: &Path, input: &[u8]) -> (Option<i32>, Vec<u8>) {
+    use std::io::Write;
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let done = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    (done.status.code(), done.stdout)
+}
+
+/// Compiles a program to files, and runs them in a C program on inputs that are the same every time. On this machine's
+/// processor and on the oldest of its kind the results must be the evaluator's.
+fn agrees(text: &str) {
+    for cpu in [None, Some("native".to_string())] {
+        let options = AotCompilationOptions { cpu, ..AotCompilationOptions::default() };
+        let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(description["externals"].as_array().unwrap().len(), 0, "{description}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let program = link(folder.path(), &files, "cc", &driver(&description));
+        let module = module(text);
+        let entry = module.entry();
+        let parameters = entry.parameters().iter().enumerate();
+        let inputs: Vec<Literal> = parameters.map(|(i, &p)| input(entry[p].shape(), i)).collect();
+        let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
+        let expected = eval::evaluate(&module, inputs).unwrap();
+        let expected =
+            if expected.shape().as_tuple().is_some() { expected.elements().to_vec() } else { vec![expected] };
+        let (status, output) = run(&program, &bytes);
+        assert_eq!(status, Some(0), "{text}");
+        let mut rest = &output[..];
+        for (number, expected) in expected.iter().enumerate() {
+            let (found, after) = rest.split_at(expected.bytes().len());
+            let mut literal = expected.clone();
+            literal.bytes_mut().copy_from_slice(found);
+            assert_close(&literal, expected, &format!("result {number} for {:?} of\n{text}", options.cpu));
+            rest = after;
+        }
+        assert!(rest.is_empty());
+    }
+}
+
+#[test]
+fn elementwise_operations_and_movement() {
+    agrees(
+        "HloModule chain
+        ENTRY main {
+          x = f32[37,5] parameter(0)
+          y = f32[5,37] parameter(1)
+          t = f32[37,5] transpose(y), dimensions={1,0}
+          s = f32[37,5] add(x, t)
+          h = f32[37,5] tanh(s)
+          c = f32[5] constant({1, -2, 3.5, 0, 7})
+          b = f32[37,5] broadcast(c), dimensions={1}
+          ROOT r = f32[37,5] multiply(h, b)
+        }",
+    );
+}
+
+#[test]
+fn rows_that_are_kept_in_scratch_memory() {
+    agrees(
+        "HloModule softmax
+        max { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] maximum(a, b) }
+        sum { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          x = f32[9,3000] parameter(0)
+          low = f32[] constant(-inf)
+          zero = f32[] constant(0)
+          m = f32[9] reduce(x, low), dimensions={1}, to_apply=max
+          mb = f32[9,3000] broadcast(m), dimensions={0}
+          d = f32[9,3000] subtract(x, mb)
+          e = f32[9,3000] exponential(d)
+          s = f32[9] reduce(e, zero), dimensions={1}, to_apply=sum
+          sb = f32[9,3000] broadcast(s), dimensions={0}
+          ROOT r = f32[9,3000] divide(e, sb)
+        }",
+    );
+}
+
+/// The last columns go one by one where masks are branches; the sums of each were stored over those beside it.
+#[test]
+fn sums_of_columns_that_fill_no_vector() {
+    for (rows, columns) in [(40, 101), (7, 515), (129, 7)] {
+        agrees(&format!(
+            "HloModule columns
+            sum {{ a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT c = f32[] add(a, b) }}
+            ENTRY main {{
+              x = f32[{rows},{columns}] parameter(0)
+              zero = f32[] constant(0)
+              ROOT s = f32[{columns}] reduce(x, zero), dimensions={{0}}, to_apply=sum
+            }}"
+        ));
+    }
+}
+
+#[test]
+fn loops_branches_and_several_results() {
+    agrees(
+        "HloModule control
+        test { s = (s32[], f64[3]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          n = s32[] constant(5)
+          ROOT r = pred[] compare(i, n), direction=LT }
+        step { s = (s32[], f64[3]) parameter(0)
+          i = s32[] get-tuple-element(s), index=0
+          x = f64[3] get-tuple-element(s), index=1
+          one = s32[] constant(1)
+          j = s32[] add(i, one)
+          y = f64[3] cosine(x)
+          ROOT r = (s32[], f64[3]) tuple(j, y) }
+        yes { x = f64[3] parameter(0)
+          ROOT r = f64[3] negate(x) }
+        no { x = f64[3] parameter(0)
+          ROOT r = f64[3] sine(x) }
+        ENTRY main {
+          p = pred[] parameter(0)
+          x = f64[3] parameter(1)
+          zero = s32[] constant(0)
+          s = (s32[], f64[3]) tuple(zero, x)
+          w = (s32[], f64[3]) while(s), condition=test, body=step
+          y = f64[3] get-tuple-element(w), index=1
+          c = f64[3] conditional(p, y, y), true_computation=yes, false_computation=no
+          k = s16[4] constant({1, -2, 300, -32768})
+          ROOT r = (f64[3], f64[3], s16[4], f64[3]) tuple(c, y, k, x)
+        }",
+    );
+}
+
+#[test]
+fn contractions_without_a_library() {
+    agrees(
+        "HloModule matmul
+        ENTRY main {
+          x = f32[33,70] parameter(0)
+          w = f32[70,45] parameter(1)
+          d = f32[33,45] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          z = f32[] constant(0)
+          zb = f32[33,45] broadcast(z), dimensions={}
+          ROOT r = f32[33,45] maximum(d, zb)
+        }",
+    );
+}
+
+#[test]
+fn narrow_floats_and_complex_numbers() {
+    agrees(
+        "HloModule formats
+        ENTRY main {
+          h = f16[11] parameter(0)
+          b = bf16[11] parameter(1)
+          c = c64[11] parameter(2)
+          q = f8e4m3fn[11] parameter(3)
+          d = f64[11] convert(h)
+          e = f16[11] convert(d)
+          f = f32[11] convert(b)
+          g = f32[11] convert(q)
+          s = f32[11] add(f, g)
+          t = bf16[11] convert(s)
+          u = c64[11] multiply(c, c)
+          ROOT r = (f16[11], bf16[11], c64[11]) tuple(e, t, u)
+        }",
+    );
+}
+
+/// A state that a step changes in place, by a slice of it.
+const STEP: &str = "HloModule step, input_output_alias={ {0}: (0, {}, must-alias) }
+    ENTRY main {
+      state = f32[16] parameter(0)
+      piece = f32[2] parameter(1)
+      at = s32[] parameter(2)
+      next = f32[16] dynamic-update-slice(state, piece, at)
+      ROOT r = (f32[16], s32[]) tuple(next, at)
+    }";
+
+#[test]
+fn aliased_arguments_are_updated_in_place() {
+    let files = compile(STEP, &AotCompilationOptions::default()).unwrap();
+    let header = String::from_utf8_lossy(file(&files, ".h")).into_owned();
+    assert!(header.contains("  float *state; /* argument 0 (parameter 0 \"state\") and result 0, f32[16]"), "{header}");
+    assert!(header.contains("  const float *piece;"), "{header}");
+    agrees(STEP);
+}
+
+#[test]
+fn the_class_in_cpp_has_its_own_arena() {
+    let options = AotCompilationOptions {
+        symbol: Some("advance".to_string()),
+        namespace: Some("robot::arm".to_string()),
+        ..AotCompilationOptions::default()
+    };
+    let files = compile(STEP, &options).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include \"advance.h\"
+static robot::arm::advance_program program;
+int main() {
+  float state[ADVANCE_STATE_ELEMENTS] = ADVANCE_STATE_DIMS, piece[] = {5, 6};
+  int32_t at = 3, at_out = 0;
+  program.state = state;
+  program.piece = piece;
+  program.at = &at;
+  program.result_1 = &at_out;
+  if (program.run() != ADVANCE_OK) return 1;
+  return state[0] == 16 && state[3] == 5 && state[4] == 6 && state[5] == 0 && at_out == 3 ? 0 : 2;
+}
+";
+    let program = link(folder.path(), &files, "c++", source);
+    assert_eq!(run(&program, &[]).0, Some(0));
+}
+
+#[test]
+fn calls_are_checked_before_anything_is_written() {
+    let text = "HloModule checked
+        ENTRY main {
+          x = f32[6] parameter(0)
+          r = f32[6] reverse(x), dimensions={0}
+          s = f32[6] sine(r)
+          ROOT t = f32[6] reverse(s), dimensions={0}
+        }";
+    let files = compile(text, &AotCompilationOptions { symbol: Some("f".to_string()), ..Default::default() }).unwrap();
+    let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
+    assert_eq!(description["arena"]["alignment"], 64);
+    assert!(description["arena"]["size"].as_u64().unwrap() > 0, "{description}");
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include \"f.h\"
+static _Alignas(64) unsigned char memory[F_ARENA_SIZE + 64];
+static float x[6], y[6] = {7, 7, 7, 7, 7, 7};
+static f_call good(void) {
+  f_call call = {0};
+  call.abi = F_ABI, call.arena = memory, call.arena_size = F_ARENA_SIZE, call.x = x, call.result = y;
+  return call;
+}
+static int untouched(void) {
+  size_t i;
+  for (i = 0; i < sizeof memory; i++) if (memory[i]) return 0;
+  return y[0] == 7 && y[5] == 7;
+}
+#define EXPECT(status) if (f(&call) != (status) || !untouched()) return __LINE__; call = good()
+int main(void) {
+  f_call call = good();
+  if (f(NULL) != F_NO_CALL || !untouched()) return 1;
+  call.abi ^= 1; EXPECT(F_WRONG_ABI);
+  call.arena = NULL; EXPECT(F_ARENA_TOO_SMALL);
+  call.arena_size -= 1; EXPECT(F_ARENA_TOO_SMALL);
+  call.arena = memory + 4; EXPECT(F_ARENA_MISALIGNED);
+  call.x = NULL; EXPECT(F_NULL_X);
+  call.result = NULL; EXPECT(F_NULL_RESULT);
+  if (f(&call) != F_OK) return 2;
+  return y[0] == 0 ? 0 : 3;
+}
+";
+    let program = link(folder.path(), &files, "cc", source);
+    assert_eq!(run(&program, &[]).0, Some(0));
+}
+
+#[test]
+fn a_loop_is_left_when_the_call_is_cancelled() {
+    let text = "HloModule endless
+        test { s = s32[] parameter(0)
+          n = s32[] constant(0)
+          ROOT r = pred[] compare(s, n), direction=GE }
+        step { s = s32[] parameter(0)
+          two = s32[] constant(2)
+          one = s32[] constant(1)
+          t = s32[] remainder(s, two)
+          ROOT r = s32[] subtract(one, t) }
+        ENTRY main {
+          s = s32[] parameter(0)
+          ROOT w = s32[] while(s), condition=test, body=step
+        }";
+    let files = compile(text, &AotCompilationOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include \"endless.h\"
+static _Alignas(64) unsigned char memory[ENDLESS_ARENA_SIZE + 1];
+int main(void) {
+  int32_t s = 1, w = 0;
+  endless_call call = {0};
+  call.abi = ENDLESS_ABI, call.arena = memory, call.arena_size = ENDLESS_ARENA_SIZE, call.s = &s, call.result = &w;
+  call.cancel = 1;
+  return endless(&call) == ENDLESS_CANCELLED ? 0 : 1;
+}
+";
+    let program = link(folder.path(), &files, "cc", source);
+    assert_eq!(run(&program, &[]).0, Some(0));
+}
+
+/// A loop that halves numbers.
+const HALVES: &str = "HloModule halves
+    test { s = (s32[], s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      n = s32[] get-tuple-element(s), index=1
+      ROOT r = pred[] compare(i, n), direction=LT }
+    step { s = (s32[], s32[], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(s), index=0
+      n = s32[] get-tuple-element(s), index=1
+      x = f32[4] get-tuple-element(s), index=2
+      one = s32[] constant(1)
+      j = s32[] add(i, one)
+      half = f32[] constant(0.5)
+      halves = f32[4] broadcast(half), dimensions={}
+      y = f32[4] multiply(x, halves)
+      ROOT r = (s32[], s32[], f32[4]) tuple(j, n, y) }
+    ENTRY main {
+      x = f32[4] parameter(0)
+      n = s32[] parameter(1)
+      zero = s32[] constant(0)
+      s = (s32[], s32[], f32[4]) tuple(zero, n, x)
+      w = (s32[], s32[], f32[4]) while(s), condition=test, body=step
+      ROOT y = f32[4] get-tuple-element(w), index=2
+    }";
+
+#[test]
+fn subnormals_are_flushed_where_the_options_say_so_and_never_in_the_caller() {
+    let source = "#include \"halves.h\"
+static _Alignas(64) unsigned char memory[HALVES_ARENA_SIZE + 1];
+static volatile float least = 1.17549435e-38f;
+static int keeps(void) {
+  volatile float half = least * 0.5f;
+  return half > 0 && half * 2 == least;
+}
+int main(void) {
+  float x[4], y[4] = {0};
+  int32_t n = 3, outcome;
+  halves_call call = {0};
+  x[0] = 8 * least, x[1] = 2 * least, x[2] = -2 * least, x[3] = 1;
+  call.abi = HALVES_ABI, call.arena = memory, call.arena_size = HALVES_ARENA_SIZE;
+  call.x = x, call.n = &n, call.result = y;
+  if (halves(&call) != HALVES_OK || !keeps()) return 1;
+  if (y[0] != least || y[3] != 0.125f || y[2] != -y[1]) return 2;
+  outcome = y[1] == 0 ? 10 : y[1] == least * 0.25f ? 11 : 4;
+  call.cancel = 1;
+  return halves(&call) == HALVES_CANCELLED && keeps() ? outcome : 3;
+}
+";
+    let can_flush = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    for flush_denormals in [false, true] {
+        let compile_options = CompileOptions { flush_denormals, ..CompileOptions::default() };
+        let options = AotCompilationOptions { compile: compile_options, ..AotCompilationOptions::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let program = link(folder.path(), &compile(HALVES, &options).unwrap(), "cc", source);
+        let expected = if flush_denormals && can_flush { 10 } else { 11 };
+        assert_eq!(run(&program, &[]).0, Some(expected), "flush_denormals: {flush_denormals}");
+    }
+}
+
+#[test]
+fn files_depend_on_module_and_target_alone() {
+    let text = "HloModule same
+        ENTRY main {
+          x = f32[64,64] parameter(0)
+          a = f32[64,64] exponential(x)
+          b = f32[64,64] transpose(a), dimensions={1,0}
+          c = f32[64,64] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          d = f32[64,64] reverse(c), dimensions={0}
+          ROOT r = (f32[64,64], f32[64,64]) tuple(d, a)
+        }";
+    let with = |threads: usize| {
+        let compile = CompileOptions { threads: std::num::NonZeroUsize::new(threads), ..CompileOptions::default() };
+        AotCompilationOptions { compile, ..AotCompilationOptions::default() }
+    };
+    let [once, again, many] = [1, 1, 64].map(|threads| compile(text, &with(threads)).unwrap());
+    assert!(once == again && once == many);
+}
+
+#[test]
+fn instructions_that_need_a_library_are_refused_together() {
+    let text = "HloModule refused
+        less { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = pred[] compare(a, b), direction=LT }
+        ENTRY main {
+          x = f32[64] parameter(0)
+          s = f32[64] sort(x), dimensions={0}, to_apply=less
+          t = f32[64] custom-call(s), custom_call_target=\"mine\"
+          ROOT r = f32[64] add(t, x)
+        }";
+    let error = compile(text, &AotCompilationOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::Unimplemented(_)), "{error}");
+    assert!(error.message().contains("%s (sort, f32[64]), %t (custom-call, f32[64])"), "{error}");
+}
+
+#[test]
+fn names_that_do_not_exist_are_refused() {
+    let said = |change: &dyn Fn(&mut AotCompilationOptions)| {
+        let mut options = AotCompilationOptions::default();
+        change(&mut options);
+        match compile(STEP, &options).unwrap_err() {
+            Error::InvalidArgument(reason) => reason.to_string(),
+            other => panic!("{other}"),
+        }
+    };
+    assert!(said(&|o| o.target = Some("aarch64-unknown-linx-gnu".into())).contains("did you mean linux?"));
+    assert!(
+        said(&|o| o.cpu = Some("x86-64-v33".into())).contains("did you mean x86-64-v3?")
+            || cfg!(not(target_arch = "x86_64"))
+    );
+    assert!(said(&|o| o.symbol = Some("a b".into())).contains("no name in C"));
+}
