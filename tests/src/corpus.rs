@@ -11,6 +11,14 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use xla::compare::Tolerance;
+use xla::npz;
+use xla::{ArrayShape, ElementType, Literal};
+
+use crate::generate::epsilon;
+
+/// Roundings by which a result may differ from an expected one that was computed wider.
+const ROUNDINGS: f64 = 8.0;
 
 /// One program of the corpus, all of it in memory.
 pub struct Case {
@@ -134,6 +142,30 @@ pub fn bench_program(name: &str) -> Result<String> {
     let mut found = members("bench")?.into_iter().filter(|(path, _)| *path == wanted);
     let (path, data) = found.next().ok_or_else(|| broken("bench", &wanted, "is missing"))?;
     text("bench", &path, data)
+}
+
+/// An expected result, and how far the real one may be from it.
+///
+/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a
+/// case is that of `f64`, so a few roundings of the result's own type are allowed beside it.
+pub(crate) fn stored(
+    archive: &mut npz::Archive,
+    name: &str,
+    shape: &ArrayShape,
+    tolerance: Tolerance,
+) -> xla::Result<(Literal, Tolerance)> {
+    let own = archive.read(name, shape);
+    let ty = shape.element_type();
+    if own.is_ok() || !ty.is_float() || ty == ElementType::F64 {
+        return Ok((own?, tolerance));
+    }
+    let Ok(wide) = archive.read(name, &ArrayShape::new(ElementType::F64, shape.dims())) else {
+        return Ok((own?, tolerance));
+    };
+    let rounded = Literal::from_fn(&shape.clone().with_layout(None), |i| wide.get(i))?;
+    let roundings = ROUNDINGS * epsilon(ty);
+    let (rtol, atol) = (tolerance.rtol.max(roundings), tolerance.atol.max(roundings));
+    Ok((rounded, Tolerance { rtol, atol, ..tolerance }))
 }
 
 fn read_case(suite: &str, name: String, mut files: BTreeMap<String, Vec<u8>>) -> Result<Case> {

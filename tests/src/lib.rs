@@ -8,6 +8,7 @@ pub mod campaign;
 pub mod conformance;
 pub mod corpus;
 pub mod coverage;
+pub mod cross;
 pub mod differential;
 mod each_pass;
 pub mod generate;

@@ -40,6 +40,34 @@ const NEEDS: &[Package] = &[
     },
 ];
 
+/// Needs of cross runs: LLVM's compiler and linker for all processors, and their emulators.
+const CROSS: &[Package] = &[
+    Package {
+        debian: "llvm-22",
+        elsewhere: "Install the programs of LLVM 22, so that llc-22 is on PATH.",
+        find: || find_program("llc-22"),
+    },
+    Package {
+        debian: "lld-22",
+        elsewhere: "Install lld of LLVM 22, so that ld.lld-22 is on PATH.",
+        find: || find_program("ld.lld-22"),
+    },
+    Package {
+        debian: "qemu-user",
+        elsewhere: "Install QEMU's emulators of programs (Fedora: `dnf install qemu-user`), 7.2 or later.",
+        find: || find_program("qemu-aarch64"),
+    },
+];
+
+/// Installs what cross runs need beside the build.
+pub fn ensure_cross() -> Result<()> {
+    CROSS.iter().try_for_each(provide)
+}
+
+fn find_program(name: &str) -> Result<(), String> {
+    if has(name) { Ok(()) } else { Err(format!("{name} is missing: cross runs need it.")) }
+}
+
 /// Fails with the missing packages and their remedies.
 pub fn check() -> Result<()> {
     let plan = Plan::of(&Machine::this());

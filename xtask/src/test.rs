@@ -3,7 +3,8 @@
 use anyhow::Result;
 use pico_args::Arguments;
 
-use crate::shell::{cargo, output, run as run_program};
+use crate::fuzz::tests_command;
+use crate::shell::{cargo, output, program, run as run_program};
 use crate::{finish, packages};
 
 pub const HELP: &str = "\
@@ -11,13 +12,32 @@ Sets the machine up, then runs all tests, through cargo-nextest when it is there
 
   --filter TEXT    only tests whose name contains TEXT, and no documentation examples
 
+  --cross [TARGET...]    instead: compile the corpus ahead of time for other processors and run it on emulated ones, all
+                         unless some are named (aarch64, riscv64, riscv64-v, s390x, ...); installs what that needs
+  --suite NAMES          with --cross: these suites of the corpus [default: models]
+
 For one crate: `cargo nextest run -p CRATE`, or `cargo test -p CRATE`.
 ";
 
 pub fn run(mut args: Arguments) -> Result<()> {
+    if args.contains("--cross") {
+        return cross(args);
+    }
     let filter: Option<String> = args.opt_value_from_str("--filter")?;
     finish(args)?;
     all(filter.as_deref())
+}
+
+/// Runs programs that were compiled ahead of time, on emulated processors.
+fn cross(mut args: Arguments) -> Result<()> {
+    let mut words = vec!["cross".to_owned()];
+    if let Some(suites) = args.opt_value_from_str::<_, String>("--suite")? {
+        words.extend(["--suite".to_owned(), suites]);
+    }
+    words.extend(args.finish().iter().map(|word| word.to_string_lossy().into_owned()));
+    packages::ensure()?;
+    packages::ensure_cross()?;
+    run_program(program(tests_command()?, &words))
 }
 
 /// Runs the tests whose name contains `filter`, or all tests and examples.

@@ -3,6 +3,8 @@
 mod check;
 mod conformance;
 mod coverage;
+#[cfg(feature = "cpu")]
+mod cross;
 mod fuzz;
 mod operations;
 mod target;
@@ -32,6 +34,9 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Tries each operation on each element type: native, by the host, refused, wrong.
     Coverage(coverage::Arguments),
+    /// Runs programs that were compiled ahead of time on emulated processors.
+    #[cfg(feature = "cpu")]
+    Cross(cross::Arguments),
     /// Writes the page of the book that lists every operation.
     Operations(operations::Arguments),
     /// Checks requests from standard input, line by line; `fuzz` starts these.
@@ -44,6 +49,8 @@ pub fn run(arguments: Arguments) -> Outcome {
         Command::Fuzz(arguments) => fuzz::run(arguments),
         Command::Conformance(arguments) => conformance::run(arguments),
         Command::Coverage(arguments) => coverage::run(arguments),
+        #[cfg(feature = "cpu")]
+        Command::Cross(arguments) => cross::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Operations(arguments) => operations::run(arguments),
         Command::Worker(platform) => check::worker(platform),

@@ -2,7 +2,7 @@
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;
-use xla::{ArrayShape, ElementType, Literal, LoadedExecutable, VerifiedModule};
+use xla::{ElementType, Literal, LoadedExecutable, VerifiedModule};
 use xla_hlo::Opcode;
 use xla_hlo::text::parse_module;
 use xla_service::thunks::{Thunk, ThunkKind};
@@ -11,12 +11,9 @@ use super::Sizes;
 use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
 use crate::conformance::{judge, launch};
 use crate::corpus;
-use crate::generate::epsilon;
 
 /// The suite whose programs take several devices.
 const SEVERAL_DEVICES: &str = "multi_device";
-/// Roundings by which a result may differ from an expected one that was computed wider.
-const ROUNDINGS: f64 = 8.0;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
     let all = || corpus::suites().unwrap_or_default().into_iter().filter(|suite| suite != SEVERAL_DEVICES).collect();
@@ -69,7 +66,8 @@ impl Loaded {
         let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
         let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
         let results = compiled.signature().results().iter().enumerate();
-        let expected = results.map(|(i, leaf)| stored(&mut outputs, &format!("out{i}"), &leaf.shape, tolerance));
+        let expected =
+            results.map(|(i, leaf)| corpus::stored(&mut outputs, &format!("out{i}"), &leaf.shape, tolerance));
         let (expected, tolerances) = expected.collect::<xla::Result<Vec<_>>>()?.into_iter().unzip();
         Ok(Loaded { compiled, arguments, expected: Literal::tuple(expected), tolerances })
     }
@@ -79,30 +77,6 @@ impl Loaded {
         let parameters = self.compiled.signature().group_arguments(self.arguments.clone())?;
         judge::same(&self.compiled, &parameters, &self.expected, actual, &|i| self.tolerances[i])
     }
-}
-
-/// An expected result, and how far the real one may be from it.
-///
-/// Expected values may be stored wider than the result is: as `f64`, which is then rounded. The tolerance of such a
-/// case is that of `f64`, so a few roundings of the result's own type are allowed beside it.
-fn stored(
-    archive: &mut Archive,
-    name: &str,
-    shape: &ArrayShape,
-    tolerance: Tolerance,
-) -> xla::Result<(Literal, Tolerance)> {
-    let own = archive.read(name, shape);
-    let ty = shape.element_type();
-    if own.is_ok() || !ty.is_float() || ty == ElementType::F64 {
-        return Ok((own?, tolerance));
-    }
-    let Ok(wide) = archive.read(name, &ArrayShape::new(ElementType::F64, shape.dims())) else {
-        return Ok((own?, tolerance));
-    };
-    let rounded = Literal::from_fn(&shape.clone().with_layout(None), |i| wide.get(i))?;
-    let roundings = ROUNDINGS * epsilon(ty);
-    let (rtol, atol) = (tolerance.rtol.max(roundings), tolerance.atol.max(roundings));
-    Ok((rounded, Tolerance { rtol, atol, ..tolerance }))
 }
 
 fn program(subject: &Subject, notes: &mut Notes, case: &corpus::Case) -> Check {

@@ -1,0 +1,70 @@
+//! `xla-tests cross`: programs of the corpus, compiled ahead of time, on emulated processors.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
+use xla_tests::corpus;
+use xla_tests::cross::{CrossRun, CrossTarget, TARGETS, Verdict};
+
+use super::Outcome;
+
+/// Options.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Targets, by name [default: all]
+    targets: Vec<String>,
+    /// Suites of the corpus
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "models")]
+    suite: Vec<String>,
+    /// Only cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+}
+
+/// Runs all cases on all targets; fails if one gives other results.
+pub fn run(arguments: Arguments) -> Outcome {
+    let targets = chosen(&arguments.targets)?;
+    let platform = platform_with(CpuOptions { generators: CodeGenerators::all(), ..CpuOptions::default() });
+    let folder = std::env::temp_dir().join(format!("xla-cross-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let run = CrossRun { platform: &*platform, folder: folder.clone() };
+    let mut failed = false;
+    for target in targets {
+        for suite in &arguments.suite {
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            for name in corpus::names(suite)? {
+                if arguments.case.as_ref().is_some_and(|part| !name.contains(part)) {
+                    continue;
+                }
+                let (word, text) = match run.check(&corpus::case(suite, &name)?, target) {
+                    Verdict::Agrees => ("agree", None),
+                    Verdict::Refused(text) => ("refused", Some(text)),
+                    Verdict::Emulator(text) => ("stopped by the emulator", Some(text)),
+                    Verdict::Failed(text) => ("FAILED", Some(text)),
+                };
+                failed |= word == "FAILED";
+                *counts.entry(word).or_default() += 1;
+                if let Some(text) = text {
+                    println!("{} {suite}/{name}: {word}: {text}", target.name);
+                }
+            }
+            let counts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+            println!("{} {suite}: {}", target.name, counts.join(", "));
+        }
+    }
+    std::fs::remove_dir_all(&folder)?;
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static CrossTarget>, String> {
+    if names.is_empty() {
+        return Ok(TARGETS.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = || TARGETS.iter().map(|target| target.name).collect::<Vec<_>>().join(", ");
+        let found = TARGETS.iter().find(|target| target.name == *name);
+        found.ok_or_else(|| format!("no target is called {name:?}; there are {}", known()))
+    };
+    names.iter().map(find).collect()
+}

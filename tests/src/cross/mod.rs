@@ -1,0 +1,15 @@
+//! Cross runs: programs of the corpus, compiled ahead of time for other processors, linked without any library, and run
+//! by an emulator.
+//!
+//! ```text
+//! case ── xla compile for the target ──> object, description
+//!      ── start.rs: arguments as data, code that calls the program and writes its results, in LLVM IR
+//!      ── llc, ld.lld, qemu (run.rs) ──> bytes of the results, compared as everywhere
+//! ```
+
+mod run;
+mod start;
+mod targets;
+
+pub use run::{CrossRun, Verdict};
+pub use targets::{CrossTarget, TARGETS};

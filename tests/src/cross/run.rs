@@ -1,0 +1,210 @@
+//! One program on one target: compiled, linked, run, compared.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use xla::compare::Tolerance;
+use xla::npz::Archive;
+use xla::{ArrayShape, Error, Literal, Platform, Result, VerifiedModule};
+use xla_hlo::text::parse_module;
+use xla_service::host::HostTransfer;
+use xla_service::{AotCompilationOptions, Signature, TransferManager};
+
+use super::start::{self, Description};
+use super::targets::CrossTarget;
+use crate::corpus::{Case, stored};
+
+/// Name of every program's entry.
+const ENTRY: &str = "program";
+
+/// Outcome of a case on a target.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The results are the expected ones.
+    Agrees,
+    /// The compiler refuses the program; the sentence.
+    Refused(String),
+    /// The emulator broke down, which is no fault of the program's.
+    Emulator(String),
+    /// Anything else.
+    Failed(String),
+}
+
+/// Tools and a folder for cross runs.
+#[derive(Debug)]
+pub struct CrossRun<'a> {
+    /// Platform `cpu` with the code generators of all processors.
+    pub platform: &'a dyn Platform,
+    /// Folder for files.
+    pub folder: PathBuf,
+}
+
+impl CrossRun<'_> {
+    /// Runs a case on a target.
+    pub fn check(&self, case: &Case, target: &CrossTarget) -> Verdict {
+        match self.try_check(case, target) {
+            Ok(verdict) => verdict,
+            Err(Error::Unimplemented(reason)) => Verdict::Refused(reason.to_string()),
+            Err(error) => Verdict::Failed(error.to_string()),
+        }
+    }
+
+    fn try_check(&self, case: &Case, target: &CrossTarget) -> Result<Verdict> {
+        let module = VerifiedModule::new(parse_module(&case.module)?)?;
+        let signature = Signature::new(&module, |shape| HostTransfer.device_shape(shape))?;
+        let object = self.compile(module, target)?;
+        let arguments = arguments(case, &signature, object.target.big_endian)?;
+        std::fs::write(self.folder.join("start.ll"), start::text(&object, &arguments, target)).map_err(unwritable)?;
+        self.link(target)?;
+        let (program, words) = match target.emulator {
+            [] => (self.folder.join("main"), Vec::new()),
+            [emulator, options @ ..] => (
+                PathBuf::from(emulator),
+                options.iter().copied().map(PathBuf::from).chain([self.folder.join("main")]).collect(),
+            ),
+        };
+        let done = Command::new(&program).args(words).stdin(Stdio::null()).output();
+        let done = done.map_err(|e| Error::failed_precondition(format!("cannot run {}: {e}", program.display())))?;
+        let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
+        if !done.status.success() {
+            let broken = said.contains("assert") || said.contains("ERROR:");
+            let text = format!("{}: {said}", done.status);
+            return Ok(if broken { Verdict::Emulator(text) } else { Verdict::Failed(text) });
+        }
+        compare(case, &signature, &object, &done.stdout)
+    }
+
+    /// Compiles the program into the folder.
+    fn compile(&self, module: VerifiedModule, target: &CrossTarget) -> Result<Description> {
+        let compiler = self.platform.compiler();
+        let ahead = compiler.ahead_of_time().ok_or_else(|| Error::internal("platform cpu compiles ahead of time"))?;
+        let options = AotCompilationOptions {
+            target: Some(target.triple.to_string()),
+            cpu: target.cpu.map(str::to_string),
+            features: target.features.iter().map(ToString::to_string).collect(),
+            symbol: Some(ENTRY.to_string()),
+            ..AotCompilationOptions::default()
+        };
+        let mut description = None;
+        for file in ahead.compile_ahead_of_time(module, &options)? {
+            std::fs::write(self.folder.join(&file.name), &file.bytes).map_err(unwritable)?;
+            if file.name.ends_with(".json") {
+                description = serde_json::from_slice(&file.bytes).ok();
+            }
+        }
+        description.ok_or_else(|| Error::internal("the description of the object cannot be read"))
+    }
+
+    /// Assembles the start and links it with the object.
+    fn link(&self, target: &CrossTarget) -> Result<()> {
+        // The instructions that all systems of the triple have; RISC-V's baseline of LLVM has fewer.
+        let features = if target.triple.starts_with("riscv64") { "-mattr=+m,+a,+f,+d,+c" } else { "-mattr=" };
+        self.tool("llc-22", &["-O1", "-filetype=obj", "-relocation-model=pic", features, "start.ll", "-o", "start.o"])?;
+        let object = format!("{ENTRY}.o");
+        self.tool("ld.lld-22", &["-static", "-z", "noexecstack", "-o", "main", "start.o", &object])
+    }
+
+    fn tool(&self, name: &str, words: &[&str]) -> Result<()> {
+        let done = Command::new(name).args(words).current_dir(&self.folder).output();
+        let Output { status, stderr, .. } = done.map_err(|e| {
+            Error::failed_precondition(format!("cannot run {name}: {e}; cargo xtask setup --cross installs it"))
+        })?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::internal(format!("{name} failed: {}", String::from_utf8_lossy(&stderr).trim())))
+    }
+}
+
+/// The arguments of a case as they lie in the target's memory.
+fn arguments(case: &Case, signature: &Signature, big_endian: bool) -> Result<Vec<Vec<u8>>> {
+    if signature.arguments().is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut inputs = Archive::from_bytes("inputs.npz", case.inputs.clone())?;
+    let leaves = signature.arguments().iter().enumerate();
+    let argument = |(i, leaf): (usize, &xla_service::signature::ArgumentLeaf)| {
+        let literal = inputs.read(&format!("arg{i}"), &leaf.shape)?;
+        let mut bytes = vec![0; literal.bytes().len()];
+        for (place, element) in places(&leaf.shape) {
+            element.copy_into(&mut bytes, place, literal.bytes(), big_endian);
+        }
+        Ok(bytes)
+    };
+    leaves.map(argument).collect()
+}
+
+/// Whether the bytes that the program wrote are the expected results.
+fn compare(case: &Case, signature: &Signature, object: &Description, written: &[u8]) -> Result<Verdict> {
+    let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
+    let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
+    let mut rest = written;
+    for (i, (leaf, (_, pointer))) in signature.results().iter().zip(object.results()).enumerate() {
+        let Some((memory, after)) = rest.split_at_checked(pointer.bytes) else {
+            return Ok(Verdict::Failed(format!("result {i} was not written")));
+        };
+        rest = after;
+        let (expected, tolerance) = stored(&mut outputs, &format!("out{i}"), &leaf.shape, tolerance)?;
+        let mut bytes = vec![0; memory.len()];
+        for (place, element) in places(&leaf.shape) {
+            element.copy_out(&mut bytes, place, memory, object.target.big_endian);
+        }
+        let found = Literal::from_bytes(expected.array_shape(), bytes)?;
+        if let Some(difference) = tolerance.difference(&expected, &found) {
+            return Ok(Verdict::Failed(format!("result {i}: {difference}")));
+        }
+    }
+    Ok(Verdict::Agrees)
+}
+
+/// An element of a literal: its number in row-major order, and its bytes, of numbers that long.
+struct Element {
+    number: usize,
+    width: usize,
+    part: usize,
+}
+
+impl Element {
+    /// Copies it from a literal to its place in memory.
+    fn copy_into(&self, memory: &mut [u8], place: usize, literal: &[u8], big_endian: bool) {
+        self.copy(memory, place, literal, self.number, big_endian);
+    }
+
+    /// Copies it from its place in memory to a literal.
+    fn copy_out(&self, literal: &mut [u8], place: usize, memory: &[u8], big_endian: bool) {
+        self.copy(literal, self.number, memory, place, big_endian);
+    }
+
+    fn copy(&self, to: &mut [u8], at: usize, from: &[u8], number: usize, big_endian: bool) {
+        let range = |number: usize| number * self.width..(number + 1) * self.width;
+        let (Some(to), Some(from)) = (to.get_mut(range(at)), from.get(range(number))) else { return };
+        to.copy_from_slice(from);
+        if big_endian {
+            to.chunks_mut(self.part).for_each(<[u8]>::reverse);
+        }
+    }
+}
+
+/// The elements of an array in the order of memory, each with its place there.
+fn places(shape: &ArrayShape) -> impl Iterator<Item = (usize, Element)> {
+    let ty = shape.element_type();
+    let (width, part) = (ty.byte_width(), if ty.is_complex() { ty.byte_width() / 2 } else { ty.byte_width() });
+    let (dims, order) = (shape.dims().to_vec(), shape.minor_to_major());
+    let mut strides = vec![1_usize; dims.len()];
+    for dimension in (1..dims.len()).rev() {
+        strides[dimension - 1] = strides[dimension] * dims[dimension];
+    }
+    (0..shape.element_count()).map(move |place| {
+        let mut rest = place;
+        let number = order.iter().fold(0, |number, &dimension| {
+            let index = rest % dims[dimension];
+            rest /= dims[dimension];
+            number + index * strides[dimension]
+        });
+        (place, Element { number, width, part })
+    })
+}
+
+fn unwritable(error: std::io::Error) -> Error {
+    Error::failed_precondition(format!("cannot write a file: {error}"))
+}

@@ -1,0 +1,131 @@
+//! The program around an object: arguments as data, a start that calls it and writes the results, in LLVM IR.
+
+use std::fmt::Write;
+
+use serde::Deserialize;
+
+use super::targets::CrossTarget;
+
+/// Description of an object, from `NAME.json`, as far as a call needs it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Description {
+    pub name: String,
+    abi: u32,
+    pub target: Target,
+    arena: Arena,
+    pub pointers: Vec<Pointer>,
+}
+
+/// The target's memory.
+#[derive(Debug, Deserialize)]
+pub(super) struct Target {
+    pointer_bytes: u32,
+    pub big_endian: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arena {
+    size: u64,
+}
+
+/// A pointer of the call.
+#[derive(Debug, Deserialize)]
+pub(super) struct Pointer {
+    pub bytes: usize,
+    pub argument: Option<usize>,
+    pub result: Option<usize>,
+}
+
+impl Description {
+    /// The pointers of results, by their numbers.
+    pub fn results(&self) -> Vec<(usize, &Pointer)> {
+        let mut results: Vec<(usize, usize, &Pointer)> = Vec::new();
+        for (place, pointer) in self.pointers.iter().enumerate() {
+            results.extend(pointer.result.map(|number| (number, place, pointer)));
+        }
+        results.sort_by_key(|&(number, ..)| number);
+        results.into_iter().map(|(_, place, pointer)| (place, pointer)).collect()
+    }
+}
+
+/// LLVM IR of a program that calls the object with these arguments, in the target's byte order, writes all results to
+/// standard output, and exits with the call's status.
+pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &CrossTarget) -> String {
+    let mut text = format!("target triple = \"{}\"\n", target.triple);
+    let word = format!("i{}", 8 * description.target.pointer_bytes);
+    // Writing to a string does not fail.
+    let _ = data(&mut text, description, arguments, &word);
+    let _ = code(&mut text, description, target, &word);
+    text
+}
+
+fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], word: &str) -> std::fmt::Result {
+    for (number, pointer) in description.pointers.iter().enumerate() {
+        let bytes = pointer.bytes.max(1);
+        let data = pointer.argument.and_then(|argument| arguments.get(argument)).filter(|data| data.len() == bytes);
+        match data {
+            Some(data) => {
+                write!(text, "@p{number} = internal global [{bytes} x i8] c\"")?;
+                data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
+                writeln!(text, "\", align 16")?;
+            }
+            None => writeln!(text, "@p{number} = internal global [{bytes} x i8] zeroinitializer, align 16")?,
+        }
+    }
+    let (arena, abi, count) = (description.arena.size, description.abi, description.pointers.len());
+    writeln!(text, "@arena = internal global [{} x i8] zeroinitializer, align 64", arena + 1)?;
+    let types: String = (0..count).map(|_| ", ptr").collect();
+    let pointers: String = (0..count).map(|number| format!(", ptr @p{number}")).collect();
+    writeln!(
+        text,
+        "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \
+         {{ i32 {abi}, i8 0, [3 x i8] zeroinitializer, ptr @arena, {word} {arena}{pointers} }}"
+    )
+}
+
+fn code(text: &mut String, description: &Description, target: &CrossTarget, word: &str) -> std::fmt::Result {
+    let (name, system) = (&description.name, target.system);
+    let (instruction, registers, write, exit) = (system.instruction, system.registers, system.write, system.exit);
+    write!(
+        text,
+        "declare i32 @{name}(ptr)
+define internal {word} @system({word} %n, {word} %a, {word} %b, {word} %c) #1 {{
+  %r = call {word} asm sideeffect \"{instruction}\", \"{registers}\"({word} %n, {word} %a, {word} %b, {word} %c)
+  ret {word} %r
+}}
+define internal void @out(ptr %p, {word} %n) #1 {{
+entry:
+  %s = ptrtoint ptr %p to {word}
+  br label %loop
+loop:
+  %at = phi {word} [ 0, %entry ], [ %next, %go ]
+  %more = icmp ult {word} %at, %n
+  br i1 %more, label %go, label %end
+go:
+  %place = add {word} %s, %at
+  %left = sub {word} %n, %at
+  %written = call {word} @system({word} {write}, {word} 1, {word} %place, {word} %left)
+  %next = add {word} %at, %written
+  br label %loop
+end:
+  ret void
+}}
+define void @_start() #0 {{
+  %status = call i32 @{name}(ptr @call)
+"
+    )?;
+    for (place, pointer) in description.results() {
+        writeln!(text, "  call void @out(ptr @p{place}, {word} {})", pointer.bytes)?;
+    }
+    let wide = if word == "i32" { "add i32 %status, 0".to_string() } else { format!("zext i32 %status to {word}") };
+    write!(
+        text,
+        "  %code = {wide}
+  call {word} @system({word} {exit}, {word} %code, {word} 0, {word} 0)
+  unreachable
+}}
+attributes #0 = {{ nounwind \"stackrealign\" }}
+attributes #1 = {{ noinline nounwind }}
+"
+    )
+}
