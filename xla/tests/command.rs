@@ -3,6 +3,9 @@
 #[path = "command/support.rs"]
 mod support;
 
+#[cfg(feature = "cpu")]
+#[path = "command/ahead_of_time.rs"]
+mod ahead_of_time;
 #[path = "command/bench.rs"]
 mod bench;
 #[cfg(feature = "gpu")]

@@ -67,7 +67,7 @@ impl CrossRun<'_> {
         let done = done.map_err(|e| Error::failed_precondition(format!("cannot run {}: {e}", program.display())))?;
         let said = String::from_utf8_lossy(&done.stderr).trim().to_string();
         if !done.status.success() {
-            let broken = said.contains("assert") || said.contains("ERROR:");
+            let broken = said.contains("Assertion") || said.contains("ERROR:");
             let text = format!("{}: {said}", done.status);
             return Ok(if broken { Verdict::Emulator(text) } else { Verdict::Failed(text) });
         }

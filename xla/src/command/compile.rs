@@ -43,7 +43,7 @@ pub struct Args {
     /// ABI, where the target leaves a choice, such as lp64d [default: the target's]
     #[arg(long, value_name = "NAME")]
     abi: Option<String>,
-    /// Relocation: pic runs at any address, static where the linker puts it
+    /// Relocation: pic runs at any address, static where it is linked to
     #[arg(long, value_name = "KIND", default_value = "pic", value_parser = ["pic", "static"])]
     relocation: String,
     /// Round each product before it is added, also where the target has fused multiply-add

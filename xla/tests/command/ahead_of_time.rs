@@ -1,0 +1,74 @@
+//! `xla compile` for processors: files for other machines, and targets that do not exist.
+
+use crate::support::Folder;
+
+#[test]
+fn an_object_and_a_header_are_made_for_another_machine() {
+    let folder = Folder::new();
+    let done = folder.xla("compile module.hlo --target aarch64-unknown-linux-gnu --cpu cortex-a72 -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let object = std::fs::read(folder.path("build/sums.o")).unwrap();
+    // ELF of 64 bits, little-endian, for AArch64.
+    assert_eq!((&object[..6], &object[18..20]), (&b"\x7fELF\x02\x01"[..], &[183, 0][..]));
+    let header = std::fs::read_to_string(folder.path("build/sums.h")).unwrap();
+    assert!(header.contains("int32_t sums(const sums_call *call);"), "{header}");
+    assert!(std::fs::read_to_string(folder.path("build/sums.json")).unwrap().contains("\"externals\": []"));
+}
+
+#[test]
+fn targets_that_do_not_exist_are_bad_input_with_the_nearest_name() {
+    let folder = Folder::new();
+    let cases = [
+        ("--target aarch46-unknown-linux-gnu", "did you mean aarch64?"),
+        ("--target aarch64-unknown-linux-gnu --cpu cortex-a722", "did you mean cortex-a72?"),
+        ("--target aarch64-unknown-linux-gnu --features +svve", "did you mean sve?"),
+        ("--target riscv64-unknown-linux-gnu --abi lp64q", "there are lp64, lp64e, lp64f, lp64d"),
+        ("--target riscv64-unknown-linux-gnu --cpu generic-rv32", "LLVM cannot generate code"),
+        ("--target hexagon --cpu hexagonv99", "has no processor"),
+        ("--target nvptx64-nvidia-cuda", "of a GPU"),
+        ("--symbol 1st", "no name in C and C++"),
+    ];
+    for (flags, said) in cases {
+        let message = folder.fails(2, &format!("compile module.hlo {flags} -o build"));
+        assert!(message.contains(said), "{flags}: {message}");
+    }
+}
+
+/// No combination of names that LLVM knows, each for itself, ends the command otherwise than with a sentence.
+#[test]
+fn combinations_of_names_are_compiled_or_refused() {
+    let folder = Folder::new();
+    let targets = [
+        ("x86_64-linux-gnu", ["i386", "atom", "znver5"], ["-sse2", "+soft-float", "+avx512f"]),
+        ("i686-linux-gnu", ["pentium", "x86-64", "pentium4"], ["-sse2", "+avx2", "-x87"]),
+        ("riscv64-linux-gnu", ["generic-rv32", "sifive-u74", "rocket"], ["+e", "-f", "+v"]),
+        ("riscv32-unknown-elf", ["generic-rv64", "generic-rv32", "sifive-e20"], ["+d", "+e", "+zfinx"]),
+        ("armv7-linux-gnueabihf", ["cortex-m0", "cortex-a7", "arm7tdmi"], ["+soft-float", "-vfp2", "+neon"]),
+        ("s390x-linux-gnu", ["z10", "z17", "arch9"], ["+vector", "+soft-float", "-fp-extension"]),
+        ("hexagon", ["hexagonv5", "hexagonv68", "hexagonv81"], ["+hvx", "-packets", "+hvx-length128b"]),
+        ("wasm32", ["mvp", "generic", "bleeding-edge"], ["+simd128", "-sign-ext", "+relaxed-simd"]),
+    ];
+    for (triple, cpus, features) in targets {
+        for (cpu, feature) in cpus.into_iter().zip(features) {
+            let done =
+                folder.xla(&format!("compile module.hlo --target {triple} --cpu {cpu} --features {feature} -o build"));
+            assert!([0, 2].contains(&done.code), "{triple} {cpu} {feature}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_that_a_target_cannot_have_are_bad_input() {
+    let folder = Folder::new();
+    folder.write(
+        "sort.hlo",
+        "HloModule s
+        less { a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT c = pred[] compare(a, b), direction=LT }
+        ENTRY main { x = f32[64] parameter(0)
+          ROOT s = f32[64] sort(x), dimensions={0}, to_apply=less }",
+    );
+    let message = folder.fails(2, "compile sort.hlo -o build");
+    assert!(message.contains("has no code yet for %s (sort, f32[64])"), "{message}");
+}
