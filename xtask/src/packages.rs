@@ -40,7 +40,7 @@ const NEEDS: &[Package] = &[
     },
 ];
 
-/// Needs of cross runs: LLVM's compiler and linker for all processors, and their emulators.
+/// Needs of cross runs: LLVM's compiler and linkers for all processors, and what runs their programs.
 const CROSS: &[Package] = &[
     Package {
         debian: "llvm-22",
@@ -49,13 +49,18 @@ const CROSS: &[Package] = &[
     },
     Package {
         debian: "lld-22",
-        elsewhere: "Install lld of LLVM 22, so that ld.lld-22 is on PATH.",
+        elsewhere: "Install lld of LLVM 22, so that ld.lld-22 and wasm-ld-22 are on PATH.",
         find: || find_program("ld.lld-22"),
     },
     Package {
         debian: "qemu-user",
         elsewhere: "Install QEMU's emulators of programs (Fedora: `dnf install qemu-user`), 7.2 or later.",
         find: || find_program("qemu-aarch64"),
+    },
+    Package {
+        debian: "nodejs",
+        elsewhere: "Install Node.js, 18 or later, which runs WebAssembly.",
+        find: || find_program("node"),
     },
 ];
 

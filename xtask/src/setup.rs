@@ -10,7 +10,7 @@ Looks for LLVM 22 and the C++ library that it is linked with. Says what is missi
 sudo when needed) on Debian and Ubuntu; elsewhere it says what to install. Does nothing when all is there. The other commands call it themselves.
 
   --check    only say what is missing; fail if anything is
-  --cross    also have what programs for other processors are linked and run with: llvm-22, lld-22, qemu-user
+  --cross    also have what programs for other processors are linked and run with: llvm-22, lld-22, qemu-user, nodejs
   --ptxas    also have NVIDIA's assembler for `cargo xtask ptxas`: see its --help for what is fetched
 
 LLVM is looked for as the build does: `llvm-config` in $LLVM_SYS_221_PREFIX/bin when that is set, else

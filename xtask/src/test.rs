@@ -13,7 +13,7 @@ Sets the machine up, then runs all tests, through cargo-nextest when it is there
   --filter TEXT    only tests whose name contains TEXT, and no documentation examples
 
   --cross [TARGET...]    instead: compile the corpus ahead of time for other processors and run it on emulated ones, all
-                         unless some are named (aarch64, riscv64, riscv64-v, s390x, ...); installs what that needs
+                         unless some are named (aarch64, riscv64, riscv64-v, s390x, wasm32, ...); installs what that needs
   --suite NAMES          with --cross: these suites of the corpus [default: models]
 
 For one crate: `cargo nextest run -p CRATE`, or `cargo test -p CRATE`.

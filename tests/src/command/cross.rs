@@ -31,6 +31,10 @@ pub fn run(arguments: Arguments) -> Outcome {
     let run = CrossRun { platform: &*platform, folder: folder.clone() };
     let mut failed = false;
     for target in targets {
+        if !target.runs_here() {
+            println!("{}: this machine's processor cannot run it", target.name);
+            continue;
+        }
         for suite in &arguments.suite {
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
             for name in corpus::names(suite)? {
@@ -40,6 +44,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                 let (word, text) = match run.check(&corpus::case(suite, &name)?, target) {
                     Verdict::Agrees => ("agree", None),
                     Verdict::Refused(text) => ("refused", Some(text)),
+                    Verdict::NeedsBuiltins(text) => ("not linked without builtins", Some(text)),
                     Verdict::Emulator(text) => ("stopped by the emulator", Some(text)),
                     Verdict::Failed(text) => ("FAILED", Some(text)),
                 };

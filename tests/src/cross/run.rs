@@ -24,6 +24,8 @@ pub enum Verdict {
     Agrees,
     /// The compiler refuses the program; the sentence.
     Refused(String),
+    /// The object calls builtins of compilers, of which none takes part here; their names.
+    NeedsBuiltins(String),
     /// The emulator broke down, which is no fault of the program's.
     Emulator(String),
     /// Anything else.
@@ -53,6 +55,9 @@ impl CrossRun<'_> {
         let module = VerifiedModule::new(parse_module(&case.module)?)?;
         let signature = Signature::new(&module, |shape| HostTransfer.device_shape(shape))?;
         let object = self.compile(module, target)?;
+        if !object.externals.is_empty() {
+            return Ok(Verdict::NeedsBuiltins(object.externals.join(", ")));
+        }
         let arguments = arguments(case, &signature, object.target.big_endian)?;
         std::fs::write(self.folder.join("start.ll"), start::text(&object, &arguments, target)).map_err(unwritable)?;
         self.link(target)?;
@@ -99,8 +104,13 @@ impl CrossRun<'_> {
     fn link(&self, target: &CrossTarget) -> Result<()> {
         // The instructions that all systems of the triple have; RISC-V's baseline of LLVM has fewer.
         let features = if target.triple.starts_with("riscv64") { "-mattr=+m,+a,+f,+d,+c" } else { "-mattr=" };
-        self.tool("llc-22", &["-O1", "-filetype=obj", "-relocation-model=pic", features, "start.ll", "-o", "start.o"])?;
+        let cpu = format!("-mcpu={}", target.cpu.unwrap_or_default());
+        let relocation = if target.is_wasm() { "-relocation-model=static" } else { "-relocation-model=pic" };
+        self.tool("llc-22", &["-O1", "-filetype=obj", relocation, features, &cpu, "start.ll", "-o", "start.o"])?;
         let object = format!("{ENTRY}.o");
+        if target.is_wasm() {
+            return self.tool("wasm-ld-22", &["-o", "main", "start.o", &object]);
+        }
         self.tool("ld.lld-22", &["-static", "-z", "noexecstack", "-o", "main", "start.o", &object])
     }
 

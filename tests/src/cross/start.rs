@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
-use super::targets::CrossTarget;
+use super::targets::{CallBy, CrossTarget};
 
 /// Description of an object, from `NAME.json`, as far as a call needs it.
 #[derive(Debug, Deserialize)]
@@ -14,6 +14,8 @@ pub(super) struct Description {
     pub target: Target,
     arena: Arena,
     pub pointers: Vec<Pointer>,
+    /// Functions that the object calls.
+    pub externals: Vec<String>,
 }
 
 /// The target's memory.
@@ -85,14 +87,24 @@ fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], wor
 
 fn code(text: &mut String, description: &Description, target: &CrossTarget, word: &str) -> std::fmt::Result {
     let (name, system) = (&description.name, target.system);
-    let (instruction, registers, write, exit) = (system.instruction, system.registers, system.write, system.exit);
+    let (write, exit) = (system.write, system.exit);
+    let words = format!("{word} %n, {word} %a, {word} %b, {word} %c");
+    match system.by {
+        CallBy::Instruction(instruction, registers) => writeln!(
+            text,
+            "define internal {word} @system({words}) #1 {{
+  %r = call {word} asm sideeffect \"{instruction}\", \"{registers}\"({words})
+  ret {word} %r
+}}"
+        )?,
+        CallBy::Import => writeln!(
+            text,
+            "declare {word} @system({words}) \"wasm-import-module\"=\"env\" \"wasm-import-name\"=\"system\""
+        )?,
+    }
     write!(
         text,
         "declare i32 @{name}(ptr)
-define internal {word} @system({word} %n, {word} %a, {word} %b, {word} %c) #1 {{
-  %r = call {word} asm sideeffect \"{instruction}\", \"{registers}\"({word} %n, {word} %a, {word} %b, {word} %c)
-  ret {word} %r
-}}
 define internal void @out(ptr %p, {word} %n) #1 {{
 entry:
   %s = ptrtoint ptr %p to {word}

@@ -1,6 +1,6 @@
 //! Targets of cross runs: how they are named, emulated, and asked for something.
 
-/// A kind of processor under Linux.
+/// A kind of processor under Linux, or WebAssembly in Node.
 #[derive(Debug)]
 pub struct CrossTarget {
     /// Name in this runner.
@@ -17,35 +17,90 @@ pub struct CrossTarget {
     pub system: SystemCall,
 }
 
-/// A system call of Linux with three arguments.
+/// A call of the system with a number and three arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemCall {
-    /// The instruction.
-    pub instruction: &'static str,
-    /// Registers as constraints of inline assembly: the result, the number, three arguments, what changes.
-    pub registers: &'static str,
+    /// Means of the call.
+    pub by: CallBy,
     /// Number of `write`.
     pub write: u32,
     /// Number of `exit`.
     pub exit: u32,
 }
 
+/// Means of a call of the system.
+#[derive(Clone, Copy, Debug)]
+pub enum CallBy {
+    /// An instruction, with registers as constraints of inline assembly: the result, the number, three arguments, what
+    /// changes.
+    Instruction(&'static str, &'static str),
+    /// The function `system` of module `env`, which who runs the WebAssembly gives to it.
+    Import,
+}
+
+impl CrossTarget {
+    /// Whether this machine can run the target's programs, as far as its processor has a part in it.
+    pub fn runs_here(&self) -> bool {
+        !self.emulator.is_empty() || has_level(self.cpu.unwrap_or_default())
+    }
+
+    /// Whether programs are WebAssembly.
+    pub fn is_wasm(&self) -> bool {
+        matches!(self.system.by, CallBy::Import)
+    }
+}
+
+/// Whether this machine has what that level of x86-64 is made of.
+#[cfg(target_arch = "x86_64")]
+fn has_level(level: &str) -> bool {
+    let third = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let fourth = is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512cd");
+    match level {
+        "x86-64-v4" => third && fourth,
+        "x86-64-v3" => third,
+        _ => true,
+    }
+}
+
+/// Whether this machine has what that level of x86-64 is made of.
+#[cfg(not(target_arch = "x86_64"))]
+fn has_level(_: &str) -> bool {
+    false
+}
+
+/// Gives a module the function that its start imports.
+const NODE: &str = r#"
+const { readFileSync, writeSync } = require("fs");
+const module = new WebAssembly.Module(readFileSync(process.argv[1]));
+const system = (number, one, place, bytes) => {
+  if (number === 1) process.exit(one);
+  return writeSync(1, new Uint8Array(instance.exports.memory.buffer, place, bytes));
+};
+const instance = new WebAssembly.Instance(module, { env: { system } });
+instance.exports._start();
+"#;
+
 const X86_64: SystemCall = SystemCall {
-    instruction: "syscall",
-    registers: "={rax},{rax},{rdi},{rsi},{rdx},~{rcx},~{r11},~{memory}",
+    by: CallBy::Instruction("syscall", "={rax},{rax},{rdi},{rsi},{rdx},~{rcx},~{r11},~{memory}"),
     write: 1,
     exit: 60,
 };
 const AARCH64: SystemCall =
-    SystemCall { instruction: "svc #0", registers: "={x0},{x8},{x0},{x1},{x2},~{memory}", write: 64, exit: 93 };
+    SystemCall { by: CallBy::Instruction("svc #0", "={x0},{x8},{x0},{x1},{x2},~{memory}"), write: 64, exit: 93 };
 const RISCV: SystemCall =
-    SystemCall { instruction: "ecall", registers: "={x10},{x17},{x10},{x11},{x12},~{memory}", write: 64, exit: 93 };
+    SystemCall { by: CallBy::Instruction("ecall", "={x10},{x17},{x10},{x11},{x12},~{memory}"), write: 64, exit: 93 };
 const S390X: SystemCall =
-    SystemCall { instruction: "svc 0", registers: "={r2},{r1},{r2},{r3},{r4},~{memory}", write: 4, exit: 1 };
+    SystemCall { by: CallBy::Instruction("svc 0", "={r2},{r1},{r2},{r3},{r4},~{memory}"), write: 4, exit: 1 };
 const POWERPC: SystemCall =
-    SystemCall { instruction: "sc", registers: "={r3},{r0},{r3},{r4},{r5},~{cr0},~{memory}", write: 4, exit: 1 };
+    SystemCall { by: CallBy::Instruction("sc", "={r3},{r0},{r3},{r4},{r5},~{cr0},~{memory}"), write: 4, exit: 1 };
 const ARM: SystemCall =
-    SystemCall { instruction: "svc #0", registers: "={r0},{r7},{r0},{r1},{r2},~{memory}", write: 4, exit: 1 };
+    SystemCall { by: CallBy::Instruction("svc #0", "={r0},{r7},{r0},{r1},{r2},~{memory}"), write: 4, exit: 1 };
+const HEXAGON: SystemCall =
+    SystemCall { by: CallBy::Instruction("trap0(#1)", "={r0},{r6},{r0},{r1},{r2},~{memory}"), write: 64, exit: 93 };
+const WASM: SystemCall = SystemCall { by: CallBy::Import, write: 0, exit: 1 };
 
 /// All targets.
 pub const TARGETS: &[CrossTarget] = &[
@@ -61,6 +116,14 @@ pub const TARGETS: &[CrossTarget] = &[
         name: "x86_64-v3",
         triple: "x86_64-unknown-linux-gnu",
         cpu: Some("x86-64-v3"),
+        features: &[],
+        emulator: &[],
+        system: X86_64,
+    },
+    CrossTarget {
+        name: "x86_64-v4",
+        triple: "x86_64-unknown-linux-gnu",
+        cpu: Some("x86-64-v4"),
         features: &[],
         emulator: &[],
         system: X86_64,
@@ -120,5 +183,29 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-arm"],
         system: ARM,
+    },
+    CrossTarget {
+        name: "hexagon",
+        triple: "hexagon-unknown-linux-musl",
+        cpu: Some("hexagonv67"),
+        features: &[],
+        emulator: &["qemu-hexagon"],
+        system: HEXAGON,
+    },
+    CrossTarget {
+        name: "wasm32",
+        triple: "wasm32-unknown-unknown",
+        cpu: None,
+        features: &[],
+        emulator: &["node", "-e", NODE],
+        system: WASM,
+    },
+    CrossTarget {
+        name: "wasm32-simd",
+        triple: "wasm32-unknown-unknown",
+        cpu: None,
+        features: &["+simd128"],
+        emulator: &["node", "-e", NODE],
+        system: WASM,
     },
 ];
