@@ -126,6 +126,8 @@ pub struct AotCompilationOptions {
     pub symbol: Option<String>,
     /// Namespace of what a header declares in C++, such as `robot::vision`; `None` for the global one.
     pub namespace: Option<String>,
+    /// Whether there is to be a static library of the object file, as build systems link it.
+    pub archive: bool,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
 }

@@ -31,10 +31,12 @@
 #![warn(missing_docs)]
 
 pub mod compare;
+mod module_source;
 pub mod npz;
 
 #[cfg(feature = "cpu")]
 pub use backend_cpu as cpu;
+pub use module_source::ModuleSource;
 pub use xla_hlo as hlo;
 pub use xla_hlo::{
     ArrayShape, ElementType, Error, Layout, Literal, Module, Result, ResultExt, Scalar, Shape, VerifiedModule,

@@ -5,13 +5,16 @@
 //!    interface.rs   the structure of a call: pointers to arguments and results, the arena
 //!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
 //!    object.rs      the names that the object calls
-//!    header.rs, description.rs      NAME.h, NAME.json
+//!    header.rs, bindings.rs, description.rs      NAME.h, NAME.rs, NAME.json
+//!    archive.rs     libNAME.a, where that is asked for
 //! ```
 //!
 //! One LLVM module holds kernels and entry, in which all names but the entry's are internal. All memory that a run
 //! needs beside its arguments and results is in one piece, the arena, which the caller brings: temporary values,
 //! scratch memory of kernels, the table of addresses.
 
+mod archive;
+mod bindings;
 mod description;
 mod entry;
 mod header;
@@ -42,7 +45,7 @@ use crate::program::codegen::kernel_name;
 use crate::program::sequence::Plan;
 use interface::Interface;
 
-/// Compiles a module to `NAME.o`, `NAME.h` and `NAME.json`.
+/// Compiles a module to `NAME.o`, `NAME.h`, `NAME.rs` and `NAME.json`, and `libNAME.a` where that is asked for.
 pub(crate) fn compile(
     module: VerifiedModule,
     options: &AotCompilationOptions,
@@ -64,12 +67,18 @@ pub(crate) fn compile(
         dump.write(&name, || text)?;
     }
     let described = description::Described { interface: &interface, target: &target, externals: &externals };
-    let file = |ending: &str, bytes| AotFile { name: format!("{}.{ending}", interface.names.entry), bytes };
-    Ok(vec![
+    let name = &interface.names.entry;
+    let file = |ending: &str, bytes| AotFile { name: format!("{name}.{ending}"), bytes };
+    let mut files = vec![
         file("h", header::text(&described).into_bytes()),
         file("json", description::json(&described)?),
-        file("o", code),
-    ])
+        file("rs", bindings::text(&described).into_bytes()),
+    ];
+    if options.archive {
+        files.push(AotFile { name: archive::name(name, &target), bytes: archive::of(&code, name, &target)? });
+    }
+    files.push(file("o", code));
+    Ok(files)
 }
 
 fn spec(options: &AotCompilationOptions) -> TargetSpec {

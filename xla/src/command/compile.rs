@@ -19,8 +19,8 @@ Examples:
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
-The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, and
-NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas is found, as machine
+The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, NAME.rs,
+which does for Rust, and NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas is found, as machine
 code with kernels.json, the resource usage of each. No device of the target is needed.";
 
 /// Compile a program ahead of time, to files
@@ -55,6 +55,9 @@ pub struct Args {
     /// Namespace of the header's declarations in C++, such as robot::vision
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
+    /// Write libNAME.a as well, a static library of NAME.o
+    #[arg(long)]
+    archive: bool,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
@@ -86,6 +89,7 @@ impl Args {
             contraction: if self.no_contract { Contraction::Forbid } else { Contraction::Allow },
             symbol: self.symbol.clone(),
             namespace: self.namespace.clone(),
+            archive: self.archive,
             assembler: self.assembler(),
         }
     }

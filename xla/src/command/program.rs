@@ -1,14 +1,13 @@
-//! Reads MODULE: a file or standard input, its format detected from its content.
+//! Reads MODULE: a file or standard input.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule, proto, text};
+use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule};
 use xla::service::serialized;
-use xla::stablehlo;
-use xla::{Client, CompileOptions, LoadedExecutable};
+use xla::{Client, CompileOptions, LoadedExecutable, ModuleSource};
 
 use super::failure::{BadInput, Failure, Outcome};
 
@@ -101,20 +100,7 @@ impl Runnable {
 /// A program that was read, not parsed.
 pub struct Source {
     path: Option<PathBuf>,
-    content: Content,
-}
-
-/// A program in one of the forms that can be read.
-#[derive(Debug)]
-enum Content {
-    /// HLO text.
-    Text(String),
-    /// Serialised HLO.
-    Proto(Vec<u8>),
-    /// A portable artifact of StableHLO: MLIR bytecode.
-    Bytecode(Vec<u8>),
-    /// StableHLO as MLIR text.
-    Mlir(String),
+    content: ModuleSource,
 }
 
 impl ProgramArg {
@@ -128,7 +114,7 @@ impl ProgramArg {
         let path = (self.module.as_os_str() != "-").then(|| self.module.clone());
         let name = path.as_deref().map_or("standard input".into(), Path::to_string_lossy);
         let bytes = read(path.as_deref()).bad_input()?;
-        let content = content(bytes).context(|| name).bad_input()?;
+        let content = ModuleSource::new(bytes).context(|| name).bad_input()?;
         Ok(Source { path, content })
     }
 
@@ -154,16 +140,9 @@ impl Source {
     /// Parses the program.
     pub fn parse(&self) -> Outcome<Module> {
         let _span = tracing::info_span!("parse").entered();
-        let module = match &self.content {
-            Content::Text(text) => text::parse_module_counting_omitted(text).map(|(module, omitted)| {
-                self.say_omitted(omitted);
-                module
-            }),
-            Content::Proto(bytes) => proto::parse_module(bytes),
-            Content::Bytecode(bytes) => stablehlo::parse_bytecode(bytes),
-            Content::Mlir(text) => stablehlo::parse_text(text),
-        };
-        module.context(|| self.name()).bad_input()
+        let (module, omitted) = self.content.parse().context(|| self.name()).bad_input()?;
+        self.say_omitted(omitted);
+        Ok(module)
     }
 
     /// Says on standard error, once a process, that constants without data are zeros.
@@ -207,73 +186,4 @@ fn read(path: Option<&Path>) -> Result<Vec<u8>> {
         return Err(Error::resource_exhausted(format!("{name} is larger than {} GiB", LIMIT >> 30)));
     }
     Ok(bytes)
-}
-
-/// The bytes as a program, or an error that names their format.
-fn content(bytes: Vec<u8>) -> Result<Content> {
-    if stablehlo::bytecode::is_bytecode(&bytes) {
-        return Ok(Content::Bytecode(bytes));
-    }
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(Error::invalid_argument("the file is empty; it should hold a module in HLO text"));
-    }
-    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace() && *byte != 0x0b;
-    let binary = bytes.iter().position(control);
-    // A serialised module begins with field 1, or with field 2 where it has no name; in text both are white space or
-    // control characters, and no serialised module is without the latter.
-    if binary.is_some() && matches!(bytes[0], 0x0a | 0x12) {
-        return Ok(Content::Proto(bytes));
-    }
-    let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(e) => {
-            let at = e.utf8_error().valid_up_to();
-            return Err(Error::invalid_argument(format!(
-                "byte {at} is not UTF-8 text, and no module format begins so"
-            )));
-        }
-    };
-    if let Some(at) = binary {
-        let byte = text.as_bytes()[at];
-        return Err(Error::invalid_argument(format!("byte {at} is the control character {byte:#04x}: no HLO text")));
-    }
-    if is_mlir(&text) {
-        return Ok(Content::Mlir(text));
-    }
-    Ok(Content::Text(text))
-}
-
-/// Whether the first line that says something is MLIR's.
-fn is_mlir(text: &str) -> bool {
-    let lines = text.lines().map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
-    let starts = ["module ", "module{", "#", "!", "\"builtin.module\"", "func.func", "builtin.module"];
-    lines.next().is_some_and(|first| starts.iter().any(|start| first.starts_with(start)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(bytes: &[u8]) -> String {
-        content(bytes.to_vec()).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn formats_are_told_by_their_content() {
-        assert!(matches!(content(b"// a comment\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
-        assert!(matches!(content(b"\n\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
-        assert!(matches!(content(b"\x0a\x04main\x12\x00".to_vec()), Ok(Content::Proto(_))));
-        assert!(matches!(content(b"ML\xefR\x0dStableHLO".to_vec()), Ok(Content::Bytecode(_))));
-        for mlir in ["module @jit_f {", "#loc = loc(unknown)\nmodule {", "// text\nfunc.func @main()"] {
-            assert!(matches!(content(mlir.as_bytes().to_vec()), Ok(Content::Mlir(_))), "{mlir}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_module_is_refused() {
-        assert!(refusal(b" \n").starts_with("the file is empty"));
-        assert!(refusal(b"HloModule \xff").starts_with("byte 10 is not UTF-8"));
-        assert!(refusal(b"HloModule \0").starts_with("byte 10 is the control character 0x00"));
-    }
 }

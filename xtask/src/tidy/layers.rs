@@ -27,6 +27,7 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
         "xla-pjrt-interpreter" => &["xla-service", "xla-pjrt"],
         "xla-pjrt-plugin" => &["xla-pjrt", "xla"],
         "xla" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-"],
+        "xla-build" => &["xla"],
         "xla-tests" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-", "xla"],
         _ => return None,
     })

@@ -1,0 +1,192 @@
+//! `NAME.rs`: the call of an object file for Rust, as a module of one safe function, without the standard library.
+//!
+//! Types hold here what the header leaves to the caller: arrays have their sizes, the arena its alignment, and no two
+//! share a byte.
+
+use std::fmt::Write as _;
+
+use xla_hlo::{ElementType, Layout};
+use xla_llvm::target::llvm_version;
+
+use super::description::Described;
+use super::interface::{ARENA_ALIGNMENT, Field, Interface};
+
+/// Words that are no names of parameters in Rust, raw or not.
+const NEVER_NAMES: &[&str] = &["self", "Self", "super", "crate", "_", "None", "Some", "Ok", "Err"];
+
+/// Words that are names only where they are marked.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "dyn", "extern", "final", "fn", "gen", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "trait", "try", "type", "unsafe",
+    "unsized", "use", "where", "yield",
+];
+
+/// The module's text.
+pub(super) fn text(described: &Described<'_>) -> String {
+    let interface = described.interface;
+    let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_module(&mut text, described, &parameters);
+    text
+}
+
+fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Parameter<'_>]) -> std::fmt::Result {
+    let (interface, target) = (described.interface, described.target);
+    let (symbol, size) = (&interface.names.entry, interface.arena_bytes);
+    let name = identifier(symbol);
+    let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
+    writeln!(out, "// {symbol}: a program compiled ahead of time, in {symbol}.o.")?;
+    writeln!(out, "// Target {}, processor {cpu}; LLVM {}.", target.triple(), llvm_version())?;
+    if !described.externals.is_empty() {
+        let names = described.externals.join(", ");
+        writeln!(out, "// The object file needs these functions of the compiler's own library: {names}.")?;
+    }
+    writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
+    writeln!(out, "    /// Memory that a call needs beside its arrays, {size} bytes; it may hold anything.")?;
+    writeln!(out, "    #[repr(C, align({ARENA_ALIGNMENT}))]")?;
+    writeln!(out, "    pub struct Arena([::core::mem::MaybeUninit<u8>; {size}]);\n")?;
+    writeln!(out, "    impl Arena {{\n        /// Memory for calls, one at a time.")?;
+    writeln!(
+        out,
+        "        pub const fn new() -> Arena {{\n            Arena([::core::mem::MaybeUninit::uninit(); {size}])\n        }}\n    }}\n"
+    )?;
+    writeln!(
+        out,
+        "    impl ::core::default::Default for Arena {{\n        fn default() -> Arena {{\n            Arena::new()\n        }}\n    }}\n"
+    )?;
+    write_call(out, interface, parameters)?;
+    write_run(out, interface, parameters)?;
+    writeln!(out, "}}")
+}
+
+/// The structure of the C interface, and the function that takes it.
+fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
+    writeln!(
+        out,
+        "    #[repr(C)]\n    struct Call {{\n        abi: u32,\n        cancel: u8,\n        reserved: [u8; 3],"
+    )?;
+    writeln!(out, "        arena: *mut ::core::ffi::c_void,\n        arena_size: usize,")?;
+    for (number, parameter) in parameters.iter().enumerate() {
+        writeln!(out, "        pointer_{number}: *{} {},", parameter.pointer_kind(), parameter.array)?;
+    }
+    writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.names.entry)?;
+    writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
+}
+
+/// The safe function.
+fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
+    writeln!(out, "    /// Runs the program, on this thread.\n    ///")?;
+    for parameter in parameters {
+        writeln!(out, "    /// - `{}`: {}", parameter.name, parameter.role())?;
+    }
+    writeln!(
+        out,
+        "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub fn run(\n        arena: &mut Arena,"
+    )?;
+    for Parameter { name, array, field } in parameters {
+        let mutable = if field.is_written { "mut " } else { "" };
+        writeln!(out, "        {name}: &{mutable}{array},")?;
+    }
+    writeln!(
+        out,
+        "    ) {{\n        let call = Call {{\n            abi: 0x{:08x},\n            cancel: 0,",
+        interface.abi()
+    )?;
+    writeln!(out, "            reserved: [0; 3],\n            arena: ::core::ptr::from_mut(arena).cast(),")?;
+    writeln!(out, "            arena_size: {},", interface.arena_bytes)?;
+    for (number, Parameter { name, field, .. }) in parameters.iter().enumerate() {
+        let from = if field.is_written { "from_mut" } else { "from_ref" };
+        writeln!(out, "            pointer_{number}: ::core::ptr::{from}({name}),")?;
+    }
+    writeln!(out, "        }};")?;
+    writeln!(
+        out,
+        "        // SAFETY: the structure is that of the object file, whose pointers are valid, aligned, of their sizes and"
+    )?;
+    writeln!(
+        out,
+        "        // apart, since references are; the program reads and writes through them alone, and keeps none."
+    )?;
+    writeln!(out, "        let status = unsafe {{ self::entry(&call) }};")?;
+    writeln!(out, "        // Another object file of that name was linked.")?;
+    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.names.entry)?;
+    writeln!(out, "    }}")
+}
+
+/// A parameter of the function.
+struct Parameter<'a> {
+    name: String,
+    /// The array's type.
+    array: String,
+    field: &'a Field,
+}
+
+impl<'a> Parameter<'a> {
+    fn new(field: &'a Field) -> Parameter<'a> {
+        Parameter { name: identifier(&field.name), array: array_type(field), field }
+    }
+
+    fn pointer_kind(&self) -> &'static str {
+        if self.field.is_written { "mut" } else { "const" }
+    }
+
+    /// Role and shape, for people.
+    fn role(&self) -> String {
+        let field = self.field;
+        let argument = field.argument.as_ref().map(|(_, text)| text.clone());
+        let result = field.result.map(|number| format!("result {number}"));
+        let roles: Vec<String> = argument.into_iter().chain(result).collect();
+        let overwritten = if field.is_written && field.result.is_none() { ", overwritten" } else { "" };
+        format!("{}, `{}`{overwritten}", roles.join(" and "), field.shape)
+    }
+}
+
+/// Arrays of arrays, where elements lie in row-major order; else one array of all elements as they lie.
+fn array_type(field: &Field) -> String {
+    let element = element_type(field.shape.element_type());
+    if field.shape.layout().is_none_or(Layout::is_row_major) {
+        return field.shape.dims().iter().rev().fold(element.to_string(), |inner, dim| format!("[{inner}; {dim}]"));
+    }
+    format!("[{element}; {}]", field.elements())
+}
+
+/// The type that holds an element: of formats that Rust has not, the bits; of complex numbers, both parts.
+fn element_type(ty: ElementType) -> &'static str {
+    use ElementType::*;
+    match ty {
+        Pred => "bool",
+        S8 | S4 | S2 => "i8",
+        S16 => "i16",
+        S32 => "i32",
+        S64 => "i64",
+        U16 | F16 | BF16 => "u16",
+        U32 => "u32",
+        U64 => "u64",
+        F32 => "f32",
+        F64 => "f64",
+        C64 => "[f32; 2]",
+        C128 => "[f64; 2]",
+        _ => "u8",
+    }
+}
+
+/// A name of C as one of Rust.
+fn identifier(name: &str) -> String {
+    match name {
+        _ if NEVER_NAMES.contains(&name) => format!("{name}_"),
+        _ if KEYWORDS.contains(&name) => format!("r#{name}"),
+        _ => name.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_c_become_names_of_rust() {
+        let names = ["x", "type", "self", "match", "Self"].map(identifier);
+        assert_eq!(names, ["x", "r#type", "self_", "r#match", "Self_"]);
+    }
+}

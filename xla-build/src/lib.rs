@@ -1,0 +1,156 @@
+//! Compiles programs ahead of time from build scripts; the crate calls them as typed functions.
+//!
+//! ```toml
+//! [build-dependencies]
+//! xla-build = "0.1"
+//! ```
+//!
+//! In `build.rs`:
+//!
+//! ```text
+//! fn main() {
+//!     xla_build::Program::new("detect.hlo").compile();
+//! }
+//! ```
+//!
+//! ```text
+//! // src/main.rs, or lib.rs, with or without the standard library
+//! include!(concat!(env!("OUT_DIR"), "/detect.rs"));
+//!
+//! let (mut arena, mut scores) = (detect::Arena::new(), [0.0; 10]);
+//! detect::run(&mut arena, &image, &mut scores);
+//! ```
+//!
+//! The program is HLO or StableHLO, as text or serialised. It is compiled for the target that Cargo builds for, with
+//! the features that Rust code may use there; `RUSTFLAGS="-C target-cpu=native"` holds for it as well. LLVM is linked
+//! by the build script alone: the application gets an object file that needs no library.
+
+#![warn(missing_docs)]
+
+mod target;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
+use xla::service::{AotCompilationOptions, Contraction};
+use xla::{CompileOptions, Error, ModuleSource, Result, ResultExt, VerifiedModule};
+
+pub use target::CargoTarget;
+
+/// A program to compile: a file, and options.
+#[derive(Clone, Debug)]
+pub struct Program {
+    source: PathBuf,
+    options: AotCompilationOptions,
+}
+
+/// A program that was compiled.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// Its name: of the module in Rust, and of the symbol.
+    pub name: String,
+    /// The folder of its files: `NAME.rs` to include, `NAME.h`, `NAME.json`, `NAME.o`, and the library to link.
+    pub folder: PathBuf,
+}
+
+impl Program {
+    /// The program in a file, its path from the package's folder. Its name is that of the file.
+    pub fn new(source: impl Into<PathBuf>) -> Program {
+        let source = source.into();
+        let stem = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name: String =
+            stem.split('.').next().unwrap_or_default().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let options = AotCompilationOptions { symbol: Some(name), archive: true, ..AotCompilationOptions::default() };
+        Program { source, options }
+    }
+
+    /// Names the program, in the place of its file's name: a name in C, of which a link has one.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Program {
+        self.options.symbol = Some(name.into());
+        self
+    }
+
+    /// Compiles for that processor, by LLVM's name for it.
+    #[must_use]
+    pub fn cpu(mut self, cpu: impl Into<String>) -> Program {
+        self.options.cpu = Some(cpu.into());
+        self
+    }
+
+    /// Adds (`+avx2`) or takes away (`-avx512f`) a feature of the processor, by LLVM's name for it.
+    #[must_use]
+    pub fn feature(mut self, feature: impl Into<String>) -> Program {
+        self.options.features.push(feature.into());
+        self
+    }
+
+    /// Rounds each product before it is added, also where the target has fused multiply-add.
+    #[must_use]
+    pub fn without_contraction(mut self) -> Program {
+        self.options.contraction = Contraction::Forbid;
+        self
+    }
+
+    /// Compiles from a build script: for Cargo's target, into `OUT_DIR`, and tells Cargo to link the program. An error
+    /// ends the build with its message.
+    pub fn compile(self) -> Compiled {
+        match self.compile_and_tell() {
+            Ok(compiled) => compiled,
+            // Cargo shows the words of a build script that fails.
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn compile_and_tell(&self) -> Result<Compiled> {
+        let cargo = CargoTarget::from_env()?;
+        let source = cargo.manifest_dir.join(&self.source);
+        let compiled = Program { source, ..self.clone() }.compile_for(&cargo, &cargo.out_dir)?;
+        let words = format!(
+            "cargo::rerun-if-changed={}\ncargo::rustc-link-search=native={}\ncargo::rustc-link-lib=static={}\n",
+            self.source.display(),
+            compiled.folder.display(),
+            compiled.name
+        );
+        let told = std::io::stdout().write_all(words.as_bytes());
+        told.map_err(|error| Error::internal(format!("Cargo does not listen: {error}")).with_source(error))?;
+        Ok(compiled)
+    }
+
+    /// Compiles for a target into a folder.
+    ///
+    /// Errors: [`Error::NotFound`] for a file that cannot be read; [`Error::InvalidArgument`] for a malformed program,
+    /// a name that is none in C, a target, processor or feature that does not exist; [`Error::Unimplemented`] for
+    /// operations that the target cannot have yet, all of them.
+    pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
+        let place = || self.source.display().to_string();
+        let bytes = std::fs::read(&self.source)
+            .map_err(|error| Error::not_found(format!("cannot read {}: {error}", place())).with_source(error))?;
+        let (module, omitted) = ModuleSource::new(bytes).and_then(|source| source.parse()).context(place)?;
+        if omitted > 0 {
+            let text = format!("{}: {omitted} constants have no data, {{...}}; write them out", place());
+            return Err(Error::invalid_argument(text));
+        }
+        let module = VerifiedModule::new(module).context(place)?;
+        let files = platform_with(CpuOptions { generators: CodeGenerators::all(), ..CpuOptions::default() })
+            .compiler()
+            .ahead_of_time()
+            .ok_or_else(|| Error::internal("the CPU platform cannot compile ahead of time"))?
+            .compile_ahead_of_time(module, &target.options(self.options.clone()))
+            .context(place)?;
+        for file in &files {
+            let path = folder.join(&file.name);
+            std::fs::write(&path, &file.bytes)
+                .map_err(|error| Error::invalid_argument(format!("cannot write {}: {error}", path.display())))?;
+        }
+        let bindings = files.iter().find_map(|file| file.name.strip_suffix(".rs"));
+        let name = bindings.ok_or_else(|| Error::internal("the program has no bindings"))?.to_string();
+        Ok(Compiled { name, folder: folder.to_path_buf() })
+    }
+
+    /// The options of every compilation.
+    pub fn compile_options(&mut self) -> &mut CompileOptions {
+        &mut self.options.compile
+    }
+}

@@ -1,0 +1,95 @@
+//! Programs compiled as a build script would, linked into programs of Rust, and run.
+
+use std::path::Path;
+use std::process::Command;
+
+use xla::Error;
+use xla_build::{CargoTarget, Program};
+
+const SOURCE: &str = "HloModule affine, input_output_alias={ {1}: (2, {}, may-alias) }
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  weights = f32[3] parameter(1)
+  type = s32[] parameter(2)
+  rows = f32[2,3] broadcast(weights), dimensions={1}
+  product = f32[2,3] multiply(x, rows)
+  one = s32[] constant(1)
+  next = s32[] add(type, one)
+  zero = f32[] constant(0)
+  wide = f32[2,3] broadcast(zero), dimensions={}
+  positive = pred[2,3] compare(product, wide), direction=GT
+  ROOT all = (f32[2,3], s32[], pred[2,3]) tuple(product, next, positive)
+}";
+
+const MAIN: &str = r#"
+include!("affine.rs");
+static ARENA: std::sync::Mutex<affine::Arena> = std::sync::Mutex::new(affine::Arena::new());
+fn main() {
+    let (mut product, mut positive, mut count) = ([[0.0; 3]; 2], [[false; 3]; 2], 7);
+    let x = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]];
+    affine::run(&mut ARENA.lock().unwrap(), &x, &[1.0, 2.0, 0.5], &mut count, &mut product, &mut positive);
+    assert_eq!(product, [[1.0, -4.0, 1.5], [4.0, 10.0, -3.0]]);
+    assert_eq!(positive, [[true, false, true], [true, true, false]]);
+    assert_eq!(count, 8);
+    println!("ran");
+}
+"#;
+
+fn host() -> CargoTarget {
+    let output = Command::new("rustc").args(["-vV"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let triple = text.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_string();
+    CargoTarget { triple, has_system: true, ..CargoTarget::default() }
+}
+
+fn program(folder: &Path, text: &str) -> Program {
+    let path = folder.join("affine.hlo");
+    std::fs::write(&path, text).unwrap();
+    Program::new(path)
+}
+
+#[test]
+fn a_program_is_a_function() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let compiled = program(folder, SOURCE).compile_for(&host(), folder).unwrap();
+    assert_eq!(compiled.name, "affine");
+    std::fs::write(folder.join("main.rs"), MAIN).unwrap();
+    let built = Command::new("rustc")
+        .args(["--edition", "2024", "-D", "warnings", "-L", "native=.", "-l", "static=affine", "main.rs"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let bindings = std::fs::read_to_string(folder.join("affine.rs")).unwrap();
+    assert!(built.status.success(), "{}\n{bindings}", String::from_utf8_lossy(&built.stderr));
+    let ran = Command::new(folder.join("main")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "ran\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn files_are_the_same_each_time_and_for_other_machines() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let target = CargoTarget { triple: "thumbv7em-none-eabihf".to_string(), ..CargoTarget::default() };
+    for folder in &folders {
+        program(folder.path(), SOURCE).name("model").compile_for(&target, folder.path()).unwrap();
+    }
+    for file in ["libmodel.a", "model.o", "model.rs", "model.h", "model.json"] {
+        let [first, second] = folders.each_ref().map(|folder| std::fs::read(folder.path().join(file)).unwrap());
+        assert!(!first.is_empty() && first == second, "{file}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compiled_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let error = Program::new("nowhere.hlo").compile_for(&host(), folder).unwrap_err();
+    assert!(matches!(error, Error::NotFound(_)) && error.to_string().contains("nowhere.hlo"), "{error}");
+    let error =
+        program(folder, "HloModule m\nENTRY e { x = f32[2] parametr(0) }").compile_for(&host(), folder).unwrap_err();
+    assert!(error.to_string().contains("affine.hlo") && error.to_string().contains("2:"), "{error}");
+    let error = program(folder, SOURCE).name("my model").compile_for(&host(), folder).unwrap_err();
+    assert!(error.to_string().contains("is no name in C"), "{error}");
+    let error = program(folder, SOURCE).cpu("z80").compile_for(&host(), folder).unwrap_err();
+    assert!(error.to_string().contains("z80"), "{error}");
+}

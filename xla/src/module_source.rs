@@ -1,0 +1,120 @@
+//! Programs as bytes, of a file or from elsewhere: their format is told by their content.
+
+use xla_hlo::{Error, Module, Result, proto, text};
+use xla_stablehlo as stablehlo;
+
+/// A program that was read, not parsed: HLO or StableHLO, as text or serialised.
+///
+/// ```
+/// use xla::ModuleSource;
+///
+/// # fn main() -> xla::Result<()> {
+/// let bytes = b"HloModule double\nENTRY main { x = f32[4] parameter(0)\n ROOT y = f32[4] add(x, x) }";
+/// let (module, _) = ModuleSource::new(bytes.to_vec())?.parse()?;
+/// assert_eq!(module.name(), "double");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ModuleSource(Content);
+
+/// A program in one of the forms that can be read.
+#[derive(Debug)]
+enum Content {
+    /// HLO text.
+    Text(String),
+    /// Serialised HLO.
+    Proto(Vec<u8>),
+    /// A portable artifact of StableHLO: MLIR bytecode.
+    Bytecode(Vec<u8>),
+    /// StableHLO as MLIR text.
+    Mlir(String),
+}
+
+impl ModuleSource {
+    /// The bytes as a program; [`Error::InvalidArgument`] for what begins as no format does.
+    pub fn new(bytes: Vec<u8>) -> Result<ModuleSource> {
+        content(bytes).map(ModuleSource)
+    }
+
+    /// Parses the program. The number is that of constants of HLO text whose data was left out, `{...}`, and which are
+    /// zeros now.
+    pub fn parse(&self) -> Result<(Module, usize)> {
+        let whole = |module| (module, 0);
+        match &self.0 {
+            Content::Text(text) => text::parse_module_counting_omitted(text),
+            Content::Proto(bytes) => proto::parse_module(bytes).map(whole),
+            Content::Bytecode(bytes) => stablehlo::parse_bytecode(bytes).map(whole),
+            Content::Mlir(text) => stablehlo::parse_text(text).map(whole),
+        }
+    }
+}
+
+/// The bytes as a program, or an error that names their format.
+fn content(bytes: Vec<u8>) -> Result<Content> {
+    if stablehlo::bytecode::is_bytecode(&bytes) {
+        return Ok(Content::Bytecode(bytes));
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::invalid_argument("the file is empty; it should hold a module in HLO text"));
+    }
+    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace() && *byte != 0x0b;
+    let binary = bytes.iter().position(control);
+    // A serialised module begins with field 1, or with field 2 where it has no name; in text both are white space or
+    // control characters, and no serialised module is without the latter.
+    if binary.is_some() && matches!(bytes[0], 0x0a | 0x12) {
+        return Ok(Content::Proto(bytes));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => {
+            let at = e.utf8_error().valid_up_to();
+            return Err(Error::invalid_argument(format!(
+                "byte {at} is not UTF-8 text, and no module format begins so"
+            )));
+        }
+    };
+    if let Some(at) = binary {
+        let byte = text.as_bytes()[at];
+        return Err(Error::invalid_argument(format!("byte {at} is the control character {byte:#04x}: no HLO text")));
+    }
+    if is_mlir(&text) {
+        return Ok(Content::Mlir(text));
+    }
+    Ok(Content::Text(text))
+}
+
+/// Whether the first line that says something is MLIR's.
+fn is_mlir(text: &str) -> bool {
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    let starts = ["module ", "module{", "#", "!", "\"builtin.module\"", "func.func", "builtin.module"];
+    lines.next().is_some_and(|first| starts.iter().any(|start| first.starts_with(start)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(bytes: &[u8]) -> String {
+        content(bytes.to_vec()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn formats_are_told_by_their_content() {
+        assert!(matches!(content(b"// a comment\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
+        assert!(matches!(content(b"\n\nHloModule m\n".to_vec()), Ok(Content::Text(_))));
+        assert!(matches!(content(b"\x0a\x04main\x12\x00".to_vec()), Ok(Content::Proto(_))));
+        assert!(matches!(content(b"ML\xefR\x0dStableHLO".to_vec()), Ok(Content::Bytecode(_))));
+        for mlir in ["module @jit_f {", "#loc = loc(unknown)\nmodule {", "// text\nfunc.func @main()"] {
+            assert!(matches!(content(mlir.as_bytes().to_vec()), Ok(Content::Mlir(_))), "{mlir}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_refused() {
+        assert!(refusal(b" \n").starts_with("the file is empty"));
+        assert!(refusal(b"HloModule \xff").starts_with("byte 10 is not UTF-8"));
+        assert!(refusal(b"HloModule \0").starts_with("byte 10 is the control character 0x00"));
+    }
+}
