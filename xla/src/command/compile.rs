@@ -20,8 +20,8 @@ Examples:
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
 The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, NAME.rs,
-which does for Rust, and NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas is found, as machine
-code with kernels.json, the resource usage of each. No device of the target is needed.";
+which does for Rust, and NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas
+is found, as machine code with kernels.json, the resource usage of each. No device of the target is needed.";
 
 /// Compile a program ahead of time, to files
 #[derive(clap::Args, Debug)]
