@@ -55,8 +55,7 @@ mod tests {
     #[test]
     fn files_that_are_gone_are_found() {
         let files = ["a/src/kept.rs".to_owned(), "a/src/room/lib.rs".to_owned()];
-        let text =
-            "see `kept.rs`, src/kept.rs,\nroom/lib.rs and gone.rs;\n`NAME.rs`, *_test.rs, docs.rs/x, ../src/lib.rs\n\"/made.rs\" in OUT_DIR";
+        let text = "see `kept.rs`, src/kept.rs,\nroom/lib.rs and gone.rs;\n`NAME.rs`, *_test.rs, docs.rs/x, ../src/lib.rs\n\"/made.rs\" in OUT_DIR";
         let found: Vec<(usize, String)> =
             check_text("README.md", text, &files).into_iter().map(|f| (f.line, f.advice)).collect();
         let gone = |name: &str| format!("there is no file `{name}`; say where it is now");
