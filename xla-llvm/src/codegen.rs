@@ -1,4 +1,4 @@
-//! Machine code from a module, on a thread that can be lost; see [`own_thread`](crate::own_thread).
+//! Machine code from a module, on a thread that can be lost (`own_thread`).
 //!
 //! Before that the verifier reads the module: what it refuses would be undefined behaviour in the code generator.
 #![expect(unsafe_code, reason = "a context and its module move to another thread together")]
