@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [build-dependencies]
-//! xla-build = "0.1"
+//! xla-build = { path = "../this-repository/xla-build" }
 //! ```
 //!
 //! In `build.rs`:
@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
 use xla::service::{AotCompilationOptions, Contraction};
-use xla::{CompileOptions, Error, ModuleSource, Result, ResultExt, VerifiedModule};
+use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
 
@@ -147,10 +147,5 @@ impl Program {
         let bindings = files.iter().find_map(|file| file.name.strip_suffix(".rs"));
         let name = bindings.ok_or_else(|| Error::internal("the program has no bindings"))?.to_string();
         Ok(Compiled { name, folder: folder.to_path_buf() })
-    }
-
-    /// The options of every compilation.
-    pub fn compile_options(&mut self) -> &mut CompileOptions {
-        &mut self.options.compile
     }
 }

@@ -5,9 +5,6 @@
 
 use std::fmt::Write as _;
 
-use xla_hlo::{ElementType, Layout};
-use xla_llvm::target::llvm_version;
-
 use super::description::Described;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface};
 
@@ -32,12 +29,11 @@ pub(super) fn text(described: &Described<'_>) -> String {
 }
 
 fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Parameter<'_>]) -> std::fmt::Result {
-    let (interface, target) = (described.interface, described.target);
+    let interface = described.interface;
     let (symbol, size) = (&interface.names.entry, interface.arena_bytes);
     let name = identifier(symbol);
-    let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
     writeln!(out, "// {symbol}: a program compiled ahead of time, in {symbol}.o.")?;
-    writeln!(out, "// Target {}, processor {cpu}; LLVM {}.", target.triple(), llvm_version())?;
+    writeln!(out, "// {}", described.target())?;
     if !described.externals.is_empty() {
         let names = described.externals.join(", ");
         writeln!(out, "// The object file needs these functions of the compiler's own library: {names}.")?;
@@ -78,7 +74,8 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
 fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
     writeln!(out, "    /// Runs the program, on this thread.\n    ///")?;
     for parameter in parameters {
-        writeln!(out, "    /// - `{}`: {}", parameter.name, parameter.role())?;
+        let Parameter { name, field, .. } = parameter;
+        writeln!(out, "    /// - `{name}`: {}, `{}`", field.role(), field.shape)?;
     }
     writeln!(
         out,
@@ -130,45 +127,15 @@ impl<'a> Parameter<'a> {
     fn pointer_kind(&self) -> &'static str {
         if self.field.is_written { "mut" } else { "const" }
     }
-
-    /// Role and shape, for people.
-    fn role(&self) -> String {
-        let field = self.field;
-        let argument = field.argument.as_ref().map(|(_, text)| text.clone());
-        let result = field.result.map(|number| format!("result {number}"));
-        let roles: Vec<String> = argument.into_iter().chain(result).collect();
-        let overwritten = if field.is_written && field.result.is_none() { ", overwritten" } else { "" };
-        format!("{}, `{}`{overwritten}", roles.join(" and "), field.shape)
-    }
 }
 
 /// Arrays of arrays, where elements lie in row-major order; else one array of all elements as they lie.
 fn array_type(field: &Field) -> String {
-    let element = element_type(field.shape.element_type());
-    if field.shape.layout().is_none_or(Layout::is_row_major) {
+    let (_, element) = field.element_types();
+    if field.is_row_major() {
         return field.shape.dims().iter().rev().fold(element.to_string(), |inner, dim| format!("[{inner}; {dim}]"));
     }
     format!("[{element}; {}]", field.elements())
-}
-
-/// The type that holds an element: of formats that Rust has not, the bits; of complex numbers, both parts.
-fn element_type(ty: ElementType) -> &'static str {
-    use ElementType::*;
-    match ty {
-        Pred => "bool",
-        S8 | S4 | S2 => "i8",
-        S16 => "i16",
-        S32 => "i32",
-        S64 => "i64",
-        U16 | F16 | BF16 => "u16",
-        U32 => "u32",
-        U64 => "u64",
-        F32 => "f32",
-        F64 => "f64",
-        C64 => "[f32; 2]",
-        C128 => "[f64; 2]",
-        _ => "u8",
-    }
 }
 
 /// A name of C as one of Rust.

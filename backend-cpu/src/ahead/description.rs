@@ -15,6 +15,16 @@ pub(super) struct Described<'a> {
     pub externals: &'a [String],
 }
 
+impl Described<'_> {
+    /// The target in one line, for people.
+    pub fn target(&self) -> String {
+        let Described { target, .. } = self;
+        let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
+        let features = features(target.features());
+        format!("Target {}, processor {cpu}{features}; LLVM {}.", target.triple(), llvm_version())
+    }
+}
+
 #[derive(Serialize)]
 struct Description<'a> {
     name: &'a str,
@@ -89,7 +99,7 @@ fn pointer(offset: u64, field: &Field) -> Pointer<'_> {
     Pointer {
         name: &field.name,
         offset,
-        c_type: field.c_type(),
+        c_type: field.element_types().0,
         element_type: field.shape.element_type().to_string(),
         dimensions: field.shape.dims(),
         minor_to_major: field.shape.minor_to_major(),
@@ -97,5 +107,15 @@ fn pointer(offset: u64, field: &Field) -> Pointer<'_> {
         argument: field.argument.as_ref().map(|(number, _)| *number),
         result: field.result,
         written: field.is_written,
+    }
+}
+
+/// Features for people, after the processor.
+fn features(features: &str) -> String {
+    // All of a machine's are hundreds.
+    match features.split(',').filter(|feature| !feature.is_empty()).count() {
+        0 => String::new(),
+        1..=12 => format!(" with {}", features.replace(',', " ")),
+        _ => " with all features of the machine that compiled it".to_string(),
     }
 }

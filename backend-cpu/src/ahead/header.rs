@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use xla_hlo::ElementType;
-use xla_llvm::target::llvm_version;
 
 use super::description::Described;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, status};
@@ -39,16 +38,10 @@ impl Header<'_> {
     }
 
     fn introduction(&mut self, described: &Described<'_>) {
-        let (name, target) = (self.name().to_string(), described.target);
+        let name = self.name().to_string();
         let guard = self.capitals("H");
         self.line(format!("/* {name}: a program compiled ahead of time, in {name}.o."));
-        let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
-        self.line(format!(
-            " * Target {}, processor {cpu}{}; LLVM {}.",
-            target.triple(),
-            features(target.features()),
-            llvm_version()
-        ));
+        self.line(format!(" * {}", described.target()));
         self.line(" *");
         self.line(format!(
             " * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said"
@@ -168,33 +161,16 @@ impl Header<'_> {
     }
 }
 
-/// Features for people, after the processor.
-fn features(features: &str) -> String {
-    // All of a machine's are hundreds.
-    match features.split(',').filter(|feature| !feature.is_empty()).count() {
-        0 => String::new(),
-        1..=12 => format!(" with {}", features.replace(',', " ")),
-        _ => " with all features of the machine that compiled it".to_string(),
-    }
-}
-
 fn c_type(name: &str, field: &Field) -> String {
     match field.shape.element_type().is_complex() {
-        true => format!("{name}_{}", field.c_type()),
-        false => field.c_type().to_string(),
+        true => format!("{name}_{}", field.element_types().0),
+        false => field.element_types().0.to_string(),
     }
 }
 
-/// Role of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
+/// Role and shape of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
 fn role(field: &Field) -> String {
-    let argument = field.argument.as_ref().map(|(_, text)| text.replace("*/", "* /"));
-    let result = field.result.map(|number| format!("result {number}"));
-    let both: Vec<String> = argument.into_iter().chain(result).collect();
-    let overwritten = if field.is_written && field.result.is_none() { ", overwritten" } else { "" };
-    let order = if field.shape.minor_to_major().iter().rev().copied().eq(0..field.shape.rank()) {
-        ""
-    } else {
-        " (in this order)"
-    };
-    format!("{}, {}{order}{overwritten}", both.join(" and "), field.shape)
+    let order = if field.is_row_major() { "" } else { " (in this order)" };
+    // Names are the program's: they must not end the comment.
+    format!("{}, {}{order}", field.role().replace("*/", "* /"), field.shape)
 }

@@ -166,24 +166,37 @@ impl Field {
         self.shape.byte_size()
     }
 
-    /// The element's type in C: what holds its bits, for formats that C has not.
-    pub fn c_type(&self) -> &'static str {
+    /// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+    pub fn element_types(&self) -> (&'static str, &'static str) {
         use ElementType::*;
         match self.shape.element_type() {
-            Pred => "bool",
-            S8 | S4 | S2 => "int8_t",
-            S16 => "int16_t",
-            S32 => "int32_t",
-            S64 => "int64_t",
-            U16 | F16 | BF16 => "uint16_t",
-            U32 => "uint32_t",
-            U64 => "uint64_t",
-            F32 => "float",
-            F64 => "double",
-            C64 => "complex64",
-            C128 => "complex128",
-            _ => "uint8_t",
+            Pred => ("bool", "bool"),
+            S8 | S4 | S2 => ("int8_t", "i8"),
+            S16 => ("int16_t", "i16"),
+            S32 => ("int32_t", "i32"),
+            S64 => ("int64_t", "i64"),
+            U16 | F16 | BF16 => ("uint16_t", "u16"),
+            U32 => ("uint32_t", "u32"),
+            U64 => ("uint64_t", "u64"),
+            F32 => ("float", "f32"),
+            F64 => ("double", "f64"),
+            C64 => ("complex64", "[f32; 2]"),
+            C128 => ("complex128", "[f64; 2]"),
+            _ => ("uint8_t", "u8"),
         }
+    }
+
+    /// Role of the array, for people: `argument 0 (parameter 0 "x") and result 1`.
+    pub fn role(&self) -> String {
+        let argument = self.argument.as_ref().map(|(_, text)| text.clone());
+        let result = self.result.map(|number| format!("result {number}"));
+        let overwritten = if self.is_written && self.result.is_none() { ", overwritten" } else { "" };
+        argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten
+    }
+
+    /// Whether elements lie in row-major order.
+    pub fn is_row_major(&self) -> bool {
+        self.shape.layout().is_none_or(Layout::is_row_major)
     }
 }
 

@@ -29,7 +29,7 @@ pub fn run(arguments: Arguments) -> Outcome {
     let folder = std::env::temp_dir().join(format!("xla-cross-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let run = CrossRun { platform: &*platform, folder: folder.clone() };
-    let mut failed = false;
+    let (mut failed, mut tried) = (false, 0);
     for target in targets {
         if !target.runs_here() {
             println!("{}: this machine's processor cannot run it", target.name);
@@ -49,6 +49,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                     Verdict::Failed(text) => ("FAILED", Some(text)),
                 };
                 failed |= word == "FAILED";
+                tried += 1;
                 *counts.entry(word).or_default() += 1;
                 if let Some(text) = text {
                     println!("{} {suite}/{name}: {word}: {text}", target.name);
@@ -59,6 +60,9 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
     }
     std::fs::remove_dir_all(&folder)?;
+    if tried == 0 {
+        return Err("no case was run: no name contains that text, or no target is one of this machine".into());
+    }
     Ok(ExitCode::from(u8::from(failed)))
 }
 

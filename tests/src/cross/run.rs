@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use xla::compare::Tolerance;
 use xla::npz::Archive;
-use xla::{ArrayShape, Error, Literal, Platform, Result, VerifiedModule};
+use xla::{ArrayShape, Error, Layout, Literal, Platform, Result, VerifiedModule};
 use xla_hlo::text::parse_module;
 use xla_service::host::HostTransfer;
 use xla_service::{AotCompilationOptions, Signature, TransferManager};
@@ -200,10 +200,7 @@ fn places(shape: &ArrayShape) -> impl Iterator<Item = (usize, Element)> {
     let ty = shape.element_type();
     let (width, part) = (ty.byte_width(), if ty.is_complex() { ty.byte_width() / 2 } else { ty.byte_width() });
     let (dims, order) = (shape.dims().to_vec(), shape.minor_to_major());
-    let mut strides = vec![1_usize; dims.len()];
-    for dimension in (1..dims.len()).rev() {
-        strides[dimension - 1] = strides[dimension] * dims[dimension];
-    }
+    let strides = xla_hlo::strides(&dims, &Layout::row_major(dims.len()).minor_to_major);
     (0..shape.element_count()).map(move |place| {
         let mut rest = place;
         let number = order.iter().fold(0, |number, &dimension| {

@@ -187,6 +187,7 @@ impl LoadedExecutable {
     /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
     fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
         let leaves = self.signature().arguments();
+        // Most calls donate nothing: no order to keep, nothing to give back.
         if !leaves.iter().enumerate().any(|(i, leaf)| options.donate.takes(i, leaf)) {
             let kept = |(i, buffer): (usize, &&Buffer)| match buffer.value() {
                 Ok(value) => Ok(Input { value, donated: false }),
