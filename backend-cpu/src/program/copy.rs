@@ -19,10 +19,7 @@ pub(crate) fn function<'ctx>(
     emitter: &Emitter<'ctx>,
     [from, to]: [&ArraySlice; 2],
 ) -> Result<(FunctionValue<'ctx>, i64)> {
-    let number = |array: &ArraySlice| {
-        let element = array.shape.element_type();
-        if element.is_complex() { element.byte_width() / 2 } else { element.byte_width() }
-    };
+    let number = |array: &ArraySlice| array.shape.element_type().real_part().byte_width();
     let (word, bytes) = (number(from).min(number(to)).clamp(1, LARGEST_WORD), to.slice.size);
     if !bytes.is_multiple_of(word) {
         return Err(Error::internal(format!("{} takes {bytes} bytes", to.shape)));

@@ -198,7 +198,7 @@ impl Element {
 /// The elements of an array in the order of memory, each with its place there.
 fn places(shape: &ArrayShape) -> impl Iterator<Item = (usize, Element)> {
     let ty = shape.element_type();
-    let (width, part) = (ty.byte_width(), if ty.is_complex() { ty.byte_width() / 2 } else { ty.byte_width() });
+    let (width, part) = (ty.byte_width(), ty.real_part().byte_width());
     let (dims, order) = (shape.dims().to_vec(), shape.minor_to_major());
     let strides = xla_hlo::strides(&dims, &Layout::row_major(dims.len()).minor_to_major);
     (0..shape.element_count()).map(move |place| {

@@ -130,8 +130,7 @@ pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: 
 
 /// A literal array as a constant of the module, in the target's byte order; its address.
 pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Result<PointerValue<'ctx>> {
-    let ty = literal.array_shape().element_type();
-    let number = if ty.is_complex() { ty.byte_width() / 2 } else { ty.byte_width() };
+    let number = literal.array_shape().element_type().real_part().byte_width();
     let bytes = literal.bytes();
     let data = match emitter.target().is_big_endian() && number > 1 {
         true => Cow::Owned(bytes.chunks(number).flat_map(|number| number.iter().rev()).copied().collect()),
