@@ -33,7 +33,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
-use xla::service::{AotCompilationOptions, Contraction};
+use xla::service::{AotCompilationOptions, Contraction, Optimize};
 use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
@@ -93,6 +93,27 @@ impl Program {
         self
     }
 
+    /// Makes the code small, at the cost of speed.
+    #[must_use]
+    pub fn small(mut self) -> Program {
+        self.options.optimize = Optimize::Size;
+        self
+    }
+
+    /// Refuses a program whose code takes more bytes of the stack in one function; 16 KiB where nothing is said.
+    #[must_use]
+    pub fn stack_limit(mut self, bytes: u32) -> Program {
+        self.options.stack_limit = Some(bytes);
+        self
+    }
+
+    /// Refuses a program that needs more bytes of memory beside its arguments and results.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Program {
+        self.options.memory_limit = Some(bytes);
+        self
+    }
+
     /// Compiles from a build script: for Cargo's target, into `OUT_DIR`, and tells Cargo to link the program. An error
     /// ends the build with its message.
     pub fn compile(self) -> Compiled {
@@ -122,7 +143,8 @@ impl Program {
     ///
     /// Errors: [`Error::NotFound`] for a file that cannot be read; [`Error::InvalidArgument`] for a malformed program,
     /// a name that is none in C, a target, processor or feature that does not exist; [`Error::Unimplemented`] for
-    /// operations that the target cannot have yet, all of them.
+    /// operations that the target cannot have yet, all of them;
+    /// [`Error::ResourceExhausted`] over a limit of stack or memory.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
         let place = || self.source.display().to_string();
         let bytes = std::fs::read(&self.source)

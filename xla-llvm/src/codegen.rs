@@ -58,7 +58,8 @@ impl Unit {
 
     /// Generates code.
     ///
-    /// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally.
+    /// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally; `Error::ResourceExhausted`
+    /// where a function's stack frame is over the [limit](crate::emitter::EmitOptions::stack_limit).
     pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
         let (target, options) = (target.clone(), options.clone());
         own_thread::run(move || self.generate_here(&target, &options, kind), failed)
@@ -72,9 +73,11 @@ impl Unit {
             CodeKind::Object => machine.object(&self.module),
             CodeKind::Assembly => machine.assembly(&self.module).map(String::into_bytes),
         };
-        match self.context.take_fault() {
-            Some(reason) => Err(failed(&reason)),
-            None => code,
+        let reports = self.context.take_reports();
+        match (reports.fault, reports.large_frame) {
+            (Some(reason), _) => Err(failed(&reason)),
+            (None, Some(function)) => Err(Error::resource_exhausted(function)),
+            (None, None) => code,
         }
     }
 }

@@ -14,6 +14,7 @@ use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 
 use crate::target::Target;
 use xla_hlo::{Error, Result};
+use xla_service::Optimize;
 
 /// Options of emission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,10 @@ pub struct EmitOptions {
     pub flush_denormals: bool,
     /// Place of memory that a kernel needs beside its arrays.
     pub scratch: Scratch,
+    /// Goal of the code.
+    pub optimize: Optimize,
+    /// Bytes of the largest stack frame that a function may have.
+    pub stack_limit: Option<u32>,
     /// For tests: the byte that scratch memory is filled with, and the lanes that a load leaves out; these are
     /// zero otherwise, and that holds what was there before. No result may depend on it.
     pub dirt: Option<u8>,
@@ -39,6 +44,8 @@ impl Default for EmitOptions {
             round_each_operation: true,
             flush_denormals: false,
             scratch: Scratch::Stack,
+            optimize: Optimize::Speed,
+            stack_limit: None,
             dirt: None,
         }
     }
@@ -175,8 +182,17 @@ impl<'ctx> Emitter<'ctx> {
         if self.options.flush_denormals {
             string("denormal-fp-math", "dynamic,dynamic");
         }
-        let kind = inkwell::attributes::Attribute::get_named_enum_kind_id("nounwind");
-        function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+        if let Some(bytes) = self.options.stack_limit {
+            string("warn-stack-size", &bytes.to_string());
+        }
+        let words = match self.options.optimize {
+            Optimize::Speed => &["nounwind"][..],
+            Optimize::Size => &["nounwind", "optsize", "minsize"],
+        };
+        for word in words {
+            let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(word);
+            function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+        }
     }
 
     /// Hides a function from other modules.

@@ -1,4 +1,5 @@
-//! An LLVM context whose errors are recorded: LLVM ends the process at those that nobody listens to.
+//! An LLVM context whose errors are recorded: LLVM ends the process at those that nobody listens to. Its one warning is
+//! that of a stack frame over the limit.
 #![expect(unsafe_code, reason = "LLVM's diagnostic handler is a C function")]
 
 use std::ffi::{CStr, c_void};
@@ -11,23 +12,30 @@ use inkwell::llvm_sys::core::{
 };
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 
-/// A context, and the first error that LLVM reported in it.
+/// A context, and what LLVM reported in it.
 pub(crate) struct ListeningContext {
     // In the order in which they must go.
     context: Context,
-    fault: Box<Fault>,
+    reports: Box<Mutex<Reports>>,
 }
 
-type Fault = Mutex<Option<String>>;
+/// The first of each kind.
+#[derive(Default)]
+pub(crate) struct Reports {
+    /// An error: LLVM's words for it.
+    pub fault: Option<String>,
+    /// The function whose stack frame is larger than its attribute `warn-stack-size` allows.
+    pub large_frame: Option<String>,
+}
 
 impl ListeningContext {
     /// A new context.
     pub fn new() -> ListeningContext {
-        let this = ListeningContext { context: Context::create(), fault: Box::default() };
-        let fault: *const Fault = &*this.fault;
-        // SAFETY: the fault is in a box of its own, which is there until the context is gone.
+        let this = ListeningContext { context: Context::create(), reports: Box::default() };
+        let reports: *const Mutex<Reports> = &*this.reports;
+        // SAFETY: the reports are in a box of their own, which is there until the context is gone.
         unsafe {
-            LLVMContextSetDiagnosticHandler((&this.context).as_ctx_ref(), Some(diagnose), fault.cast_mut().cast());
+            LLVMContextSetDiagnosticHandler((&this.context).as_ctx_ref(), Some(diagnose), reports.cast_mut().cast());
         }
         this
     }
@@ -37,24 +45,29 @@ impl ListeningContext {
         &self.context
     }
 
-    /// Takes the error out, if there was one.
-    pub fn take_fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes out what was reported so far.
+    pub fn take_reports(&self) -> Reports {
+        std::mem::take(&mut self.reports.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Records an error.
-extern "C" fn diagnose(diagnostic: LLVMDiagnosticInfoRef, fault: *mut c_void) {
-    // SAFETY: LLVM passes a diagnostic, and the fault that was given with this function, which lives as long as the
+/// Records a report.
+extern "C" fn diagnose(diagnostic: LLVMDiagnosticInfoRef, reports: *mut c_void) {
+    // SAFETY: LLVM passes a diagnostic, and the reports that were given with this function, which live as long as the
     // context; the description is a C string until disposed.
     unsafe {
-        if LLVMGetDiagInfoSeverity(diagnostic) != LLVMDiagnosticSeverity::LLVMDSError {
-            return;
-        }
+        let severity = LLVMGetDiagInfoSeverity(diagnostic);
         let text = LLVMGetDiagInfoDescription(diagnostic);
         let description = CStr::from_ptr(text).to_string_lossy().into_owned();
         LLVMDisposeMessage(text);
-        let fault = &*fault.cast_const().cast::<Fault>();
-        fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(description);
+        let reports = &*reports.cast_const().cast::<Mutex<Reports>>();
+        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+        match severity {
+            LLVMDiagnosticSeverity::LLVMDSError => _ = reports.fault.get_or_insert(description),
+            LLVMDiagnosticSeverity::LLVMDSWarning if description.contains("stack frame size") => {
+                reports.large_frame.get_or_insert(description);
+            }
+            _ => {}
+        }
     }
 }

@@ -57,7 +57,8 @@ pub(crate) fn run<R: Send + 'static>(
             thread.join().map_err(|_| panicked())?;
             *result.downcast::<Result<R>>().map_err(|_| Error::internal("work with a result of another type"))?
         }
-        Ok(Outcome::Lost(reason)) => Err(fatal(reason.trim_end())),
+        // Behind the first line there is the graph of an instruction that cannot be selected.
+        Ok(Outcome::Lost(reason)) => Err(fatal(reason.lines().next().unwrap_or_default().trim_end())),
         Err(_) => Err(panicked()),
     }
 }

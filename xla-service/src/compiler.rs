@@ -126,8 +126,16 @@ pub struct AotCompilationOptions {
     pub symbol: Option<String>,
     /// Namespace of what a header declares in C++, such as `robot::vision`; `None` for the global one.
     pub namespace: Option<String>,
+    /// Goal of the code.
+    pub optimize: Optimize,
+    /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
+    pub stack_limit: Option<u32>,
+    /// Bytes of memory, beside arguments and results, from which on a program is refused.
+    pub memory_limit: Option<u64>,
     /// Whether there is to be a static library of the object file, as build systems link it.
     pub archive: bool,
+    /// Files for people and build systems.
+    pub extras: Vec<AotExtra>,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
 }
@@ -140,6 +148,27 @@ pub enum Relocation {
     Pic,
     /// By address, which the linker knows: kernels, firmware.
     Static,
+}
+
+/// Goal of generated code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Optimize {
+    /// Being done soon.
+    #[default]
+    Speed,
+    /// Being small.
+    Size,
+}
+
+/// A file beside an object, for people or build systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AotExtra {
+    /// The code as the target's assembly.
+    Assembly,
+    /// The code as the code generator gets it; LLVM IR.
+    Ir,
+    /// A target of CMake, which others link.
+    Cmake,
 }
 
 /// Whether a multiplication and an addition of two instructions may be rounded once.

@@ -54,7 +54,9 @@ pub use client::{
     Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Device, DeviceResults, Dispatch,
     Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
 };
-pub use compiler::{AotCompilationOptions, Assembler, Compiler, Contraction, HloPasses, OptimizedModule, Relocation};
+pub use compiler::{
+    AotCompilationOptions, AotExtra, Assembler, Compiler, Contraction, HloPasses, Optimize, OptimizedModule, Relocation,
+};
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{
     DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor,

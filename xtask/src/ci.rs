@@ -6,12 +6,14 @@ use anyhow::{Context, Result};
 use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
-use crate::{book, corpus, downstream, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy, wheel};
+use crate::{
+    book, corpus, downstream, examples, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy, wheel,
+};
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
-benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors, kernels on a simulated
-GPU, the JAX plugin as a wheel that trains a model, and the corpus on every platform.
+benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors and on emulated ones, applications around
+compiled programs, kernels on a simulated GPU, the JAX plugin as a wheel that trains a model, and the corpus on every platform.
 Stops at the first step that fails.
 ";
 
@@ -29,6 +31,8 @@ const STEPS: &[Step] = &[
     ("downstream", downstream::check),
     ("other processors", test_backend::other_processors),
     ("dirty memory", test_backend::dirty_memory),
+    ("cross", test::cross_if_possible),
+    ("examples", examples::check),
     ("simulated gpu", || simulated_gpu::check(&test_backend::tests_command("gpu")?)),
     ("ptxas", ptxas::quick_if_possible),
     ("wheel", wheel::of_release),

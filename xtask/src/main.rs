@@ -9,6 +9,7 @@ mod corpus;
 mod coverage;
 mod demo;
 mod downstream;
+mod examples;
 mod fuzz;
 mod gpu_report;
 mod jax_tests;
@@ -93,6 +94,12 @@ const COMMANDS: &[Command] = &[
         about: "crates outside of the workspace that use it",
         help: downstream::HELP,
         run: downstream::run,
+    },
+    Command {
+        name: "examples",
+        about: "applications around a program that was compiled ahead of time",
+        help: examples::HELP,
+        run: examples::run,
     },
     Command { name: "book", about: "the book, with its reference of operations", help: book::HELP, run: book::run },
     Command { name: "wheel", about: "the JAX plugin as one file for pip", help: wheel::HELP, run: wheel::run },

@@ -69,6 +69,40 @@ pub fn ensure_cross() -> Result<()> {
     CROSS.iter().try_for_each(provide)
 }
 
+/// Compilers of C for the processors that an example is emulated on.
+const CROSS_COMPILERS: &[Package] = &[
+    Package {
+        debian: "gcc-aarch64-linux-gnu",
+        elsewhere: "Install a compiler of C for AArch64, so that aarch64-linux-gnu-gcc is on PATH.",
+        find: || find_program("aarch64-linux-gnu-gcc"),
+    },
+    Package {
+        debian: "gcc-riscv64-linux-gnu",
+        elsewhere: "Install a compiler of C for RISC-V, so that riscv64-linux-gnu-gcc is on PATH.",
+        find: || find_program("riscv64-linux-gnu-gcc"),
+    },
+    Package {
+        debian: "libc6-dev-arm64-cross",
+        elsewhere: "Install the C library for AArch64 under /usr/aarch64-linux-gnu.",
+        find: || find_c_library("/usr/aarch64-linux-gnu"),
+    },
+    Package {
+        debian: "libc6-dev-riscv64-cross",
+        elsewhere: "Install the C library for RISC-V under /usr/riscv64-linux-gnu.",
+        find: || find_c_library("/usr/riscv64-linux-gnu"),
+    },
+];
+
+fn find_c_library(prefix: &str) -> Result<(), String> {
+    let is_there = Path::new(prefix).join("include/stdio.h").exists();
+    if is_there { Ok(()) } else { Err(format!("{prefix} has no C library: examples are built with it.")) }
+}
+
+/// Installs compilers for other processors.
+pub fn ensure_cross_compilers() -> Result<()> {
+    CROSS_COMPILERS.iter().try_for_each(provide)
+}
+
 fn find_program(name: &str) -> Result<(), String> {
     if has(name) { Ok(()) } else { Err(format!("{name} is missing: cross runs need it.")) }
 }

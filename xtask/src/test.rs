@@ -40,6 +40,17 @@ fn cross(mut args: Arguments) -> Result<()> {
     run_program(program(tests_command()?, &words))
 }
 
+/// Models on emulated processors of four kinds, where the tools can be had.
+pub fn cross_if_possible() -> Result<()> {
+    match packages::ensure_cross() {
+        Ok(()) => run_program(program(tests_command()?, &["cross", "aarch64", "riscv64-v", "s390x", "wasm32"])),
+        Err(error) => {
+            println!("left out, tools are missing: {error:#}");
+            Ok(())
+        }
+    }
+}
+
 /// Runs the tests whose name contains `filter`, or all tests and examples.
 pub fn all(filter: Option<&str>) -> Result<()> {
     packages::ensure()?;

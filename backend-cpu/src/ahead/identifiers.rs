@@ -132,20 +132,21 @@ fn checked(name: &str, what: &str) -> Result<String> {
         return Ok(name.to_string());
     }
     Err(Error::invalid_argument(format!(
-        "{what} {name:?} is no name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no keyword"
+        "{what} {name:?} is no name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no two underscores in a row, no keyword"
     )))
 }
 
 /// A text made into a name; `otherwise` where nothing is left of it.
 pub(super) fn identifier(text: &str, otherwise: &str) -> String {
-    let name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(LONGEST).collect();
-    match name.trim_matches('_') {
+    // Underscores in front, and two in a row, are reserved for compilers.
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut name = words.collect::<Vec<_>>().join("_");
+    name.truncate(LONGEST);
+    match name.trim_end_matches('_') {
         "" => otherwise.to_string(),
-        // Reserved for compilers.
-        _ if name.starts_with('_') => identifier(name.trim_start_matches('_'), otherwise),
         _ if name.starts_with(|c: char| c.is_ascii_digit()) => format!("n{name}"),
         _ if KEYWORDS.contains(&name.as_str()) => format!("{name}_"),
-        _ => name,
+        whole => whole.to_string(),
     }
 }
 
@@ -162,7 +163,10 @@ impl Fields {
 
     /// The text made into a name that nobody has.
     pub fn name(&mut self, text: &str, otherwise: &str) -> String {
-        let name = identifier(text, otherwise);
+        // XLA numbers names with a suffix, `x.1`, which nobody has written.
+        let number = |suffix: &str| !suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit());
+        let stem = text.rsplit_once('.').filter(|(_, suffix)| number(suffix)).map_or(text, |(stem, _)| stem);
+        let name = identifier(stem, otherwise);
         let with_number = |number: usize| if number == 0 { name.clone() } else { format!("{name}_{number}") };
         // As macros they are written in capitals.
         let mut candidates = (0..).map(with_number);
@@ -178,8 +182,15 @@ mod tests {
 
     #[test]
     fn texts_become_names() {
-        let cases =
-            [("jit_step.1", "jit_step_1"), ("3d", "n3d"), ("__x", "x"), ("class", "class_"), ("é", "p"), ("", "p")];
+        let cases = [
+            ("jit_step.1", "jit_step_1"),
+            ("3d", "n3d"),
+            ("__x", "x"),
+            ("class", "class_"),
+            ("a.0___b__.1", "a_0_b_1"),
+            ("é", "p"),
+            ("", "p"),
+        ];
         for (text, name) in cases {
             assert_eq!(identifier(text, "p"), name, "{text}");
         }
@@ -189,8 +200,8 @@ mod tests {
     #[test]
     fn fields_have_names_of_their_own() {
         let mut fields = Fields::new(&["arena"]);
-        let names = ["x", "X", "x", "arena", ""].map(|text| fields.name(text, "arg"));
-        assert_eq!(names, ["x", "X_1", "x_2", "arena_1", "arg"]);
+        let names = ["x", "X", "x.7", "arena", "", "p['w'].12"].map(|text| fields.name(text, "arg"));
+        assert_eq!(names, ["x", "X_1", "x_2", "arena_1", "arg", "p_w"]);
     }
 
     #[test]

@@ -139,6 +139,17 @@ impl Interface {
         }
     }
 
+    /// Fails where the arena takes more than so many bytes.
+    pub fn check_limit(&self, limit: Option<u64>) -> Result<()> {
+        match limit.filter(|&limit| self.arena_bytes > limit) {
+            Some(limit) => Err(Error::resource_exhausted(format!(
+                "the program needs an arena of {} bytes beside its arguments and results; at most {limit} are allowed",
+                self.arena_bytes
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Number that stands for the structure's layout and the arrays behind its pointers: a header of another program,
     /// or of another version of this one, has another one.
     pub fn abi(&self) -> u32 {

@@ -6,7 +6,7 @@
 //!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
 //!    object.rs      the names that the object calls
 //!    header.rs, bindings.rs, description.rs      NAME.h, NAME.rs, NAME.json
-//!    archive.rs     libNAME.a, where that is asked for
+//!    archive.rs, cmake.rs      libNAME.a and NAME.cmake, where they are asked for
 //! ```
 //!
 //! One LLVM module holds kernels and entry, in which all names but the entry's are internal. All memory that a run
@@ -15,6 +15,7 @@
 
 mod archive;
 mod bindings;
+mod cmake;
 mod description;
 mod entry;
 mod header;
@@ -28,7 +29,7 @@ use std::collections::BTreeSet;
 use xla_hlo::{Error, Opcode, Result, VerifiedModule};
 use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, ModuleSize};
-use xla_llvm::emitter::{EmitOptions, Scratch};
+use xla_llvm::emitter::{EmitOptions, Emitter, Scratch};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::target::{CodeGenerators, MachineOptions, Target, TargetSpec};
 use xla_passes::buffers::BufferOptions;
@@ -37,7 +38,7 @@ use xla_service::compiler::AotFile;
 use xla_service::dump::Dump;
 use xla_service::host::HostTransfer;
 use xla_service::thunks::ThunkProgram;
-use xla_service::{AotCompilationOptions, Contraction, FallbackPolicy, HloPasses, OptimizedModule, optimize};
+use xla_service::{AotCompilationOptions, AotExtra, Contraction, FallbackPolicy, HloPasses, OptimizedModule, optimize};
 
 use crate::capabilities;
 use crate::lowering::CpuLowering;
@@ -45,7 +46,10 @@ use crate::program::codegen::kernel_name;
 use crate::program::sequence::Plan;
 use interface::Interface;
 
-/// Compiles a module to `NAME.o`, `NAME.h`, `NAME.rs` and `NAME.json`, and `libNAME.a` where that is asked for.
+/// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
+const STACK_LIMIT: u32 = 16 << 10;
+
+/// Compiles a module to `NAME.o`, `NAME.h`, `NAME.rs` and `NAME.json`, and what else is asked for.
 pub(crate) fn compile(
     module: VerifiedModule,
     options: &AotCompilationOptions,
@@ -60,10 +64,13 @@ pub(crate) fn compile(
     let mut lowering = CpuLowering::self_contained(&module);
     let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
     refusals::check(&module, &program.sequence, &target)?;
-    let (code, interface, text) = generate(&module, &program, lowering.kernels.sources(), &target, names, options)?;
+    let job = Job { module: &module, program: &program, sources: lowering.kernels.sources(), target: &target, options };
+    let (code, interface, text) = job.generate(CodeKind::Object, &names)?;
     let externals = object::undefined(&code)?;
     let dump = Dump::new(&options.compile, &module);
-    for (name, text) in program.dumps(&module).into_iter().chain(text.map(|text| ("object.ll".to_string(), text))) {
+    for (name, text) in
+        program.dumps(&module).into_iter().chain(text.clone().map(|text| ("object.ll".to_string(), text)))
+    {
         dump.write(&name, || text)?;
     }
     let described = description::Described { interface: &interface, target: &target, externals: &externals };
@@ -76,6 +83,13 @@ pub(crate) fn compile(
     ];
     if options.archive {
         files.push(AotFile { name: archive::name(name, &target), bytes: archive::of(&code, name, &target)? });
+    }
+    for extra in &options.extras {
+        files.push(match extra {
+            AotExtra::Assembly => file("s", job.generate(CodeKind::Assembly, &names)?.0),
+            AotExtra::Ir => file("ll", text.clone().unwrap_or_default().into_bytes()),
+            AotExtra::Cmake => file("cmake", cmake::text(name).into_bytes()),
+        });
     }
     files.push(file("o", code));
     Ok(files)
@@ -102,38 +116,52 @@ fn profile(target: &Target) -> TargetProfile {
     }
 }
 
-/// The object file, the call that it takes, and its LLVM IR where that is asked for.
-fn generate(
-    module: &OptimizedModule,
-    program: &ThunkProgram,
-    sources: &[KernelSource<'_>],
-    target: &Target,
-    names: identifiers::Names,
-    options: &AotCompilationOptions,
-) -> Result<(Vec<u8>, Interface, Option<String>)> {
-    let emission = EmitOptions {
-        contract: options.contraction == Contraction::Allow,
-        flush_denormals: options.compile.flush_denormals,
-        scratch: Scratch::Caller,
-        ..EmitOptions::default()
-    };
-    let driver = CodegenDriver {
-        target,
-        threads: 1,
-        modules: ModuleSize::Fixed,
-        with_texts: options.compile.dump_to.is_some(),
-        emission,
-        kind: CodeKind::Object,
-    };
-    let emit = |emitter: &xla_llvm::emitter::Emitter<'_>| {
+/// A program that waits for its code.
+struct Job<'a> {
+    module: &'a OptimizedModule,
+    program: &'a ThunkProgram,
+    sources: &'a [KernelSource<'a>],
+    target: &'a Target,
+    options: &'a AotCompilationOptions,
+}
+
+impl Job<'_> {
+    /// The object file or assembly, the call that it takes, and its LLVM IR where that is asked for.
+    fn generate(&self, kind: CodeKind, names: &identifiers::Names) -> Result<(Vec<u8>, Interface, Option<String>)> {
+        let options = self.options;
+        let emission = EmitOptions {
+            contract: options.contraction == Contraction::Allow,
+            flush_denormals: options.compile.flush_denormals,
+            scratch: Scratch::Caller,
+            optimize: options.optimize,
+            stack_limit: Some(options.stack_limit.unwrap_or(STACK_LIMIT)),
+            ..EmitOptions::default()
+        };
+        let driver = CodegenDriver {
+            target: self.target,
+            threads: 1,
+            modules: ModuleSize::Fixed,
+            with_texts: options.compile.dump_to.is_some() || options.extras.contains(&AotExtra::Ir),
+            emission,
+            kind,
+        };
+        let (emitted, interface) =
+            driver.emit("object", MachineOptions::default(), |emitter| self.emit(emitter, names))?;
+        let generated = driver.generate(vec![emitted]).map_err(|error| self.explain(error))?.pop();
+        let generated = generated.ok_or_else(|| Error::internal("no code was generated"))?;
+        Ok((generated.code, interface, generated.text))
+    }
+
+    /// Writes kernels and entry.
+    fn emit(&self, emitter: &Emitter<'_>, names: &identifiers::Names) -> Result<Interface> {
         let kernel = |(number, source)| emit_kernel(emitter, source, &kernel_name(number));
-        let kernels = sources.iter().enumerate().map(kernel).collect::<Result<Vec<Kernel>>>()?;
+        let kernels = self.sources.iter().enumerate().map(kernel).collect::<Result<Vec<Kernel>>>()?;
         for kernel in &kernels {
             emitter.make_internal(&kernel.name);
         }
         let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes).max().unwrap_or_default();
         let plan = Plan {
-            sequence: program.sequence.clone(),
+            sequence: self.program.sequence.clone(),
             kernels,
             library_calls: Vec::new(),
             host_calls: Vec::new(),
@@ -141,12 +169,22 @@ fn generate(
             profile: false,
             self_contained: true,
         };
-        let mut interface = Interface::new(module, program, names, scratch)?;
-        entry::emit(emitter, &plan, (module, program), &mut interface)?;
+        let mut interface = Interface::new(self.module, self.program, names.clone(), scratch)?;
+        entry::emit(emitter, &plan, (self.module, self.program), &mut interface)?;
+        interface.check_limit(self.options.memory_limit)?;
         Ok(interface)
-    };
-    let (emitted, interface) = driver.emit("object", MachineOptions::default(), emit)?;
-    let generated = driver.generate(vec![emitted])?.pop();
-    let generated = generated.ok_or_else(|| Error::internal("no code was generated"))?;
-    Ok((generated.code, interface, generated.text))
+    }
+
+    /// Names the instruction whose kernel takes too much of the stack.
+    fn explain(&self, error: Error) -> Error {
+        let Error::ResourceExhausted(text) = &error else { return error };
+        let quoted = |number| format!("'{}'", kernel_name(number));
+        let source = (0..self.sources.len()).find(|&number| text.to_string().contains(&quoted(number)));
+        let source = source.and_then(|number| self.sources.get(number));
+        let of = source.map_or_else(String::new, |source| {
+            let root = &source.module[source.computation][source.root];
+            format!(" of %{} ({})", root.name(), root.opcode())
+        });
+        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use rayon::prelude::*;
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
 use xla_tests::corpus;
 use xla_tests::cross::{CrossRun, CrossTarget, TARGETS, Verdict};
@@ -28,7 +29,6 @@ pub fn run(arguments: Arguments) -> Outcome {
     let platform = platform_with(CpuOptions { generators: CodeGenerators::all(), ..CpuOptions::default() });
     let folder = std::env::temp_dir().join(format!("xla-cross-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let run = CrossRun { platform: &*platform, folder: folder.clone() };
     let (mut failed, mut tried) = (false, 0);
     for target in targets {
         if !target.runs_here() {
@@ -37,11 +37,16 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
         for suite in &arguments.suite {
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-            for name in corpus::names(suite)? {
-                if arguments.case.as_ref().is_some_and(|part| !name.contains(part)) {
-                    continue;
-                }
-                let (word, text) = match run.check(&corpus::case(suite, &name)?, target) {
+            let mut names = corpus::names(suite)?;
+            names.retain(|name| arguments.case.as_ref().is_none_or(|part| name.contains(part)));
+            let check = |name: &String| -> std::io::Result<Verdict> {
+                let folder = folder.join(name);
+                std::fs::create_dir_all(&folder)?;
+                Ok(CrossRun { platform: &*platform, folder }.check(&corpus::case(suite, name)?, target))
+            };
+            let verdicts: Vec<std::io::Result<Verdict>> = names.par_iter().map(check).collect();
+            for (name, verdict) in names.iter().zip(verdicts) {
+                let (word, text) = match verdict? {
                     Verdict::Agrees => ("agree", None),
                     Verdict::Refused(text) => ("refused", Some(text)),
                     Verdict::NeedsBuiltins(text) => ("not linked without builtins", Some(text)),

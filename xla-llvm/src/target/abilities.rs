@@ -61,7 +61,7 @@ pub(super) fn probe(triple: &str, generator: &Generator) -> Result<Abilities> {
         .create_module_from_ir(buffer)
         .map_err(|reason| Error::internal(format!("the target probe does not parse: {reason}")))?;
     let text = generator.assembly(&module)?;
-    if let Some(fault) = listening.take_fault() {
+    if let Some(fault) = listening.take_reports().fault {
         return Err(Error::invalid_argument(format!("LLVM cannot generate code for {triple}: {fault}")));
     }
     let words: Vec<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_.$%".contains(c)).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
-use xla::service::{AotCompilationOptions, Assembler, Contraction, Relocation};
+use xla::service::{AotCompilationOptions, AotExtra, Assembler, Contraction, Optimize, Relocation};
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -49,6 +49,15 @@ pub struct Args {
     /// Round each product before it is added, also where the target has fused multiply-add
     #[arg(long)]
     no_contract: bool,
+    /// Goal of the code
+    #[arg(long, value_name = "GOAL", default_value = "speed", value_parser = ["speed", "size"])]
+    optimize_for: String,
+    /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
+    #[arg(long, value_name = "BYTES")]
+    stack_limit: Option<u32>,
+    /// Refuse a program that needs more bytes of memory beside arguments and results
+    #[arg(long, value_name = "BYTES")]
+    memory_limit: Option<u64>,
     /// Name of the entry function and of the files [default: the module's, as an identifier]
     #[arg(long, value_name = "NAME")]
     symbol: Option<String>,
@@ -58,6 +67,9 @@ pub struct Args {
     /// Write libNAME.a as well, a static library of NAME.o
     #[arg(long)]
     archive: bool,
+    /// More files: asm is NAME.s, ir NAME.ll (LLVM's), cmake NAME.cmake, a target to link
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = ["asm", "ir", "cmake"])]
+    emit: Vec<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
@@ -89,9 +101,21 @@ impl Args {
             contraction: if self.no_contract { Contraction::Forbid } else { Contraction::Allow },
             symbol: self.symbol.clone(),
             namespace: self.namespace.clone(),
+            optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
+            stack_limit: self.stack_limit,
+            memory_limit: self.memory_limit,
             archive: self.archive,
+            extras: self.emit.iter().map(|kind| extra(kind)).collect(),
             assembler: self.assembler(),
         }
+    }
+}
+
+fn extra(kind: &str) -> AotExtra {
+    match kind {
+        "asm" => AotExtra::Assembly,
+        "ir" => AotExtra::Ir,
+        _ => AotExtra::Cmake,
     }
 }
 
@@ -110,8 +134,8 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     let files = ahead.compile_ahead_of_time(module, &args.options(session)).map_err(|error| match error {
         // A target that there is not, an assembler that is not there.
         Error::InvalidArgument(_) | Error::NotFound(_) => Failure { error, bad_input: true },
-        // The target cannot have the program.
-        Error::Unimplemented(_) => Failure::usage(error.message()),
+        // The target cannot have the program, or not within its limits.
+        Error::Unimplemented(_) | Error::ResourceExhausted(_) => Failure::usage(error.message()),
         error => Failure { error, bad_input: false },
     })?;
     Ok(files.iter().try_for_each(|file| write(&args.output, file))?)

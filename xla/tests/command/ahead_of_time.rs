@@ -58,6 +58,21 @@ fn combinations_of_names_are_compiled_or_refused() {
 }
 
 #[test]
+fn limits_are_kept_and_files_are_made_on_request() {
+    let folder = Folder::new();
+    let message = folder.fails(2, "compile module.hlo --stack-limit 1 -o build");
+    assert!(message.contains("takes more of the stack than is allowed"), "{message}");
+    let message = folder.fails(2, "compile module.hlo --memory-limit 1 -o build");
+    assert!(message.contains("at most 1 are allowed"), "{message}");
+    let done = folder.xla("compile module.hlo --optimize-for size --emit asm,ir,cmake -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let text = |ending: &str| std::fs::read_to_string(folder.path(&format!("build/sums.{ending}"))).unwrap();
+    assert!(text("s").contains("\nsums:"), "{}", text("s"));
+    assert!(text("ll").contains("define i32 @sums(ptr %0)") && text("ll").contains("minsize"), "{}", text("ll"));
+    assert!(text("cmake").contains("add_library(sums INTERFACE)"), "{}", text("cmake"));
+}
+
+#[test]
 fn programs_that_a_target_cannot_have_are_bad_input() {
     let folder = Folder::new();
     folder.write(

@@ -21,7 +21,7 @@ use pico_args::Arguments;
 use crate::shell::{metadata, output, program, root};
 
 /// Folders that the root manifest excludes from the workspace.
-const APART: &[&str] = &["fuzz/", "tests/downstream/"];
+const APART: &[&str] = &["fuzz/", "tests/downstream/", "examples/"];
 
 pub const HELP: &str = "\
 Each finding is `FILE:LINE: rule: what to do`. `--circles` prints the circles of imports of each
