@@ -55,8 +55,10 @@ impl CrossRun<'_> {
         let module = VerifiedModule::new(parse_module(&case.module)?)?;
         let signature = Signature::new(&module, |shape| HostTransfer.device_shape(shape))?;
         let object = self.compile(module, target)?;
-        if !object.externals.is_empty() {
-            return Ok(Verdict::NeedsBuiltins(object.externals.join(", ")));
+        let missing: Vec<&str> =
+            object.externals.iter().map(String::as_str).filter(|name| !target.builtins.has(name)).collect();
+        if !missing.is_empty() {
+            return Ok(Verdict::NeedsBuiltins(missing.join(", ")));
         }
         let arguments = arguments(case, &signature, object.target.big_endian)?;
         std::fs::write(self.folder.join("start.ll"), start::text(&object, &arguments, target)).map_err(unwritable)?;
@@ -111,7 +113,10 @@ impl CrossRun<'_> {
         if target.is_wasm() {
             return self.tool("wasm-ld-22", &["-o", "main", "start.o", &object]);
         }
-        self.tool("ld.lld-22", &["-static", "-z", "noexecstack", "-o", "main", "start.o", &object])
+        let library = target.builtins.library().map(|library| library.display().to_string());
+        let objects = ["start.o", &object].into_iter().chain(library.as_deref());
+        let words: Vec<&str> = ["-static", "-z", "noexecstack", "-o", "main"].into_iter().chain(objects).collect();
+        self.tool("ld.lld-22", &words)
     }
 
     fn tool(&self, name: &str, words: &[&str]) -> Result<()> {

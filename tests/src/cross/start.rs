@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
-use super::targets::{CallBy, CrossTarget};
+use super::targets::{Builtins, CallBy, CrossTarget};
 
 /// Description of an object, from `NAME.json`, as far as a call needs it.
 #[derive(Debug, Deserialize)]
@@ -58,6 +58,9 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
     // Writing to a string does not fail.
     let _ = data(&mut text, description, arguments, &word);
     let _ = code(&mut text, description, target, &word);
+    if let Builtins::Here(_, functions) = target.builtins {
+        text.push_str(functions);
+    }
     text
 }
 

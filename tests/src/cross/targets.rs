@@ -1,5 +1,7 @@
 //! Targets of cross runs: how they are named, emulated, and asked for something.
 
+use std::path::PathBuf;
+
 /// A kind of processor under Linux, or WebAssembly in Node.
 #[derive(Debug)]
 pub struct CrossTarget {
@@ -15,6 +17,8 @@ pub struct CrossTarget {
     pub emulator: &'static [&'static str],
     /// Way to call the system.
     pub system: SystemCall,
+    /// Builtins that programs call.
+    pub builtins: Builtins,
 }
 
 /// A call of the system with a number and three arguments.
@@ -36,6 +40,35 @@ pub enum CallBy {
     Instruction(&'static str, &'static str),
     /// The function `system` of module `env`, which who runs the WebAssembly gives to it.
     Import,
+}
+
+/// Functions that every compiler brings with it for a processor.
+#[derive(Clone, Copy, Debug)]
+pub enum Builtins {
+    /// Programs call none.
+    None,
+    /// `libgcc.a` in a folder of this one, that of GCC's cross compiler (Debian: `libgcc-12-dev-armhf-cross`).
+    Gcc(&'static str),
+    /// The start has them: names, and their IR.
+    Here(&'static [&'static str], &'static str),
+}
+
+impl Builtins {
+    /// The library that has them, if it is installed.
+    pub fn library(self) -> Option<PathBuf> {
+        let Builtins::Gcc(folder) = self else { return None };
+        let versions = std::fs::read_dir(folder).ok()?;
+        versions.flatten().map(|version| version.path().join("libgcc.a")).find(|library| library.exists())
+    }
+
+    /// Whether that function is one.
+    pub fn has(self, name: &str) -> bool {
+        match self {
+            Builtins::None => false,
+            Builtins::Gcc(_) => self.library().is_some(),
+            Builtins::Here(names, _) => names.contains(&name),
+        }
+    }
 }
 
 impl CrossTarget {
@@ -102,6 +135,46 @@ const HEXAGON: SystemCall =
     SystemCall { by: CallBy::Instruction("trap0(#1)", "={r0},{r6},{r0},{r1},{r2},~{memory}"), write: 64, exit: 93 };
 const WASM: SystemCall = SystemCall { by: CallBy::Import, write: 0, exit: 1 };
 
+/// By Newton's steps on the reciprocal root, from a guess by the bits, and one on the root, rounded once.
+const HEXAGON_SQUARE_ROOT: &str = "
+define float @__hexagon_sqrtf(float %x) {
+entry:
+  %positive = fcmp ogt float %x, 0.0
+  %finite = fcmp olt float %x, 0x7FF0000000000000
+  %usual = and i1 %positive, %finite
+  br i1 %usual, label %root, label %special
+special:
+  %negative = fcmp olt float %x, 0.0
+  %else = select i1 %negative, float 0x7FF8000000000000, float %x
+  ret float %else
+root:
+  %bits = bitcast float %x to i32
+  %half = lshr i32 %bits, 1
+  %guess = sub i32 1597463007, %half
+  %start = bitcast i32 %guess to float
+  %h = fmul float %x, 5.0e-1
+  br label %step
+step:
+  %r = phi float [ %start, %root ], [ %next, %step ]
+  %n = phi i32 [ 0, %root ], [ %m, %step ]
+  %s = fmul float %r, %r
+  %d = fmul float %s, %h
+  %f = fsub float 1.5, %d
+  %next = fmul float %r, %f
+  %m = add i32 %n, 1
+  %more = icmp ult i32 %m, 4
+  br i1 %more, label %step, label %end
+end:
+  %y = fmul float %x, %next
+  %minus = fneg float %y
+  %e = call float @llvm.fma.f32(float %minus, float %y, float %x)
+  %g = fmul float %next, 5.0e-1
+  %z = call float @llvm.fma.f32(float %e, float %g, float %y)
+  ret float %z
+}
+declare float @llvm.fma.f32(float, float, float)
+";
+
 /// All targets.
 pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
@@ -111,6 +184,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &[],
         system: X86_64,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "x86_64-v3",
@@ -119,6 +193,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &[],
         system: X86_64,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "x86_64-v4",
@@ -127,6 +202,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &[],
         system: X86_64,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "aarch64",
@@ -135,6 +211,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-aarch64"],
         system: AARCH64,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "riscv64",
@@ -143,6 +220,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-riscv64"],
         system: RISCV,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "riscv64-v",
@@ -151,6 +229,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &["+v"],
         emulator: &["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"],
         system: RISCV,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "riscv64-v256",
@@ -159,6 +238,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &["+v", "+zvl256b"],
         emulator: &["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"],
         system: RISCV,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "s390x",
@@ -167,6 +247,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-s390x"],
         system: S390X,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "powerpc64le",
@@ -175,6 +256,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-ppc64le"],
         system: POWERPC,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "armv7",
@@ -183,6 +265,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-arm"],
         system: ARM,
+        builtins: Builtins::Gcc("/usr/lib/gcc-cross/arm-linux-gnueabihf"),
     },
     CrossTarget {
         name: "hexagon",
@@ -191,6 +274,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["qemu-hexagon"],
         system: HEXAGON,
+        builtins: Builtins::Here(&["__hexagon_sqrtf"], HEXAGON_SQUARE_ROOT),
     },
     CrossTarget {
         name: "wasm32",
@@ -199,6 +283,7 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &[],
         emulator: &["node", "-e", NODE],
         system: WASM,
+        builtins: Builtins::None,
     },
     CrossTarget {
         name: "wasm32-simd",
@@ -207,5 +292,6 @@ pub const TARGETS: &[CrossTarget] = &[
         features: &["+simd128"],
         emulator: &["node", "-e", NODE],
         system: WASM,
+        builtins: Builtins::None,
     },
 ];

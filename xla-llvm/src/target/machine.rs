@@ -201,6 +201,8 @@ fn create(description: &MachineDescription, options: &MachineOptions) -> Result<
     let target = LlvmTarget::from_triple(&parsed)
         .map_err(|reason| Error::invalid_argument(format!("LLVM has no target for triple `{triple}`: {reason}")))?;
     let level = match options.level {
+        // The pipeliner of LLVM 22 makes wrong code of nested loops for it (select-and-scatter is one).
+        CodegenLevel::Default | CodegenLevel::Aggressive if triple.starts_with("hexagon") => OptimizationLevel::Less,
         CodegenLevel::None => OptimizationLevel::None,
         CodegenLevel::Less => OptimizationLevel::Less,
         CodegenLevel::Default => OptimizationLevel::Default,
