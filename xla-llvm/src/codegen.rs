@@ -20,6 +20,9 @@ pub enum CodeKind {
     Assembly,
 }
 
+/// Beginning of the message where LLVM fails on a module that its verifier passed.
+pub const UNABLE: &str = "LLVM cannot generate code for the emitted module";
+
 /// A module with the context that it lives in, and that no other module lives in: what one thread generates code for.
 pub struct Unit {
     // In the order in which they must go.
@@ -83,5 +86,5 @@ impl Unit {
 }
 
 fn failed(reason: &str) -> Error {
-    Error::internal(format!("LLVM cannot generate code for the emitted module: {}", reason.trim_end()))
+    Error::internal(format!("{UNABLE}: {}", reason.trim_end()))
 }

@@ -27,7 +27,7 @@ mod refusals;
 use std::collections::BTreeSet;
 
 use xla_hlo::{Error, Opcode, Result, VerifiedModule};
-use xla_llvm::codegen::CodeKind;
+use xla_llvm::codegen::{CodeKind, UNABLE};
 use xla_llvm::driver::{CodegenDriver, ModuleSize};
 use xla_llvm::emitter::{EmitOptions, Emitter, Scratch};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
@@ -175,9 +175,18 @@ impl Job<'_> {
         Ok(interface)
     }
 
-    /// Names the instruction whose kernel takes too much of the stack.
+    /// Names the instruction whose kernel takes too much of the stack. LLVM's own limits are the target's: it knows
+    /// triples that nobody has, whose code generators end at simple things.
     fn explain(&self, error: Error) -> Error {
-        let Error::ResourceExhausted(text) = &error else { return error };
+        let text = match &error {
+            Error::ResourceExhausted(text) => text,
+            Error::Internal(text) => {
+                let reason = text.to_string();
+                let Some(reason) = reason.strip_prefix(UNABLE) else { return error };
+                return Error::unimplemented(format!("LLVM cannot generate code for {}{reason}", self.target.triple()));
+            }
+            _ => return error,
+        };
         let quoted = |number| format!("'{}'", kernel_name(number));
         let source = (0..self.sources.len()).find(|&number| text.to_string().contains(&quoted(number)));
         let source = source.and_then(|number| self.sources.get(number));

@@ -58,9 +58,12 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
     // Writing to a string does not fail.
     let _ = data(&mut text, description, arguments, &word);
     let _ = code(&mut text, description, target, &word);
-    if let Builtins::Here(_, functions) = target.builtins {
-        text.push_str(functions);
-    }
+    text.push_str(match target.builtins {
+        Builtins::None => "",
+        Builtins::Here(_, functions) => functions,
+        // For who divides by zero, which programs do not.
+        Builtins::Gcc(_) => "define i32 @raise(i32 %signal) {\n  ret i32 0\n}\n",
+    });
     text
 }
 
