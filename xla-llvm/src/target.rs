@@ -101,6 +101,11 @@ impl Target {
         Ok(target)
     }
 
+    /// Whether code is WebAssembly.
+    pub fn is_webassembly(&self) -> bool {
+        family(self.triple().split('-').next().unwrap_or_default()) == Some("webassembly")
+    }
+
     fn described(description: MachineDescription) -> Result<Target> {
         let names = format!(
             "triple `{}`, processor `{}`, features `{}`, ABI `{}`",

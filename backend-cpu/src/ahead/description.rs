@@ -65,6 +65,8 @@ struct Pointer<'a> {
     argument: Option<usize>,
     result: Option<usize>,
     written: bool,
+    /// Whether it is the state that random numbers are drawn from.
+    random_state: bool,
 }
 
 /// The description as JSON.
@@ -87,7 +89,7 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
             .fields
             .iter()
             .enumerate()
-            .map(|(number, field)| pointer(layout.field(number), field))
+            .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
             .collect(),
         externals,
     };
@@ -95,7 +97,7 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("the description cannot be written: {error}")))
 }
 
-fn pointer(offset: u64, field: &Field) -> Pointer<'_> {
+fn pointer(offset: u64, field: &Field, random_state: bool) -> Pointer<'_> {
     Pointer {
         name: &field.name,
         offset,
@@ -107,6 +109,7 @@ fn pointer(offset: u64, field: &Field) -> Pointer<'_> {
         argument: field.argument.as_ref().map(|(number, _)| *number),
         result: field.result,
         written: field.is_written,
+        random_state,
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn emit(
     entry.check_arena(arena, interface)?;
     let fields = entry.pointers(interface)?;
     let bases = entry.bases(arena, &fields, (module, program), interface)?;
-    entry.fill(table, &words, &bases, interface, arena)?;
+    entry.fill(table, &words, (&bases, &fields), interface, arena)?;
     emitter.builder().build_unconditional_branch(body).map_err(refused)?;
     entry.fail()?;
     emitter.check()
@@ -158,7 +158,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         &self,
         table: PointerValue<'ctx>,
         words: &ArgumentTable,
-        bases: &[PointerValue<'ctx>],
+        (bases, fields): (&[PointerValue<'ctx>], &[PointerValue<'ctx>]),
         interface: &Interface,
         arena: PointerValue<'ctx>,
     ) -> Result<()> {
@@ -170,6 +170,10 @@ impl<'ctx> Entry<'_, 'ctx> {
                     self.offset(base, offset as u64)?
                 }
                 ArgumentWord::Scratch => self.offset(arena, interface.scratch)?,
+                ArgumentWord::RandomState => {
+                    let field = interface.random_state.and_then(|number| fields.get(number));
+                    *field.ok_or_else(|| Error::internal("the call has no random state"))?
+                }
                 ArgumentWord::Context => return Err(Error::internal("a program without runtime takes its context")),
             };
             let place = self.offset(table, number as u64 * self.layout.pointer_bytes)?;

@@ -3,7 +3,7 @@
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, ElementType, Error, Layout, Literal, Module, Op, Result};
 use xla_passes::buffers::{Allocation, AllocationKind};
-use xla_service::thunks::ThunkProgram;
+use xla_service::thunks::{LibraryOp, ThunkKind, ThunkProgram};
 
 use super::identifiers::{Fields, Names};
 
@@ -36,6 +36,8 @@ pub(super) struct Interface {
     pub fields: Vec<Field>,
     /// Place of each allocation's first byte.
     pub bases: Vec<Base>,
+    /// The field that is the program's random state, if it has one.
+    pub random_state: Option<usize>,
     /// Offset of the scratch memory of kernels in the arena.
     pub scratch: u64,
     /// Offset of the table of addresses in the arena; it is the last part.
@@ -116,8 +118,18 @@ impl Interface {
                 }
             }
         }
+        let random_state = draws(program).then_some(fields.len());
+        if random_state.is_some() {
+            fields.push(Field {
+                name: identifiers.name("random_state", "random_state"),
+                shape: ArrayShape::new(ElementType::U64, [2]),
+                argument: None,
+                result: None,
+                is_written: true,
+            });
+        }
         let table = after(end, scratch_bytes)?;
-        Ok(Interface { names, fields, bases, scratch: end, table, arena_bytes: table })
+        Ok(Interface { names, fields, bases, random_state, scratch: end, table, arena_bytes: table })
     }
 
     /// Says how many bytes the table takes.
@@ -201,6 +213,9 @@ impl Field {
     pub fn role(&self) -> String {
         let argument = self.argument.as_ref().map(|(_, text)| text.clone());
         let result = self.result.map(|number| format!("result {number}"));
+        if argument.is_none() && result.is_none() {
+            return "the state that random numbers are drawn from, lower word first, moved on by each call".to_string();
+        }
         let overwritten = if self.is_written && self.result.is_none() { ", overwritten" } else { "" };
         argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten
     }
@@ -209,6 +224,14 @@ impl Field {
     pub fn is_row_major(&self) -> bool {
         self.shape.layout().is_none_or(Layout::is_row_major)
     }
+}
+
+/// Whether a program draws from a random state.
+fn draws(program: &ThunkProgram) -> bool {
+    program
+        .sequence
+        .walk()
+        .any(|thunk| matches!(&thunk.kind, ThunkKind::LibraryCall(call) if call.op == LibraryOp::RandomState))
 }
 
 /// The end of memory of so many bytes from `start` on, aligned.

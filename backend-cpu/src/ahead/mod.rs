@@ -44,6 +44,7 @@ use crate::capabilities;
 use crate::lowering::CpuLowering;
 use crate::program::codegen::kernel_name;
 use crate::program::sequence::Plan;
+use crate::runtime::LibraryCall;
 use interface::Interface;
 
 /// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
@@ -64,7 +65,14 @@ pub(crate) fn compile(
     let mut lowering = CpuLowering::self_contained(&module);
     let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
     refusals::check(&module, &program.sequence, &target)?;
-    let job = Job { module: &module, program: &program, sources: lowering.kernels.sources(), target: &target, options };
+    let job = Job {
+        module: &module,
+        program: &program,
+        sources: lowering.kernels.sources(),
+        library_calls: &lowering.library_calls,
+        target: &target,
+        options,
+    };
     let (code, interface, text) = job.generate(CodeKind::Object, &names)?;
     let externals = object::undefined(&code)?;
     let dump = Dump::new(&options.compile, &module);
@@ -121,6 +129,7 @@ struct Job<'a> {
     module: &'a OptimizedModule,
     program: &'a ThunkProgram,
     sources: &'a [KernelSource<'a>],
+    library_calls: &'a [LibraryCall],
     target: &'a Target,
     options: &'a AotCompilationOptions,
 }
@@ -163,7 +172,7 @@ impl Job<'_> {
         let plan = Plan {
             sequence: self.program.sequence.clone(),
             kernels,
-            library_calls: Vec::new(),
+            library_calls: self.library_calls.to_vec(),
             host_calls: Vec::new(),
             threads: 1,
             profile: false,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use xla_hlo::{Error, Module, Op, Result, Shape};
 use xla_llvm::target::Target;
-use xla_service::thunks::{Thunk, ThunkKind, ThunkSequence};
+use xla_service::thunks::{LibraryOp, Thunk, ThunkKind, ThunkSequence};
 
 /// Instructions that an error names; more are counted.
 const NAMED: usize = 20;
@@ -32,7 +32,8 @@ pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target) 
 
 fn is_refused(module: &Module, thunk: &Thunk, target: &Target) -> bool {
     match thunk.kind {
-        ThunkKind::LibraryCall(_) | ThunkKind::CustomCall | ThunkKind::HostFallback => true,
+        ThunkKind::LibraryCall(ref call) => call.op != LibraryOp::RandomState,
+        ThunkKind::CustomCall | ThunkKind::HostFallback => true,
         // The bytes of a number are in another order there than in the module.
         ThunkKind::Copy => target.is_big_endian() && changes_width(module, thunk),
         ThunkKind::Kernel(_) | ThunkKind::While { .. } | ThunkKind::Conditional { .. } => false,

@@ -3,11 +3,13 @@
 pub(crate) mod chunks;
 pub(crate) mod convolution;
 pub(crate) mod dot;
+mod self_contained;
 pub(crate) mod sort;
 
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op, Scatter, Sort, SparsityConfig, TopK};
 use xla_hlo::{ArrayShape, InstrId, Module, Result};
 use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
+use xla_llvm::order::key_of_comparator;
 use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
 };
@@ -18,7 +20,7 @@ use crate::runtime::{
 };
 use convolution::ConvolutionPlan;
 use dot::DotPlan;
-use sort::{Rows, SortOrder, SortPlan, TopKPlan, key_of_comparator};
+use sort::{Rows, SortOrder, SortPlan, TopKPlan};
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
@@ -142,7 +144,9 @@ impl<'m> CpuLowering<'m> {
         let instruction = cx.instruction();
         let first = || cx.operands.first().map(|operand| &operand.shape);
         let (function, descriptor) = match instruction.op() {
-            Op::Dot(_) | Op::Convolution(_) if self.self_contained => return None,
+            Op::Dot(_) | Op::Convolution(_) | Op::Sort(_) | Op::TopK(_) | Op::Scatter(_) if self.self_contained => {
+                return None;
+            }
             Op::Dot(dot) => return self.dot(cx, dot),
             Op::Convolution(op) => return self.convolution(cx, op),
             Op::Fusion(fusion) if fusion.kind == FusionKind::Output => return self.epilogue(cx, fusion),
@@ -203,7 +207,8 @@ impl Lowering for CpuLowering<'_> {
         if let Some(call) = self.library(cx) {
             return Ok(self.library_call(call));
         }
-        Ok(match KernelSource::of_instruction(self.module, cx) {
+        let alone = if self.self_contained { self_contained::source(self.module, cx) } else { None };
+        Ok(match alone.or_else(|| KernelSource::of_instruction(self.module, cx)) {
             Some(source) => self.kernel(cx, source),
             None => Lowered::NotMine,
         })

@@ -20,6 +20,8 @@ pub(crate) enum ArgumentWord {
     Context,
     /// Scratch memory, for kernels that take it from their caller.
     Scratch,
+    /// The caller's random state, of programs without a runtime.
+    RandomState,
 }
 
 impl From<Slice> for ArgumentWord {
@@ -45,8 +47,8 @@ impl ArgumentTable {
         let address = |word: &ArgumentWord| match *word {
             ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
             ArgumentWord::Context => Some(context),
-            // Kernels of programs that run in this process have theirs on the stack.
-            ArgumentWord::Scratch => None,
+            // Kernels of programs that run in this process have theirs on the stack, and the device has the state.
+            ArgumentWord::Scratch | ArgumentWord::RandomState => None,
         };
         self.words.iter().map(address).collect()
     }

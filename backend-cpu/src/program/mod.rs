@@ -5,5 +5,6 @@ pub(crate) mod codegen;
 mod copy;
 pub(crate) mod entry;
 pub(crate) mod machine_code;
+mod random;
 pub(crate) mod refused;
 pub(crate) mod sequence;

@@ -17,6 +17,7 @@ use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, Thunk
 
 use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
 use crate::program::copy;
+use crate::program::random;
 use crate::program::refused::refused;
 use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
 
@@ -223,6 +224,9 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn library_call(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
         let missing = || Error::internal(format!("library call {index} is missing"));
         let call = self.plan.library_calls.get(index).ok_or_else(missing)?;
+        if self.plan.self_contained {
+            return self.self_contained_call(thunk, call);
+        }
         let first: &[ArgumentWord] = if call.function.takes_context() { &[ArgumentWord::Context] } else { &[] };
         let places = call.epilogue.as_ref().map_or_else(|| (0..thunk.operands.len()).collect(), |e| e.operands.clone());
         let operands = places.iter().filter_map(|&place| thunk.operands.get(place));
@@ -244,6 +248,19 @@ impl<'ctx> Writer<'_, 'ctx> {
         let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
         let taken = self.arguments(&[], thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
         self.run_kernel(epilogue as usize, taken)
+    }
+
+    /// The code of a call for which there is no library.
+    fn self_contained_call(&mut self, thunk: &Thunk, call: &LibraryCall) -> Result<()> {
+        match (call.function, &call.descriptor[..], &thunk.results[..]) {
+            (LibraryFunction::RandomState, &[delta], [drawn]) => {
+                let state = self.words.place(vec![ArgumentWord::RandomState]);
+                let (state, drawn) = (self.e.load_pointer(self.table, state)?, self.address(drawn.slice)?);
+                random::advance(self.e, state, drawn, delta);
+                Ok(())
+            }
+            (function, ..) => Err(Error::internal(format!("a program without runtime calls {}", function.symbol()))),
+        }
     }
 
     /// A private constant of that name.

@@ -5,7 +5,8 @@ use super::KernelFn;
 use super::keyed_place::KeyedPlace;
 use super::line::{Bits, Line};
 use super::pool::parallel_for;
-use crate::lowering::sort::{Key, TopKPlan};
+use crate::lowering::sort::TopKPlan;
+use xla_llvm::order::Key;
 
 /// Elements in all that are worth several threads.
 const PARALLEL: usize = 1 << 14;

@@ -11,6 +11,7 @@ mod libraries;
 mod numerics;
 mod persistent_cache;
 mod scatter;
+mod self_contained;
 mod sorting;
 mod windows;
 

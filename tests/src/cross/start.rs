@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde::Deserialize;
+use xla_hlo::eval::RandomState;
 
 use super::targets::{Builtins, CallBy, CrossTarget};
 
@@ -36,6 +37,8 @@ pub(super) struct Pointer {
     pub bytes: usize,
     pub argument: Option<usize>,
     pub result: Option<usize>,
+    /// Whether random numbers are drawn from it.
+    random_state: bool,
 }
 
 impl Description {
@@ -70,8 +73,9 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
 fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], word: &str) -> std::fmt::Result {
     for (number, pointer) in description.pointers.iter().enumerate() {
         let bytes = pointer.bytes.max(1);
-        let data = pointer.argument.and_then(|argument| arguments.get(argument)).filter(|data| data.len() == bytes);
-        match data {
+        let argument = pointer.argument.and_then(|argument| arguments.get(argument)).cloned();
+        let state = pointer.random_state.then(|| random_state(description.target.big_endian));
+        match argument.or(state).filter(|data| data.len() == bytes) {
             Some(data) => {
                 write!(text, "@p{number} = internal global [{bytes} x i8] c\"")?;
                 data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
@@ -89,6 +93,13 @@ fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], wor
         "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \
          {{ i32 {abi}, i8 0, [3 x i8] zeroinitializer, ptr @arena, {word} {arena}{pointers} }}"
     )
+}
+
+/// The state from which a device draws its first random number, two words.
+fn random_state(big_endian: bool) -> Vec<u8> {
+    let state = RandomState::new().advance(0);
+    let words = [state as u64, (state >> 64) as u64];
+    words.iter().flat_map(|word| if big_endian { word.to_be_bytes() } else { word.to_le_bytes() }).collect()
 }
 
 fn code(text: &mut String, description: &Description, target: &CrossTarget, word: &str) -> std::fmt::Result {

@@ -158,8 +158,11 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
     }
 
     /// Treatment of subnormal numbers. Those of `f8e8m0fnu`, a format without subnormals, are lanes of `f32`, where its
-    /// least number is one.
+    /// least number is one. Sorts compare subnormal numbers as they are, like those of a library.
     pub fn denormals(&self) -> Denormals {
+        if let Op::Sort(_) | Op::TopK(_) = self.graph()[self.source.root].op() {
+            return Denormals::Preserve;
+        }
         let types = self.element_types();
         match () {
             () if types.contains(&ElementType::F8E8M0FNU) => Denormals::Preserve,

@@ -11,9 +11,12 @@ use crate::fused::strategy::Strategy;
 
 /// Writes the kernel's function into the emitter's module.
 ///
-/// The kernel of a scatter works in place: its results hold its inputs already. Its work items are those of its
+/// The kernel of a scatter may work in place: its results hold its inputs already. Its work items are those of its
 /// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes;
-/// each call goes through the windows of its share in order, so that few calls are best: one a thread.
+/// each call goes through the windows of its share in order, so that few calls are best: one a thread. One that is not
+/// in place copies inputs that lie elsewhere, and has one work item.
+///
+/// The kernel of a sort or a top-k keeps its items in scratch memory, which no two calls may share.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
     let graph = &source.module[source.computation];
     emit(emitter, source, name).context(|| format!("%{} in {}", graph[source.root].name(), graph.name()))
@@ -35,6 +38,7 @@ impl FusedKernel<'_, '_> {
             Strategy::Empty => Ok(Launch::alone(0)),
             Strategy::Scatter => self.emit_scatter(emitter, frame).map(Launch::alone),
             Strategy::Fibers(fibers) => self.emit_fibers(emitter, frame, fibers).map(Launch::alone),
+            Strategy::RowSort(sort) => self.emit_row_sort(emitter, frame, sort).map(Launch::alone),
             Strategy::VectorLoops(loops) => self.emit_vector_loops(emitter, frame, loops).map(Launch::alone),
             Strategy::VectorTranspose(grid) => self.emit_vector_transpose(emitter, frame, grid).map(Launch::alone),
             Strategy::ThreadLoops(loops) => self.emit_thread_loops(emitter, frame, loops).map(Launch::alone),

@@ -4,7 +4,7 @@
 //! kernel.rs     a fusion (or one operation) as a function: which loops, what is stored
 //!   core/       the value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, the loops of a kernel, levels with open blocks
-//!   sequential/ along some dimensions in order, independent along the others: scan, scatter, columns
+//!   sequential/ along some dimensions in order, independent along the others: scan, scatter, sorts, columns
 //!   vector/     processors with vectors: blocks transposed on the way in, columns, rows kept in the cache
 //!   simt/       targets with threads
 //!     elementwise       one thread of many for each few neighbouring elements

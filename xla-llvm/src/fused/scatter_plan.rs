@@ -114,6 +114,11 @@ impl ScatterPlan {
         work_items as u64
     }
 
+    /// The same as one work item.
+    pub(crate) fn alone(self) -> ScatterPlan {
+        ScatterPlan { apart: Apart::No, ..self }
+    }
+
     /// The dimension that keeps windows apart and is shared best, where that is worth it.
     fn apart(&self, op: &Scatter, size: impl Fn(usize) -> usize) -> Apart {
         /// WorkItems that are enough for threads to have alike shares.

@@ -19,7 +19,8 @@ pub struct KernelSource<'m> {
     pub root: InstrId,
     /// Instructions whose values are in memory, in the order of the pointers.
     pub inputs: Vec<InstrId>,
-    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written.
+    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written,
+    /// or where the inputs of a root scatter lie, or copies of them.
     pub in_place: bool,
 }
 

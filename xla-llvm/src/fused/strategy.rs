@@ -9,6 +9,7 @@ use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
+use crate::fused::sequential::sort::RowSort;
 use crate::fused::simt::elementwise::ThreadLoops;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
@@ -25,6 +26,8 @@ pub(crate) enum Strategy {
     Scatter,
     /// In order along some dimensions, independently along the others: columns, scans, select-and-scatter.
     Fibers(Fibers),
+    /// Rows that are sorted in scratch memory, one after the other.
+    RowSort(RowSort),
     /// A loop nest whose innermost loop goes in vectors.
     VectorLoops(VectorLoops),
     /// A loop nest in tiles of two loops, transposed in registers.
@@ -57,7 +60,10 @@ pub(crate) enum Strategy {
 pub const STRATEGIES: &[&str] = &[
     "column-reduce",
     "empty",
+    "heap-select",
     "matmul",
+    "merge-sort",
+    "radix-sort",
     "row-reduce",
     "scatter",
     "select-and-scatter",
@@ -79,6 +85,9 @@ impl Strategy {
         }
         if kernel.dims.contains(&0) {
             return Ok(Strategy::Empty);
+        }
+        if let Op::Sort(_) | Op::TopK(_) = kernel.graph()[kernel.source.root].op() {
+            return Ok(Strategy::RowSort(kernel.row_sort()?));
         }
         if let Some(fibers) = kernel.fibers(target)? {
             return Ok(Strategy::Fibers(fibers));
@@ -129,6 +138,7 @@ impl Strategy {
             Strategy::Empty => "empty",
             Strategy::Scatter => "scatter",
             Strategy::Fibers(fibers) => fibers.name(),
+            Strategy::RowSort(sort) => sort.name(),
             Strategy::VectorLoops(_) => "vector-loops",
             Strategy::VectorTranspose(_) => "vector-transpose",
             Strategy::ThreadLoops(_) => "thread-loops",
@@ -148,6 +158,7 @@ impl fmt::Display for Strategy {
         match self {
             Strategy::Empty | Strategy::Scatter => Ok(()),
             Strategy::Fibers(fibers) => write!(f, " {fibers}"),
+            Strategy::RowSort(sort) => write!(f, " {sort}"),
             Strategy::VectorLoops(loops) => write!(f, " {loops}"),
             Strategy::VectorTranspose(grid) => write!(f, " {grid}"),
             Strategy::ThreadLoops(loops) => write!(f, " {loops}"),

@@ -52,6 +52,18 @@ pub(crate) mod scatter {
     pub const FEW_UPDATES: usize = 16;
 }
 
+/// Sorts of rows by one thread.
+pub(crate) mod row_sort {
+    /// Items below which comparing them takes less time than counting digits.
+    pub const FEW_ITEMS: u64 = 256;
+    /// Items that are sorted by insertion.
+    pub const RUN: i64 = 8;
+    /// Elements of a row for each one wanted, from which on a heap of those wanted does less than a sort.
+    pub const FEW_OF: u64 = 4;
+    /// Vector registers of elements that are looked at together: mostly none is among the best.
+    pub const BLOCK_REGISTERS: u32 = 4;
+}
+
 /// Threads in general.
 pub(crate) mod threads {
     /// Threads below which each element gets one of its own: the machine has as many at hand.

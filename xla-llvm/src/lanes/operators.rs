@@ -88,7 +88,24 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// Logical right shift; the amount must be below the width.
     pub fn lshr(self, amount: impl Operand<'e, 'ctx>) -> Self {
+        let amount = amount.lift(self);
+        let bits = self.scalar().bits();
+        if bits < 32 && self.width() > 1 && self.emitter.target().is_webassembly() && !amount.is_one_number() {
+            // WebAssembly shifts all lanes by one amount. Where lanes have amounts of their own, LLVM 22 takes them
+            // apart, and shifts what is above a narrow lane in a register down into it.
+            return self.zext(32).instruction(Op::LShr, amount.zext(32)).trunc(bits);
+        }
         self.instruction(Op::LShr, amount)
+    }
+
+    /// Whether all lanes are one constant.
+    fn is_one_number(self) -> bool {
+        let BasicValueEnum::VectorValue(vector) = self.raw else { return false };
+        let lane = |lane| match vector.is_const().then(|| vector.get_element_as_constant(lane)) {
+            Some(BasicValueEnum::IntValue(number)) => number.get_zero_extended_constant(),
+            _ => None,
+        };
+        lane(0).is_some_and(|first| (1..self.width()).all(|other| lane(other) == Some(first)))
     }
 
     /// Arithmetic right shift; the amount must be below the width.

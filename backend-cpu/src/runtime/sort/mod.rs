@@ -10,8 +10,9 @@ use super::KernelFn;
 use super::keyed_place::KeyedPlace;
 use super::line::{Bits, Line};
 use super::pool::{parallel_for, parallel_tasks};
-use crate::lowering::sort::{Key, SortOrder, SortPlan};
+use crate::lowering::sort::{SortOrder, SortPlan};
 use merge::Order;
+use xla_llvm::order::Key;
 
 /// Elements in all that are worth several threads.
 const PARALLEL: usize = 1 << 13;

@@ -1,6 +1,8 @@
 //! Kernels that go along some dimensions in order and are independent along the others.
 
+mod copy;
 pub(crate) mod fibers;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 mod select_scatter;
+pub(crate) mod sort;

@@ -32,12 +32,25 @@ impl FusedKernel<'_, '_> {
             (Some(input), Some(indices), Some(update)) if count > 0 => (input, indices, update),
             _ => return Err(Error::internal("a scatter without arrays")),
         };
+        let in_place = self.source.in_place;
         let plan = ScatterPlan::new(op, input, indices, update);
-        if plan.work_items() == 0 {
+        let plan = if in_place { plan } else { plan.alone() };
+        if in_place && plan.work_items() == 0 || input.element_count() == 0 {
             return Ok(0);
         }
         let mut fused = FusedEmitter::new(emitter, self.source.module, self.source.computation)?;
         let bases = frame.pointers;
+        if !in_place {
+            if emitter.target().simt().is_some() {
+                return Err(Error::internal("threads scatter in place"));
+            }
+            for (i, shape) in shapes[..count].iter().enumerate() {
+                fused.copy_array(root, shape, [bases[i], bases[2 * count + 1 + i]])?;
+            }
+            if plan.work_items() == 0 {
+                return Ok(1);
+            }
+        }
         // Each array is one row of elements.
         let line = |pointer: usize, shape: &ArrayShape| Source {
             base: bases[pointer],

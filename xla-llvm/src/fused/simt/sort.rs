@@ -7,8 +7,6 @@
 //! compares floats and nothing else is made one: NaN come last. With any other that is none elements may be lost to
 //! others.
 
-use std::collections::HashSet;
-
 use inkwell::values::PointerValue;
 use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, InstrId, Module, Result, Scalar as Element};
@@ -23,6 +21,7 @@ use crate::fused::simt::scatter::means::passed;
 use crate::fused::support::is_scalar_computation;
 use crate::fused::tuning::sort::{LEAST_THREADS, PER_THREAD, SHARED_BYTES, TILE};
 use crate::lanes::Lanes;
+use crate::order::compared;
 use crate::simt::Register;
 
 /// Positions below this are computed in 32 bits, twice them as well.
@@ -120,7 +119,7 @@ impl SortPlan {
         let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
         let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
         let (from, to) = frame.pointers.split_at(self.types.len());
-        let keys = self.comparator.map_or(vec![true], |comparator| keys(module, comparator, self.types.len()));
+        let keys = self.comparator.map_or(vec![true], |comparator| compared(module, comparator, self.types.len()));
         let nan_last = self.comparator.and_then(|comparator| unordered(module, comparator, &self.types));
         let sorter = Sorter { plan: self, keys, nan_last };
         let (work_items, block) = match (phase, &frame.numbers[..]) {
@@ -147,23 +146,6 @@ impl SortPhase {
             SortPhase::Merge => 1,
         }
     }
-}
-
-/// Whether the comparator looks at the elements of each array.
-fn keys(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool> {
-    let graph = &module[comparator];
-    let mut keys = vec![false; arrays];
-    let mut seen: HashSet<InstrId> = HashSet::from([graph.root()]);
-    let mut stack = vec![graph.root()];
-    while let Some(id) = stack.pop() {
-        if let Op::Parameter(parameter) = graph[id].op()
-            && let Some(key) = keys.get_mut(parameter.number / 2)
-        {
-            *key = true;
-        }
-        stack.extend(graph[id].operands().iter().copied().filter(|&operand| seen.insert(operand)));
-    }
-    keys
 }
 
 /// The array of floats that a comparator compares, where it does nothing else and NaN are unordered.

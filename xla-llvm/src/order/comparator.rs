@@ -1,6 +1,6 @@
 //! Recognises comparators that order places by one number, as frontends write them for a sort.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, CompareType, Op, UnaryOp};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Scalar};
@@ -14,7 +14,7 @@ use super::Key;
 /// that it may replace zeros of either sign, and NaNs, by something else: frontends do that so that -0 equals 0, and
 /// NaNs come last. NaNs that a comparator finds neither below nor above anything, which makes it no order, come last,
 /// too.
-pub(crate) fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(usize, Key)> {
+pub fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(usize, Key)> {
     let graph = &module[comparator];
     let root = &graph[graph.root()];
     let (Op::Compare(compare), [lhs, rhs]) = (root.op(), root.operands()) else { return None };
@@ -31,6 +31,23 @@ pub(crate) fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(
         CompareDirection::Eq | CompareDirection::Ne | CompareDirection::Ge | CompareDirection::Le => return None,
     };
     Some((first / 2, if ascending { key } else { key.reversed() }))
+}
+
+/// Whether the comparator looks at the elements of each array.
+pub(crate) fn compared(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool> {
+    let graph = &module[comparator];
+    let mut compared = vec![false; arrays];
+    let mut seen: HashSet<InstrId> = HashSet::from([graph.root()]);
+    let mut stack = vec![graph.root()];
+    while let Some(id) = stack.pop() {
+        if let Op::Parameter(parameter) = graph[id].op()
+            && let Some(is_compared) = compared.get_mut(parameter.number / 2)
+        {
+            *is_compared = true;
+        }
+        stack.extend(graph[id].operands().iter().copied().filter(|&operand| seen.insert(operand)));
+    }
+    compared
 }
 
 /// A function that returns its argument, special values of floats aside.

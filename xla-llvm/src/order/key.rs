@@ -4,27 +4,37 @@ use xla_hlo::{ElementKind, ElementType};
 
 /// Makes an unsigned integer of an element's bits, so that integers come in the order of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub struct Key {
     /// Bits of an element and of its key.
     pub bits: u32,
-    form: Form,
+    pub(crate) form: Form,
     /// Bits that are inverted at last: all of them for the opposite order.
-    flip: u64,
+    pub(crate) flip: u64,
 }
 
+/// Meaning of an element's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     /// The bits are the key.
     Integer,
     /// Sign and magnitude. Patterns of special values are replaced first.
-    Float {
-        /// Magnitudes below this (0 or 1: none, or that of zero) become `zero`.
-        zero_limit: u64,
-        zero: u64,
-        /// Magnitudes above this become `nan`.
-        nan_limit: u64,
-        nan: u64,
-    },
+    Float(SpecialValues),
+}
+
+/// Patterns of floats that are taken for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SpecialValues {
+    /// Magnitudes below this (0 or 1: none, or that of zero) become `zero`.
+    pub zero_limit: u64,
+    pub zero: u64,
+    /// Magnitudes above this become `nan`.
+    pub nan_limit: u64,
+    pub nan: u64,
+}
+
+impl SpecialValues {
+    /// No pattern is taken for another one.
+    const NONE: SpecialValues = SpecialValues { zero_limit: 0, zero: 0, nan_limit: u64::MAX, nan: 0 };
 }
 
 impl Key {
@@ -39,7 +49,7 @@ impl Key {
             ElementKind::Pred | ElementKind::Unsigned => (Form::Integer, 0),
             ElementKind::Signed => (Form::Integer, 1 << (bits - 1)),
             ElementKind::Float if !ty.is_signed() => (Form::Integer, 0),
-            ElementKind::Float => (Form::Float { zero_limit: 0, zero: 0, nan_limit: u64::MAX, nan: 0 }, 0),
+            ElementKind::Float => (Form::Float(SpecialValues::NONE), 0),
             ElementKind::Complex => return None,
         };
         Some(Key { bits, form, flip })
@@ -54,7 +64,7 @@ impl Key {
         let greatest = greatest_number(ty)?;
         let nan_limit = if nan.is_some() { greatest } else { u64::MAX };
         let (zero_limit, zero, nan) = (u64::from(zero.is_some()), zero.unwrap_or(0), nan.unwrap_or(0));
-        Some(Key { form: Form::Float { zero_limit, zero, nan_limit, nan }, ..self })
+        Some(Key { form: Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }), ..self })
     }
 
     /// The opposite order.
@@ -62,7 +72,7 @@ impl Key {
         Key { flip: self.flip ^ self.mask(), ..self }
     }
 
-    fn mask(&self) -> u64 {
+    pub(crate) fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.bits)
     }
 
@@ -72,7 +82,7 @@ impl Key {
         let pattern = bits & self.mask();
         match self.form {
             Form::Integer => pattern ^ self.flip,
-            Form::Float { zero_limit, zero, nan_limit, nan } => {
+            Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) => {
                 let sign = 1 << (self.bits - 1);
                 let magnitude = pattern & !sign;
                 let pattern = if magnitude < zero_limit { zero } else { pattern };
@@ -88,8 +98,8 @@ impl Key {
     pub fn plain(&self) -> Option<(bool, u64)> {
         match self.form {
             Form::Integer => Some((false, self.flip)),
-            Form::Float { zero_limit: 0, nan_limit: u64::MAX, .. } => Some((true, self.flip)),
-            Form::Float { .. } => None,
+            Form::Float(SpecialValues { zero_limit: 0, nan_limit: u64::MAX, .. }) => Some((true, self.flip)),
+            Form::Float(_) => None,
         }
     }
 
@@ -97,7 +107,7 @@ impl Key {
     pub fn to_numbers(self) -> [i64; Key::NUMBERS] {
         let (is_float, [zero_limit, zero, nan_limit, nan]) = match self.form {
             Form::Integer => (0, [0; 4]),
-            Form::Float { zero_limit, zero, nan_limit, nan } => (1, [zero_limit, zero, nan_limit, nan]),
+            Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) => (1, [zero_limit, zero, nan_limit, nan]),
         };
         [i64::from(self.bits), is_float, self.flip as i64, zero_limit as i64, zero as i64, nan_limit as i64, nan as i64]
     }
@@ -105,7 +115,8 @@ impl Key {
     /// Inverse of [`Key::to_numbers`].
     pub fn from_numbers(&[bits, is_float, flip, zero_limit, zero, nan_limit, nan]: &[i64; Key::NUMBERS]) -> Key {
         let [zero_limit, zero, nan_limit, nan] = [zero_limit, zero, nan_limit, nan].map(|n| n as u64);
-        let form = if is_float == 0 { Form::Integer } else { Form::Float { zero_limit, zero, nan_limit, nan } };
+        let special = SpecialValues { zero_limit, zero, nan_limit, nan };
+        let form = if is_float == 0 { Form::Integer } else { Form::Float(special) };
         Key { bits: (bits as u32).clamp(1, 64), form, flip: flip as u64 }
     }
 }

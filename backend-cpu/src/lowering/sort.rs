@@ -1,11 +1,7 @@
 //! Sorts and top-k as plain data: places of rows, and their order. Knows shapes, no LLVM.
 
-mod comparator;
-mod key;
-
-pub(crate) use comparator::key_of_comparator;
-pub(crate) use key::Key;
 use xla_hlo::{ArrayShape, ElementType};
+use xla_llvm::order::Key;
 
 /// Rows of a row-major array along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,358 @@
+//! Sorts, top-k, scatters and random state in programs compiled ahead of time, which have no library to call.
+
+use std::fmt::Write;
+
+use xla_service::AotCompilationOptions;
+use xla_tests::agreement::programs::{
+    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of, scatters_far_out_of_range, sort_of,
+};
+
+use crate::ahead_of_time::{agrees, compile, link, run};
+
+/// Element types that have an order.
+const ORDERED: &[&str] = &[
+    "pred",
+    "s2",
+    "s4",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "u2",
+    "u4",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "f4e2m1fn",
+    "f8e3m4",
+    "f8e4m3",
+    "f8e4m3fn",
+    "f8e4m3fnuz",
+    "f8e4m3b11fnuz",
+    "f8e5m2",
+    "f8e5m2fnuz",
+    "f8e8m0fnu",
+    "bf16",
+    "f16",
+    "f32",
+    "f64",
+];
+
+/// Entries of a program, as one that returns all of their values: each a type, an operation on `x` and the rest.
+#[derive(Default)]
+struct Several {
+    computations: String,
+    parameters: String,
+    lines: String,
+    results: Vec<(String, String)>,
+}
+
+impl Several {
+    /// Adds an array as a parameter, and returns its name.
+    fn parameter(&mut self, shape: &str) -> String {
+        let number = self.parameters.lines().count();
+        let _ = writeln!(self.parameters, "p{number} = {shape} parameter({number})");
+        format!("p{number}")
+    }
+
+    /// Adds a result, and returns its name.
+    fn result(&mut self, shape: &str, operation: &str) -> String {
+        let name = format!("r{}", self.results.len());
+        let _ = writeln!(self.lines, "{name} = {shape} {operation}");
+        self.results.push((shape.to_string(), name.clone()));
+        name
+    }
+
+    fn text(&self) -> String {
+        let shapes: Vec<&str> = self.results.iter().map(|(shape, _)| &shape[..]).collect();
+        let names: Vec<&str> = self.results.iter().map(|(_, name)| &name[..]).collect();
+        let Several { computations, parameters, lines, .. } = self;
+        let (shapes, names) = (shapes.join(", "), names.join(", "));
+        format!(
+            "HloModule several\n{computations}ENTRY main {{\n{parameters}{lines}ROOT all = ({shapes}) tuple({names})\n}}"
+        )
+    }
+}
+
+/// A comparator `before_...` of the first of two arrays, or of one alone, by one comparison.
+fn comparator(ty: &str, direction: &str, order: &str, is_alone: bool) -> String {
+    let others = if is_alone { "" } else { "i = s32[] parameter(2)\n  j = s32[] parameter(3)\n" };
+    format!(
+        "before_{direction}_{is_alone} {{\n  a = {ty}[] parameter(0)\n  b = {ty}[] parameter(1)\n  {others}
+        ROOT r = pred[] compare(a, b), direction={direction}{order}\n}}\n"
+    )
+}
+
+#[test]
+fn sorts_by_keys_of_every_type() {
+    for &ty in ORDERED {
+        let is_float = ty.starts_with('f') || ty.starts_with('b');
+        let orders: &[&str] = match ty {
+            // Negative inputs are NaN, which a comparison alone does not order.
+            "f8e8m0fnu" => &[", type=TOTALORDER"],
+            _ if is_float => &["", ", type=TOTALORDER"],
+            _ => &[""],
+        };
+        for order in orders {
+            let mut program = Several::default();
+            for direction in ["LT", "GT"] {
+                program.computations += &comparator(ty, direction, order, true);
+                program.computations += &comparator(ty, direction, order, false);
+            }
+            for (dims, dimension) in
+                [("1", 0), ("9", 0), ("700", 0), ("3,11,5", 1), ("2,300,3", 1), ("0,4", 1), ("4,0", 1)]
+            {
+                let shape = format!("{ty}[{dims}]");
+                let x = program.parameter(&shape);
+                for direction in ["LT", "GT"] {
+                    let sort = format!("dimensions={{{dimension}}}, is_stable=true, to_apply=before_{direction}");
+                    program.result(&shape, &format!("sort({x}), {sort}_true"));
+                    let places = format!("s32[{dims}]");
+                    let of = program.result(&places, &format!("iota(), iota_dimension={dimension}"));
+                    program.result(&format!("({shape}, {places})"), &format!("sort({x}, {of}), {sort}_false"));
+                }
+            }
+            agrees(&flat(&program));
+        }
+    }
+}
+
+/// The program with results that are tuples as their elements.
+fn flat(program: &Several) -> String {
+    let mut flat = Several {
+        computations: program.computations.clone(),
+        parameters: program.parameters.clone(),
+        lines: program.lines.clone(),
+        results: Vec::new(),
+    };
+    for (shape, name) in &program.results {
+        match shape.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+            None => flat.results.push((shape.clone(), name.clone())),
+            Some(elements) => {
+                for (index, element) in elements.split(", ").enumerate() {
+                    let part = format!("{name}_{index}");
+                    let _ = writeln!(flat.lines, "{part} = {element} get-tuple-element({name}), index={index}");
+                    flat.results.push((element.to_string(), part));
+                }
+            }
+        }
+    }
+    flat.text()
+}
+
+#[test]
+fn sorts_special_values() {
+    let special = "{nan, -0, 1, inf, 0, -nan, -inf, -1, 1e-45, -1e-45, nan, 0, -0, 3.4e38, -inf, inf}";
+    let canonical = "quiet = f32[] constant(nan)
+        zero = f32[] constant(0)
+        na = pred[] compare(a, a), direction=NE
+        za = pred[] compare(a, zero), direction=EQ
+        sa = f32[] select(za, zero, a)
+        ka = f32[] select(na, quiet, sa)
+        nb = pred[] compare(b, b), direction=NE
+        zb = pred[] compare(b, zero), direction=EQ
+        sb = f32[] select(zb, zero, b)
+        kb = f32[] select(nb, quiet, sb)\n";
+    for repeats in [1, 40] {
+        for root in ["compare(a, b), direction=GT, type=TOTALORDER", "compare(ka, kb), direction=LT, type=TOTALORDER"] {
+            let count = 16 * repeats;
+            agrees(&format!(
+                "HloModule m
+                before {{ a = f32[] parameter(0)
+                  b = f32[] parameter(1)
+                  i = s32[] parameter(2)
+                  j = s32[] parameter(3)
+                  {canonical}
+                  ROOT r = pred[] {root} }}
+                alone {{ a = f32[] parameter(0)
+                  b = f32[] parameter(1)
+                  {canonical}
+                  ROOT r = pred[] {root} }}
+                ENTRY main {{
+                  c = f32[16] constant({special})
+                  b = f32[{repeats},16] broadcast(c), dimensions={{1}}
+                  x = f32[{count}] reshape(b)
+                  y = s32[{count}] iota(), iota_dimension=0
+                  s = (f32[{count}], s32[{count}]) sort(x, y), dimensions={{0}}, is_stable=true, to_apply=before
+                  v = f32[{count}] get-tuple-element(s), index=0
+                  w = s32[{count}] get-tuple-element(s), index=1
+                  u = f32[{count}] sort(x), dimensions={{0}}, is_stable=true, to_apply=alone
+                  k = (f32[{repeats},3], s32[{repeats},3]) topk(b), k=3, largest=true
+                  kv = f32[{repeats},3] get-tuple-element(k), index=0
+                  kp = s32[{repeats},3] get-tuple-element(k), index=1
+                  bits = u32[{count}] bitcast-convert(v)
+                  ROOT t = (f32[{count}], s32[{count}], u32[{count}], f32[{repeats},3], s32[{repeats},3], f32[{count}]) tuple(v, w, bits, kv, kp, u)
+                }}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn sorts_by_any_comparator() {
+    let by_size_then_place = "p = f32[] abs(a)
+          q = f32[] abs(b)
+          less = pred[] compare(p, q), direction=LT
+          same = pred[] compare(p, q), direction=EQ
+          later = pred[] compare(i, j), direction=GT
+          tie = pred[] and(same, later)
+          ROOT r = pred[] or(less, tie)";
+    for (dims, dimension) in [("1", 0), ("0,3", 1), ("8", 0), ("300", 0), ("4,70,3", 1), ("20000", 0)] {
+        agrees(&parts(&sort_of("f32", dims, dimension, by_size_then_place), "f32", dims));
+    }
+    let by_part = "p = f32[] imag(a)
+          q = f32[] imag(b)
+          ROOT r = pred[] compare(p, q), direction=LT";
+    agrees(&parts(&sort_of("c64", "2,90", 1, by_part), "c64", "2,90"));
+    agrees(&parts(&sort_of("c128", "90", 0, &by_part.replace("f32", "f64")), "c128", "90"));
+}
+
+/// The program with the two arrays of its result in a tuple that the entry makes.
+fn parts(text: &str, ty: &str, dims: &str) -> String {
+    let shapes = format!("({ty}[{dims}], s32[{dims}])");
+    let (before, after) = text.rsplit_once("ROOT r").unwrap();
+    let (sort, _) = after.rsplit_once('}').unwrap();
+    format!(
+        "{before} s {sort}
+          v = {ty}[{dims}] get-tuple-element(s), index=0
+          w = s32[{dims}] get-tuple-element(s), index=1
+          ROOT t = {shapes} tuple(v, w)
+        }}"
+    )
+}
+
+/// No element is lost, however odd the comparator: its places, sorted, are all places.
+#[test]
+fn sorts_end_whatever_the_comparator_says() {
+    let odd = [
+        "ROOT r = pred[] constant(true)",
+        "ROOT r = pred[] compare(i, j), direction=LE",
+        "p = s32[] multiply(i, j)\n q = s32[] xor(p, i)\n k = s32[] constant(5)\n m = s32[] and(q, k)\n ROOT r = pred[] compare(m, k), direction=NE",
+    ];
+    for before in odd {
+        for count in [2, 9, 17, 1000] {
+            agrees(&format!(
+                "HloModule m
+                before {{ a = f32[] parameter(0)
+                  b = f32[] parameter(1)
+                  i = s32[] parameter(2)
+                  j = s32[] parameter(3)
+                  {before} }}
+                least {{ a = s32[] parameter(0)
+                  b = s32[] parameter(1)
+                  ROOT r = pred[] compare(a, b), direction=LT }}
+                ENTRY main {{
+                  x = f32[{count}] parameter(0)
+                  y = s32[{count}] iota(), iota_dimension=0
+                  s = (f32[{count}], s32[{count}]) sort(x, y), dimensions={{0}}, to_apply=before
+                  places = s32[{count}] get-tuple-element(s), index=1
+                  ROOT r = s32[{count}] sort(places), dimensions={{0}}, to_apply=least
+                }}"
+            ));
+        }
+    }
+}
+
+#[test]
+fn the_best_of_rows() {
+    for &ty in ORDERED {
+        let mut program = Several::default();
+        for (dims, rows, k) in
+            [("2000", "", 5), ("7,300", "7,", 20), ("3,4,40", "3,4,", 40), ("2,9", "2,", 0), ("5,1", "5,", 1)]
+        {
+            let x = program.parameter(&format!("{ty}[{dims}]"));
+            for largest in [true, false] {
+                let shape = format!("({ty}[{rows}{k}], s32[{rows}{k}])");
+                program.result(&shape, &format!("topk({x}), k={k}, largest={largest}"));
+            }
+        }
+        agrees(&flat(&program));
+    }
+}
+
+const ADD: &str = "ROOT r = REAL[] add(a, b)";
+
+#[test]
+fn scatters_of_every_element_type() {
+    let others = ["c64", "c128"];
+    for ty in ORDERED.iter().chain(&others).filter(|ty| **ty != "pred" && **ty != "f8e8m0fnu") {
+        let ordered = &format!("d = {ty}[] add(a, a)\n ROOT r = {ty}[] add(d, b)");
+        agrees(&scatter_of(ty, ordered, ["7,37", "s8[40,1]", "40,23"], SCATTER_ROWS));
+        agrees(&scatter_of(ty, &format!("ROOT r = {ty}[] copy(b)"), ["7", "s32[40,1]", "40"], SCATTER_POINTS));
+    }
+    agrees(&scatter_of("pred", "ROOT r = pred[] copy(b)", ["7,37", "s8[40,1]", "40,23"], SCATTER_ROWS));
+}
+
+#[test]
+fn scatters_of_every_arrangement() {
+    let add = &ADD.replace("REAL", "f32");
+    for &(shapes, attributes) in SCATTER_ARRANGEMENTS {
+        agrees(&scatter_of("f32", add, shapes, attributes));
+    }
+    for ty in ["s4", "u8", "s16", "u32", "s64", "u64"] {
+        agrees(&scatter_of("f32", add, ["5,3", &format!("{ty}[40,1]"), "40,3"], SCATTER_ROWS));
+    }
+    scatters_far_out_of_range().iter().for_each(|program| agrees(program));
+    // Nothing to combine: the result is a copy.
+    agrees(&scatter_of("f64", &ADD.replace("REAL", "f64"), ["5", "s32[0,1]", "0"], SCATTER_POINTS));
+}
+
+#[test]
+fn scatters_of_several_arrays_and_in_place() {
+    agrees(
+        "HloModule m
+        both {
+          a = f32[] parameter(0)
+          b = s16[] parameter(1)
+          c = f32[] parameter(2)
+          d = s16[] parameter(3)
+          x = f32[] multiply(a, c)
+          y = s16[] maximum(b, d)
+          ROOT t = (f32[], s16[]) tuple(x, y)
+        }
+        sum {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT r = f32[] add(a, b)
+        }
+        ENTRY main {
+          x = f32[6,3] parameter(0)
+          y = s16[6,3] parameter(1)
+          i = s32[5,1] parameter(2)
+          u = f32[5,3] parameter(3)
+          v = s16[5,3] parameter(4)
+          j = s32[6,1] parameter(5)
+          r = (f32[6,3], s16[6,3]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
+          p = f32[6,3] get-tuple-element(r), index=0
+          q = s16[6,3] get-tuple-element(r), index=1
+          z = f32[6,3] negate(x)
+          w = f32[6,3] scatter(z, j, x), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
+          ROOT t = (f32[6,3], s16[6,3], f32[6,3]) tuple(p, q, w)
+        }",
+    );
+}
+
+#[test]
+fn random_state_is_the_callers() {
+    let text = "HloModule draws
+        ENTRY main {
+          ROOT r = u64[2] rng-get-and-update-state(), delta=3
+        }";
+    let files = compile(text, &AotCompilationOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include \"draws.h\"
+static _Alignas(64) unsigned char memory[DRAWS_ARENA_SIZE + 1];
+int main(void) {
+  uint64_t state[2] = {UINT64_MAX, 5}, drawn[2] = {0, 0};
+  draws_call call = {0};
+  call.abi = DRAWS_ABI, call.arena = memory, call.arena_size = DRAWS_ARENA_SIZE, call.result = drawn;
+  if (draws(&call) != DRAWS_NULL_RANDOM_STATE) return 1;
+  call.random_state = state;
+  if (draws(&call) != DRAWS_OK || drawn[0] != UINT64_MAX || drawn[1] != 5 || state[0] != 2 || state[1] != 6) return 2;
+  return draws(&call) == DRAWS_OK && drawn[0] == 2 && drawn[1] == 6 && state[0] == 5 && state[1] == 6 ? 0 : 3;
+}
+";
+    let program = link(folder.path(), &files, "cc", source);
+    assert_eq!(run(&program, &[]).0, Some(0));
+}

@@ -1,0 +1,297 @@
+//! Items of a sort: integers in scratch memory that stand for the elements of a row.
+
+use std::fmt;
+
+use inkwell::values::PointerValue;
+use xla_hlo::{ArrayShape, CompId, ElementType, Error, Scalar as Element};
+
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::order::{Form, Key, SpecialValues};
+
+/// Order of the elements of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The keys of one array's elements, ascending.
+    Key {
+        /// The array.
+        array: usize,
+        /// The keys.
+        key: Key,
+    },
+    /// A computation of two elements of each array says whether the first one comes before the second one.
+    Comparator(CompId),
+}
+
+/// Meaning of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    /// The bits of the only array's element.
+    Element {
+        /// Bits of an item, as many as the element takes in memory.
+        bits: u32,
+    },
+    /// A key above a place: a lesser item comes first, and no two are equal.
+    KeyedPlace {
+        /// Bits of an item.
+        bits: u32,
+        /// Bits of the key.
+        key: u32,
+        /// Bits of the place.
+        place: u32,
+    },
+    /// The element's place in its row.
+    Place {
+        /// Bits of an item.
+        bits: u32,
+    },
+}
+
+/// Rows up to this long have places of 32 bits.
+const NARROW: u64 = 1 << 31;
+
+impl ItemKind {
+    /// Items of rows of that length; `is_only` where there is one array, and nothing but its elements is wanted.
+    pub fn new(order: Order, keys: &ArrayShape, is_only: bool, length: u64) -> ItemKind {
+        let place = if length <= NARROW { 32 } else { 64 };
+        let element = 8 * keys.element_type().byte_width() as u32;
+        match order {
+            Order::Key { .. } if is_only => ItemKind::Element { bits: element },
+            Order::Key { key, .. } => {
+                let bits = if key.bits <= 32 && place == 32 { 64 } else { 128 };
+                ItemKind::KeyedPlace { bits, key: key.bits, place }
+            }
+            Order::Comparator(_) => ItemKind::Place { bits: place },
+        }
+    }
+
+    fn bits(self) -> u32 {
+        match self {
+            ItemKind::Element { bits } | ItemKind::KeyedPlace { bits, .. } | ItemKind::Place { bits } => bits,
+        }
+    }
+
+    /// Bytes of an item.
+    pub fn bytes(self) -> u64 {
+        u64::from(self.bits() / 8)
+    }
+
+    pub fn scalar(self) -> Scalar {
+        Scalar::Int(self.bits())
+    }
+
+    /// Bits of a key that is computed of an item, at most.
+    pub fn key_bits(self) -> u32 {
+        match self {
+            ItemKind::Element { bits } | ItemKind::Place { bits } => bits,
+            ItemKind::KeyedPlace { key, .. } => key,
+        }
+    }
+}
+
+impl fmt::Display for ItemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ItemKind::Element { bits } => write!(f, "elements of {bits} bits"),
+            ItemKind::KeyedPlace { key, .. } => write!(f, "keys of {key} bits with places"),
+            ItemKind::Place { .. } => f.write_str("places by a comparator"),
+        }
+    }
+}
+
+/// An array in memory.
+#[derive(Clone, Copy)]
+pub(super) struct Array<'ctx> {
+    base: PointerValue<'ctx>,
+    ty: ElementType,
+}
+
+impl<'ctx> Array<'ctx> {
+    pub fn new(base: PointerValue<'ctx>, shape: &ArrayShape) -> Array<'ctx> {
+        Array { base, ty: shape.element_type() }
+    }
+
+    /// Bits that a number takes: an element, or a part of it.
+    pub fn bits(&self) -> u32 {
+        8 * self.ty.real_part().byte_width() as u32
+    }
+}
+
+/// The elements of an array at equal distances.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'e, 'ctx> {
+    pub array: Array<'ctx>,
+    /// Position of the first one.
+    pub first: Lanes<'e, 'ctx>,
+    /// From one element to the next.
+    pub step: i64,
+}
+
+impl<'e, 'ctx> Line<'e, 'ctx> {
+    fn position(&self, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        if self.step == 1 { self.first + place } else { self.first + place * self.step }
+    }
+
+    /// Position of a place in the array, in numbers, and how many of them an element has.
+    fn numbers(&self, place: Lanes<'e, 'ctx>) -> (Lanes<'e, 'ctx>, u32) {
+        let at = self.position(place);
+        if self.array.ty.is_complex() { (at + at, 2) } else { (at, 1) }
+    }
+
+    /// The bits of an element: floating-point registers may change those of a NaN.
+    pub fn load(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let (at, parts) = self.numbers(place);
+        emitter.load_lanes(self.array.base, at, Scalar::Int(self.array.bits()), parts, None)
+    }
+
+    /// The bits of as many neighbouring elements, of a line without gaps.
+    pub fn load_block(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>, width: u32) -> Lanes<'e, 'ctx> {
+        emitter.load_lanes(self.array.base, self.position(place), Scalar::Int(self.array.bits()), width, None)
+    }
+
+    /// Makes these the bits of an element.
+    pub fn store(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>, bits: Lanes<'e, 'ctx>) {
+        let (at, _) = self.numbers(place);
+        emitter.store_lanes(bits, self.array.base, at, None);
+    }
+
+    fn value(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        elemental::load(emitter, self.array.base, self.position(place), self.array.ty, 1, None)
+    }
+}
+
+/// The items of one row.
+pub(super) struct Items<'a, 'e, 'ctx> {
+    pub order: Order,
+    pub kind: ItemKind,
+    /// The row of each array.
+    pub operands: &'a [Line<'e, 'ctx>],
+    /// The memory of items.
+    pub memory: PointerValue<'ctx>,
+    /// Elements of the row.
+    pub count: i64,
+    /// Whether the comparator looks at the elements of each array.
+    pub compared: Vec<bool>,
+}
+
+impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
+    /// The item number `at` in memory.
+    pub fn get(&self, emitter: &'e Emitter<'ctx>, at: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        emitter.load_lanes(self.memory, at, self.kind.scalar(), 1, None)
+    }
+
+    /// Makes it the item number `at` in memory.
+    pub fn set(&self, emitter: &'e Emitter<'ctx>, at: Lanes<'e, 'ctx>, item: Lanes<'e, 'ctx>) {
+        emitter.store_lanes(item, self.memory, at, None);
+    }
+
+    /// The item of the element at a place.
+    pub fn item(&self, emitter: &'e Emitter<'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        match (self.kind, self.order) {
+            (ItemKind::Element { .. }, _) => self.operands[0].load(emitter, place),
+            (ItemKind::Place { bits }, _) | (ItemKind::KeyedPlace { bits, .. }, Order::Comparator(_)) => {
+                place.zext(bits)
+            }
+            (ItemKind::KeyedPlace { bits, place: low, .. }, Order::Key { array, key }) => {
+                let key = key_lanes(&key, self.operands[array].load(emitter, place));
+                key.zext(bits) << i64::from(low) | place.zext(bits)
+            }
+        }
+    }
+
+    /// The place of an item's element, 64 bits, where items know it.
+    pub fn place(&self, item: Lanes<'e, 'ctx>) -> Option<Lanes<'e, 'ctx>> {
+        match self.kind {
+            ItemKind::Element { .. } => None,
+            ItemKind::Place { .. } => Some(item.zext(64)),
+            ItemKind::KeyedPlace { place, .. } => Some(item.trunc_to(place).zext(64)),
+        }
+    }
+
+    /// The digit of an item's key that begins at a bit, 64 bits: a digit has 8.
+    pub fn digit(&self, item: Lanes<'e, 'ctx>, bit: u32) -> Lanes<'e, 'ctx> {
+        let key = match (self.kind, self.order) {
+            (ItemKind::Element { .. }, Order::Key { key, .. }) => key_lanes(&key, item),
+            (ItemKind::KeyedPlace { place, .. }, _) => item.lshr(i64::from(place)),
+            (ItemKind::Element { .. } | ItemKind::Place { .. }, _) => item,
+        };
+        key.lshr(i64::from(bit)).trunc_to(8).zext(64)
+    }
+
+    /// Whether `a` comes before `b`, and neither is equal to the other.
+    pub fn is_before(&self, s: &FusedEmitter<'e, 'ctx, '_>, a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        match (self.kind, self.order) {
+            (ItemKind::Element { .. }, Order::Key { key, .. }) => key_lanes(&key, a).ult(key_lanes(&key, b)),
+            (_, Order::Comparator(comparator)) => self.compare(s, comparator, [a, b]).unwrap_or_else(|error| {
+                s.emitter.fail(error);
+                a.mask(false)
+            }),
+            (ItemKind::KeyedPlace { .. } | ItemKind::Place { .. }, Order::Key { .. }) => a.ult(b),
+        }
+    }
+
+    fn compare(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        comparator: CompId,
+        items: [Lanes<'e, 'ctx>; 2],
+    ) -> xla_hlo::Result<Lanes<'e, 'ctx>> {
+        let mut arguments = Vec::with_capacity(2 * self.operands.len());
+        for (line, is_compared) in self.operands.iter().zip(&self.compared) {
+            let ty = line.array.ty;
+            arguments.extend(items.map(|item| match is_compared {
+                true => line.value(s.emitter, item.zext(64)),
+                false => elemental::constant(s.emitter, ty, Element::zero(ty)),
+            }));
+        }
+        let before = s.call(comparator, &arguments)?;
+        Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
+    }
+}
+
+/// The keys of elements' bits, in as many lanes.
+pub(super) fn key_lanes<'e, 'ctx>(key: &Key, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let width = bits.scalar().bits();
+    // Constants of the lanes' type are given sign-extended.
+    let constant = |number: u64| (number << (64 - width)).cast_signed() >> (64 - width);
+    let (mask, flip) = (constant(key.mask()), constant(key.flip));
+    let pattern = if key.bits < width { bits & mask } else { bits };
+    let Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) = key.form else {
+        return if flip == 0 { pattern } else { pattern ^ flip };
+    };
+    let sign = constant(1 << (key.bits - 1));
+    let magnitude = pattern & constant(key.mask() >> 1);
+    let pattern = match zero_limit {
+        0 => pattern,
+        limit => magnitude.ult(constant(limit)).select(pattern.int(constant(zero)), pattern),
+    };
+    let pattern = match nan_limit {
+        u64::MAX => pattern,
+        limit => magnitude.ugt(constant(limit)).select(pattern.int(constant(nan)), pattern),
+    };
+    // Negative numbers are inverted; so is the sign of the others.
+    let inverted = match key.bits == width {
+        true => pattern.ashr(i64::from(width) - 1) | sign,
+        false => (pattern & sign).ne(0).select(pattern.int(mask), sign),
+    };
+    if flip == 0 { pattern ^ inverted } else { pattern ^ inverted ^ flip }
+}
+
+/// Runs `body` for each number from one to before another one, in steps.
+pub(super) fn each<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    [start, end]: [Lanes<'e, 'ctx>; 2],
+    step: impl crate::lanes::operators::Operand<'e, 'ctx>,
+    body: impl FnOnce(Lanes<'e, 'ctx>),
+) {
+    emitter.repeat_while(
+        [start],
+        |[at]| at.ult(end),
+        |[at]| {
+            body(at);
+            [at + step]
+        },
+    );
+}
