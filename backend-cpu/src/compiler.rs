@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use xla_cpu_runtime::Helpers;
 use xla_hlo::{Result, VerifiedModule};
 use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, ModuleSize};
@@ -25,7 +26,6 @@ use crate::options::{CpuOptions, NAME};
 use crate::program::codegen::{self, Code};
 use crate::program::machine_code;
 use crate::program::sequence::Plan;
-use crate::runtime::pool::Helpers;
 
 #[derive(Debug)]
 pub(crate) struct CpuCompiler {

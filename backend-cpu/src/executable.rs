@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
+use xla_cpu_runtime::{Helpers, HostCall, OpenThunks, RunContext, ThunkTable};
 use xla_hlo::{Error, Module, Result};
 use xla_llvm::jit::LoadedCode;
 use xla_service::executable::SerializeExecutable;
@@ -19,8 +20,6 @@ use crate::options::NAME;
 use crate::program::codegen::Code;
 use crate::program::entry::ENTRY;
 use crate::program::machine_code;
-use crate::runtime::pool::Helpers;
-use crate::runtime::{HostCall, OpenThunks, RunContext, ThunkTable};
 
 /// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
 type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;

@@ -7,7 +7,7 @@
 //!                  the sequence itself -> one native entry function            program/entry.rs
 //!                  the thunks of either entry                                  program/sequence.rs
 //! execute          addresses of all arguments -> the entry function            program/arguments.rs, executable.rs
-//!                  parallel loops, library functions, host calls               runtime/
+//!                  parallel loops, library functions, host calls               xla-cpu-runtime
 //! ahead of time    an object file for any target of LLVM, and a header         ahead/
 //! ```
 
@@ -20,7 +20,6 @@ mod lowering;
 mod options;
 mod platform;
 mod program;
-mod runtime;
 mod transfer;
 
 pub use options::{CodeGenerators, CpuOptions, NAME, TARGET_CPUS, TargetCpu};

@@ -9,7 +9,6 @@
 //! - [`math`]: transcendental functions as straight-line code over lanes, no library calls.
 //! - [`mma`]: matrix-multiply-accumulate by the threads of a warp, on tensor cores where there are some.
 //! - [`simt`]: kernels that many threads run at once, and how their threads work together.
-//! - [`order`]: orders of elements, as integers.
 //! - [`elemental`]: the elementwise operations of HLO on every element type, over all of the above.
 
 pub mod codegen;
@@ -23,7 +22,6 @@ pub mod lanes;
 mod listening_context;
 pub mod math;
 pub mod mma;
-pub mod order;
 mod own_thread;
 mod parallel;
 pub mod simt;

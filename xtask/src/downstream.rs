@@ -7,12 +7,13 @@ use crate::shell::{cargo, root, run as run_program};
 use crate::{finish, packages};
 
 pub const HELP: &str = "\
-Builds and runs the crates of tests/downstream, which stand outside of this workspace: `xla` with one Cargo feature each, and a
-private backend registered beside those that are built in.
+Builds and runs the crates of tests/downstream, which stand outside of this workspace: `xla` with one Cargo feature each, a private
+backend registered beside those that are built in, and a CPU backend without LLVM, which runs a part of the conformance kit.
 ";
 
 /// The crates, those first that link no LLVM.
-const CRATES: &[&str] = &["no-backend", "only-gpu-run", "only-template", "private-backend", "only-cpu"];
+const CRATES: &[&str] =
+    &["no-backend", "only-gpu-run", "only-template", "private-backend", "cranelift-cpu", "only-cpu"];
 
 pub fn run(args: Arguments) -> Result<()> {
     finish(args)?;

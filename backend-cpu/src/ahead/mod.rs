@@ -44,8 +44,8 @@ use crate::capabilities;
 use crate::lowering::CpuLowering;
 use crate::program::codegen::kernel_name;
 use crate::program::sequence::Plan;
-use crate::runtime::LibraryCall;
 use interface::Interface;
+use xla_cpu_runtime::LibraryCall;
 
 /// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
 const STACK_LIMIT: u32 = 16 << 10;

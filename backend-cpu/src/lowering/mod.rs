@@ -1,37 +1,18 @@
 //! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
 
-pub(crate) mod chunks;
-pub(crate) mod convolution;
-pub(crate) mod dot;
 mod self_contained;
-pub(crate) mod sort;
 
-use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op, Scatter, Sort, SparsityConfig, TopK};
+use xla_cpu_runtime::calls::{self, NamedCall};
+use xla_cpu_runtime::{Epilogue, LibraryCall};
+use xla_hlo::ops::{Dot, Fusion, FusionKind, Op, Scatter, Sort};
 use xla_hlo::{ArrayShape, InstrId, Module, Result};
 use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
-use xla_llvm::order::key_of_comparator;
 use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
 };
 
-use crate::runtime::{
-    ConvolutionElement, DotElement, Epilogue, LibraryCall, LibraryFunction, NarrowTypes, cholesky_descriptor,
-    convolution_descriptor, dot_descriptor, fft_descriptor, triangular_solve_descriptor,
-};
-use convolution::ConvolutionPlan;
-use dot::DotPlan;
-use sort::{Rows, SortOrder, SortPlan, TopKPlan};
-
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
-
-/// A call with its types and sizes for people.
-type NamedCall = (LibraryCall, String);
-
-/// A call of a library function, with kernels by their number.
-fn call(function: LibraryFunction, descriptor: Vec<i64>, kernels: Vec<u32>) -> LibraryCall {
-    LibraryCall { function, descriptor, kernels, epilogue: None }
-}
 
 /// Collects the kernels and library calls of the sequence.
 pub(crate) struct CpuLowering<'m> {
@@ -60,48 +41,14 @@ impl<'m> CpuLowering<'m> {
 
     /// `None` where the comparator cannot be compiled as a kernel.
     fn sort(&mut self, cx: &LoweringContext<'_>, sort: &Sort) -> Option<NamedCall> {
-        let (order, kernels) = match key_of_comparator(self.module, sort.computation) {
-            Some((array, key)) => (SortOrder::Key { array, key }, Vec::new()),
-            None => {
-                let comparator = KernelSource::of_computation(self.module, sort.computation, |_| false)?;
-                (SortOrder::Comparator, vec![self.kernels.number(comparator)])
-            }
-        };
-        let first = cx.operands.first()?;
-        let rows = Rows::new(&first.shape, sort.dimension);
-        let widths = cx.operands.iter().map(|o| o.shape.element_type().byte_width()).collect();
-        let name = format!("{} of {}", rows.count, rows.length);
-        let plan = SortPlan { rows, widths, order };
-        Some((call(LibraryFunction::Sort, plan.to_numbers(), kernels), name))
-    }
-
-    fn top_k(&mut self, cx: &LoweringContext<'_>, op: &TopK) -> Option<NamedCall> {
-        let plan = TopKPlan::new(&cx.operands.first()?.shape, op.k, op.largest)?;
-        let name = format!("{} of {} x {}", plan.k, plan.rows, plan.length);
-        Some((call(LibraryFunction::TopK, plan.to_numbers(), Vec::new()), name))
+        calls::sort(self.module, cx, sort, || {
+            let comparator = KernelSource::of_computation(self.module, sort.computation, |_| false)?;
+            Some(self.kernels.number(comparator))
+        })
     }
 
     fn dot(&mut self, cx: &LoweringContext<'_>, dot: &Dot) -> Option<NamedCall> {
-        let ([lhs, rhs], [out]) = (cx.operands, cx.results) else { return None };
-        let ty = out.shape.element_type();
-        let types = [lhs, rhs, out].map(|array| array.shape.element_type());
-        let (function, elements) = match DotElement::of(ty).filter(|_| types == [ty; 3]) {
-            Some(element) => (LibraryFunction::Dot, element as i64),
-            None => (LibraryFunction::NarrowDot, NarrowTypes::of(types)?.to_number()),
-        };
-        let plan = DotPlan::new(&dot.dims, &lhs.shape, &rhs.shape, &out.shape);
-        if plan.multiplications() < LIBRARY_DOT {
-            return None;
-        }
-        let name = format!(
-            "{ty} {}x{}x{}{}",
-            plan.m.extent,
-            plan.n.extent,
-            plan.k.extent,
-            if plan.matmuls() > 1 { format!(" x{}", plan.matmuls()) } else { String::new() }
-        );
-        let descriptor = dot_descriptor(elements, &plan);
-        Some((call(function, descriptor, Vec::new()), name))
+        calls::dot(cx, dot, LIBRARY_DOT)
     }
 
     /// `None` where the combiner cannot be compiled into a kernel.
@@ -114,56 +61,24 @@ impl<'m> CpuLowering<'m> {
             return None;
         }
         let work_items = ScatterPlan::new(scatter, input, indices, update).work_items();
-        let bytes = inputs.iter().map(|shape| shape.element_count() * shape.element_type().byte_width());
-        let descriptor = [work_items as i64].into_iter().chain(bytes.map(|bytes| bytes as i64)).collect();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
         let kernel = self.kernels.number(KernelSource { module, computation, root, inputs: operands, in_place: true });
-        let name = cx.instruction().shape().without_layout().to_string();
-        Some((call(LibraryFunction::Scatter, descriptor, vec![kernel]), name))
-    }
-
-    /// A convolution in the runtime; `None` for operands that are not stored in full, and for element types that a pass
-    /// should have replaced but could not.
-    fn convolution(&mut self, cx: &LoweringContext<'_>, op: &Convolution) -> Option<NamedCall> {
-        let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
-        let ty = out.shape.element_type();
-        let element = ConvolutionElement::of(ty)?;
-        let same_types = input.shape.element_type() == ty && kernel.shape.element_type() == ty;
-        if !same_types || op.sparsity != SparsityConfig::default() {
-            return None;
-        }
-        let plan = ConvolutionPlan::new(op, &input.shape, &kernel.shape, &out.shape);
-        let name = format!("{ty} {}x{}", plan.results(), plan.k());
-        let descriptor = convolution_descriptor(element, &plan);
-        Some((call(LibraryFunction::Convolution, descriptor, Vec::new()), name))
+        Some(calls::scatter(cx, work_items, kernel))
     }
 
     /// The library call that an operation becomes, if it becomes one.
     fn library(&mut self, cx: &LoweringContext<'_>) -> Option<NamedCall> {
-        let instruction = cx.instruction();
-        let first = || cx.operands.first().map(|operand| &operand.shape);
-        let (function, descriptor) = match instruction.op() {
-            Op::Dot(_) | Op::Convolution(_) | Op::Sort(_) | Op::TopK(_) | Op::Scatter(_) if self.self_contained => {
-                return None;
-            }
-            Op::Dot(dot) => return self.dot(cx, dot),
-            Op::Convolution(op) => return self.convolution(cx, op),
-            Op::Fusion(fusion) if fusion.kind == FusionKind::Output => return self.epilogue(cx, fusion),
-            Op::Sort(sort) => return self.sort(cx, sort),
-            Op::TopK(op) => return self.top_k(cx, op),
-            Op::Scatter(scatter) => return self.scatter(cx, scatter),
-            Op::RngGetAndUpdateState(op) => (LibraryFunction::RandomState, vec![op.delta]),
-            Op::Fft(op) => (LibraryFunction::Fft, fft_descriptor(op, first()?)),
-            Op::Cholesky(op) => (LibraryFunction::Cholesky, cholesky_descriptor(op, first()?)?),
-            Op::TriangularSolve(op) => {
-                let right = &cx.operands.get(1)?.shape;
-                (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
-            }
-            _ => return None,
-        };
-        let name = first().map_or_else(|| instruction.shape().to_string(), ToString::to_string);
-        Some((call(function, descriptor, Vec::new()), name))
+        match cx.instruction().op() {
+            Op::Dot(_) | Op::Convolution(_) | Op::Sort(_) | Op::TopK(_) | Op::Scatter(_) if self.self_contained => None,
+            Op::Dot(dot) => self.dot(cx, dot),
+            Op::Convolution(op) => calls::convolution(cx, op),
+            Op::Fusion(fusion) if fusion.kind == FusionKind::Output => self.epilogue(cx, fusion),
+            Op::Sort(sort) => self.sort(cx, sort),
+            Op::TopK(op) => calls::top_k(cx, op),
+            Op::Scatter(scatter) => self.scatter(cx, scatter),
+            _ => calls::alone(cx),
+        }
     }
 
     /// A contraction in the library, and a kernel for its epilogue.

@@ -3,7 +3,7 @@
 use xla_hlo::Module;
 use xla_hlo::ops::Op;
 use xla_llvm::fused::{KernelSource, is_scalar_computation};
-use xla_llvm::order::{Key, key_of_comparator};
+use xla_passes::analysis::element_order::{Key, key_of_comparator};
 use xla_service::thunks::LoweringContext;
 
 /// The kernel of a sort, a top-k or a scatter; `None` for anything else, and where a comparator or combiner cannot be

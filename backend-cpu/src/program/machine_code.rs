@@ -2,13 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
-use xla_llvm::jit::LoadedCode;
+use xla_llvm::jit::{LoadedCode, RuntimeSymbol};
 use xla_llvm::target::Target;
 use xla_service::thunks::ThunkProgram;
 use xla_service::{CompileOptions, FileCache};
 
 use crate::program::arguments::ArgumentTable;
-use crate::runtime;
 
 /// Object files and how they are called.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,7 +26,9 @@ impl MachineCode {
 
     /// Loads it into this process.
     pub fn link(&self) -> Result<LoadedCode> {
-        LoadedCode::link(&self.objects, &runtime::symbols())
+        let symbols = xla_cpu_runtime::symbols();
+        let symbols: Vec<_> = symbols.map(|s| RuntimeSymbol { name: s.name, address: s.address }).collect();
+        LoadedCode::link(&self.objects, &symbols)
     }
 }
 

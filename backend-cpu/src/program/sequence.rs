@@ -7,6 +7,7 @@ use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, IntPredicate};
+use xla_cpu_runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
 use xla_hlo::{Error, Result};
 use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
 use xla_llvm::emitter::Emitter;
@@ -19,7 +20,6 @@ use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWor
 use crate::program::copy;
 use crate::program::random;
 use crate::program::refused::refused;
-use crate::runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
 
 /// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
 const PARALLEL_WORK: f64 = 300_000.0;

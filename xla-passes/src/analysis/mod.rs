@@ -4,9 +4,11 @@ pub mod alias;
 pub mod call_graph;
 pub mod cost;
 pub mod dataflow;
+pub mod element_order;
 pub(crate) mod loops;
 pub mod memory;
 pub(crate) mod op_cost;
+
 pub mod reachability;
 pub mod trip_count;
 

@@ -19,7 +19,8 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
         "simulated-libraries" => &["simulated-gpu"],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],
-        "xla-llvm" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],
+        "xla-llvm" | "xla-cpu-runtime" | "backend-template" => &["xla-hlo", "xla-passes", "xla-service"],
+        "backend-cpu" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-cpu-runtime"],
         _ if name.starts_with("backend-") => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm"],
         "xla-ffi" => &["xla-hlo", "xla-service"],
         "xla-pjrt" => &["xla-hlo", "xla-service", "xla-stablehlo", "xla-ffi"],
@@ -94,7 +95,17 @@ mod tests {
                 dependencies.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
             json!({"name": name, "manifest_path": format!("/r/{name}/Cargo.toml"), "dependencies": dependencies})
         };
-        let others = ["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "backend-cpu", "xla-tests", "xla", "xtask"];
+        let others = [
+            "xla-hlo",
+            "xla-passes",
+            "xla-service",
+            "xla-llvm",
+            "xla-cpu-runtime",
+            "backend-cpu",
+            "xla-tests",
+            "xla",
+            "xtask",
+        ];
         let mut packages: Vec<_> =
             others.iter().filter(|other| **other != name).map(|other| package(other, &[])).collect();
         packages.push(package(name, dependencies));
@@ -118,12 +129,15 @@ mod tests {
         assert_eq!(advice("backend-gpu-nvptx", &[("backend-cpu", None)]).len(), 1);
         assert_eq!(advice("backend-template", &[("xla-llvm", None)]).len(), 1);
         assert!(advice("backend-cpu", &[("xla-llvm", None), ("xla-tests", Some("dev"))]).is_empty());
+        assert_eq!(advice("backend-gpu-nvptx", &[("xla-cpu-runtime", None)]).len(), 1);
+        assert!(advice("backend-cpu", &[("xla-cpu-runtime", None)]).is_empty());
         assert!(advice("xla", &[("backend-cpu", None), ("backend-gpu-nvptx", None)]).is_empty());
     }
 
     #[test]
     fn llvm_stays_where_it_belongs() {
         assert!(advice("backend-gpu-nvptx", &[("inkwell", None), ("cudarc", None)]).is_empty());
+        assert_eq!(advice("xla-cpu-runtime", &[("xla-llvm", None), ("inkwell", None)]).len(), 2);
         let found = advice("xla-service", &[("llvm-sys", None)]);
         assert!(found[0].contains("only xla-llvm, backend-cpu, backend-gpu-* may depend on llvm-sys"), "{found:?}");
     }

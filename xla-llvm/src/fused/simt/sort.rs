@@ -21,8 +21,8 @@ use crate::fused::simt::scatter::means::passed;
 use crate::fused::support::is_scalar_computation;
 use crate::fused::tuning::sort::{LEAST_THREADS, PER_THREAD, SHARED_BYTES, TILE};
 use crate::lanes::Lanes;
-use crate::order::compared;
 use crate::simt::Register;
+use xla_passes::analysis::element_order::compared;
 
 /// Positions below this are computed in 32 bits, twice them as well.
 const NARROW: u64 = 1 << 30;

@@ -9,7 +9,7 @@ use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::lanes::{Lanes, Scalar};
-use crate::order::{Form, Key, SpecialValues};
+use xla_passes::analysis::element_order::{Form, Key, SpecialValues};
 
 /// Order of the elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,8 +27,8 @@ use crate::fused::loops::frame::Frame;
 use crate::fused::tuning::row_sort::{FEW_ITEMS, FEW_OF};
 use crate::fused::tuning::vector::SCRATCH_BYTES;
 use crate::lanes::Lanes;
-use crate::order::{Key, key_of_comparator};
 use items::{Array, ItemKind, Items, Order};
+use xla_passes::analysis::element_order::{Key, key_of_comparator};
 
 /// A sort of rows, or of so much of them that the best elements are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl RowSort {
     /// Whether each array is looked at by the comparator; nothing where there is none.
     fn compared(&self, module: &xla_hlo::Module, arrays: usize) -> Vec<bool> {
         match self.order {
-            Order::Comparator(comparator) => crate::order::compared(module, comparator, arrays),
+            Order::Comparator(comparator) => xla_passes::analysis::element_order::compared(module, comparator, arrays),
             Order::Key { .. } => Vec::new(),
         }
     }

@@ -1,0 +1,51 @@
+//! Tries the platform: a short conformance run, the models of the corpus, or the compile times of programs.
+//!
+//! ```text
+//! downstream-cranelift-cpu                 levels 0, 1 and 2 of the conformance kit in small sizes, and one model
+//! downstream-cranelift-cpu models          the corpus's models, and what of them the host evaluates
+//! downstream-cranelift-cpu compile FILE    milliseconds that a program of HLO text takes to compile, the least of 9
+//! ```
+
+use std::time::Instant;
+
+use xla::hlo::text::parse_module;
+use xla::{Client, CompileOptions, Error, PlatformRegistry, Result, VerifiedModule};
+use xla_tests::conformance::{Level, Suite};
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut registry = PlatformRegistry::new();
+    registry.register(cranelift_cpu::platform());
+    let suite = Suite::new(&registry, cranelift_cpu::NAME);
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {
+            conforms(&suite.levels(&[Level::Registration, Level::Device, Level::Operations]).quick())?;
+            let suite = Suite::new(&registry, cranelift_cpu::NAME).levels(&[Level::Corpus]).corpus(&["models"]);
+            conforms(&suite.filter("mlp_forward"))
+        }
+        ["models"] => conforms(&suite.levels(&[Level::Corpus]).corpus(&["models"])),
+        ["compile", ref files @ ..] => files.iter().try_for_each(|file| compile(&registry, file)),
+        _ => Err(Error::invalid_argument("no arguments, `models`, or `compile FILE...`")),
+    }
+}
+
+fn conforms(suite: &Suite) -> Result<()> {
+    let report = suite.run(&mut ())?;
+    println!("{}", report.text());
+    if report.passed() { Ok(()) } else { Err(Error::failed_precondition("the platform does not conform")) }
+}
+
+fn compile(registry: &PlatformRegistry, file: &str) -> Result<()> {
+    let text = std::fs::read_to_string(file).map_err(|error| Error::not_found(format!("{file}: {error}")))?;
+    let module = VerifiedModule::new(parse_module(&text)?)?;
+    let mut least = f64::INFINITY;
+    for _ in 0..9 {
+        // A client compiles a program once.
+        let client = Client::new(registry, cranelift_cpu::NAME)?;
+        let start = Instant::now();
+        client.compile(&module, &CompileOptions::default())?;
+        least = least.min(start.elapsed().as_secs_f64());
+    }
+    println!("{file}: {:.3} ms", least * 1e3);
+    Ok(())
+}

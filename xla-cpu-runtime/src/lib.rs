@@ -1,0 +1,46 @@
+//! Library functions of CPU backends, whatever generates their code. Links no LLVM.
+//!
+//! Products, convolutions, sorts, transforms, parallel loops, and the way back to the host for operations not compiled.
+//!
+//! ```text
+//! calls.rs      an instruction -> a LibraryCall: the function, and its plan as numbers
+//! library.rs    the table of library functions, and their symbols
+//! plans/        shapes and layouts -> loops, strides, chunks for threads: knows no memory
+//! dot.rs ...    the functions, on raw buffers: numbers back to a plan, then the work
+//! pool.rs       parallel loops on the threads of rayon
+//! host.rs       calls of generated code back to the host: custom calls, what the evaluator does, profiles
+//! ```
+//!
+//! A backend describes an instruction by [`calls`], keeps the [`LibraryCall`], and calls the function with the pointers
+//! of operands and results: through [`LibraryFunction::address`], or by its name in object code ([`symbols`]).
+//! Kernels that a call hands along, such as a sort's comparator, are the backend's own code.
+
+#![warn(missing_docs)]
+
+pub mod calls;
+mod convolution;
+mod dot;
+mod fft;
+mod host;
+mod kernel;
+mod keyed_place;
+mod library;
+mod linalg;
+mod line;
+mod narrow_dot;
+mod parallel;
+mod plans;
+mod pool;
+mod profile;
+mod random;
+mod scatter;
+mod sort;
+mod top_k;
+
+pub use host::{HostCall, RunContext};
+pub use kernel::{KernelFn, LibraryFn};
+pub use library::{
+    BEGIN_THUNK, END_THUNK, Epilogue, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL, Symbol, symbols,
+};
+pub use pool::{Helpers, parallel_for};
+pub use profile::{OpenThunks, ThunkTable};

@@ -1,0 +1,138 @@
+//! The library functions: names in object code, addresses, descriptions of calls.
+
+use std::ffi::c_void;
+
+use xla_service::thunks::LibraryOp;
+
+use crate::kernel::LibraryFn;
+use crate::{convolution, dot, fft, host, linalg, narrow_dot, parallel, random, scatter, sort, top_k};
+
+/// Runs a kernel's work items on several threads.
+pub const PARALLEL: &str = "xla_cpu_parallel";
+/// Evaluates an operation on the host.
+pub const HOST_CALL: &str = "xla_cpu_host_call";
+
+/// Hears that a thunk begins.
+pub const BEGIN_THUNK: &str = "xla_cpu_begin_thunk";
+/// Hears that a thunk ends.
+pub const END_THUNK: &str = "xla_cpu_end_thunk";
+
+macro_rules! library {
+    ($($(#[$doc:meta])* $variant:ident $symbol:literal = $function:path;)*) => {
+        /// The library functions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum LibraryFunction { $($(#[$doc])* $variant,)* }
+
+        impl LibraryFunction {
+            const ALL: &[LibraryFunction] = &[$(LibraryFunction::$variant,)*];
+
+            /// Its name in object code.
+            pub fn symbol(self) -> &'static str {
+                match self { $(LibraryFunction::$variant => $symbol,)* }
+            }
+
+            /// The function, which takes what its descriptor says.
+            pub fn address(self) -> LibraryFn {
+                match self { $(LibraryFunction::$variant => $function,)* }
+            }
+        }
+    };
+}
+
+library! {
+    /// Computes a dot.
+    Dot "xla_cpu_dot" = dot::xla_cpu_dot;
+    /// Computes a dot of narrow floats, or of floats of different types.
+    NarrowDot "xla_cpu_narrow_dot" = narrow_dot::xla_cpu_narrow_dot;
+    /// Computes a convolution.
+    Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
+    /// Sorts rows of arrays together.
+    Sort "xla_cpu_sort" = sort::xla_cpu_sort;
+    /// Combines updates into arrays at indexed places.
+    Scatter "xla_cpu_scatter" = scatter::xla_cpu_scatter;
+    /// Finds the best elements of rows.
+    TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
+    /// Moves the device's random counter on.
+    RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
+    /// Computes a Fourier transform.
+    Fft "xla_cpu_fft" = fft::xla_cpu_fft;
+    /// Decomposes positive definite matrices.
+    Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
+    /// Solves triangular systems of equations.
+    TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
+}
+
+impl LibraryFunction {
+    /// The operation that reports name.
+    pub fn op(self) -> LibraryOp {
+        match self {
+            LibraryFunction::Dot | LibraryFunction::NarrowDot => LibraryOp::Matmul,
+            LibraryFunction::Convolution => LibraryOp::Convolution,
+            LibraryFunction::Sort => LibraryOp::Sort,
+            LibraryFunction::Scatter => LibraryOp::Scatter,
+            LibraryFunction::TopK => LibraryOp::TopK,
+            LibraryFunction::RandomState => LibraryOp::RandomState,
+            LibraryFunction::Fft => LibraryOp::Fft,
+            LibraryFunction::Cholesky => LibraryOp::Cholesky,
+            LibraryFunction::TriangularSolve => LibraryOp::TriangularSolve,
+        }
+    }
+
+    /// Whether the run's context comes before the operands and results: for what a program shares with others.
+    pub fn takes_context(self) -> bool {
+        self == LibraryFunction::RandomState
+    }
+}
+
+/// A call of a library function, but for the operands: data that generated code carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryCall {
+    /// Function to call.
+    pub function: LibraryFunction,
+    /// Description of the call; each function states its own meaning.
+    pub descriptor: Vec<i64>,
+    /// Kernels handed along, such as the comparison of a sort, by their number in the program.
+    pub kernels: Vec<u32>,
+    /// Kernel that processes the result in place.
+    pub epilogue: Option<Epilogue>,
+}
+
+impl LibraryCall {
+    /// A call without kernels.
+    pub fn new(function: LibraryFunction, descriptor: Vec<i64>) -> LibraryCall {
+        LibraryCall { function, descriptor, kernels: Vec::new(), epilogue: None }
+    }
+}
+
+/// A kernel that runs after a library function and reads and writes its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epilogue {
+    /// Operands of the whole that the library function takes, by their places.
+    pub operands: Vec<usize>,
+    /// The kernel by its number in the program. It takes all operands, the library function's result, and where its own
+    /// result goes: both are the result of the whole.
+    pub kernel: u32,
+}
+
+/// A function that generated code may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name in object code.
+    pub name: &'static str,
+    /// Its first instruction.
+    pub address: *const c_void,
+}
+
+/// All functions that generated code may call, for its linker: the library functions, [`PARALLEL`], [`HOST_CALL`],
+/// [`BEGIN_THUNK`] and [`END_THUNK`].
+pub fn symbols() -> impl Iterator<Item = Symbol> {
+    let library = LibraryFunction::ALL.iter().map(|f| Symbol { name: f.symbol(), address: f.address() as *const _ });
+    [
+        Symbol { name: PARALLEL, address: parallel::xla_cpu_parallel as *const _ },
+        Symbol { name: HOST_CALL, address: host::xla_cpu_host_call as *const _ },
+        Symbol { name: BEGIN_THUNK, address: host::xla_cpu_begin_thunk as *const _ },
+        Symbol { name: END_THUNK, address: host::xla_cpu_end_thunk as *const _ },
+    ]
+    .into_iter()
+    .chain(library)
+}

@@ -1,0 +1,70 @@
+//! Profiles: a `tracing` span for each thunk of a program, with its cost.
+
+use std::collections::HashMap;
+
+use tracing::span::EnteredSpan;
+use xla_hlo::Module;
+use xla_passes::analysis::cost::Costs;
+use xla_service::thunks::{ThunkId, ThunkKind, ThunkSequence};
+
+/// Fields of a thunk's span.
+struct Facts {
+    name: String,
+    kind: &'static str,
+    flops: u64,
+    bytes: u64,
+}
+
+/// The thunks of a profiled program.
+pub struct ThunkTable(HashMap<ThunkId, Facts>);
+
+/// The spans of thunks that have begun, the innermost last.
+#[derive(Default)]
+pub struct OpenThunks(Vec<EnteredSpan>);
+
+impl ThunkTable {
+    /// The thunks of a module, with their costs.
+    pub fn new(module: &Module, sequence: &ThunkSequence) -> ThunkTable {
+        let mut costs = Costs::new(module);
+        let facts = sequence.walk().map(|thunk| {
+            let cost = costs.of(thunk.computation, thunk.instruction);
+            let flops = cost.flops.saturating_add(cost.transcendentals);
+            let facts = Facts { name: thunk.name.clone(), kind: kind(&thunk.kind), flops, bytes: cost.bytes() };
+            (thunk.id, facts)
+        });
+        ThunkTable(facts.collect())
+    }
+}
+
+impl OpenThunks {
+    /// Opens the span of a thunk.
+    pub fn begin(&mut self, id: ThunkId, table: &ThunkTable) {
+        if let Some(Facts { name, kind, flops, bytes }) = table.0.get(&id) {
+            self.0.push(tracing::trace_span!("thunk", name, %id, kind, flops, bytes).entered());
+        }
+    }
+
+    /// Closes the span of the thunk that began last.
+    pub fn end(&mut self) {
+        self.0.pop();
+    }
+}
+
+impl Drop for OpenThunks {
+    /// Innermost first, where a failure left some.
+    fn drop(&mut self) {
+        while self.0.pop().is_some() {}
+    }
+}
+
+fn kind(kind: &ThunkKind) -> &'static str {
+    match kind {
+        ThunkKind::Kernel(_) => "kernel",
+        ThunkKind::LibraryCall(call) => call.op.label(),
+        ThunkKind::Copy => "copy",
+        ThunkKind::While { .. } => "while",
+        ThunkKind::Conditional { .. } => "conditional",
+        ThunkKind::CustomCall => "custom call",
+        ThunkKind::HostFallback => "host fallback",
+    }
+}

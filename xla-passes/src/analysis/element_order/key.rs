@@ -1,0 +1,190 @@
+//! Integers in whose order elements are sorted.
+
+use xla_hlo::{ElementKind, ElementType};
+
+/// Makes an unsigned integer of an element's bits, so that integers come in the order of the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Bits of an element and of its key.
+    pub bits: u32,
+    /// Meaning of the bits.
+    pub form: Form,
+    /// Bits that are inverted at last: all of them for the opposite order.
+    pub flip: u64,
+}
+
+/// Meaning of an element's bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The bits are the key.
+    Integer,
+    /// Sign and magnitude. Patterns of special values are replaced first.
+    Float(SpecialValues),
+}
+
+/// Patterns of floats that are taken for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpecialValues {
+    /// Magnitudes below this (0 or 1: none, or that of zero) become `zero`.
+    pub zero_limit: u64,
+    /// The pattern of zeros.
+    pub zero: u64,
+    /// Magnitudes above this become `nan`.
+    pub nan_limit: u64,
+    /// The pattern of NaNs.
+    pub nan: u64,
+}
+
+impl SpecialValues {
+    /// No pattern is taken for another one.
+    const NONE: SpecialValues = SpecialValues { zero_limit: 0, zero: 0, nan_limit: u64::MAX, nan: 0 };
+}
+
+impl Key {
+    /// Number of numbers that a key is written as.
+    pub const NUMBERS: usize = 7;
+
+    /// The order of integers, and of the patterns of floats: -NaN < -inf < -0 < 0 < inf < NaN. `None` for complex
+    /// numbers.
+    pub fn total_order(ty: ElementType) -> Option<Key> {
+        let bits = if ty == ElementType::Pred { 8 } else { ty.bit_width() as u32 };
+        let (form, flip) = match ty.kind() {
+            ElementKind::Pred | ElementKind::Unsigned => (Form::Integer, 0),
+            ElementKind::Signed => (Form::Integer, 1 << (bits - 1)),
+            ElementKind::Float if !ty.is_signed() => (Form::Integer, 0),
+            ElementKind::Float => (Form::Float(SpecialValues::NONE), 0),
+            ElementKind::Complex => return None,
+        };
+        Some(Key { bits, form, flip })
+    }
+
+    /// The same with the pattern of each zero, and of each NaN, taken for another one where it is given. `None` for a
+    /// type that is not a float with zeros of two signs, or has no such NaNs.
+    pub fn replacing(self, ty: ElementType, zero: Option<u64>, nan: Option<u64>) -> Option<Key> {
+        if zero.is_none() && nan.is_none() {
+            return Some(self);
+        }
+        let greatest = greatest_number(ty)?;
+        let nan_limit = if nan.is_some() { greatest } else { u64::MAX };
+        let (zero_limit, zero, nan) = (u64::from(zero.is_some()), zero.unwrap_or(0), nan.unwrap_or(0));
+        Some(Key { form: Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }), ..self })
+    }
+
+    /// The opposite order.
+    pub fn reversed(self) -> Key {
+        Key { flip: self.flip ^ self.mask(), ..self }
+    }
+
+    /// All bits of an element.
+    pub fn mask(&self) -> u64 {
+        u64::MAX >> (64 - self.bits)
+    }
+
+    /// The key of an element's bits; bits above the element's are ignored.
+    #[inline(always)]
+    pub fn of(&self, bits: u64) -> u64 {
+        let pattern = bits & self.mask();
+        match self.form {
+            Form::Integer => pattern ^ self.flip,
+            Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) => {
+                let sign = 1 << (self.bits - 1);
+                let magnitude = pattern & !sign;
+                let pattern = if magnitude < zero_limit { zero } else { pattern };
+                let pattern = if magnitude > nan_limit { nan } else { pattern };
+                let ordered = if pattern & sign == 0 { pattern | sign } else { pattern ^ self.mask() };
+                ordered ^ self.flip
+            }
+        }
+    }
+
+    /// Whether keys are those of floats rather than of integers, and which bits are inverted at last; `None` where
+    /// special values are replaced.
+    pub fn plain(&self) -> Option<(bool, u64)> {
+        match self.form {
+            Form::Integer => Some((false, self.flip)),
+            Form::Float(SpecialValues { zero_limit: 0, nan_limit: u64::MAX, .. }) => Some((true, self.flip)),
+            Form::Float(_) => None,
+        }
+    }
+
+    /// The key as numbers that generated code can carry.
+    pub fn to_numbers(self) -> [i64; Key::NUMBERS] {
+        let (is_float, [zero_limit, zero, nan_limit, nan]) = match self.form {
+            Form::Integer => (0, [0; 4]),
+            Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) => (1, [zero_limit, zero, nan_limit, nan]),
+        };
+        [i64::from(self.bits), is_float, self.flip as i64, zero_limit as i64, zero as i64, nan_limit as i64, nan as i64]
+    }
+
+    /// Inverse of [`Key::to_numbers`].
+    pub fn from_numbers(&[bits, is_float, flip, zero_limit, zero, nan_limit, nan]: &[i64; Key::NUMBERS]) -> Key {
+        let [zero_limit, zero, nan_limit, nan] = [zero_limit, zero, nan_limit, nan].map(|n| n as u64);
+        let special = SpecialValues { zero_limit, zero, nan_limit, nan };
+        let form = if is_float == 0 { Form::Integer } else { Form::Float(special) };
+        Key { bits: (bits as u32).clamp(1, 64), form, flip: flip as u64 }
+    }
+}
+
+/// The greatest pattern that is no NaN, of types with signed zeros; all above it (up to the sign) are NaNs.
+fn greatest_number(ty: ElementType) -> Option<u64> {
+    use ElementType as T;
+    Some(match ty {
+        T::F64 => 0x7ff0_0000_0000_0000,
+        T::F32 => 0x7f80_0000,
+        T::BF16 => 0x7f80,
+        T::F16 => 0x7c00,
+        T::F8E5M2 => 0x7c,
+        T::F8E4M3 => 0x78,
+        T::F8E3M4 => 0x70,
+        T::F8E4M3FN => 0x7e,
+        T::F4E2M1FN => 0x7,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(key: Key, patterns: &[u64]) -> Vec<u64> {
+        let mut sorted = patterns.to_vec();
+        sorted.sort_by_key(|&p| key.of(p));
+        sorted
+    }
+
+    #[test]
+    fn integers_come_in_their_order() {
+        let key = Key::total_order(ElementType::S8).unwrap();
+        assert_eq!(sorted(key, &[0, 127, 0xff, 0x80, 1]), [0x80, 0xff, 0, 1, 127]);
+        assert_eq!(sorted(key.reversed(), &[0, 127, 0xff, 0x80, 1]), [127, 1, 0, 0xff, 0x80]);
+        let key = Key::total_order(ElementType::U64).unwrap();
+        assert_eq!(sorted(key, &[u64::MAX, 0, 1 << 63]), [0, 1 << 63, u64::MAX]);
+        let key = Key::total_order(ElementType::S4).unwrap();
+        assert_eq!(sorted(key, &[0xff, 0x03, 0xf8]), [0xf8, 0xff, 0x03], "an element takes the lower bits of its byte");
+    }
+
+    #[test]
+    fn floats_come_in_the_order_of_their_patterns() {
+        let key = Key::total_order(ElementType::F16).unwrap();
+        let ascending = [0xfe00, 0xfc00, 0xbc00, 0x8000, 0x0000, 0x3c00, 0x7c00, 0x7e00];
+        let mut shuffled = ascending;
+        shuffled.rotate_left(3);
+        assert_eq!(sorted(key, &shuffled), ascending);
+        let descending: Vec<u64> = ascending.into_iter().rev().collect();
+        assert_eq!(sorted(key.reversed(), &shuffled), descending);
+    }
+
+    #[test]
+    fn special_values_may_stand_for_each_other() {
+        let ty = ElementType::F32;
+        let key = Key::total_order(ty).unwrap().replacing(ty, Some(0), Some(0x7fc0_0000)).unwrap();
+        assert_eq!(key.of(0x8000_0000), key.of(0));
+        assert_eq!(key.of(0xffc0_0001), key.of(0x7f80_0001));
+        assert!(key.of(0xffc0_0000) > key.of(0x7f80_0000), "-NaN comes last, too");
+        assert!(key.of(0x8000_0001) < key.of(0));
+        assert_eq!(
+            Key::total_order(ElementType::F8E4M3FNUZ).unwrap().replacing(ElementType::F8E4M3FNUZ, Some(0), None),
+            None
+        );
+    }
+}
