@@ -4,6 +4,8 @@
 mod accuracy;
 #[path = "suite/codegen.rs"]
 mod codegen;
+#[path = "suite/contractions.rs"]
+mod contractions;
 #[path = "suite/dirt.rs"]
 mod dirt;
 #[path = "suite/elements.rs"]

@@ -40,15 +40,14 @@ impl FusedKernel<'_, '_> {
             Strategy::Fibers(fibers) => self.emit_fibers(emitter, frame, fibers).map(Launch::alone),
             Strategy::RowSort(sort) => self.emit_row_sort(emitter, frame, sort).map(Launch::alone),
             Strategy::VectorLoops(loops) => self.emit_vector_loops(emitter, frame, loops).map(Launch::alone),
+            Strategy::RegisterTiles(tiles) => self.emit_register_tiles(emitter, frame, tiles).map(Launch::alone),
             Strategy::VectorTranspose(grid) => self.emit_vector_transpose(emitter, frame, grid).map(Launch::alone),
             Strategy::ThreadLoops(loops) => self.emit_thread_loops(emitter, frame, loops).map(Launch::alone),
             Strategy::RowReduce(rows) => self.emit_rows(emitter, frame, rows),
             Strategy::ColumnReduce { plan, members } => self.emit_columns(emitter, frame, plan, *members),
             Strategy::SharedTranspose { plan, across } => self.emit_shared_transpose(emitter, frame, plan, *across),
-            Strategy::Matmul(tiling) => self.emit_matmul(emitter, frame, &self.matmul(emitter.target())?, *tiling),
-            Strategy::SkinnyMatmul(skinny) => {
-                self.emit_skinny_matmul(emitter, frame, &self.matmul(emitter.target())?, *skinny)
-            }
+            Strategy::Matmul(tiling) => self.emit_matmul(emitter, frame, &self.matmul()?, *tiling),
+            Strategy::SkinnyMatmul(skinny) => self.emit_skinny_matmul(emitter, frame, &self.matmul()?, *skinny),
         }
     }
 }

@@ -5,6 +5,7 @@
 //!   core/       the value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, the loops of a kernel, levels with open blocks
 //!   sequential/ along some dimensions in order, independent along the others: scan, scatter, sorts, columns
+//!   contraction/ dots and convolutions as matmuls; on processors with vectors, tiles of sums in registers
 //!   vector/     processors with vectors: blocks transposed on the way in, columns, rows kept in the cache
 //!   simt/       targets with threads
 //!     elementwise       one thread of many for each few neighbouring elements
@@ -19,6 +20,7 @@
 //! value of two consumers is computed once.
 
 mod analysis;
+mod contraction;
 mod core;
 mod emit;
 mod emitter;

@@ -7,6 +7,7 @@ use xla_hlo::ops::Op;
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::tiling::RegisterTiles;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
 use crate::fused::sequential::sort::RowSort;
@@ -30,6 +31,8 @@ pub(crate) enum Strategy {
     RowSort(RowSort),
     /// A loop nest whose innermost loop goes in vectors.
     VectorLoops(VectorLoops),
+    /// A matmul whose sums are in vector registers, a tile of them at a time.
+    RegisterTiles(RegisterTiles),
     /// A loop nest in tiles of two loops, transposed in registers.
     VectorTranspose(TileGrid),
     /// Threads, each with a few neighbouring elements.
@@ -64,6 +67,7 @@ pub const STRATEGIES: &[&str] = &[
     "matmul",
     "merge-sort",
     "radix-sort",
+    "register-tiles",
     "row-reduce",
     "scatter",
     "select-and-scatter",
@@ -99,6 +103,9 @@ impl Strategy {
     }
 
     fn of_vectors(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        if let Some(tiles) = kernel.register_tiles(emitter)? {
+            return Ok(Strategy::RegisterTiles(tiles));
+        }
         let plan = kernel.loop_plan(emitter, 0)?;
         let width = kernel.vector_width(emitter.target(), &plan);
         Ok(match plan.across() {
@@ -110,7 +117,7 @@ impl Strategy {
     }
 
     fn of_threads(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
-        if let Some(matmul) = kernel.only_matmul(emitter.target()) {
+        if let Some(matmul) = kernel.only_matmul() {
             if let Some(skinny) = SkinnyMatmul::new(&matmul) {
                 return Ok(Strategy::SkinnyMatmul(skinny));
             }
@@ -140,6 +147,7 @@ impl Strategy {
             Strategy::Fibers(fibers) => fibers.name(),
             Strategy::RowSort(sort) => sort.name(),
             Strategy::VectorLoops(_) => "vector-loops",
+            Strategy::RegisterTiles(_) => "register-tiles",
             Strategy::VectorTranspose(_) => "vector-transpose",
             Strategy::ThreadLoops(_) => "thread-loops",
             Strategy::RowReduce(_) => "row-reduce",
@@ -160,6 +168,7 @@ impl fmt::Display for Strategy {
             Strategy::Fibers(fibers) => write!(f, " {fibers}"),
             Strategy::RowSort(sort) => write!(f, " {sort}"),
             Strategy::VectorLoops(loops) => write!(f, " {loops}"),
+            Strategy::RegisterTiles(tiles) => write!(f, " {tiles}"),
             Strategy::VectorTranspose(grid) => write!(f, " {grid}"),
             Strategy::ThreadLoops(loops) => write!(f, " {loops}"),
             Strategy::RowReduce(rows) => write!(f, " {rows}"),

@@ -41,6 +41,32 @@ pub(crate) mod vector {
     pub const LEAST_COLUMNS: usize = 64;
 }
 
+/// Contractions by tiles of sums in registers.
+pub(crate) mod register_tiles {
+    /// Products in all from which on tiles pay.
+    pub const LEAST_WORK: u64 = 1 << 13;
+    /// The most vectors of a row of a tile, where there are more rows than one.
+    pub const MOST_VECTORS: u64 = 4;
+    /// Bytes of scratch for a block of the right operand's columns, which are to stay in the second-level cache.
+    pub const BLOCK_BYTES: u64 = 512 << 10;
+    /// The same where scratch is on the stack, and for rows of the left operand.
+    pub const STACK_BYTES: u64 = 96 << 10;
+    /// Bytes of an operand that stays in the cache as it lies.
+    pub const NEAR_BYTES: u64 = 128 << 10;
+    /// Tiles of rows that read an operand's columns from which on packing them pays.
+    pub const LEAST_TILES: u64 = 6;
+    /// Tiles of rows of a work item that one of several threads may take.
+    pub const RUN: u64 = 4;
+    /// Tiles of columns that read an operand's rows from which on packing them pays.
+    pub const LEAST_PANELS: u64 = 3;
+    /// Bytes between rows, multiples of which lie in a few sets of the first-level cache.
+    pub const ALIASING: u64 = 1 << 10;
+    /// Elements along the side of the largest block that is transposed on its way into a panel.
+    pub const LARGEST_BLOCK: u64 = 8;
+    /// Steps of the independent multiplications that hide the time that one takes.
+    pub const LATENCY: u64 = 8;
+}
+
 /// Scatters.
 pub(crate) mod scatter {
     /// Elements of the updates that are worth several threads.

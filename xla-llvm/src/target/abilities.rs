@@ -13,6 +13,8 @@ pub struct Abilities {
     /// Bits of the widest vector register worth using; 0 where emission should stay scalar (GPUs, processors without
     /// vectors).
     pub vector_bits: u32,
+    /// Registers of that width; of scalars where there are no vectors.
+    pub registers: u32,
     /// Abilities in f32.
     pub f32: FloatAbilities,
     /// Abilities in f64.
@@ -39,6 +41,7 @@ pub struct FloatAbilities {
 /// Everything in hardware, in scalar registers: GPUs.
 const SCALAR: Abilities = Abilities {
     vector_bits: 0,
+    registers: 32,
     f32: FloatAbilities { fma: true, rounding: true },
     f64: FloatAbilities { fma: true, rounding: true },
     half: true,
@@ -77,6 +80,7 @@ impl Assembly<'_> {
     fn abilities(&self, family: &str) -> Abilities {
         Abilities {
             vector_bits: self.vector_bits(family),
+            registers: self.registers(family),
             f32: FloatAbilities { fma: !self.calls(&["fmaf"]), rounding: !self.calls(&["floorf"]) },
             f64: FloatAbilities { fma: !self.calls(&["fma"]), rounding: !self.calls(&["floor"]) },
             half: !self.calls(HALF_CALLS),
@@ -109,6 +113,15 @@ impl Assembly<'_> {
             word.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
         };
         self.has(is)
+    }
+
+    fn registers(&self, family: &str) -> u32 {
+        match family {
+            "x86" if !self.register("%zmm") => 16,
+            "x86" | "aarch64" | "riscv" | "powerpc" | "mips" | "loongarch" => 32,
+            // Scalars there, of which some are addresses; WebAssembly's become those of any processor.
+            _ => 16,
+        }
     }
 
     fn vector_bits(&self, family: &str) -> u32 {

@@ -178,7 +178,7 @@ fn sweep(target: Option<Target>, sources: &[ElementType], results: &[ElementType
 }
 
 /// The target of an x86 level, where this machine executes its code.
-fn level(cpu: &str) -> Option<Target> {
+pub fn level(cpu: &str) -> Option<Target> {
     #[cfg(target_arch = "x86_64")]
     let executes = match cpu {
         "x86-64-v4" => {

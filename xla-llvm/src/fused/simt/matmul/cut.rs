@@ -4,9 +4,9 @@ use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
 
 use crate::elemental::{self, Value};
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
-use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::lanes::Lanes;
 
 /// Cut of sums into parts.

@@ -8,9 +8,9 @@
 use xla_hlo::{ElementType, Result};
 
 use crate::elemental::Value;
+use crate::fused::contraction::matmul::{Along, MatmulSide};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::simt::matmul::contraction::{Along, MatmulSide};
 use crate::fused::simt::matmul::tile::{Part, Tile};
 use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
 use crate::lanes::{Lanes, Scalar};

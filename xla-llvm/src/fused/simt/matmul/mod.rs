@@ -1,6 +1,5 @@
 //! Matmuls by threads: a block for each tile of the result, skinny ones at the pace of memory, K split over launches.
 
-pub(crate) mod contraction;
 mod cut;
 mod mma;
 pub(crate) mod skinny;

@@ -10,12 +10,12 @@ use xla_hlo::{Error, Result, ResultExt};
 use crate::elemental::{self};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::core::convolution::zero;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
@@ -58,7 +58,7 @@ impl SplitK {
     /// threads.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
-        let matmul = kernel.only_matmul(target)?;
+        let matmul = target.simt().and_then(|_| kernel.only_matmul())?;
         let (parts, cut) = match SkinnyMatmul::cut(&matmul) {
             Some(skinny) => (Parts::Skinny(skinny), skinny.cut),
             None if matmul.fills_tiles() && !SkinnyMatmul::is_skinny(&matmul) => {
@@ -105,7 +105,7 @@ impl SplitK {
     ) -> Result<Kernel> {
         let frame = Frame::open(emitter, name, self.words(phase, source))?;
         let kernel = FusedKernel::new(source)?;
-        let matmul = kernel.matmul(emitter.target())?;
+        let matmul = kernel.matmul()?;
         let launch = match (phase, self.parts) {
             (SplitKPhase::Parts, Parts::Tiles(tiling)) => kernel.emit_matmul(emitter, frame, &matmul, tiling)?,
             (SplitKPhase::Parts, Parts::Skinny(skinny)) => {

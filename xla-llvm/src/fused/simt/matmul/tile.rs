@@ -5,13 +5,13 @@ use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ElementType, Result};
 
 use crate::elemental::{self, Value};
+use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::core::convolution::{converted, zero};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
-use crate::fused::simt::matmul::contraction::{Along, Matmul, MatmulSide};
 use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
 use crate::fused::tuning::matmul::SIDE;
 use crate::fused::tuning::threads::ACCESS_BITS;

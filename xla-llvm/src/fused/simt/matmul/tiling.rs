@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fused::simt::matmul::contraction::{Matmul, MatmulSide};
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Cut;
 use crate::fused::tuning::matmul::{BUSY, BUSY_BLOCKS, LEAST, LEAST_TURNS, SIDE};
 use crate::mma::OperandType;

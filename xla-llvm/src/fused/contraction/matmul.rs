@@ -15,7 +15,6 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::tuning::matmul::{LEAST_EXTENT, LEAST_WORK};
 use crate::fused::value::Guard;
 use crate::mma::OperandType;
-use crate::target::Target;
 
 /// A dot or a convolution as a batch of matmuls.
 pub(crate) struct Matmul<'m> {
@@ -92,14 +91,14 @@ pub(crate) enum Along {
 
 impl<'m> FusedKernel<'_, 'm> {
     /// The matmul of a kernel whose strategy is one.
-    pub(crate) fn matmul(&self, target: &Target) -> Result<Matmul<'m>> {
-        self.only_matmul(target).ok_or_else(|| Error::internal("a kernel without the matmul that it was chosen for"))
+    pub(crate) fn matmul(&self) -> Result<Matmul<'m>> {
+        self.only_matmul().ok_or_else(|| Error::internal("a kernel without the matmul that it was chosen for"))
     }
 
     /// The one matmul that the kernel computes, if all else is a function of its elements, each of its own.
-    pub(crate) fn only_matmul(&self, target: &Target) -> Option<Matmul<'m>> {
+    pub(crate) fn only_matmul(&self) -> Option<Matmul<'m>> {
         let graph = self.graph();
-        if target.simt().is_none() || self.source.in_place {
+        if self.source.in_place {
             return None;
         }
         let computed = self.computed();

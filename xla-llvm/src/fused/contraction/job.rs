@@ -1,0 +1,71 @@
+//! A matmul of the batch that is being written: where its operands' elements are, and its results.
+
+use inkwell::values::PointerValue;
+use xla_hlo::Result;
+
+use crate::fused::contraction::axes::Axis;
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::contraction::tiling::RegisterTiles;
+use crate::fused::core::convolution::zero;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::value::{Guard, Source};
+use crate::lanes::{Lanes, Scalar};
+
+/// A matmul of the batch that is being written.
+pub(crate) struct Job<'a, 'ctx, 'm> {
+    pub matmul: &'a Matmul<'m>,
+    pub tiles: &'a RegisterTiles,
+    /// Scratch memory for rows and for columns.
+    pub panels: &'a [Panel<'ctx>; 2],
+    pub result: &'a Source<'ctx>,
+    pub batch: Vec<AffineExpr>,
+    /// Counters of the outer loops of rows and of columns.
+    pub outer: [Vec<AffineExpr>; 2],
+}
+
+impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+    /// The index of the element of rows (0) or columns (1) at a place in K, given by the loops over it, and when it
+    /// counts at all.
+    pub fn index(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        which: usize,
+        (free, k, sums): (&AffineExpr, &Axis, &[AffineExpr]),
+        condition: &mut Option<Guard<'e, 'ctx>>,
+    ) -> Result<Index> {
+        let free = self.tiles.axes[which].coordinates(&self.outer[which], free);
+        let (inner, outer) = sums.split_last().map_or((AffineExpr::default(), &[][..]), |(i, o)| (i.clone(), o));
+        let sums = k.coordinates(outer, &inner);
+        self.matmul.operand_index(s, self.tiles.sides[which], (&self.batch, &free, &sums), condition)
+    }
+
+    /// The index of a result.
+    pub fn result_index(&self, [row, column]: [&AffineExpr; 2]) -> Index {
+        let rows = self.tiles.axes[0].coordinates(&self.outer[0], row);
+        let columns = self.tiles.axes[1].coordinates(&self.outer[1], column);
+        match self.tiles.sides[0] {
+            MatmulSide::Left => self.matmul.result_index(&self.batch, &rows, &columns),
+            MatmulSide::Right => self.matmul.result_index(&self.batch, &columns, &rows),
+        }
+    }
+}
+
+/// Scratch memory for the elements of an operand.
+pub(crate) struct Panel<'ctx> {
+    /// One for each part of an element.
+    pub arrays: Vec<(PointerValue<'ctx>, Scalar)>,
+}
+
+impl<'ctx> Panel<'ctx> {
+    /// Memory for as many elements.
+    pub fn new(s: &FusedEmitter<'_, 'ctx, '_>, matmul: &Matmul<'_>, elements: u64) -> Result<Panel<'ctx>> {
+        if elements == 0 {
+            return Ok(Panel { arrays: Vec::new() });
+        }
+        let zero = zero(s.emitter, matmul.accumulator_type);
+        let scalars = [Some(zero.stored_lanes()), zero.imaginary()].into_iter().flatten().map(Lanes::scalar);
+        let array = |scalar| Ok((s.emitter.scratch_array(scalar, elements)?, scalar));
+        Ok(Panel { arrays: scalars.map(array).collect::<Result<_>>()? })
+    }
+}

@@ -1,0 +1,19 @@
+//! Dots and convolutions as matmuls, whatever computes them; on processors with vectors, tiles of sums in registers.
+//!
+//! ```text
+//! matmul.rs    batch, M, N, K, and the elements of operands and result by them; threads have it from here, too
+//! axes.rs      which of their dimensions are one loop
+//! tiling.rs    the size of tiles, what is packed, blocks of columns
+//! job.rs       one matmul of the batch: the indices of elements, scratch memory
+//! blocks.rs    the loops: blocks of columns, tiles of rows, panels
+//! panels.rs    operands in scratch memory, as tiles read them
+//! tile.rs      one tile: the loop over K, its sums in registers, and its results
+//! ```
+
+mod axes;
+mod blocks;
+mod job;
+pub(crate) mod matmul;
+mod panels;
+mod tile;
+pub(crate) mod tiling;

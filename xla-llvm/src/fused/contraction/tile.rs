@@ -1,0 +1,184 @@
+//! A register tile: the loop over K, which adds products of a column of the left operand and a row of the right one.
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{Error, Result};
+
+use crate::elemental::{self, Value};
+use crate::fused::contraction::job::Job;
+use crate::fused::contraction::matmul::Along;
+use crate::fused::contraction::tiling::Place;
+use crate::fused::core::address::strides_of;
+use crate::fused::core::convolution::{converted, zero};
+use crate::fused::core::window::{raws_of, values_of};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, position};
+use crate::fused::value::Source;
+use crate::lanes::Scalar;
+
+impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+    /// The sums of a tile, row by row, of its first row, its panel and its first column.
+    pub fn sums(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        row: &AffineExpr,
+        (panel, column): (&AffineExpr, &AffineExpr),
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
+        let start = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];
+        let types = vec![ty; start.len()];
+        let raws = s.nested(&tiles.sums.loops(), 1, &mut Vec::new(), raws_of(&start), &mut |s, sums, carried| {
+            let mut totals = values_of(s, &types, carried);
+            let columns = self.columns(s, (panel, column), sums)?;
+            let rows = self.rows(s, row, sums)?;
+            for (row, totals) in rows.iter().zip(totals.chunks_mut(columns.len())) {
+                for (&column, total) in columns.iter().zip(totals) {
+                    let product = elemental::binary(s.emitter, BinaryOp::Multiply, row.splat(column.width()), column)?;
+                    *total = elemental::binary(s.emitter, BinaryOp::Add, *total, product)?;
+                }
+            }
+            Ok(raws_of(&totals))
+        })?;
+        Ok(values_of(s, &types, &raws))
+    }
+
+    /// The elements of the tile's rows at a step.
+    fn rows(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        row: &AffineExpr,
+        sums: &[AffineExpr],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let tiles = self.tiles;
+        let numbers = 0..tiles.rows as i64;
+        match tiles.places[0] {
+            Place::Array => {
+                let (near, step) = self.strip(s, 0, row, sums)?;
+                numbers.map(|number| self.computed(s, near.load(s, number * step, 1))).collect()
+            }
+            Place::Panel(Along::K) => {
+                let pitch = tiles.pitch() as i64;
+                self.take(s, 0, &tiles.sums.step(sums), (numbers.map(|number| number * pitch), 1))
+            }
+            Place::Panel(Along::Free) => {
+                self.take(s, 0, &tiles.sums.step(sums).scaled(tiles.rows as i64), (numbers, 1))
+            }
+        }
+    }
+
+    /// The elements of the tile's columns at a step.
+    fn columns(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (panel, column): (&AffineExpr, &AffineExpr),
+        sums: &[AffineExpr],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let lanes = self.tiles.lanes as u32;
+        let starts = self.tiles.starts().into_iter().map(|start| start as i64);
+        match self.tiles.places[1] {
+            Place::Array => {
+                let (near, _) = self.strip(s, 1, column, sums)?;
+                starts.map(|start| self.computed(s, near.load(s, start, lanes))).collect()
+            }
+            Place::Panel(_) => self.take(s, 1, &self.place(panel, &self.tiles.sums.step(sums)), (starts, lanes)),
+        }
+    }
+
+    /// Elements of a panel, `lanes` at each of some distances from a place.
+    fn take(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        which: usize,
+        place: &AffineExpr,
+        (distances, lanes): (impl Iterator<Item = i64>, u32),
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let place = s.number_of(place)?;
+        let place = s.lanes_of(place);
+        let mut near = Vec::new();
+        for &(array, scalar) in &self.panels[which].arrays {
+            near.push((pointer(s.emitter.element_address(array, place, scalar))?, scalar));
+        }
+        let load = |distance: i64| {
+            let part = |&(array, scalar): &(PointerValue<'ctx>, Scalar)| {
+                s.emitter.load_lanes(array, s.number(distance), scalar, lanes, None).raw()
+            };
+            Value::from_raws(s.emitter, self.matmul.accumulator_type, &near.iter().map(part).collect::<Vec<_>>())
+        };
+        Ok(distances.map(load).collect())
+    }
+
+    /// The place of an operand's element in its array, and the distance to the next row or column.
+    fn strip(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        which: usize,
+        free: &AffineExpr,
+        sums: &[AffineExpr],
+    ) -> Result<(Near<'ctx>, i64)> {
+        let operand = self.matmul.operands[self.tiles.sides[which] as usize];
+        let source = s.sources.get(&operand).cloned();
+        let source = source.ok_or_else(|| Error::internal("a tile of an operand that is not in memory"))?;
+        let strides = strides_of(&source.shape);
+        let k = &self.tiles.sums;
+        let first = position(&self.index(s, which, (free, k, sums), &mut None)?, &strides);
+        let next = position(&self.index(s, which, (&free.clone().shifted(1), k, sums), &mut None)?, &strides);
+        Ok((Near::new(s, &source, &first)?, next.offset() - first.offset()))
+    }
+
+    /// Stores sums as results.
+    pub fn store(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        [row, column]: [&AffineExpr; 2],
+        sums: &[Value<'e, 'ctx>],
+    ) -> Result<()> {
+        let shape = &self.result.shape;
+        let strides = strides_of(shape);
+        let first = position(&self.result_index([row, column]), &strides);
+        let next = position(&self.result_index([&row.clone().shifted(1), column]), &strides);
+        let step = next.offset() - first.offset();
+        let near = Near::new(s, self.result, &first)?;
+        let starts = self.tiles.starts();
+        for (number, sums) in (0..).zip(sums.chunks(starts.len())) {
+            for (&start, &sum) in starts.iter().zip(sums) {
+                let value = converted(s.emitter, sum, self.matmul.element_type)?;
+                let value = converted(s.emitter, value, shape.element_type())?;
+                near.store(s, number * step + start as i64, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A place in an array, of which others are at known distances, so that these are a part of instructions.
+struct Near<'ctx> {
+    place: Source<'ctx>,
+    distance: i64,
+}
+
+impl<'ctx> Near<'ctx> {
+    fn new(s: &mut FusedEmitter<'_, 'ctx, '_>, source: &Source<'ctx>, at: &AffineExpr) -> Result<Near<'ctx>> {
+        let distance = at.offset();
+        let ty = source.shape.element_type();
+        let parts = if ty.is_complex() { 2 } else { 1 };
+        let number = s.number_of(&at.clone().shifted(-distance).scaled(parts))?;
+        let address = s.emitter.element_address(source.base, s.lanes_of(number), elemental::stored_scalar(ty));
+        Ok(Near { place: Source { base: pointer(address)?, shape: source.shape.clone() }, distance })
+    }
+
+    fn load<'e>(&self, s: &FusedEmitter<'e, 'ctx, '_>, distance: i64, lanes: u32) -> Value<'e, 'ctx> {
+        let at = s.number(self.distance + distance);
+        elemental::load(s.emitter, self.place.base, at, self.place.shape.element_type(), lanes, None)
+    }
+
+    fn store<'e>(&self, s: &FusedEmitter<'e, 'ctx, '_>, distance: i64, value: Value<'e, 'ctx>) {
+        elemental::store(s.emitter, value, self.place.base, s.number(self.distance + distance), None);
+    }
+}
+
+fn pointer(address: BasicValueEnum<'_>) -> Result<PointerValue<'_>> {
+    match address {
+        BasicValueEnum::PointerValue(pointer) => Ok(pointer),
+        _ => Err(Error::internal("the address of one place is no pointer")),
+    }
+}

@@ -1,0 +1,284 @@
+//! Register tiles: rows by vectors of sums, which operands are packed, and blocks of columns.
+//!
+//! No tile is partial and no lane masked: the last tile of rows or columns, and the last vector of few columns, begin
+//! earlier, so that they end where the matrix does; what was computed before is computed again.
+
+use std::fmt;
+
+use inkwell::context::Context;
+use xla_hlo::{InstrId, Result};
+
+use crate::emitter::{Emitter, Scratch};
+use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::axes::Axis;
+use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::core::address::strides_of;
+use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
+use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::tuning::register_tiles::{
+    ALIASING, BLOCK_BYTES, LATENCY, LEAST_PANELS, LEAST_TILES, LEAST_WORK, MOST_VECTORS, NEAR_BYTES, RUN, STACK_BYTES,
+};
+use crate::fused::tuning::vector::SCRATCH_BYTES;
+use crate::fused::value::SymbolValue;
+
+/// Cut of a matmul into tiles of sums that are in registers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RegisterTiles {
+    /// The operand whose elements are broadcast, row by row, and the one whose columns are lanes.
+    pub sides: [MatmulSide; 2],
+    /// Rows and columns.
+    pub axes: [Axis; 2],
+    /// K, as rows and columns are packed, and as tiles go over it.
+    pub packing: [Axis; 2],
+    pub sums: Axis,
+    /// Steps of K in all.
+    pub depth: u64,
+    /// Rows of a tile.
+    pub rows: u64,
+    /// Vectors of a row of it, and their lanes.
+    pub vectors: u64,
+    pub lanes: u64,
+    /// Whether rows and columns lie in memory, all of them: where dimensions are one loop, the conditions on each are
+    /// not those on the elements.
+    pub whole: [bool; 2],
+    /// Places where elements of rows and columns are read.
+    pub places: [Place; 2],
+    /// Panels of columns in a block.
+    pub block: u64,
+    /// Tiles of rows in a work item.
+    pub run: u64,
+}
+
+/// Place that tiles read an operand from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Its array.
+    Array,
+    /// A panel in scratch memory, filled in vectors along that direction.
+    Panel(Along),
+}
+
+/// Facts about a matmul's arrays.
+struct Arrays {
+    /// Symbols of batch, M, N and K.
+    symbols: [Vec<SymbolId>; 4],
+    /// The position in memory of operands that lie there, all of them.
+    operands: [Option<AffineExpr>; 2],
+    result: AffineExpr,
+}
+
+impl RegisterTiles {
+    /// Columns of a panel.
+    pub fn columns(&self) -> u64 {
+        self.vectors * self.lanes
+    }
+
+    /// Tiles along the rows, and panels along the columns.
+    pub fn tiles(&self) -> [u64; 2] {
+        [self.axes[0].extent.div_ceil(self.rows), self.axes[1].extent.div_ceil(self.columns())]
+    }
+
+    /// Columns of the vectors of a tile, from its first one on.
+    pub fn starts(&self) -> Vec<u64> {
+        let last = self.axes[1].extent - self.lanes;
+        (0..self.vectors).map(|vector| (vector * self.lanes).min(last)).collect()
+    }
+
+    /// Elements from one row to the next where rows are packed along K: they begin in other sets of the cache.
+    pub fn pitch(&self) -> u64 {
+        self.depth.next_multiple_of(16) + 16
+    }
+
+    /// Elements of scratch for rows and for columns.
+    pub fn scratch(&self) -> [u64; 2] {
+        let rows = match self.places[0] {
+            Place::Array => 0,
+            Place::Panel(Along::K) => self.rows * self.pitch(),
+            Place::Panel(Along::Free) => self.rows * self.depth,
+        };
+        [rows, if self.places[1] == Place::Array { 0 } else { self.block * self.columns() * self.depth }]
+    }
+
+    /// Extents of the loops over work items: batch, outer rows, outer columns, blocks of columns, runs of tiles.
+    pub fn items(&self, batch: &[u64]) -> Vec<u64> {
+        let [tiles, panels] = self.tiles();
+        let outer = batch.iter().chain(&self.axes[0].outer).chain(&self.axes[1].outer).copied();
+        outer.chain([panels.div_ceil(self.block), tiles.div_ceil(self.run)]).collect()
+    }
+}
+
+impl fmt::Display for RegisterTiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [m, n] = &self.axes;
+        write!(f, "{} x {} x {}, {} x {} vectors", m.extent, n.extent, self.depth, self.rows, self.vectors)?;
+        write!(f, " of {}", self.lanes)?;
+        for (place, name) in self.places.iter().zip(["rows", "columns"]) {
+            match place {
+                Place::Array => {}
+                Place::Panel(Along::K) => write!(f, ", {name} packed along k")?,
+                Place::Panel(Along::Free) => write!(f, ", {name} packed")?,
+            }
+        }
+        write!(f, ", blocks of {}", self.block * self.columns())
+    }
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The register tiles of a kernel that is a matmul, if they pay.
+    pub(crate) fn register_tiles(&self, emitter: &Emitter<'_>) -> Result<Option<RegisterTiles>> {
+        let Some(matmul) = self.only_matmul().filter(|matmul| matmul.id == self.source.root) else { return Ok(None) };
+        let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
+        let work = [matmul.batches(), extents[0], extents[1], matmul.k()];
+        let work = work.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent));
+        if work < LEAST_WORK || extents.contains(&1) {
+            return Ok(None);
+        }
+        let arrays = self.arrays(&matmul, emitter)?;
+        Ok(tiles(&matmul, &arrays, emitter))
+    }
+
+    /// Finds where the matmul's elements lie, by an emission that is thrown away.
+    fn arrays(&self, matmul: &Matmul<'m>, emitter: &Emitter<'_>) -> Result<Arrays> {
+        let context = Context::create();
+        let trial = Emitter::new(&context, "trial", emitter.target(), emitter.options());
+        let frame = Frame::open(&trial, "trial", self.source.pointer_count())?;
+        let mut s = self.bind(&trial, frame.pointers)?;
+        let WorkItems::Range { begin, .. } = frame.work_items else {
+            return Err(xla_hlo::Error::internal("register tiles on a machine of threads"));
+        };
+        let mut symbols = |extents: &[u64]| -> Vec<SymbolId> {
+            let symbol =
+                |&extent: &u64| s.define(Symbol { extent: Some(extent), level: 0 }, SymbolValue::Uniform(begin));
+            extents.iter().map(symbol).collect()
+        };
+        let [batch, m, n, k] =
+            [&matmul.batch, &matmul.free[0], &matmul.free[1], &matmul.contracting].map(|d| symbols(d));
+        let exprs = |symbols: &[SymbolId]| symbols.iter().map(|&id| AffineExpr::symbol(id)).collect::<Vec<_>>();
+        let all = [&batch, &m, &n, &k].map(|symbols| exprs(symbols));
+        let shape = |id: InstrId| self.graph()[id].shape().expect_array();
+        let mut operands = [None, None];
+        for side in [MatmulSide::Left, MatmulSide::Right] {
+            let id = matmul.operands[side as usize];
+            let mut condition = None;
+            let index =
+                matmul.operand_index(&mut s, side, (&all[0], &all[1 + side as usize], &all[3]), &mut condition)?;
+            if self.source.inputs.contains(&id) && condition.is_none() {
+                operands[side as usize] = Some(position(&index, &strides_of(shape(id)?)));
+            }
+        }
+        let result = position(&matmul.result_index(&all[0], &all[1], &all[2]), &strides_of(shape(matmul.id)?));
+        Ok(Arrays { symbols: [batch, m, n, k], operands, result })
+    }
+}
+
+/// The tiles of a matmul; `None` where the result's columns are apart, and where scratch memory does not suffice.
+fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<RegisterTiles> {
+    let Arrays { symbols, operands, result } = arrays;
+    let rows = match &operands[0] {
+        Some(at) => Axis::longest(&matmul.free[0], &symbols[1], &[at, result]),
+        None => Axis::longest_apart(&matmul.free[0]),
+    };
+    let columns = match &operands[1] {
+        Some(at) => Axis::last(&matmul.free[1], &symbols[2], &[at, result]),
+        None => Axis::apart(&matmul.free[1]),
+    };
+    let packing = [0, 1].map(|side| match &operands[side] {
+        Some(at) => Axis::last(&matmul.contracting, &symbols[3], &[at]),
+        None => Axis::apart(&matmul.contracting),
+    });
+    let column = columns.carrier(&symbols[2])?;
+    // A single row takes no time to speak of beside what its columns take to be packed.
+    if result.coefficient(column) != 1 || rows.extent == 1 {
+        return None;
+    }
+    let [height, vectors, lanes] = register_tile(matmul, [rows.extent, columns.extent], emitter)?;
+    let sums = Axis::last(&matmul.contracting, &symbols[3], &[]);
+    let (sides, places) = ([MatmulSide::Left, MatmulSide::Right], matmul.neighbours.map(|n| Place::Panel(n.along)));
+    let (axes, depth) = ([rows, columns], matmul.k());
+    let whole = [0, 1].map(|side| operands[side].is_some());
+    let mut tiles = RegisterTiles {
+        sides,
+        axes,
+        packing,
+        sums,
+        depth,
+        rows: height,
+        vectors,
+        lanes,
+        whole,
+        places,
+        block: 1,
+        run: 1,
+    };
+    tiles.places = tiles.choose_places(matmul, arrays);
+    let in_place = (0..2).filter(|&side| tiles.places[side] == Place::Array).filter_map(|side| operands[side].as_ref());
+    tiles.sums = Axis::last(&matmul.contracting, &symbols[3], &in_place.collect::<Vec<_>>());
+    let bytes = matmul.accumulator_type.byte_width() as u64;
+    let on_stack = emitter.options().scratch == Scratch::Stack;
+    let most = if on_stack { STACK_BYTES } else { BLOCK_BYTES };
+    let [m, n] = tiles.tiles();
+    let panel = tiles.columns() * depth * bytes;
+    let fitting = if tiles.places[1] == Place::Array { n } else { (most / panel.max(1)).clamp(1, n) };
+    tiles.block = n.div_ceil(n.div_ceil(fitting));
+    tiles.run = if on_stack { RUN.min(m) } else { m };
+    let taken: u64 = tiles.scratch().iter().sum();
+    (!on_stack || taken * bytes <= SCRATCH_BYTES as u64).then_some(tiles)
+}
+
+impl RegisterTiles {
+    /// Operands are packed if they must be converted, gathered or completed for several tiles, or if they are read so
+    /// often, and from so far, that it pays.
+    fn choose_places(&self, matmul: &Matmul<'_>, Arrays { symbols, operands, .. }: &Arrays) -> [Place; 2] {
+        let bytes = matmul.accumulator_type.byte_width() as u64;
+        let [tiles, panels] = self.tiles();
+        let along = matmul.neighbours.map(|neighbours| neighbours.along);
+        let is_alike = |side: usize| matmul.bytes[side] == bytes;
+        let step = |side: usize| {
+            let carrier = self.axes[side].carrier(&symbols[1 + side])?;
+            operands[side].as_ref().map(|at| at.coefficient(carrier).unsigned_abs())
+        };
+        let rows_in_place = step(0).is_some_and(|step| {
+            let is_apart = along[0] == Along::K && !(step * bytes).is_multiple_of(ALIASING);
+            is_alike(0) && (is_apart || panels < LEAST_PANELS) || panels == 1
+        });
+        let columns_in_place = step(1).is_some_and(|step| {
+            let is_near = self.depth * self.axes[1].extent * bytes <= NEAR_BYTES;
+            step == 1 && (is_alike(1) && (is_near || tiles < LEAST_TILES) || tiles == 1)
+        });
+        let place = |side: usize, in_place| if in_place { Place::Array } else { Place::Panel(along[side]) };
+        [place(0, rows_in_place), place(1, columns_in_place)]
+    }
+}
+
+/// Rows, vectors and lanes of the tile that does a matrix of those rows and columns soonest.
+fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 3]> {
+    let (ty, target) = (matmul.accumulator_type, emitter.target());
+    let parts = if ty.is_complex() { 2 } else { 1 };
+    let lanes = within(target.lanes(8 * ty.real_part().byte_width() as u32).into(), columns);
+    // One for the element of the left operand, or for a product.
+    let registers = (u64::from(target.abilities().registers) / parts).checked_sub(1)?;
+    let needed = columns.div_ceil(lanes);
+    let mut best: Option<([u64; 2], [u64; 3])> = None;
+    for vectors in 1..=MOST_VECTORS.min(needed) {
+        let Some(most) = (registers / vectors).checked_sub(1).filter(|&most| most > 0) else { continue };
+        let tiles = rows.div_ceil(most);
+        let height = rows.div_ceil(tiles);
+        let multiplications = (height * vectors).max(LATENCY);
+        // A load goes with two multiplications or with one, by processor.
+        let step = 2 * multiplications + height + vectors + 2;
+        let cost = tiles * needed.div_ceil(vectors) * step;
+        let candidate = ([cost, height * vectors], [height, vectors, lanes]);
+        if best.is_none_or(|best| candidate.0 < best.0) {
+            best = Some(candidate);
+        }
+    }
+    best.map(|(_, tile)| tile)
+}
+
+/// As many lanes, a power of two, or fewer where there are not as many elements.
+pub(crate) fn within(mut lanes: u64, extent: u64) -> u64 {
+    while lanes > extent.max(1) {
+        lanes /= 2;
+    }
+    lanes
+}

@@ -1,0 +1,226 @@
+//! Contractions by register tiles against the evaluator, at each x86 level that this machine executes: element types,
+//! sizes that fill no tile, dimensions in any order. Around all memory are guard bytes, and scratch memory is dirty.
+#![expect(unsafe_code, reason = "generated code is called through a pointer")]
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+
+use xla_hlo::eval::evaluate;
+use xla_hlo::text::parse_module;
+use xla_hlo::{ElementKind, ElementType, Literal, Module, Scalar};
+use xla_llvm::codegen::{self, CodeKind};
+use xla_llvm::emitter::{EmitOptions, Scratch};
+use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::jit::LoadedCode;
+use xla_llvm::target::{MachineOptions, Target};
+
+use crate::masked::level;
+
+type Entry = unsafe extern "C" fn(*const *mut u8, i64, i64);
+
+/// Bytes around memory.
+const GUARD: usize = 256;
+const GUARD_BYTE: u8 = 0xcd;
+
+/// Bytes aligned to 64, with guards around them.
+struct Guarded {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Guarded {
+    fn new(content: &[u8]) -> Guarded {
+        let mut bytes = vec![GUARD_BYTE; content.len() + 2 * GUARD + 64];
+        let start = GUARD + bytes[GUARD..].as_ptr().align_offset(64);
+        bytes[start..start + content.len()].copy_from_slice(content);
+        Guarded { bytes, start, len: content.len() }
+    }
+
+    fn pointer(&mut self) -> *mut u8 {
+        self.bytes[self.start..].as_mut_ptr()
+    }
+
+    /// The content, if nothing was written around it.
+    fn content(&self) -> Option<&[u8]> {
+        let (front, rest) = self.bytes.split_at(self.start);
+        let (content, behind) = rest.split_at(self.len);
+        front.iter().chain(behind).all(|&byte| byte == GUARD_BYTE).then_some(content)
+    }
+}
+
+/// Small integers, whose products and sums every type has exactly or rounds once.
+fn argument(module: &Module, number: usize) -> Literal {
+    let graph = module.entry();
+    let shape = graph[graph.parameters()[number]].shape().expect_array().unwrap();
+    let ty = shape.element_type();
+    let mut state = 0x9e37_79b9_u32 + number as u32;
+    Literal::from_fn(shape, |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let value = i64::from(state >> 28) % 5 - 2;
+        match ty.kind() {
+            ElementKind::Pred => Scalar::Pred(value == 2),
+            ElementKind::Complex => Scalar::Complex(value as f64, (value * value - 2) as f64),
+            ElementKind::Signed | ElementKind::Unsigned | ElementKind::Float => Scalar::from_i64(ty, value).rounded(ty),
+        }
+    })
+    .unwrap()
+}
+
+/// Runs the entry as one kernel; its strategy, and its result if nothing was written beside it.
+fn run(module: &Module, target: &Target, scratch: Scratch, arguments: &[Literal]) -> (String, Option<Vec<u8>>) {
+    let source = KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap();
+    let options = EmitOptions { scratch, dirt: Some(0x5a), ..EmitOptions::default() };
+    let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
+        let emitter = xla_llvm::emitter::Emitter::new(context, "contraction", target, options);
+        let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;
+        Ok((emitter.finish()?, kernel))
+    });
+    let (object, kernel) = generated.unwrap();
+    let code = LoadedCode::link(&[object], &[]).unwrap();
+    // SAFETY: kernels have this type.
+    let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(code.address("kernel").unwrap()) };
+    let result = module.entry()[module.entry().root()].shape().expect_array().unwrap();
+    let mut memory: Vec<Guarded> = arguments.iter().map(|argument| Guarded::new(argument.bytes())).collect();
+    memory.push(Guarded::new(&vec![0xee; result.element_count() * result.element_type().byte_width()]));
+    memory.push(Guarded::new(&vec![0x5a; kernel.scratch_bytes as usize]));
+    let pointers: Vec<*mut u8> = memory.iter_mut().map(Guarded::pointer).collect();
+    // SAFETY: the pointers are to arrays of the kernel's shapes, and to as much scratch memory as it wants.
+    unsafe { entry(pointers.as_ptr(), 0, kernel.work_items as i64) };
+    let written: Option<Vec<&[u8]>> = memory.iter().map(Guarded::content).collect();
+    (kernel.strategy, written.map(|written| written[arguments.len()].to_vec()))
+}
+
+/// Compares a program of one contraction with the evaluator at every level, with scratch memory of both kinds.
+fn check(text: &str, strategy: &str) {
+    let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let arguments: Vec<Literal> = (0..module.entry().parameters().len()).map(|n| argument(&module, n)).collect();
+    let expected = evaluate(&module, arguments.clone()).unwrap();
+    let host = cfg!(not(target_arch = "x86_64")).then(|| Target::host().unwrap());
+    for target in ["x86-64", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(level).chain(host) {
+        for scratch in [Scratch::Caller, Scratch::Stack] {
+            let (chosen, result) = run(&module, &target, scratch, &arguments);
+            let what = format!("{chosen} on {} with {scratch:?}\n{text}", target.cpu());
+            assert!(chosen.starts_with(strategy), "{what}");
+            let result = result.unwrap_or_else(|| panic!("writes beside its memory: {what}"));
+            assert!(result == expected.bytes(), "{what}");
+        }
+    }
+}
+
+/// A dot by the letters of its operands' dimensions: of both operands and the result, `b` and `c`; of both operands
+/// alone, `k` and `l`.
+fn dot(letters: &str, extents: &[(char, usize)], types: [ElementType; 3]) -> String {
+    let extents: BTreeMap<char, usize> = extents.iter().copied().collect();
+    let (left, right) = letters.split_once(',').unwrap();
+    let list = |dims: &str| {
+        let dims: Vec<String> = dims.chars().map(|letter| extents[&letter].to_string()).collect();
+        dims.join(",")
+    };
+    let places = |of: &str, wanted: &str| {
+        let places: Vec<String> = wanted.chars().filter_map(|w| of.find(w)).map(|place| place.to_string()).collect();
+        places.join(",")
+    };
+    let own = |of: &str| of.chars().filter(|letter| !"bckl".contains(*letter)).collect::<String>();
+    let batch: String = "bc".chars().filter(|&letter| left.contains(letter)).collect();
+    let result = format!("{batch}{}{}", own(left), own(right));
+    let [x, y, z] = types;
+    format!(
+        "HloModule dot\nENTRY main {{\n  x = {x}[{}] parameter(0)\n  y = {y}[{}] parameter(1)\n  ROOT d = {z}[{}] dot(x, y), \
+         lhs_batch_dims={{{}}}, rhs_batch_dims={{{}}}, lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
+        list(left),
+        list(right),
+        list(&result),
+        places(left, &batch),
+        places(right, &batch),
+        places(left, "kl"),
+        places(right, "kl"),
+    )
+}
+
+/// Sizes of which no tile is whole, and some of which are less than one.
+const SHAPES: &[(&str, &[(char, usize)])] = &[
+    ("mk,kn", &[('m', 33), ('k', 37), ('n', 45)]),
+    ("km,kn", &[('m', 29), ('k', 41), ('n', 19)]),
+    ("mk,nk", &[('m', 17), ('k', 23), ('n', 50)]),
+    ("km,nk", &[('m', 35), ('k', 13), ('n', 100)]),
+    ("mk,kn", &[('m', 2), ('k', 300), ('n', 17)]),
+    ("mk,kn", &[('m', 100), ('k', 64), ('n', 3)]),
+    ("mk,kn", &[('m', 65), ('k', 2), ('n', 70)]),
+    ("mk,kn", &[('m', 90), ('k', 1), ('n', 97)]),
+    ("mk,kn", &[('m', 61), ('k', 256), ('n', 201)]),
+    ("bmck,bnck", &[('b', 3), ('c', 2), ('m', 9), ('k', 16), ('n', 21)]),
+    ("mlk,knol", &[('m', 13), ('k', 5), ('l', 7), ('n', 6), ('o', 11)]),
+    ("mokl,klnp", &[('m', 5), ('o', 9), ('k', 3), ('l', 8), ('n', 4), ('p', 12)]),
+    ("bkmo,pbkn", &[('b', 2), ('k', 19), ('m', 3), ('o', 14), ('n', 15), ('p', 2)]),
+];
+
+#[test]
+fn dots_of_any_shape() {
+    use ElementType::*;
+    for (letters, extents) in SHAPES {
+        for ty in [F32, BF16, S8, C64] {
+            check(&dot(letters, extents, [ty; 3]), "register-tiles");
+        }
+    }
+}
+
+#[test]
+fn dots_of_any_type() {
+    // A type of powers of two alone has not these numbers.
+    for &ty in ElementType::ALL.iter().filter(|&&ty| ty != ElementType::F8E8M0FNU) {
+        for (letters, extents) in [SHAPES[0], SHAPES[2]] {
+            check(&dot(letters, extents, [ty; 3]), "register-tiles");
+        }
+    }
+}
+
+#[test]
+fn dots_into_wider_types() {
+    use ElementType::*;
+    for types in [[BF16, BF16, F32], [F16, F16, F32], [S8, S8, S32], [U8, U8, U32], [S8, U8, S32], [F32, F32, F64]] {
+        for (letters, extents) in [SHAPES[0], SHAPES[3], SHAPES[9]] {
+            check(&dot(letters, extents, types), "register-tiles");
+        }
+    }
+}
+
+/// Their code is the loops' that there were: what no tile helps, and sums of nothing.
+#[test]
+fn dots_that_are_not_tiled() {
+    let types = [ElementType::F32; 3];
+    check(&dot("mk,kn", &[('m', 4), ('k', 5), ('n', 6)], types), "vector-loops");
+    check(&dot("mk,kn", &[('m', 1), ('k', 200), ('n', 300)], types), "vector-loops");
+    check(&dot("mk,kn", &[('m', 300), ('k', 200), ('n', 1)], types), "vector-loops");
+    check(&dot("mk,kn", &[('m', 300), ('k', 0), ('n', 300)], types), "vector-loops");
+    check(&dot("mk,kn", &[('m', 0), ('k', 30), ('n', 30)], types), "empty");
+}
+
+#[test]
+fn convolutions() {
+    let cases = [
+        ("[2,9,11,5]", "[3,3,5,20]", "[2,9,11,20]", "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", ""),
+        ("[2,9,11,16]", "[1,1,16,20]", "[2,9,11,20]", "size=1x1", "b01f_01io->b01f", ""),
+        ("[1,15,17,3]", "[7,7,3,18]", "[1,8,9,18]", "size=7x7 stride=2x2 pad=3_3x3_3", "b01f_01io->b01f", ""),
+        ("[2,8,8,8]", "[3,3,8,20]", "[2,15,15,20]", "size=3x3 pad=1_1x1_1 lhs_dilate=2x2", "b01f_01io->b01f", ""),
+        ("[2,8,8,8]", "[3,3,20,8]", "[2,6,6,20]", "size=3x3 rhs_reversal=1x1", "b01f_01oi->b01f", ""),
+        (
+            "[2,8,9,12]",
+            "[3,3,4,30]",
+            "[2,8,9,30]",
+            "size=3x3 pad=1_1x1_1",
+            "b01f_01io->b01f",
+            ", feature_group_count=3",
+        ),
+        ("[4,8,8,16]", "[8,8,4,20]", "[3,3,16,20]", "size=8x8 pad=1_1x1_1", "f01b_01io->01bf", ""),
+    ];
+    for (x, y, z, window, labels, more) in cases {
+        for ty in [ElementType::F32, ElementType::BF16, ElementType::S8, ElementType::C64] {
+            let text = format!(
+                "HloModule convolution\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
+                 ROOT c = {ty}{z} convolution(x, y), window={{{window}}}, dim_labels={labels}{more}\n}}\n"
+            );
+            check(&text, "register-tiles");
+        }
+    }
+}
