@@ -159,7 +159,7 @@ const SHAPES: &[(&str, &[(char, usize)])] = &[
 fn dots_of_any_shape() {
     use ElementType::*;
     for (letters, extents) in SHAPES {
-        for ty in [F32, BF16, S8, C64] {
+        for ty in [F32, BF16, S32, C64] {
             check(&dot(letters, extents, [ty; 3]), "register-tiles");
         }
     }
@@ -169,8 +169,10 @@ fn dots_of_any_shape() {
 fn dots_of_any_type() {
     // A type of powers of two alone has not these numbers.
     for &ty in ElementType::ALL.iter().filter(|&&ty| ty != ElementType::F8E8M0FNU) {
-        for (letters, extents) in [SHAPES[0], SHAPES[2]] {
-            check(&dot(letters, extents, [ty; 3]), "register-tiles");
+        let is_narrow = !ty.is_float() && !ty.is_complex() && ty.bit_width() < 32;
+        let strategy = if is_narrow { "vector-loops" } else { "register-tiles" };
+        for (letters, extents) in [SHAPES[0], SHAPES[1]] {
+            check(&dot(letters, extents, [ty; 3]), strategy);
         }
     }
 }
@@ -215,7 +217,7 @@ fn convolutions() {
         ("[4,8,8,16]", "[8,8,4,20]", "[3,3,16,20]", "size=8x8 pad=1_1x1_1", "f01b_01io->01bf", ""),
     ];
     for (x, y, z, window, labels, more) in cases {
-        for ty in [ElementType::F32, ElementType::BF16, ElementType::S8, ElementType::C64] {
+        for ty in [ElementType::F32, ElementType::BF16, ElementType::S32, ElementType::C64] {
             let text = format!(
                 "HloModule convolution\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
                  ROOT c = {ty}{z} convolution(x, y), window={{{window}}}, dim_labels={labels}{more}\n}}\n"

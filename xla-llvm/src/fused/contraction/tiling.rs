@@ -130,7 +130,9 @@ impl<'m> FusedKernel<'_, 'm> {
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let work = [matmul.batches(), extents[0], extents[1], matmul.k()];
         let work = work.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent));
-        if work < LEAST_WORK || extents.contains(&1) {
+        // Integers of less than a register's lane are more lanes in loops, which wrap as they do.
+        let widens = !matmul.element_type.is_float() && matmul.accumulator_type != matmul.element_type;
+        if work < LEAST_WORK || extents.contains(&1) || widens {
             return Ok(None);
         }
         let arrays = self.arrays(&matmul, emitter)?;
