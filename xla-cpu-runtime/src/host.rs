@@ -12,7 +12,7 @@ use crate::profile::{OpenThunks, ThunkTable};
 /// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
 pub type HostCall = Thunk;
 
-/// State of one execution that generated code hands back to [`xla_cpu_host_call`].
+/// State of one execution that generated code hands back to [`HOST_CALL`](crate::HOST_CALL).
 pub struct RunContext<'a> {
     /// The module that runs.
     pub module: &'a Module,
