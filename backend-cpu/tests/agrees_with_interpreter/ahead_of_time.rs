@@ -86,38 +86,42 @@ pub(crate) fn run(program: &Path, input: &[u8]) -> (Option<i32>, Vec<u8>) {
     (done.status.code(), done.stdout)
 }
 
-/// Compiles a program to files, and runs them in a C program on inputs that are the same every time. On this machine's
-/// processor and on the oldest of its kind the results must be the evaluator's.
+/// On this machine's processor and on the oldest of its kind the results of a program must be the evaluator's.
 pub(crate) fn agrees(text: &str) {
     for cpu in [None, Some("native".to_string())] {
-        let options = AotCompilationOptions { cpu, ..AotCompilationOptions::default() };
-        let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
-        if cfg!(target_arch = "x86_64") {
-            assert_eq!(description["externals"].as_array().unwrap().len(), 0, "{description}");
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let program = link(folder.path(), &files, "cc", &driver(&description));
-        let module = module(text);
-        let entry = module.entry();
-        let parameters = entry.parameters().iter().enumerate();
-        let inputs: Vec<Literal> = parameters.map(|(i, &p)| input(entry[p].shape(), i)).collect();
-        let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
-        let expected = eval::evaluate(&module, inputs).unwrap();
-        let expected =
-            if expected.shape().as_tuple().is_some() { expected.elements().to_vec() } else { vec![expected] };
-        let (status, output) = run(&program, &bytes);
-        assert_eq!(status, Some(0), "{text}");
-        let mut rest = &output[..];
-        for (number, expected) in expected.iter().enumerate() {
-            let (found, after) = rest.split_at(expected.bytes().len());
-            let mut literal = expected.clone();
-            literal.bytes_mut().copy_from_slice(found);
-            assert_close(&literal, expected, &format!("result {number} for {:?} of\n{text}", options.cpu));
-            rest = after;
-        }
-        assert!(rest.is_empty());
+        agrees_on(cpu, text);
     }
+}
+
+/// Compiles a program to files, and runs them in a C program on inputs that are the same every time. On that processor
+/// the results must be the evaluator's.
+pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
+    let options = AotCompilationOptions { cpu, ..AotCompilationOptions::default() };
+    let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(description["externals"].as_array().unwrap().len(), 0, "{description}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = link(folder.path(), &files, "cc", &driver(&description));
+    let module = module(text);
+    let entry = module.entry();
+    let parameters = entry.parameters().iter().enumerate();
+    let inputs: Vec<Literal> = parameters.map(|(i, &p)| input(entry[p].shape(), i)).collect();
+    let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
+    let expected = eval::evaluate(&module, inputs).unwrap();
+    let expected = if expected.shape().as_tuple().is_some() { expected.elements().to_vec() } else { vec![expected] };
+    let (status, output) = run(&program, &bytes);
+    assert_eq!(status, Some(0), "{text}");
+    let mut rest = &output[..];
+    for (number, expected) in expected.iter().enumerate() {
+        let (found, after) = rest.split_at(expected.bytes().len());
+        let mut literal = expected.clone();
+        literal.bytes_mut().copy_from_slice(found);
+        assert_close(&literal, expected, &format!("result {number} for {:?} of\n{text}", options.cpu));
+        rest = after;
+    }
+    assert!(rest.is_empty());
 }
 
 #[test]
