@@ -203,6 +203,9 @@ impl Job<'_> {
             let root = &source.module[source.computation][source.root];
             format!(" of %{} ({})", root.name(), root.opcode())
         });
-        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
+        // LLVM names a line of source, which there is none of.
+        let reason = text.to_string();
+        let reason = reason.trim_start_matches("<unknown>:0:0: ");
+        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {reason}"))
     }
 }

@@ -55,9 +55,9 @@ pub struct Args {
     /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
     #[arg(long, value_name = "BYTES")]
     stack_limit: Option<u32>,
-    /// Refuse a program that needs more bytes of memory beside arguments and results
+    /// Refuse a program whose arena, its memory beside arguments and results, takes more bytes
     #[arg(long, value_name = "BYTES")]
-    memory_limit: Option<u64>,
+    arena_limit: Option<u64>,
     /// Name of the entry function and of the files [default: the module's, as an identifier]
     #[arg(long, value_name = "NAME")]
     symbol: Option<String>,
@@ -67,7 +67,7 @@ pub struct Args {
     /// Write libNAME.a as well, a static library of NAME.o
     #[arg(long)]
     archive: bool,
-    /// More files: asm is NAME.s, ir NAME.ll (LLVM's), cmake NAME.cmake, a target to link
+    /// More files: assembly, LLVM's representation, a target of CMake
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = ["asm", "ir", "cmake"])]
     emit: Vec<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
@@ -103,7 +103,7 @@ impl Args {
             namespace: self.namespace.clone(),
             optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
             stack_limit: self.stack_limit,
-            memory_limit: self.memory_limit,
+            memory_limit: self.arena_limit,
             archive: self.archive,
             extras: self.emit.iter().map(|kind| extra(kind)).collect(),
             assembler: self.assembler(),

@@ -62,7 +62,7 @@ fn limits_are_kept_and_files_are_made_on_request() {
     let folder = Folder::new();
     let message = folder.fails(2, "compile module.hlo --stack-limit 1 -o build");
     assert!(message.contains("takes more of the stack than is allowed"), "{message}");
-    let message = folder.fails(2, "compile module.hlo --memory-limit 1 -o build");
+    let message = folder.fails(2, "compile module.hlo --arena-limit 1 -o build");
     assert!(message.contains("at most 1 are allowed"), "{message}");
     let done = folder.xla("compile module.hlo --optimize-for size --emit asm,ir,cmake -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
@@ -76,14 +76,11 @@ fn limits_are_kept_and_files_are_made_on_request() {
 fn programs_that_a_target_cannot_have_are_bad_input() {
     let folder = Folder::new();
     folder.write(
-        "sort.hlo",
+        "call.hlo",
         "HloModule s
-        less { a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT c = pred[] compare(a, b), direction=LT }
         ENTRY main { x = f32[64] parameter(0)
-          ROOT s = f32[64] sort(x), dimensions={0}, to_apply=less }",
+          ROOT c = f32[64] custom-call(x), custom_call_target=\"theirs\" }",
     );
-    let message = folder.fails(2, "compile sort.hlo -o build");
-    assert!(message.contains("has no code yet for %s (sort, f32[64])"), "{message}");
+    let message = folder.fails(2, "compile call.hlo -o build");
+    assert!(message.contains("has no code yet for %c (custom-call, f32[64])"), "{message}");
 }
