@@ -121,6 +121,7 @@ impl AheadOfTimeCompiler for GpuCompiler {
                 )));
             }
         };
+        ahead_of_time::refuse_what_is_for_objects(options)?;
         let module = as_loaded(self.optimize_for_files(module, &options.compile)?)?;
         let Compiled { device, .. } = compile(&module, &target, ModuleSize::Fixed, &options.compile)?;
         ahead_of_time::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)

@@ -107,10 +107,10 @@ impl Program {
         self
     }
 
-    /// Refuses a program that needs more bytes of memory beside its arguments and results.
+    /// Refuses a program that needs more bytes of memory, with its arguments and results.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Program {
-        self.options.memory_limit = Some(bytes);
+        self.options.compile.memory_limit = Some(bytes);
         self
     }
 

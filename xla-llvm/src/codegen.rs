@@ -20,9 +20,6 @@ pub enum CodeKind {
     Assembly,
 }
 
-/// Beginning of the message where LLVM fails on a module that its verifier passed.
-pub const UNABLE: &str = "LLVM cannot generate code for the emitted module";
-
 /// A module with the context that it lives in, and that no other module lives in: what one thread generates code for.
 pub struct Unit {
     // In the order in which they must go.
@@ -37,7 +34,7 @@ unsafe impl Send for Unit {}
 /// Generates code for the module that `emit` writes into a context of its own, and passes on the other result of
 /// `emit`.
 ///
-/// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally.
+/// Errors: those of [`Unit::generate`].
 pub fn generate<R>(
     target: &Target,
     options: &MachineOptions,
@@ -61,11 +58,13 @@ impl Unit {
 
     /// Generates code.
     ///
-    /// `Error::Internal` where the module is malformed or LLVM fails on it, even fatally; `Error::ResourceExhausted`
-    /// where a function's stack frame is over the [limit](crate::emitter::EmitOptions::stack_limit).
+    /// `Error::Internal` where the module is malformed; `Error::Unimplemented` where LLVM fails on it for this target,
+    /// even fatally; `Error::ResourceExhausted` where a function's stack frame is over the
+    /// [limit](crate::emitter::EmitOptions::stack_limit).
     pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
         let (target, options) = (target.clone(), options.clone());
-        own_thread::run(move || self.generate_here(&target, &options, kind), failed)
+        let triple = target.triple().to_string();
+        own_thread::run(move || self.generate_here(&target, &options, kind), |reason| failed(&triple, reason))
     }
 
     fn generate_here(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
@@ -78,13 +77,15 @@ impl Unit {
         };
         let reports = self.context.take_reports();
         match (reports.fault, reports.large_frame) {
-            (Some(reason), _) => Err(failed(&reason)),
-            (None, Some(function)) => Err(Error::resource_exhausted(function)),
+            (Some(reason), _) => Err(failed(target.triple(), &reason)),
+            // Before it stands the line of source, which there is none of.
+            (None, Some(function)) => Err(Error::resource_exhausted(function.trim_start_matches("<unknown>:0:0: "))),
             (None, None) => code,
         }
     }
 }
 
-fn failed(reason: &str) -> Error {
-    Error::internal(format!("{UNABLE}: {}", reason.trim_end()))
+/// LLVM knows triples whose code generators end at simple things.
+fn failed(triple: &str, reason: &str) -> Error {
+    Error::unimplemented(format!("LLVM cannot generate code for {triple}: {}", reason.trim_end()))
 }

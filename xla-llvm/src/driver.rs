@@ -102,7 +102,7 @@ impl CodegenDriver<'_> {
 
     /// Generates the code of modules in parallel, in their order: put first what takes longest.
     ///
-    /// `Error::Internal` where a module is malformed or LLVM fails on it, even fatally.
+    /// Errors: those of [`Unit::generate`], the first one.
     pub fn generate(&self, modules: Vec<EmittedModule>) -> Result<Vec<GeneratedModule>> {
         parallel::map(modules, self.threads, |EmittedModule { name, machine, unit, text }| {
             let _span = tracing::debug_span!("machine-code", name).entered();

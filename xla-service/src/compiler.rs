@@ -130,8 +130,6 @@ pub struct AotCompilationOptions {
     pub optimize: Optimize,
     /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
-    /// Bytes of memory, beside arguments and results, from which on a program is refused.
-    pub memory_limit: Option<u64>,
     /// Whether there is to be a static library of the object file, as build systems link it.
     pub archive: bool,
     /// Files for people and build systems.

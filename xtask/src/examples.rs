@@ -26,18 +26,23 @@ const EMULATED: [(&str, &str, &str, &str); 2] = [
 pub fn run(mut args: Arguments) -> Result<()> {
     let all = args.contains("--all");
     finish(args)?;
-    if all {
-        packages::ensure_cross()?;
-        packages::ensure_cross_compilers()?;
+    packages::ensure()?;
+    if !all {
+        return check();
     }
-    check()?;
-    if all { Digits::new(xla_command()?)?.in_rust_by_cargo() } else { Ok(()) }
+    packages::ensure_cross()?;
+    packages::ensure_cross_compilers()?;
+    let digits = Digits::new(xla_command()?)?;
+    with_tools(&digits)?;
+    digits.in_rust_by_cargo()
 }
 
 /// Builds and runs what this machine has tools for.
 pub fn check() -> Result<()> {
-    packages::ensure()?;
-    let digits = Digits::new(xla_command()?)?;
+    with_tools(&Digits::new(xla_command()?)?)
+}
+
+fn with_tools(digits: &Digits) -> Result<()> {
     digits.in_c()?;
     digits.in_cpp()?;
     digits.in_rust()?;

@@ -69,7 +69,6 @@ pub(super) fn emit(
     emitter.builder().position_at_end(failed);
     entry.ret(status::CANCELLED)?;
     interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
-    interface.check_memory(entry.layout.pointer_bytes)?;
     emitter.builder().position_at_end(checked);
     entry.check_arena(arena, interface)?;
     let fields = entry.pointers(interface)?;

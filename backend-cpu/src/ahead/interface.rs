@@ -138,26 +138,18 @@ impl Interface {
         Ok(())
     }
 
-    /// Fails where addresses of that many bytes do not reach all of the program's memory.
-    pub fn check_memory(&self, pointer_bytes: u64) -> Result<()> {
+    /// Fails where addresses of that many bytes do not reach all of the program's memory, and where that is more than
+    /// is allowed.
+    pub fn check_memory(&self, pointer_bytes: u64, limit: Option<u64>) -> Result<()> {
         let bytes = self.fields.iter().map(|field| field.bytes() as u64).fold(self.arena_bytes, u64::saturating_add);
+        let all = format!("arguments, results and arena take {bytes} bytes");
         // Differences of addresses are signed.
-        match pointer_bytes < 8 && bytes >> (8 * pointer_bytes - 1) != 0 {
-            true => Err(Error::resource_exhausted(format!(
-                "arguments, results and arena take {bytes} bytes, more than {}-bit addresses reach",
-                8 * pointer_bytes
-            ))),
-            false => Ok(()),
+        if pointer_bytes < 8 && bytes >> (8 * pointer_bytes - 1) != 0 {
+            let reach = 8 * pointer_bytes;
+            return Err(Error::resource_exhausted(format!("{all}, more than {reach}-bit addresses reach")));
         }
-    }
-
-    /// Fails where the arena takes more than so many bytes.
-    pub fn check_limit(&self, limit: Option<u64>) -> Result<()> {
-        match limit.filter(|&limit| self.arena_bytes > limit) {
-            Some(limit) => Err(Error::resource_exhausted(format!(
-                "the program needs an arena of {} bytes beside its arguments and results; at most {limit} are allowed",
-                self.arena_bytes
-            ))),
+        match limit.filter(|&limit| bytes > limit) {
+            Some(limit) => Err(Error::resource_exhausted(format!("{all}, the limit is {limit}"))),
             None => Ok(()),
         }
     }

@@ -27,7 +27,7 @@ mod refusals;
 use std::collections::BTreeSet;
 
 use xla_hlo::{Error, Opcode, Result, VerifiedModule};
-use xla_llvm::codegen::{CodeKind, UNABLE};
+use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, ModuleSize};
 use xla_llvm::emitter::{EmitOptions, Emitter, Scratch};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
@@ -180,32 +180,21 @@ impl Job<'_> {
         };
         let mut interface = Interface::new(self.module, self.program, names.clone(), scratch)?;
         entry::emit(emitter, &plan, (self.module, self.program), &mut interface)?;
-        interface.check_limit(self.options.memory_limit)?;
+        interface.check_memory(self.target.pointer_bytes().into(), self.options.compile.memory_limit)?;
         Ok(interface)
     }
 
-    /// Names the instruction whose kernel takes too much of the stack. LLVM's own limits are the target's: it knows
-    /// triples that nobody has, whose code generators end at simple things.
+    /// Names the instruction whose kernel takes too much of the stack.
     fn explain(&self, error: Error) -> Error {
-        let text = match &error {
-            Error::ResourceExhausted(text) => text,
-            Error::Internal(text) => {
-                let reason = text.to_string();
-                let Some(reason) = reason.strip_prefix(UNABLE) else { return error };
-                return Error::unimplemented(format!("LLVM cannot generate code for {}{reason}", self.target.triple()));
-            }
-            _ => return error,
-        };
+        let Error::ResourceExhausted(text) = &error else { return error };
+        let text = text.to_string();
         let quoted = |number| format!("'{}'", kernel_name(number));
-        let source = (0..self.sources.len()).find(|&number| text.to_string().contains(&quoted(number)));
+        let source = (0..self.sources.len()).find(|&number| text.contains(&quoted(number)));
         let source = source.and_then(|number| self.sources.get(number));
         let of = source.map_or_else(String::new, |source| {
             let root = &source.module[source.computation][source.root];
             format!(" of %{} ({})", root.name(), root.opcode())
         });
-        // LLVM names a line of source, which there is none of.
-        let reason = text.to_string();
-        let reason = reason.trim_start_matches("<unknown>:0:0: ");
-        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {reason}"))
+        Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
     }
 }

@@ -1,7 +1,7 @@
 //! Scatters of every kind.
 
 use xla_tests::agreement::programs::{
-    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of, scatters_far_out_of_range,
+    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of, scatters_far_out_of_range,
 };
 
 use crate::native;
@@ -94,35 +94,5 @@ fn scatters_of_several_arrays_of_different_types() {
 
 #[test]
 fn scatters_of_several_arrays_and_of_one_twice() {
-    native(
-        "HloModule m
-        both {
-          a = f32[] parameter(0)
-          b = s32[] parameter(1)
-          c = f32[] parameter(2)
-          d = s32[] parameter(3)
-          x = f32[] multiply(a, c)
-          y = s32[] maximum(b, d)
-          ROOT t = (f32[], s32[]) tuple(x, y)
-        }
-        sum {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT r = f32[] add(a, b)
-        }
-        ENTRY main {
-          x = f32[6,3] parameter(0)
-          y = s32[6,3] parameter(1)
-          i = s32[5,1] parameter(2)
-          u = f32[5,3] parameter(3)
-          v = s32[5,3] parameter(4)
-          j = s32[6,1] parameter(5)
-          r = (f32[6,3], s32[6,3]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
-          p = f32[6,3] get-tuple-element(r), index=0
-          q = s32[6,3] get-tuple-element(r), index=1
-          z = f32[6,3] tanh(x)
-          w = f32[6,3] scatter(z, j, z), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-          ROOT t = (f32[6,3], s32[6,3], f32[6,3]) tuple(p, q, w)
-        }",
-    );
+    native(SCATTERS_OF_SEVERAL);
 }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use xla_service::AotCompilationOptions;
 use xla_tests::agreement::programs::{
-    SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, scatter_of, scatters_far_out_of_range, sort_of,
+    BY_PART, BY_SIZE_THEN_PLACE, SCATTER_ARRANGEMENTS, SCATTER_POINTS, SCATTER_ROWS, SCATTERS_OF_SEVERAL, scatter_of,
+    scatters_far_out_of_range, sort_of,
 };
 
 use crate::ahead_of_time::{agrees, agrees_on, compile, link, run};
@@ -192,21 +193,11 @@ fn sorts_special_values() {
 
 #[test]
 fn sorts_by_any_comparator() {
-    let by_size_then_place = "p = f32[] abs(a)
-          q = f32[] abs(b)
-          less = pred[] compare(p, q), direction=LT
-          same = pred[] compare(p, q), direction=EQ
-          later = pred[] compare(i, j), direction=GT
-          tie = pred[] and(same, later)
-          ROOT r = pred[] or(less, tie)";
     for (dims, dimension) in [("1", 0), ("0,3", 1), ("8", 0), ("300", 0), ("4,70,3", 1), ("20000", 0)] {
-        agrees(&parts(&sort_of("f32", dims, dimension, by_size_then_place), "f32", dims));
+        agrees(&parts(&sort_of("f32", dims, dimension, BY_SIZE_THEN_PLACE), "f32", dims));
     }
-    let by_part = "p = f32[] imag(a)
-          q = f32[] imag(b)
-          ROOT r = pred[] compare(p, q), direction=LT";
-    agrees(&parts(&sort_of("c64", "2,90", 1, by_part), "c64", "2,90"));
-    agrees(&parts(&sort_of("c128", "90", 0, &by_part.replace("f32", "f64")), "c128", "90"));
+    agrees(&parts(&sort_of("c64", "2,90", 1, BY_PART), "c64", "2,90"));
+    agrees(&parts(&sort_of("c128", "90", 0, &BY_PART.replace("f32", "f64")), "c128", "90"));
 }
 
 /// The program with the two arrays of its result in a tuple that the entry makes.
@@ -301,37 +292,7 @@ fn scatters_of_every_arrangement() {
 
 #[test]
 fn scatters_of_several_arrays_and_in_place() {
-    agrees(
-        "HloModule m
-        both {
-          a = f32[] parameter(0)
-          b = s16[] parameter(1)
-          c = f32[] parameter(2)
-          d = s16[] parameter(3)
-          x = f32[] multiply(a, c)
-          y = s16[] maximum(b, d)
-          ROOT t = (f32[], s16[]) tuple(x, y)
-        }
-        sum {
-          a = f32[] parameter(0)
-          b = f32[] parameter(1)
-          ROOT r = f32[] add(a, b)
-        }
-        ENTRY main {
-          x = f32[6,3] parameter(0)
-          y = s16[6,3] parameter(1)
-          i = s32[5,1] parameter(2)
-          u = f32[5,3] parameter(3)
-          v = s16[5,3] parameter(4)
-          j = s32[6,1] parameter(5)
-          r = (f32[6,3], s16[6,3]) scatter(x, y, i, u, v), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=both
-          p = f32[6,3] get-tuple-element(r), index=0
-          q = s16[6,3] get-tuple-element(r), index=1
-          z = f32[6,3] negate(x)
-          w = f32[6,3] scatter(z, j, x), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=sum
-          ROOT t = (f32[6,3], s16[6,3], f32[6,3]) tuple(p, q, w)
-        }",
-    );
+    agrees(SCATTERS_OF_SEVERAL);
 }
 
 #[test]

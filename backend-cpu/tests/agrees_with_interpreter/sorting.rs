@@ -1,6 +1,6 @@
 //! Sorts and the best elements of rows.
 
-use xla_tests::agreement::programs::sort_of;
+use xla_tests::agreement::programs::{BY_PART, BY_SIZE_THEN_PLACE, sort_of};
 
 use crate::native;
 
@@ -31,21 +31,11 @@ fn sorts_by_keys_of_every_width() {
 
 #[test]
 fn sorts_by_any_comparator() {
-    let by_size_then_place = "p = f32[] abs(a)
-          q = f32[] abs(b)
-          less = pred[] compare(p, q), direction=LT
-          same = pred[] compare(p, q), direction=EQ
-          later = pred[] compare(i, j), direction=GT
-          tie = pred[] and(same, later)
-          ROOT r = pred[] or(less, tie)";
     for (dims, dimension) in [("1", 0), ("0,3", 1), ("300", 0), ("4,70,3", 1), ("20000", 0)] {
-        native(&sort_of("f32", dims, dimension, by_size_then_place));
+        native(&sort_of("f32", dims, dimension, BY_SIZE_THEN_PLACE));
     }
-    let by_part = "p = f32[] imag(a)
-          q = f32[] imag(b)
-          ROOT r = pred[] compare(p, q), direction=LT";
-    native(&sort_of("c64", "2,90", 1, by_part));
-    native(&sort_of("c128", "90", 0, &by_part.replace("f32", "f64")));
+    native(&sort_of("c64", "2,90", 1, BY_PART));
+    native(&sort_of("c128", "90", 0, &BY_PART.replace("f32", "f64")));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use xla_hlo::{Error, Result, ResultExt};
 use xla_service::compiler::AotFile;
-use xla_service::{AotCompilationOptions, Assembler, OptimizedModule};
+use xla_service::{AotCompilationOptions, Assembler, Contraction, Optimize, OptimizedModule, Relocation};
 
 use crate::program::compiled_for::CompiledFor;
 use crate::program::image::{CodeObject, KernelFunction};
@@ -45,6 +45,28 @@ pub(crate) fn files(
     let name = options.symbol.clone().unwrap_or_else(|| file_name(module.name()));
     files.push(AotFile { name: format!("{name}.xlax"), bytes: device.write(platform, module)? });
     Ok(files)
+}
+
+/// Refuses options of object files, which say nothing of programs for GPUs.
+pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Result<()> {
+    let given = [
+        (options.cpu.is_some(), "cpu"),
+        (!options.features.is_empty(), "features"),
+        (options.abi.is_some(), "abi"),
+        (options.relocation != Relocation::default(), "relocation"),
+        (options.contraction != Contraction::default(), "no-contract"),
+        (options.namespace.is_some(), "namespace"),
+        (options.optimize != Optimize::default(), "optimize-for"),
+        (options.stack_limit.is_some(), "stack-limit"),
+        (options.archive, "archive"),
+        (!options.extras.is_empty(), "emit"),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        Some((_, name)) => Err(Error::invalid_argument(format!(
+            "the option {name} is one of object files for processors; leave it out for a GPU"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn assembler(which: &Assembler) -> Result<Option<Ptxas>> {

@@ -1,6 +1,6 @@
 //! Sorts: in one block, of runs that are merged, along any dimension.
 
-use xla_tests::agreement::programs::sort_of;
+use xla_tests::agreement::programs::{BY_SIZE_THEN_PLACE, sort_of};
 
 use super::agrees;
 
@@ -29,14 +29,7 @@ fn sorts_of_every_size() {
 
 #[test]
 fn sorts_by_any_comparator() {
-    let by_size_then_place = "p = f32[] abs(a)
-          q = f32[] abs(b)
-          less = pred[] compare(p, q), direction=LT
-          same = pred[] compare(p, q), direction=EQ
-          later = pred[] compare(i, j), direction=GT
-          tie = pred[] and(same, later)
-          ROOT r = pred[] or(less, tie)";
-    agrees(&sort_of("f32", "4,70,3", 1, by_size_then_place));
+    agrees(&sort_of("f32", "4,70,3", 1, BY_SIZE_THEN_PLACE));
     let all_alike = "ROOT r = pred[] constant(false)";
     agrees(&sort_of("f32", "1500", 0, all_alike));
 }

@@ -55,9 +55,6 @@ pub struct Args {
     /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
     #[arg(long, value_name = "BYTES")]
     stack_limit: Option<u32>,
-    /// Refuse a program whose arena, its memory beside arguments and results, takes more bytes
-    #[arg(long, value_name = "BYTES")]
-    arena_limit: Option<u64>,
     /// Name of the entry function and of the files [default: the module's, as an identifier]
     #[arg(long, value_name = "NAME")]
     symbol: Option<String>,
@@ -103,7 +100,6 @@ impl Args {
             namespace: self.namespace.clone(),
             optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
             stack_limit: self.stack_limit,
-            memory_limit: self.arena_limit,
             archive: self.archive,
             extras: self.emit.iter().map(|kind| extra(kind)).collect(),
             assembler: self.assembler(),

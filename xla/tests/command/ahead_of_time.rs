@@ -62,8 +62,11 @@ fn limits_are_kept_and_files_are_made_on_request() {
     let folder = Folder::new();
     let message = folder.fails(2, "compile module.hlo --stack-limit 1 -o build");
     assert!(message.contains("takes more of the stack than is allowed"), "{message}");
-    let message = folder.fails(2, "compile module.hlo --arena-limit 1 -o build");
-    assert!(message.contains("at most 1 are allowed"), "{message}");
+    let message = folder.fails(2, "compile module.hlo --memory-limit 50 -o build");
+    assert!(message.contains("the limit is 50"), "{message}");
+    // Enough for what is in the program, not for the table of addresses.
+    let message = folder.fails(2, "compile module.hlo --memory-limit 100 -o build");
+    assert!(message.contains("arguments, results and arena take 160 bytes, the limit is 100"), "{message}");
     let done = folder.xla("compile module.hlo --optimize-for size --emit asm,ir,cmake -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     let text = |ending: &str| std::fs::read_to_string(folder.path(&format!("build/sums.{ending}"))).unwrap();

@@ -67,8 +67,9 @@ impl CodeBuilder {
     }
 
     /// Links the kernels.
-    pub fn finish(self) -> Result<MachineCode> {
-        MachineCode::link(self.module, self.kernels, self.kept).map_err(internal)
+    pub fn finish(mut self) -> Result<MachineCode> {
+        self.module.finalize_definitions().map_err(internal)?;
+        Ok(MachineCode::new(self.module, self.kernels, self.kept))
     }
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cranelift_jit::JITModule;
-use cranelift_module::{FuncId, ModuleError};
+use cranelift_module::FuncId;
 use xla::hlo::ops::ElementFunction;
 use xla::hlo::{ElementType, Error, Result, Scalar};
 use xla::service::host::HostMemory;
@@ -58,16 +58,16 @@ pub(crate) struct MachineCode {
 }
 
 impl MachineCode {
-    /// Links kernels, which [`KernelBuilder`](crate::builder::KernelBuilder) defined in the module.
-    pub fn link(mut module: JITModule, kernels: Vec<(FuncId, Work)>, kept: Kept) -> Result<MachineCode, ModuleError> {
-        module.finalize_definitions()?;
+    /// The kernels, which [`KernelBuilder`](crate::builder::KernelBuilder) defined, of a module whose definitions are
+    /// final.
+    pub fn new(module: JITModule, kernels: Vec<(FuncId, Work)>, kept: Kept) -> MachineCode {
         let link = |(id, work)| {
             let address = module.get_finalized_function(id);
             // SAFETY: kernels are defined with this signature, and `module` keeps them.
             (unsafe { std::mem::transmute::<*const u8, KernelFn>(address) }, work)
         };
         let kernels = kernels.into_iter().map(link).collect();
-        Ok(MachineCode { kernels, module: Mutex::new(Some(module)), _kept: kept })
+        MachineCode { kernels, module: Mutex::new(Some(module)), _kept: kept }
     }
 
     fn kernel(&self, index: u32) -> Result<(KernelFn, Work)> {

@@ -25,8 +25,11 @@ pub(super) struct Expression<'m> {
     pub graph: &'m Computation,
     leaves: HashMap<InstrId, Leaf>,
     /// Elements that were computed: in the kernel as a whole, then in each loop or branch that is open.
-    known: Vec<HashMap<(InstrId, Vec<Value>), Vec<Value>>>,
+    known: Vec<Known>,
 }
+
+/// Values of instructions at indices.
+type Known = HashMap<(InstrId, Vec<Value>), Vec<Value>>;
 
 impl<'m> Expression<'m> {
     /// With `leaves` in memory, as the first arrays of the kernel. `None` where they are not arrays.
@@ -38,18 +41,18 @@ impl<'m> Expression<'m> {
     ) -> Option<Expression<'m>> {
         let leaf = |(i, &id): (usize, &InstrId)| Some((id, Leaf::Array(k.array(i, graph[id].shape().as_array()?))));
         let leaves = leaves.iter().enumerate().map(leaf).collect::<Option<_>>()?;
-        Some(Expression { module, graph, leaves, known: vec![HashMap::new()] })
+        Some(Expression { module, graph, leaves, known: vec![Known::new()] })
     }
 
     /// Of a computation of scalars, whose parameters have those values.
     pub fn of_values(module: &'m Module, graph: &'m Computation, values: &[Value]) -> Expression<'m> {
         let leaves = graph.parameters().iter().copied().zip(values.iter().map(|&value| Leaf::Value(value)));
-        Expression { module, graph, leaves: leaves.collect(), known: vec![HashMap::new()] }
+        Expression { module, graph, leaves: leaves.collect(), known: vec![Known::new()] }
     }
 
     /// A loop or branch begins: what is computed in it is not known behind it.
     pub fn enter(&mut self) {
-        self.known.push(HashMap::new());
+        self.known.push(Known::new());
     }
 
     /// It ends.
