@@ -1,11 +1,11 @@
 //! Copies as code, for programs that may not call the C library.
 
+use inkwell::AddressSpace;
 use inkwell::module::Linkage;
-use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
-use inkwell::{AddressSpace, IntPredicate};
+use inkwell::values::{BasicValueEnum, FunctionValue};
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::Emitter;
-use xla_llvm::lanes::{Lanes, Scalar};
+use xla_llvm::lanes::Scalar;
 use xla_service::thunks::ArraySlice;
 
 use crate::program::refused::refused;
@@ -31,7 +31,7 @@ pub(crate) fn function<'ctx>(
     Ok((function, (bytes / word) as i64))
 }
 
-/// Writes the function: a loop of vectors, then one of words.
+/// Writes the function.
 fn emit<'ctx>(emitter: &Emitter<'ctx>, name: &str, scalar: Scalar) -> Result<FunctionValue<'ctx>> {
     let context = emitter.context();
     let (pointer, long) = (context.ptr_type(AddressSpace::default()), context.i64_type());
@@ -48,57 +48,11 @@ fn emit<'ctx>(emitter: &Emitter<'ctx>, name: &str, scalar: Scalar) -> Result<Fun
     else {
         return Err(Error::internal("a copy lacks its parameters"));
     };
-    let copy = CopyLoops { emitter, function, places: [to, from], scalar };
-    let (count, start) = (emitter.lanes(count), emitter.lanes(long.const_zero()));
-    let width = emitter.target().lanes(scalar.bits());
-    let middle = count - count.urem(i64::from(width));
-    copy.each(start, middle, width)?;
-    if width > 1 {
-        copy.each(middle, count, 1)?;
-    }
+    emitter.copy([from, to], scalar, emitter.lanes(count));
     emitter.builder().build_return(None).map_err(refused)?;
     if let Some(block) = resume {
         emitter.builder().position_at_end(block);
     }
     emitter.check()?;
     Ok(function)
-}
-
-/// A copy that is being written.
-struct CopyLoops<'e, 'ctx> {
-    emitter: &'e Emitter<'ctx>,
-    function: FunctionValue<'ctx>,
-    places: [PointerValue<'ctx>; 2],
-    scalar: Scalar,
-}
-
-impl<'e, 'ctx> CopyLoops<'e, 'ctx> {
-    /// Copies from one word to before another, `width` at once.
-    fn each(&self, start: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx>, width: u32) -> Result<()> {
-        let (emitter, builder) = (self.emitter, self.emitter.builder());
-        let block = |name| emitter.context().append_basic_block(self.function, name);
-        let (test, body, done) = (block("test"), block("copy"), block("done"));
-        let front = builder.get_insert_block().ok_or_else(|| Error::internal("a copy outside of a function"))?;
-        builder.build_unconditional_branch(test).map_err(refused)?;
-        builder.position_at_end(test);
-        let (BasicValueEnum::IntValue(first), BasicValueEnum::IntValue(last)) = (start.raw(), end.raw()) else {
-            return Err(Error::internal("a copy counts in integers"));
-        };
-        let phi = builder.build_phi(first.get_type(), "").map_err(refused)?;
-        let at = emitter.lanes(phi.as_basic_value());
-        let BasicValueEnum::IntValue(number) = at.raw() else {
-            return Err(Error::internal("a copy counts in integers"));
-        };
-        let more = builder.build_int_compare(IntPredicate::ULT, number, last, "").map_err(refused)?;
-        builder.build_conditional_branch(more, body, done).map_err(refused)?;
-        builder.position_at_end(body);
-        let [to, from] = self.places;
-        let value = emitter.load_lanes(from, at, self.scalar, width, None);
-        emitter.store_lanes(value, to, at, None);
-        let next = at + i64::from(width);
-        builder.build_unconditional_branch(test).map_err(refused)?;
-        phi.add_incoming(&[(&start.raw(), front), (&next.raw(), body)]);
-        builder.position_at_end(done);
-        Ok(())
-    }
 }

@@ -1,10 +1,11 @@
-//! Branches around rare work, and functions of the module for it.
+//! Branches around rare work, and functions of the module for it; loops.
 
 use inkwell::types::StructType;
 use inkwell::values::{AnyValue, AnyValueEnum, BasicMetadataValueEnum, BasicValueEnum, FunctionValue, ValueKind};
 use xla_hlo::Error;
 
 use super::Lanes;
+use super::operators::Operand;
 use crate::emitter::Emitter;
 
 impl<'e, 'ctx> Lanes<'e, 'ctx> {
@@ -154,6 +155,23 @@ impl<'ctx> Emitter<'ctx> {
         }
         self.builder.position_at_end(done);
         current
+    }
+
+    /// Runs `body` for each number from one to before another one, in steps.
+    pub(crate) fn each<'e>(
+        &'e self,
+        [start, end]: [Lanes<'e, 'ctx>; 2],
+        step: impl Operand<'e, 'ctx>,
+        body: impl FnOnce(Lanes<'e, 'ctx>),
+    ) {
+        self.repeat_while(
+            [start],
+            |[at]| at.ult(end),
+            |[at]| {
+                body(at);
+                [at + step]
+            },
+        );
     }
 
     /// Fields put together as the value of a function with several results.

@@ -14,6 +14,23 @@ use crate::emitter::Emitter;
 use xla_hlo::{Error, Result};
 
 impl<'ctx> Emitter<'ctx> {
+    /// Copies numbers, as many at once as a register holds, then one by one. Both places are aligned to numbers; they
+    /// are one place or have no byte in common.
+    pub fn copy<'e>(&'e self, [from, to]: [PointerValue<'ctx>; 2], scalar: Scalar, count: Lanes<'e, 'ctx>) {
+        let width = self.target().lanes(scalar.bits());
+        let part = |range, width: u32| {
+            self.each(range, i64::from(width), |at| {
+                let numbers = self.load_lanes(from, at, scalar, width, None);
+                self.store_lanes(numbers, to, at, None);
+            });
+        };
+        let middle = count - count.urem(i64::from(width));
+        part([count.int(0), middle], width);
+        if width > 1 {
+            part([middle, count], 1);
+        }
+    }
+
     /// An uninitialised array of `count` elements for the whole run of the function, aligned to 64 bytes: on the stack,
     /// or in the [scratch memory](crate::emitter::Scratch) that the caller brings.
     pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {

@@ -45,7 +45,7 @@ impl FusedKernel<'_, '_> {
                 return Err(Error::internal("threads scatter in place"));
             }
             for (i, shape) in shapes[..count].iter().enumerate() {
-                fused.copy_array(root, shape, [bases[i], bases[2 * count + 1 + i]])?;
+                fused.copy_array(shape, [bases[i], bases[2 * count + 1 + i]])?;
             }
             if plan.work_items() == 0 {
                 return Ok(1);

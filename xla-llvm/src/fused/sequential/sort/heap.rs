@@ -3,7 +3,7 @@
 
 use xla_hlo::Result;
 
-use super::items::{ItemKind, Items, Order, each, key_lanes};
+use super::items::{ItemKind, Items, Order, key_lanes};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::row_sort::BLOCK_REGISTERS;
 use crate::lanes::Lanes;
@@ -16,14 +16,14 @@ pub(super) fn select<'e, 'ctx>(
 ) -> Result<()> {
     let e = s.emitter;
     let (zero, end) = (s.number(0), s.number(wanted));
-    each(e, [zero, end], 1, |i| items.set(e, i, items.item(e, i)));
-    each(e, [zero, s.number(wanted / 2)], 1, |done| {
+    e.each([zero, end], 1, |i| items.set(e, i, items.item(e, i)));
+    e.each([zero, s.number(wanted / 2)], 1, |done| {
         let at = -done + (wanted / 2 - 1);
         sift(s, items, [at, end], items.get(e, at));
     });
     scan(s, items, wanted)?;
     // The worst goes to the end, as long as there are others.
-    each(e, [s.number(1), end], 1, |done| {
+    e.each([s.number(1), end], 1, |done| {
         let last = -done + wanted;
         let (worst, item) = (items.get(e, zero), items.get(e, last));
         items.set(e, last, worst);
@@ -40,7 +40,7 @@ fn scan<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx
     let width = e.target().lanes(row.array.bits()).max(1);
     let block = i64::from(width * BLOCK_REGISTERS);
     let scalar = |s: &mut FusedEmitter<'e, 'ctx, '_>, begin: Lanes<'e, 'ctx>, end: Lanes<'e, 'ctx>| {
-        each(e, [begin, end], 1, |i| {
+        e.each([begin, end], 1, |i| {
             let item = items.item(e, i);
             // As a loop of at most one turn.
             e.repeat_while(

@@ -278,20 +278,3 @@ pub(super) fn key_lanes<'e, 'ctx>(key: &Key, bits: Lanes<'e, 'ctx>) -> Lanes<'e,
     };
     if flip == 0 { pattern ^ inverted } else { pattern ^ inverted ^ flip }
 }
-
-/// Runs `body` for each number from one to before another one, in steps.
-pub(super) fn each<'e, 'ctx>(
-    emitter: &'e Emitter<'ctx>,
-    [start, end]: [Lanes<'e, 'ctx>; 2],
-    step: impl crate::lanes::operators::Operand<'e, 'ctx>,
-    body: impl FnOnce(Lanes<'e, 'ctx>),
-) {
-    emitter.repeat_while(
-        [start],
-        |[at]| at.ult(end),
-        |[at]| {
-            body(at);
-            [at + step]
-        },
-    );
-}

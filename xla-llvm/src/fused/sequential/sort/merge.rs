@@ -1,7 +1,7 @@
 //! A stable merge sort: runs of a few items by insertion, then runs are merged two by two. Whatever the comparison
 //! answers, no item is lost and all ends.
 
-use super::items::{Items, each};
+use super::items::Items;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::row_sort::RUN;
 use crate::lanes::Lanes;
@@ -10,10 +10,10 @@ use crate::lanes::Lanes;
 pub(super) fn sort<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, 'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let e = s.emitter;
     let (zero, count) = (s.number(0), s.number(items.count));
-    each(e, [zero, count], 1, |i| items.set(e, i, items.item(e, i)));
-    each(e, [zero, count], RUN, |begin| {
+    e.each([zero, count], 1, |i| items.set(e, i, items.item(e, i)));
+    e.each([zero, count], RUN, |begin| {
         let end = (begin + RUN).umin(items.count);
-        each(e, [begin + 1, end], 1, |i| insert(s, items, begin, i));
+        e.each([begin + 1, end], 1, |i| insert(s, items, begin, i));
     });
     let [here, _] = e.repeat_while(
         [zero, s.number(RUN)],
@@ -21,7 +21,7 @@ pub(super) fn sort<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, items: &Items<'_, '
         |[here, run]| {
             let there = -here + items.count;
             let pair = run + run;
-            each(e, [zero, count], pair, |begin| {
+            e.each([zero, count], pair, |begin| {
                 let [middle, end] = [begin + run, begin + pair].map(|end| end.umin(items.count));
                 merge(s, items, [here, there], [begin, middle, end]);
             });

@@ -217,7 +217,7 @@ impl RowSort {
         let first = self.first(row, self.wanted);
         let line = |&array: &Array<'ctx>| items::Line { array, first, step: self.step as i64 };
         let results: Vec<items::Line<'e, 'ctx>> = results.iter().map(line).collect();
-        items::each(s.emitter, [s.number(0), s.number(self.wanted as i64)], 1, |i| {
+        s.emitter.each([s.number(0), s.number(self.wanted as i64)], 1, |i| {
             let item = items.get(s.emitter, here + i);
             let Some(place) = items.place(item) else {
                 results.iter().for_each(|result| result.store(s.emitter, i, item));

@@ -3,7 +3,7 @@
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
 
-use super::items::{Items, each};
+use super::items::Items;
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::lanes::{Lanes, Scalar};
@@ -46,10 +46,10 @@ pub(super) fn sort<'e, 'ctx>(
     let (zero, count) = (s.number(0), s.number(items.count));
     let digits = s.number(i64::from(counts.passes) * DIGITS as i64);
     let none = e.splat_constant(e.lane_type(counts.scalar, 1).const_zero(), 1);
-    each(e, [zero, digits], 1, |at| counts.set(e, at, none));
+    e.each([zero, digits], 1, |at| counts.set(e, at, none));
     // The number of an item's digit among all passes' digits.
     let digit = |item, pass: u32| items.digit(item, pass * DIGIT_BITS) + i64::from(pass) * DIGITS as i64;
-    each(e, [zero, count], 1, |i| {
+    e.each([zero, count], 1, |i| {
         let item = items.item(e, i);
         items.set(e, i, item);
         for pass in 0..counts.passes {
@@ -73,7 +73,7 @@ pub(super) fn sort<'e, 'ctx>(
                     [at + 1, next + count]
                 },
             );
-            each(e, [here, here + count], 1, |i| {
+            e.each([here, here + count], 1, |i| {
                 let item = items.get(e, i);
                 let at = digit(item, pass);
                 let to = counts.get(e, at);
