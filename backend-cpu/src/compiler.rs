@@ -103,7 +103,7 @@ impl CpuCompiler {
         written: &[u8],
     ) -> Result<Arc<dyn Executable>> {
         let target = self.target()?;
-        let mut lowering = CpuLowering::new(&module);
+        let mut lowering = CpuLowering::new(&module, options.thread_count());
         let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), options)?;
         let compiled_for = machine_code::compiled_for(&target, options);
         let code = match machine_code::read(&compiled_for, &program, written) {
@@ -125,7 +125,8 @@ impl CpuCompiler {
         let (threads, profile) = (options.thread_count(), options.profile);
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
         let dirt = self.options.dirty.then(|| dirt(number));
-        let emission = EmitOptions { dirt, flush_denormals: options.flush_denormals, ..EmitOptions::default() };
+        let emission =
+            EmitOptions { dirt, flush_denormals: options.flush_denormals, threads, ..EmitOptions::default() };
         let with_texts = options.dump_to.is_some();
         let (modules, kind) = (ModuleSize::ByThreads, CodeKind::Object);
         let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 use xla_cpu_runtime::{Helpers, HostCall, OpenThunks, RunContext, ThunkTable};
-use xla_hlo::{Error, Module, Result};
+use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_llvm::jit::LoadedCode;
 use xla_service::executable::SerializeExecutable;
+use xla_service::host::HostMemory;
 use xla_service::thunks::{ExecutionBuffers, ThunkProgram, ThunkSequence};
 use xla_service::{
     Argument, CostAnalysis, DeviceMemory, Executable, ExecutionContext, MemoryAnalysis, OptimizedModule, Signature,
@@ -99,12 +100,19 @@ impl Executable for CpuExecutable {
             open: OpenThunks::default(),
         };
         let host = &raw mut run;
-        let table = self.code.machine.arguments.addresses(&pointers, host.cast());
+        let scratch = match self.code.machine.arguments.scratch_bytes() {
+            0 => None,
+            bytes => Some(context.executor.allocate(bytes).context(|| "scratch memory of kernels".to_string())?),
+        };
+        let scratch_address =
+            scratch.as_ref().map(|memory| Ok(memory.downcast::<HostMemory>()?.as_ptr())).transpose()?;
+        let table = self.code.machine.arguments.addresses(&pointers, scratch_address, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at
         // the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
-        // returned; the table is the one that was laid out with the code; the flag lives in the context.
+        // returned; scratch memory is this run's alone, and as much as the code asks for; the table is the one that was
+        // laid out with the code; the flag lives in the context.
         let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
         let status = match &self.helpers {
             Some(helpers) => helpers.scope(enter),
@@ -119,7 +127,10 @@ impl Executable for CpuExecutable {
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {
-        MemoryAnalysis { code_bytes: self.code.machine.bytes(), ..self.program.plan.memory_analysis() }
+        let planned = self.program.plan.memory_analysis();
+        let machine = &self.code.machine;
+        let temporary_bytes = planned.temporary_bytes + machine.arguments.scratch_bytes();
+        MemoryAnalysis { code_bytes: machine.bytes(), temporary_bytes, ..planned }
     }
 
     fn cost_analysis(&self) -> CostAnalysis {

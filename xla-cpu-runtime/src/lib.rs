@@ -40,7 +40,8 @@ mod top_k;
 pub use host::{HostCall, RunContext};
 pub use kernel::{KernelFn, LibraryFn};
 pub use library::{
-    BEGIN_THUNK, END_THUNK, Epilogue, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL, Symbol, symbols,
+    BEGIN_THUNK, END_THUNK, Epilogue, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL, PARALLEL_WITH_SCRATCH, Symbol,
+    symbols,
 };
 pub use pool::{Helpers, parallel_for};
 pub use profile::{OpenThunks, ThunkTable};

@@ -9,6 +9,8 @@ use crate::{convolution, dot, fft, host, linalg, narrow_dot, parallel, random, s
 
 /// Runs a kernel's work items on several threads.
 pub const PARALLEL: &str = "xla_cpu_parallel";
+/// Runs a kernel's work items on several threads, each with scratch memory of its own.
+pub const PARALLEL_WITH_SCRATCH: &str = "xla_cpu_parallel_with_scratch";
 /// Evaluates an operation on the host.
 pub const HOST_CALL: &str = "xla_cpu_host_call";
 
@@ -123,12 +125,13 @@ pub struct Symbol {
     pub address: *const c_void,
 }
 
-/// All functions that generated code may call, for its linker: the library functions, [`PARALLEL`], [`HOST_CALL`],
-/// [`BEGIN_THUNK`] and [`END_THUNK`].
+/// All functions that generated code may call, for its linker: the library functions, [`PARALLEL`],
+/// [`PARALLEL_WITH_SCRATCH`], [`HOST_CALL`], [`BEGIN_THUNK`] and [`END_THUNK`].
 pub fn symbols() -> impl Iterator<Item = Symbol> {
     let library = LibraryFunction::ALL.iter().map(|f| Symbol { name: f.symbol(), address: f.address() as *const _ });
     [
         Symbol { name: PARALLEL, address: parallel::xla_cpu_parallel as *const _ },
+        Symbol { name: PARALLEL_WITH_SCRATCH, address: parallel::xla_cpu_parallel_with_scratch as *const _ },
         Symbol { name: HOST_CALL, address: host::xla_cpu_host_call as *const _ },
         Symbol { name: BEGIN_THUNK, address: host::xla_cpu_begin_thunk as *const _ },
         Symbol { name: END_THUNK, address: host::xla_cpu_end_thunk as *const _ },

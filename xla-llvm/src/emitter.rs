@@ -26,8 +26,8 @@ pub struct EmitOptions {
     pub round_each_operation: bool,
     /// Whether the code may run where subnormals are [flushed](crate::denormals).
     pub flush_denormals: bool,
-    /// Place of memory that a kernel needs beside its arrays.
-    pub scratch: Scratch,
+    /// Threads that may take a kernel's work items; there are more items where there are more.
+    pub threads: usize,
     /// Goal of the code.
     pub optimize: Optimize,
     /// Bytes of the largest stack frame that a function may have.
@@ -43,7 +43,7 @@ impl Default for EmitOptions {
             contract: true,
             round_each_operation: true,
             flush_denormals: false,
-            scratch: Scratch::Stack,
+            threads: 1,
             optimize: Optimize::Speed,
             stack_limit: None,
             dirt: None,
@@ -51,20 +51,12 @@ impl Default for EmitOptions {
     }
 }
 
-/// Place of memory that a kernel needs beside its arrays, such as a row that several loops read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scratch {
-    /// The stack, of which a thread must have some hundred kilobytes.
-    Stack,
-    /// Memory of the caller, aligned to 64 bytes, whose address follows those of a kernel's arrays; how much it must be
-    /// is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). Two threads must not share it.
-    Caller,
-}
-
 /// Alignment of each array in scratch memory.
 const SCRATCH_ALIGNMENT: u64 = 64;
 
-/// Scratch memory of the kernel that is being written.
+/// Scratch memory of the kernel that is being written: memory that it needs beside its arrays, such as a row that several
+/// loops read. The caller brings it, aligned to 64 bytes; its address follows those of the kernel's arrays, and how much it
+/// must be is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). Two threads must not share it.
 #[derive(Clone, Copy)]
 struct CallerScratch<'ctx> {
     /// The kernel's pointers, and the number of the scratch memory's among them.
@@ -266,13 +258,12 @@ impl<'ctx> Emitter<'ctx> {
     }
 
     /// Says where the kernel that is being written finds the address of its scratch memory: after its arrays'.
-    pub(crate) fn begin_scratch(&self, pointers: PointerValue<'ctx>, arrays: usize) {
-        let caller = CallerScratch { pointers, number: arrays, bytes: 0 };
-        self.scratch.set((self.options.scratch == Scratch::Caller).then_some(caller));
+    pub fn begin_scratch(&self, pointers: PointerValue<'ctx>, arrays: usize) {
+        self.scratch.set(Some(CallerScratch { pointers, number: arrays, bytes: 0 }));
     }
 
     /// Takes `bytes` of the caller's scratch memory: the kernel's pointers, the number of the one to that memory, and
-    /// the offset in it. `None` where scratch memory is on the stack.
+    /// the offset in it. `None` outside of kernels.
     pub(crate) fn take_scratch(&self, bytes: u64) -> Option<(PointerValue<'ctx>, usize, u64)> {
         let taken = self.scratch.get()?;
         let end = taken.bytes + bytes.next_multiple_of(SCRATCH_ALIGNMENT);

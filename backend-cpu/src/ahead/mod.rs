@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use xla_hlo::{Error, Opcode, Result, VerifiedModule};
 use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, ModuleSize};
-use xla_llvm::emitter::{EmitOptions, Emitter, Scratch};
+use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::target::{CodeGenerators, MachineOptions, Target, TargetSpec};
 use xla_passes::buffers::BufferOptions;
@@ -141,7 +141,6 @@ impl Job<'_> {
         let emission = EmitOptions {
             contract: options.contraction == Contraction::Allow,
             flush_denormals: options.compile.flush_denormals,
-            scratch: Scratch::Caller,
             optimize: options.optimize,
             stack_limit: Some(options.stack_limit.unwrap_or(STACK_LIMIT)),
             ..EmitOptions::default()

@@ -1,6 +1,7 @@
 //! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
 
-mod self_contained;
+mod alone;
+mod choice;
 
 use xla_cpu_runtime::calls::{self, NamedCall};
 use xla_cpu_runtime::{Epilogue, LibraryCall};
@@ -23,16 +24,19 @@ pub(crate) struct CpuLowering<'m> {
     module: &'m Module,
     /// Whether contractions are kernels, however large, since there is no library to call.
     self_contained: bool,
+    /// Threads that run the program.
+    threads: usize,
 }
 
 impl<'m> CpuLowering<'m> {
-    pub fn new(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { kernels: KernelTable::default(), library_calls: Vec::new(), module, self_contained: false }
+    pub fn new(module: &'m Module, threads: usize) -> CpuLowering<'m> {
+        let (kernels, library_calls) = (KernelTable::default(), Vec::new());
+        CpuLowering { kernels, library_calls, module, self_contained: false, threads }
     }
 
     /// For code without a library beside it.
     pub fn self_contained(module: &'m Module) -> CpuLowering<'m> {
-        CpuLowering { self_contained: true, ..CpuLowering::new(module) }
+        CpuLowering { self_contained: true, ..CpuLowering::new(module, 1) }
     }
 
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> Lowered {
@@ -119,11 +123,15 @@ impl<'m> CpuLowering<'m> {
 
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
+        let is_kernel = self.self_contained || choice::is_sooner_as_kernel(cx, self.threads);
+        let source = || alone::source(self.module, cx).or_else(|| KernelSource::of_instruction(self.module, cx));
+        if is_kernel && let Some(source) = source() {
+            return Ok(self.kernel(cx, source));
+        }
         if let Some(call) = self.library(cx) {
             return Ok(self.library_call(call));
         }
-        let alone = if self.self_contained { self_contained::source(self.module, cx) } else { None };
-        Ok(match alone.or_else(|| KernelSource::of_instruction(self.module, cx)) {
+        Ok(match KernelSource::of_instruction(self.module, cx) {
             Some(source) => self.kernel(cx, source),
             None => Lowered::NotMine,
         })

@@ -34,6 +34,8 @@ impl From<Slice> for ArgumentWord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ArgumentTable {
     words: Vec<ArgumentWord>,
+    /// Bytes of the run's scratch memory.
+    scratch_bytes: usize,
 }
 
 impl ArgumentTable {
@@ -42,13 +44,25 @@ impl ArgumentTable {
         &self.words
     }
 
-    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them.
-    pub fn addresses(&self, allocations: &[*mut u8], context: *mut u8) -> Option<SmallVec<[*mut u8; 16]>> {
+    /// Bytes of memory that the run's kernels need beside their arrays.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch_bytes
+    }
+
+    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them, and where scratch
+    /// memory is needed and missing.
+    pub fn addresses(
+        &self,
+        allocations: &[*mut u8],
+        scratch: Option<*mut u8>,
+        context: *mut u8,
+    ) -> Option<SmallVec<[*mut u8; 16]>> {
         let address = |word: &ArgumentWord| match *word {
             ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
             ArgumentWord::Context => Some(context),
-            // Kernels of programs that run in this process have theirs on the stack, and the device has the state.
-            ArgumentWord::Scratch | ArgumentWord::RandomState => None,
+            ArgumentWord::Scratch => scratch,
+            // The device has it.
+            ArgumentWord::RandomState => None,
         };
         self.words.iter().map(address).collect()
     }
@@ -71,9 +85,9 @@ impl ArgumentTableBuilder {
         })
     }
 
-    /// The table with everything that was placed.
-    pub fn finish(self) -> ArgumentTable {
-        self.table
+    /// The table with everything that was placed, for runs with so much scratch memory.
+    pub fn finish(self, scratch_bytes: usize) -> ArgumentTable {
+        ArgumentTable { scratch_bytes, ..self.table }
     }
 }
 
@@ -91,12 +105,12 @@ mod tests {
         assert_eq!(table.place(vec![ArgumentWord::Context, word(1, 8)]), 2);
         assert_eq!(table.place(vec![word(0, 0), word(1, 8)]), 0);
         assert_eq!(table.place(vec![word(1, 8)]), 4);
-        let table = table.finish();
+        let table = table.finish(0);
         let mut memory = [[0_u8; 16]; 2];
         let bases = memory.each_mut().map(|bytes| bytes.as_mut_ptr());
         let context = std::ptr::null_mut();
         let [first, second] = [bases[0], bases[1].wrapping_add(8)];
-        assert_eq!(table.addresses(&bases, context), Some(smallvec![first, second, context, second, second]));
-        assert_eq!(table.addresses(&bases[..1], context), None);
+        assert_eq!(table.addresses(&bases, None, context), Some(smallvec![first, second, context, second, second]));
+        assert_eq!(table.addresses(&bases[..1], None, context), None);
     }
 }

@@ -7,7 +7,9 @@ use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, IntPredicate};
-use xla_cpu_runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL};
+use xla_cpu_runtime::{
+    BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL, PARALLEL_WITH_SCRATCH,
+};
 use xla_hlo::{Error, Result};
 use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
 use xla_llvm::emitter::Emitter;
@@ -72,7 +74,9 @@ pub(crate) fn emit<'ctx>(
     Surroundings { function, table, run, cancel, failed, modes }: Surroundings<'ctx>,
 ) -> Result<ArgumentTable> {
     let (words, mode) = (ArgumentTableBuilder::default(), DenormalMode::Callers);
-    let mut writer = Writer { e: emitter, plan, function, table, words, run, cancel, failed, modes, mode };
+    let scratch_bytes = 0;
+    let mut writer =
+        Writer { e: emitter, plan, function, table, words, scratch_bytes, run, cancel, failed, modes, mode };
     writer.sequence(&plan.sequence)?;
     writer.set_mode(DenormalMode::Callers);
     let end = emitter.builder().get_insert_block();
@@ -82,7 +86,8 @@ pub(crate) fn emit<'ctx>(
     writer.mode = DenormalMode::Flush;
     writer.set_mode(DenormalMode::Callers);
     emitter.builder().position_at_end(end);
-    Ok(writer.words.finish())
+    let scratch = writer.scratch_bytes;
+    Ok(writer.words.finish(scratch as usize))
 }
 
 struct Writer<'a, 'ctx> {
@@ -92,6 +97,8 @@ struct Writer<'a, 'ctx> {
     /// The address of the table, and its entries so far.
     table: PointerValue<'ctx>,
     words: ArgumentTableBuilder,
+    /// Bytes of scratch memory that the kernels so far need: the most that one does.
+    scratch_bytes: u64,
     run: Option<PointerValue<'ctx>>,
     cancel: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
@@ -164,13 +171,7 @@ impl<'ctx> Writer<'_, 'ctx> {
 
     fn kernel(&mut self, thunk: &Thunk, index: usize) -> Result<()> {
         let arrays = thunk.operands.iter().chain(&thunk.results);
-        let scratch = match self.known_kernel(index)?.scratch_bytes {
-            0 => None,
-            _ => Some(ArgumentWord::Scratch),
-        };
-        let words = arrays.map(|array| array.slice.into()).chain(scratch).collect();
-        let arguments = self.place(words)?;
-        self.run_kernel(index, arguments)
+        self.run_kernel(index, arrays.map(|array| array.slice.into()).collect())
     }
 
     /// The run's context.
@@ -178,11 +179,19 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.run.ok_or_else(|| Error::internal("a program without runtime calls it"))
     }
 
-    fn run_kernel(&mut self, index: usize, arguments: PointerValue<'ctx>) -> Result<()> {
+    /// Runs a kernel on arrays, and scratch memory if it needs that.
+    fn run_kernel(&mut self, index: usize, mut words: Vec<ArgumentWord>) -> Result<()> {
         let kernel = self.known_kernel(index)?.clone();
         if kernel.work_items == 0 {
             return Ok(());
         }
+        if kernel.scratch_bytes > 0 {
+            words.push(ArgumentWord::Scratch);
+            let users = if self.is_spread(&kernel) { kernel.work_items.min(self.plan.threads as u64) } else { 1 };
+            self.scratch_bytes = self.scratch_bytes.max(kernel.scratch_bytes.saturating_mul(users));
+        }
+        let count = self.long(words.len() as i64);
+        let arguments = self.place(words)?;
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let void = self.e.context().void_type();
         let function = self.kernel_function(&kernel.name);
@@ -191,12 +200,14 @@ impl<'ctx> Writer<'_, 'ctx> {
             self.set_mode(DenormalMode::Callers);
             let function = self.flushing(&kernel, function);
             let grain = (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0);
-            let longs = [long.into(); 3];
-            let ty = void.fn_type(&[[pointer.into(); 2].as_slice(), &longs].concat(), false);
-            let runtime = self.declare(PARALLEL, ty);
-            let kernel = function.as_global_value().as_pointer_value();
-            let (grain, threads) = (self.long(grain as i64), self.threads());
-            self.call(runtime, &[kernel.into(), arguments.into(), work_items.into(), grain.into(), threads.into()])
+            let pointers = [function.as_global_value().as_pointer_value().into(), arguments.into()];
+            let longs = [work_items, self.long(grain as i64), self.threads()].map(BasicMetadataValueEnum::from);
+            let scratch = [count, self.long(kernel.scratch_bytes as i64)].map(BasicMetadataValueEnum::from);
+            let (symbol, scratch) =
+                if kernel.scratch_bytes > 0 { (PARALLEL_WITH_SCRATCH, &scratch[..]) } else { (PARALLEL, &[][..]) };
+            let types = [&[pointer.into(); 2][..], &vec![long.into(); longs.len() + scratch.len()]].concat();
+            let runtime = self.declare(symbol, void.fn_type(&types, false));
+            self.call(runtime, &[&pointers[..], &longs, scratch].concat())
         } else {
             if self.modes.is_some() {
                 self.e.keep_apart(function);
@@ -246,8 +257,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.set_mode(DenormalMode::Callers);
         self.call(runtime, &arguments)?;
         let Some(epilogue) = call.epilogue.as_ref().map(|epilogue| epilogue.kernel) else { return Ok(()) };
-        let taken = self.arguments(&[], thunk.operands.iter().chain(&thunk.results).chain(&thunk.results))?;
-        self.run_kernel(epilogue as usize, taken)
+        let arrays = thunk.operands.iter().chain(&thunk.results).chain(&thunk.results);
+        self.run_kernel(epilogue as usize, arrays.map(|array| array.slice.into()).collect())
     }
 
     /// The code of a call for which there is no library.
@@ -279,6 +290,9 @@ impl<'ctx> Writer<'_, 'ctx> {
     /// sooner done than a switch of modes.
     fn kernel_pointer(&self, index: usize, may_switch: bool) -> Result<PointerValue<'ctx>> {
         let kernel = self.known_kernel(index)?;
+        if kernel.scratch_bytes > 0 {
+            return Err(Error::internal(format!("the library has no scratch memory for kernel {index}")));
+        }
         let function = self.kernel_function(&kernel.name);
         let function = if may_switch { self.flushing(kernel, function) } else { function };
         Ok(function.as_global_value().as_pointer_value())

@@ -20,7 +20,8 @@ pub struct Kernel {
     pub block: Option<u32>,
     /// Bytes of memory that they share.
     pub shared_bytes: u64,
-    /// Bytes of scratch memory that the caller brings, after the arrays; see [`Scratch`](crate::emitter::Scratch).
+    /// Bytes of memory, aligned to 64, that the caller brings for what the kernel needs beside its arrays: its address
+    /// follows theirs. Two threads must not share it.
     pub scratch_bytes: u64,
     /// Rough cost of all work items together, in elementary operations on one element.
     pub work: f64,

@@ -68,7 +68,7 @@ pub(crate) struct RowCache<'ctx> {
 /// lanes.
 pub(crate) type TileKey = (InstrId, AffineExpr, i64);
 
-/// A tile of two loops whose arrays are transposed into buffers on the stack.
+/// A tile of two loops whose arrays are transposed into buffers in scratch memory.
 pub(crate) struct Tile<'e, 'ctx> {
     /// Elements along one side.
     pub edge: u64,

@@ -77,6 +77,7 @@ pub const STRATEGIES: &[&str] = &[
     "thread-loops",
     "vector-column-reduce",
     "vector-loops",
+    "vector-matrix",
     "vector-transpose",
 ];
 

@@ -21,13 +21,18 @@ pub(crate) mod vector {
     pub const LEAST_LANE_EXTENT: u64 = 8;
     /// Turns of a loop from which on tiles pay.
     pub const LEAST_TILED: u64 = 8;
-    /// Columns of a block.
-    pub const COLUMN_BLOCK: u64 = 512;
-    /// Rows reduced in at each visit.
-    pub const ROWS: u64 = 4;
+    /// Bytes of the accumulators of a block of columns, where one thread does all: so long a part of each row is read
+    /// that memory gives its best, and they stay in the first-level cache.
+    pub const ACCUMULATOR_BYTES: u64 = 16 << 10;
+    /// The same where there may be threads, which take blocks.
+    pub const SHARED_ACCUMULATOR_BYTES: u64 = 4 << 10;
+    /// Rows reduced in at each visit: streams of memory.
+    pub const ROWS: u64 = 8;
+    /// Bytes of a matrix from which on the order in which it is read matters more than accumulators in registers.
+    pub const STREAMED_BYTES: usize = 128 << 10;
     /// Work on one element from which on a value is kept instead of computed again.
     pub const KEEP_WORK: f64 = 8.0;
-    /// Bytes of scratch that one kernel may take on the stack.
+    /// Bytes of values that one kernel keeps for its next loops.
     pub const SCRATCH_BYTES: usize = 128 << 10;
     /// Arrays of one kernel that are kept in buffers; others are gathered.
     pub const MOST_BUFFERS: usize = 4;
@@ -43,20 +48,25 @@ pub(crate) mod vector {
 
 /// Contractions by tiles of sums in registers.
 pub(crate) mod register_tiles {
+    use std::ops::RangeInclusive;
+
     /// Products in all from which on tiles pay.
     pub const LEAST_WORK: u64 = 1 << 13;
     /// The most vectors of a row of a tile, where there are more rows than one.
     pub const MOST_VECTORS: u64 = 4;
     /// Bytes of scratch for a block of the right operand's columns, which are to stay in the second-level cache.
     pub const BLOCK_BYTES: u64 = 512 << 10;
-    /// The same where scratch is on the stack, and for rows of the left operand.
-    pub const STACK_BYTES: u64 = 96 << 10;
+    /// Steps of a part of K: a tile's rows stay in the first-level cache, and many columns in the second-level one; sums
+    /// come and go seldom.
+    pub const PART: RangeInclusive<u64> = 192..=512;
+    /// Bytes of sums between parts of K.
+    pub const SUMS_BYTES: u64 = 4 << 20;
     /// Bytes of an operand that stays in the cache as it lies.
     pub const NEAR_BYTES: u64 = 128 << 10;
     /// Tiles of rows that read an operand's columns from which on packing them pays.
     pub const LEAST_TILES: u64 = 6;
-    /// Tiles of rows of a work item that one of several threads may take.
-    pub const RUN: u64 = 4;
+    /// Work items for each of several threads, so that a slow one does not hold up the rest.
+    pub const ITEMS_A_THREAD: u64 = 4;
     /// Tiles of columns that read an operand's rows from which on packing them pays.
     pub const LEAST_PANELS: u64 = 3;
     /// Bytes between rows, multiples of which lie in a few sets of the first-level cache.

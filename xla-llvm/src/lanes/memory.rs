@@ -31,8 +31,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// An uninitialised array of `count` elements for the whole run of the function, aligned to 64 bytes: on the stack,
-    /// or in the [scratch memory](crate::emitter::Scratch) that the caller brings.
+    /// An uninitialised array of `count` elements for the whole run of the kernel, aligned to 64 bytes: in the memory of
+    /// [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes), which the caller brings.
     pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no scratch memory: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;
@@ -43,23 +43,11 @@ impl<'ctx> Emitter<'ctx> {
         }
         let count = u32::try_from(count).map_err(|_| refused(&"it is too large"))?;
         let bytes = u64::from(count) * u64::from(scalar.bits().div_ceil(8));
-        let array = match self.take_scratch(bytes) {
-            Some((pointers, number, offset)) => {
-                let base = self.load_pointer(pointers, number)?;
-                let offset = self.splat_constant(self.int_type(64).const_int(offset, false).into(), 1);
-                match self.element_address(base, offset, Scalar::Int(8)) {
-                    BasicValueEnum::PointerValue(array) => array,
-                    _ => return Err(refused(&"its address is no pointer")),
-                }
-            }
-            None => {
-                let array = self.builder.build_alloca(self.lane_type(scalar, 1).array_type(count), "");
-                let array = array.map_err(|e| refused(&e))?;
-                if let Some(instruction) = array.as_instruction() {
-                    instruction.set_alignment(64).map_err(|e| refused(&e))?;
-                }
-                array
-            }
+        let (pointers, number, offset) = self.take_scratch(bytes).ok_or_else(|| refused(&"there is no kernel"))?;
+        let base = self.load_pointer(pointers, number)?;
+        let offset = self.splat_constant(self.int_type(64).const_int(offset, false).into(), 1);
+        let BasicValueEnum::PointerValue(array) = self.element_address(base, offset, Scalar::Int(8)) else {
+            return Err(refused(&"its address is no pointer"));
         };
         self.make_dirty(array, bytes);
         self.builder.position_at_end(here);

@@ -9,7 +9,7 @@ use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, ElementType, Literal, Module, Scalar};
 use xla_llvm::codegen::{self, CodeKind};
-use xla_llvm::emitter::{EmitOptions, Scratch};
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
@@ -68,9 +68,9 @@ fn argument(module: &Module, number: usize) -> Literal {
 }
 
 /// Runs the entry as one kernel; its strategy, and its result if nothing was written beside it.
-fn run(module: &Module, target: &Target, scratch: Scratch, arguments: &[Literal]) -> (String, Option<Vec<u8>>) {
+fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) -> (String, Option<Vec<u8>>) {
     let source = KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap();
-    let options = EmitOptions { scratch, dirt: Some(0x5a), ..EmitOptions::default() };
+    let options = EmitOptions { threads, dirt: Some(0x5a), ..EmitOptions::default() };
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
         let emitter = xla_llvm::emitter::Emitter::new(context, "contraction", target, options);
         let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;
@@ -85,22 +85,24 @@ fn run(module: &Module, target: &Target, scratch: Scratch, arguments: &[Literal]
     memory.push(Guarded::new(&vec![0xee; result.element_count() * result.element_type().byte_width()]));
     memory.push(Guarded::new(&vec![0x5a; kernel.scratch_bytes as usize]));
     let pointers: Vec<*mut u8> = memory.iter_mut().map(Guarded::pointer).collect();
-    // SAFETY: the pointers are to arrays of the kernel's shapes, and to as much scratch memory as it wants.
-    unsafe { entry(pointers.as_ptr(), 0, kernel.work_items as i64) };
+    for item in (0..kernel.work_items as i64).rev() {
+        // SAFETY: the pointers are to arrays of the kernel's shapes, and to as much scratch memory as it wants.
+        unsafe { entry(pointers.as_ptr(), item, item + 1) };
+    }
     let written: Option<Vec<&[u8]>> = memory.iter().map(Guarded::content).collect();
     (kernel.strategy, written.map(|written| written[arguments.len()].to_vec()))
 }
 
-/// Compares a program of one contraction with the evaluator at every level, with scratch memory of both kinds.
+/// Compares a program of one contraction with the evaluator at every level, for one thread and for several.
 fn check(text: &str, strategy: &str) {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let arguments: Vec<Literal> = (0..module.entry().parameters().len()).map(|n| argument(&module, n)).collect();
     let expected = evaluate(&module, arguments.clone()).unwrap();
     let host = cfg!(not(target_arch = "x86_64")).then(|| Target::host().unwrap());
     for target in ["x86-64", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(level).chain(host) {
-        for scratch in [Scratch::Caller, Scratch::Stack] {
-            let (chosen, result) = run(&module, &target, scratch, &arguments);
-            let what = format!("{chosen} on {} with {scratch:?}\n{text}", target.cpu());
+        for threads in [1, 3] {
+            let (chosen, result) = run(&module, &target, threads, &arguments);
+            let what = format!("{chosen} on {} for {threads} threads\n{text}", target.cpu());
             assert!(chosen.starts_with(strategy), "{what}");
             let result = result.unwrap_or_else(|| panic!("writes beside its memory: {what}"));
             assert!(result == expected.bytes(), "{what}");
@@ -149,6 +151,10 @@ const SHAPES: &[(&str, &[(char, usize)])] = &[
     ("mk,kn", &[('m', 65), ('k', 2), ('n', 70)]),
     ("mk,kn", &[('m', 90), ('k', 1), ('n', 97)]),
     ("mk,kn", &[('m', 61), ('k', 256), ('n', 201)]),
+    ("mk,kn", &[('m', 34), ('k', 768), ('n', 150)]),
+    ("km,nk", &[('m', 200), ('k', 801), ('n', 33)]),
+    ("mk,nk", &[('m', 29), ('k', 797), ('n', 50)]),
+    ("bmk,bnk", &[('b', 2), ('m', 100), ('k', 512), ('n', 40)]),
     ("bmck,bnck", &[('b', 3), ('c', 2), ('m', 9), ('k', 16), ('n', 21)]),
     ("mlk,knol", &[('m', 13), ('k', 5), ('l', 7), ('n', 6), ('o', 11)]),
     ("mokl,klnp", &[('m', 5), ('o', 9), ('k', 3), ('l', 8), ('n', 4), ('p', 12)]),
@@ -187,12 +193,34 @@ fn dots_into_wider_types() {
     }
 }
 
+/// Rows of a matrix that are added up, each times an element of the vector.
+#[test]
+fn vectors_times_matrices() {
+    use ElementType::*;
+    for ty in [F64, F16, F8E5M2, Pred, S8, U16, S32, U64, C128] {
+        check(&dot("k,kn", &[('k', 131), ('n', 1003)], [ty; 3]), "vector-matrix");
+    }
+    let cases: &[(&str, &[(char, usize)])] = &[
+        ("mk,kn", &[('m', 1), ('k', 67), ('n', 1100)]),
+        ("kn,k", &[('k', 33), ('n', 5000)]),
+        ("bk,bkn", &[('b', 3), ('k', 40), ('n', 600)]),
+        ("kbn,bkm", &[('b', 2), ('k', 133), ('n', 300), ('m', 1)]),
+        ("kl,lkon", &[('k', 9), ('l', 31), ('o', 2), ('n', 130)]),
+    ];
+    for (letters, extents) in cases {
+        for ty in [F32, BF16, C64] {
+            check(&dot(letters, extents, [ty, ty, if ty == BF16 { F32 } else { ty }]), "vector-matrix");
+        }
+    }
+}
+
 /// Their code is the loops' that there were: what no tile helps, and sums of nothing.
 #[test]
 fn dots_that_are_not_tiled() {
     let types = [ElementType::F32; 3];
     check(&dot("mk,kn", &[('m', 4), ('k', 5), ('n', 6)], types), "vector-loops");
-    check(&dot("mk,kn", &[('m', 1), ('k', 200), ('n', 300)], types), "vector-loops");
+    check(&dot("mk,kn", &[('m', 1), ('k', 100), ('n', 300)], types), "vector-loops");
+    check(&dot("mk,nk", &[('m', 1), ('k', 200), ('n', 300)], types), "vector-loops");
     check(&dot("mk,kn", &[('m', 300), ('k', 200), ('n', 1)], types), "vector-loops");
     check(&dot("mk,kn", &[('m', 300), ('k', 0), ('n', 300)], types), "vector-loops");
     check(&dot("mk,kn", &[('m', 0), ('k', 30), ('n', 30)], types), "empty");
@@ -215,6 +243,9 @@ fn convolutions() {
             ", feature_group_count=3",
         ),
         ("[4,8,8,16]", "[8,8,4,20]", "[3,3,16,20]", "size=8x8 pad=1_1x1_1", "f01b_01io->01bf", ""),
+        ("[4,8,8,16]", "[4,8,8,20]", "[3,3,16,20]", "size=8x8 pad=1_1x1_1", "f01b_i01o->01bf", ""),
+        ("[4,9,8,3]", "[4,9,8,20]", "[3,3,3,20]", "size=9x8 pad=1_1x1_1", "f01b_i01o->01bf", ""),
+        ("[2,5,9,11]", "[20,5,3,3]", "[2,9,11,20]", "size=3x3 pad=1_1x1_1", "bf01_oi01->b01f", ""),
     ];
     for (x, y, z, window, labels, more) in cases {
         for ty in [ElementType::F32, ElementType::BF16, ElementType::S32, ElementType::C64] {

@@ -13,6 +13,12 @@ use xla_llvm::target::{MachineOptions, Target};
 
 const LANES: u32 = 8;
 
+/// An array, a result, and the place of the address of scratch memory.
+type Faulty = unsafe extern "C" fn(*const u32, *mut u32, *const *mut u32);
+
+#[repr(align(64))]
+struct Scratch([u32; LANES as usize]);
+
 /// Runs a kernel with a fault on eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, where dirty memory holds that byte.
 fn written(
     byte: u8,
@@ -22,8 +28,9 @@ fn written(
     let (object, ()) = codegen::generate(&target, &MachineOptions::default(), CodeKind::Object, |context| {
         let options = EmitOptions { dirt: Some(byte), ..EmitOptions::default() };
         let emitter = Emitter::new(context, "faulty", &target, options);
-        let function = emitter.kernel("faulty", 2);
+        let function = emitter.kernel("faulty", 3);
         let pointer = |number| function.get_nth_param(number).unwrap().into_pointer_value();
+        emitter.begin_scratch(pointer(2), 0);
         fault(&emitter, pointer(0), pointer(1))?;
         emitter.end_kernel()?;
         Ok((emitter.finish()?, ()))
@@ -31,11 +38,12 @@ fn written(
     .unwrap();
     let code = LoadedCode::link(&[object], &[]).unwrap();
     let address = code.address("faulty").unwrap();
-    // SAFETY: the kernel was emitted with two pointers and no result.
-    let kernel = unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn(*const u32, *mut u32)>(address) };
+    // SAFETY: the kernel was emitted with three pointers and no result.
+    let kernel = unsafe { std::mem::transmute::<*const c_void, Faulty>(address) };
     let (source, mut result) = ([1, 2, 3, 4, 5, 6, 7, 8], [0; LANES as usize]);
-    // SAFETY: the kernels below read and write eight elements at most.
-    unsafe { kernel(source.as_ptr(), result.as_mut_ptr()) };
+    let mut scratch = Scratch([0; LANES as usize]);
+    // SAFETY: the kernels below read and write eight elements at most, of each array and of scratch memory.
+    unsafe { kernel(source.as_ptr(), result.as_mut_ptr(), [scratch.0.as_mut_ptr()].as_ptr()) };
     result
 }
 

@@ -63,6 +63,11 @@ impl Axis {
         Axis { outer: outer.collect(), extent: extents[inner.clone()].iter().product(), inner }
     }
 
+    /// A part of an axis that is one loop, from wherever on.
+    pub fn part(&self, extent: u64) -> Axis {
+        Axis { extent, ..self.clone() }
+    }
+
     /// Extents of all loops.
     pub fn loops(&self) -> Vec<u64> {
         self.outer.iter().copied().chain([self.extent]).collect()

@@ -2,12 +2,15 @@
 
 use xla_hlo::Result;
 
+use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::job::{Job, Panel};
 use crate::fused::contraction::tiling::{Place, RegisterTiles};
+use crate::fused::core::convolution::zero;
+use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
@@ -20,21 +23,27 @@ impl<'m> FusedKernel<'_, 'm> {
         frame: Frame<'_, 'ctx>,
         tiles: &RegisterTiles,
     ) -> Result<u64> {
-        let matmul = self.matmul()?;
+        let matmul = self.matmul()?.in_memory_order();
         let mut fused = self.bind(emitter, frame.pointers)?;
-        let [rows, columns] = tiles.scratch();
-        let panels = [Panel::new(&fused, &matmul, rows)?, Panel::new(&fused, &matmul, columns)?];
+        let [rows, columns, sums] = tiles.scratch();
+        let panels = [
+            Panel::new(&fused, &matmul, rows)?,
+            Panel::new(&fused, &matmul, columns)?,
+            Panel::new(&fused, &matmul, sums)?,
+        ];
         let result = self.target(&fused, 0);
         let loops = tiles.items(&matmul.batch);
         let items = loops.iter().product();
         fused.for_work_items(frame.work_items, items, &mut |s, item| {
             let mut batch = counters(s, &AffineExpr::symbol(item), &loops)?;
             let (run, block) = (batch.pop().unwrap_or_default(), batch.pop().unwrap_or_default());
-            let columns = batch.split_off(matmul.batch.len() + tiles.axes[0].outer.len());
+            let outer_rows = if tiles.all_rows { 0 } else { tiles.axes[0].outer.len() };
+            let columns = batch.split_off(matmul.batch.len() + outer_rows);
             let rows = batch.split_off(matmul.batch.len());
-            let outer = [rows, columns];
-            let job = Job { matmul: &matmul, tiles, panels: &panels, result: &result, batch, outer };
-            job.block(s, &block, &run)
+            let (outer, part) = ([rows, columns], AffineExpr::default());
+            let job = Job { matmul: &matmul, tiles, panels: &panels, result: &result, batch, outer, part };
+            let parts = s.full_range(tiles.parts, 1);
+            s.turns(parts, &mut |s, part| job.at(&job.outer[0], part).block(s, &block, &run))
         })?;
         Ok(items)
     }
@@ -58,18 +67,66 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
                 self.pack_columns(s, panel, &column)
             })?;
         }
-        s.turns(runs, &mut |s, tile| {
-            let row = s.first_of(&first_tile.clone().plus(tile), tiles.rows, tiles.axes[0].extent)?;
-            if tiles.places[0] != Place::Array {
-                self.pack_rows(s, &row)?;
-            }
-            s.turns(panels, &mut |s, panel| {
-                let column = column(s, panel)?;
-                let sums = self.sums(s, &row, (panel, &column))?;
-                self.store(s, [&row, &column], &sums)
-            })
-        })
+        let inner_rows: &[u64] = if tiles.all_rows { &tiles.axes[0].outer } else { &[] };
+        s.nested(inner_rows, 1, &mut Vec::new(), Vec::new(), &mut |s, outer, _| {
+            let rows = if tiles.all_rows { outer } else { &self.outer[0] };
+            let job = self.at(rows, &self.part);
+            let first_tile_of_rows = position(outer, &row_major_strides(&sizes(inner_rows))).scaled(tiles.run as i64);
+            s.turns(runs, &mut |s, tile| {
+                let row = s.first_of(&first_tile.clone().plus(tile), tiles.rows, tiles.axes[0].extent)?;
+                if tiles.places[0] != Place::Array {
+                    job.pack_rows(s, &row)?;
+                }
+                let first = first_tile_of_rows.clone().plus(tile).scaled(tiles.block as i64);
+                s.turns(panels, &mut |s, panel| {
+                    let column = column(s, panel)?;
+                    let kept = first.clone().plus(panel).scaled((tiles.rows * tiles.columns()) as i64);
+                    let start = job.start(s, &kept)?;
+                    let sums = job.sums(s, &row, (panel, &column), &start)?;
+                    job.keep_or_store(s, &kept, [&row, &column], &sums)
+                })
+            })?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
     }
+
+    /// The sums that a tile starts with, given their place between parts of K.
+    fn start(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, kept: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
+        let zeros = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];
+        if tiles.parts == 1 {
+            return Ok(zeros);
+        }
+        let types = vec![ty; zeros.len()];
+        let is_later = s.number_of(&self.part)?;
+        let is_later = s.lanes_of(is_later).gt(0);
+        let raws = s.when(is_later, &raws_of(&zeros), |s| Ok(raws_of(&self.kept(s, kept)?)))?;
+        Ok(values_of(s, &types, &raws))
+    }
+
+    /// Stores sums as results, or keeps them for the next part of K.
+    fn keep_or_store(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        kept: &AffineExpr,
+        at: [&AffineExpr; 2],
+        sums: &[Value<'e, 'ctx>],
+    ) -> Result<()> {
+        let parts = self.tiles.parts;
+        if parts == 1 {
+            return self.store(s, at, sums);
+        }
+        let number = s.number_of(&self.part)?;
+        let last = parts as i64 - 1;
+        s.when(s.lanes_of(number).lt(last), &[], |s| self.keep(s, kept, sums).map(|()| Vec::new()))?;
+        s.when(s.lanes_of(number).eq(last), &[], |s| self.store(s, at, sums).map(|()| Vec::new()))?;
+        Ok(())
+    }
+}
+
+fn sizes(extents: &[u64]) -> Vec<usize> {
+    extents.iter().map(|&extent| extent as usize).collect()
 }
 
 /// Numbers within a group of `size` from `first` on, of `total` in all.

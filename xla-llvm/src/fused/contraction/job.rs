@@ -16,15 +16,23 @@ use crate::lanes::{Lanes, Scalar};
 pub(crate) struct Job<'a, 'ctx, 'm> {
     pub matmul: &'a Matmul<'m>,
     pub tiles: &'a RegisterTiles,
-    /// Scratch memory for rows and for columns.
-    pub panels: &'a [Panel<'ctx>; 2],
+    /// Scratch memory for rows, for columns, and for sums between parts of K.
+    pub panels: &'a [Panel<'ctx>; 3],
     pub result: &'a Source<'ctx>,
     pub batch: Vec<AffineExpr>,
     /// Counters of the outer loops of rows and of columns.
     pub outer: [Vec<AffineExpr>; 2],
+    /// The part of K.
+    pub part: AffineExpr,
 }
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+    /// The same with counters of the outer loops of rows, in a part of K.
+    pub fn at(&self, rows: &[AffineExpr], part: &AffineExpr) -> Self {
+        let outer = [rows.to_vec(), self.outer[1].clone()];
+        Job { batch: self.batch.clone(), outer, part: part.clone(), ..*self }
+    }
+
     /// The index of the element of rows (0) or columns (1) at a place in K, given by the loops over it, and when it
     /// counts at all.
     pub fn index(
@@ -36,6 +44,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     ) -> Result<Index> {
         let free = self.tiles.axes[which].coordinates(&self.outer[which], free);
         let (inner, outer) = sums.split_last().map_or((AffineExpr::default(), &[][..]), |(i, o)| (i.clone(), o));
+        let inner = inner.plus(&self.part.clone().scaled(self.tiles.depth as i64));
         let sums = k.coordinates(outer, &inner);
         self.matmul.operand_index(s, self.tiles.sides[which], (&self.batch, &free, &sums), condition)
     }

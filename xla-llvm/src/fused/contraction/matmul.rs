@@ -26,8 +26,10 @@ pub(crate) struct Matmul<'m> {
     pub batch: Vec<u64>,
     /// Extents of M's dimensions, and of N's.
     pub free: [Vec<u64>; 2],
-    /// Extents of K's dimensions.
+    /// Extents of K's dimensions, in the order in which they are gone through.
     pub contracting: Vec<u64>,
+    /// The number that each dimension of M and of K has in the operation.
+    order: [Vec<usize>; 2],
     /// Type of the multiplication: operands are converted to it first, the result from it.
     pub element_type: ElementType,
     /// Type of accumulators: it takes a register, or several, by itself.
@@ -180,6 +182,7 @@ impl<'m> Matmul<'m> {
             narrow => OperandType::of(narrow),
         };
         let bytes = [left, right].map(|array| array.element_type().byte_width() as u64);
+        let order = [free[0].len(), sums.len()].map(|count| (0..count).collect());
         Some(Matmul {
             id,
             operands,
@@ -187,12 +190,37 @@ impl<'m> Matmul<'m> {
             batch,
             free,
             contracting: sums,
+            order,
             element_type,
             accumulator_type,
             operand_type,
             neighbours,
             bytes,
         })
+    }
+
+    /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that of
+    /// the right one, if its neighbours are along N.
+    pub fn in_memory_order(mut self) -> Matmul<'m> {
+        if let Contraction::Convolution(op) = self.contraction {
+            let d = &op.dims;
+            let place = |number: usize| if number == 0 { d.input_batch } else { d.input_spatial[number - 1] };
+            (self.free[0], self.order[0]) = sorted(&self.free[0], &self.order[0], place);
+            if d.input_batch > d.input_feature.max(d.input_spatial.iter().copied().max().unwrap_or(0)) {
+                let run = self.free[0].last().copied().unwrap_or(1);
+                self.neighbours[0] = Neighbours { along: Along::Free, run };
+            }
+        }
+        if self.neighbours[1].along == Along::Free {
+            let place = |number: usize| match self.contraction {
+                Contraction::Dot(dot) => dot.dims.rhs_contracting[number],
+                Contraction::Convolution(op) => {
+                    op.dims.kernel_spatial.get(number).copied().unwrap_or(op.dims.kernel_input_feature)
+                }
+            };
+            (self.contracting, self.order[1]) = sorted(&self.contracting, &self.order[1], place);
+        }
+        self
     }
 
     /// Matmuls of the batch.
@@ -239,6 +267,11 @@ impl<'m> Matmul<'m> {
         (batch, free, sums): (&[AffineExpr], &[AffineExpr], &[AffineExpr]),
         condition: &mut Option<Guard<'e, 'ctx>>,
     ) -> Result<Index> {
+        let free = match side {
+            MatmulSide::Left => &in_order(&self.order[0], free),
+            MatmulSide::Right => free,
+        };
+        let sums = &in_order(&self.order[1], sums)[..];
         match self.contraction {
             Contraction::Dot(dot) => {
                 let rank = batch.len() + free.len() + sums.len();
@@ -266,6 +299,7 @@ impl<'m> Matmul<'m> {
 
     /// The index of a result.
     pub fn result_index(&self, batch: &[AffineExpr], rows: &[AffineExpr], columns: &[AffineExpr]) -> Index {
+        let rows = &in_order(&self.order[0], rows)[..];
         match self.contraction {
             Contraction::Dot(_) => [batch, rows, columns].concat(),
             Contraction::Convolution(op) => {
@@ -278,6 +312,22 @@ impl<'m> Matmul<'m> {
             }
         }
     }
+}
+
+/// Extents and numbers of dimensions, sorted by their places in memory.
+fn sorted(extents: &[u64], numbers: &[usize], place: impl Fn(usize) -> usize) -> (Vec<u64>, Vec<usize>) {
+    let mut dims: Vec<(u64, usize)> = extents.iter().copied().zip(numbers.iter().copied()).collect();
+    dims.sort_by_key(|&(_, number)| place(number));
+    dims.into_iter().unzip()
+}
+
+/// Coordinates of dimensions, given those of the dimensions of these numbers.
+fn in_order(numbers: &[usize], coordinates: &[AffineExpr]) -> Vec<AffineExpr> {
+    let mut all = vec![AffineExpr::default(); coordinates.len()];
+    for (&number, at) in numbers.iter().zip(coordinates) {
+        all[number] = at.clone();
+    }
+    all
 }
 
 fn count(extents: &[u64]) -> u64 {

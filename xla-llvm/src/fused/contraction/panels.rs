@@ -15,7 +15,7 @@ use crate::lanes::Lanes;
 
 impl<'ctx> Panel<'ctx> {
     /// Stores neighbours at a place.
-    fn put<'e>(
+    pub fn put<'e>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
         place: &AffineExpr,
@@ -186,7 +186,8 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 }
 
-fn parts<'e, 'ctx>(value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
+/// The numbers that a value has: one, or a real and an imaginary part.
+pub(crate) fn parts<'e, 'ctx>(value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
     [Some(value.stored_lanes()), value.imaginary()].into_iter().flatten().collect()
 }
 

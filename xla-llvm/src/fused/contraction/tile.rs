@@ -7,9 +7,10 @@ use xla_hlo::{Error, Result};
 use crate::elemental::{self, Value};
 use crate::fused::contraction::job::Job;
 use crate::fused::contraction::matmul::Along;
+use crate::fused::contraction::panels::parts;
 use crate::fused::contraction::tiling::Place;
 use crate::fused::core::address::strides_of;
-use crate::fused::core::convolution::{converted, zero};
+use crate::fused::core::convolution::converted;
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position};
@@ -17,28 +18,29 @@ use crate::fused::value::Source;
 use crate::lanes::Scalar;
 
 impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
-    /// The sums of a tile, row by row, of its first row, its panel and its first column.
+    /// The sums of a tile, row by row, of its first row, its panel and its first column, and those that it starts with.
     pub fn sums(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         row: &AffineExpr,
         (panel, column): (&AffineExpr, &AffineExpr),
+        start: &[Value<'e, 'ctx>],
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
-        let start = vec![zero(s.emitter, ty).splat(tiles.lanes as u32); (tiles.rows * tiles.vectors) as usize];
-        let types = vec![ty; start.len()];
-        let raws = s.nested(&tiles.sums.loops(), 1, &mut Vec::new(), raws_of(&start), &mut |s, sums, carried| {
-            let mut totals = values_of(s, &types, carried);
-            let columns = self.columns(s, (panel, column), sums)?;
-            let rows = self.rows(s, row, sums)?;
-            for (row, totals) in rows.iter().zip(totals.chunks_mut(columns.len())) {
-                for (&column, total) in columns.iter().zip(totals) {
-                    let product = elemental::binary(s.emitter, BinaryOp::Multiply, row.splat(column.width()), column)?;
-                    *total = elemental::binary(s.emitter, BinaryOp::Add, *total, product)?;
+        let types = vec![self.matmul.accumulator_type; start.len()];
+        let raws =
+            s.nested(&self.tiles.sums.loops(), 1, &mut Vec::new(), raws_of(start), &mut |s, sums, carried| {
+                let mut totals = values_of(s, &types, carried);
+                let columns = self.columns(s, (panel, column), sums)?;
+                let rows = self.rows(s, row, sums)?;
+                for (row, totals) in rows.iter().zip(totals.chunks_mut(columns.len())) {
+                    for (&column, total) in columns.iter().zip(totals) {
+                        let product =
+                            elemental::binary(s.emitter, BinaryOp::Multiply, row.splat(column.width()), column)?;
+                        *total = elemental::binary(s.emitter, BinaryOp::Add, *total, product)?;
+                    }
                 }
-            }
-            Ok(raws_of(&totals))
-        })?;
+                Ok(raws_of(&totals))
+            })?;
         Ok(values_of(s, &types, &raws))
     }
 
@@ -123,6 +125,22 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         let first = position(&self.index(s, which, (free, k, sums), &mut None)?, &strides);
         let next = position(&self.index(s, which, (&free.clone().shifted(1), k, sums), &mut None)?, &strides);
         Ok((Near::new(s, &source, &first)?, next.offset() - first.offset()))
+    }
+
+    /// Sums that an earlier part of K left at a place.
+    pub fn kept(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &AffineExpr) -> Result<Vec<Value<'e, 'ctx>>> {
+        let lanes = self.tiles.lanes;
+        let starts = (0..self.tiles.rows * self.tiles.vectors).map(|number| (number * lanes) as i64);
+        self.take(s, 2, place, (starts, lanes as u32))
+    }
+
+    /// Leaves sums at a place for the next part of K.
+    pub fn keep(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &AffineExpr, sums: &[Value<'e, 'ctx>]) -> Result<()> {
+        for (number, &sum) in (0..).zip(sums) {
+            let place = place.clone().shifted(number * self.tiles.lanes as i64);
+            self.panels[2].put(s, &place, &parts(sum))?;
+        }
+        Ok(())
     }
 
     /// Stores sums as results.

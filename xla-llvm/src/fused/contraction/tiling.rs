@@ -8,7 +8,7 @@ use std::fmt;
 use inkwell::context::Context;
 use xla_hlo::{InstrId, Result};
 
-use crate::emitter::{Emitter, Scratch};
+use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::axes::Axis;
 use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
@@ -16,9 +16,9 @@ use crate::fused::core::address::strides_of;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::tuning::register_tiles::{
-    ALIASING, BLOCK_BYTES, LATENCY, LEAST_PANELS, LEAST_TILES, LEAST_WORK, MOST_VECTORS, NEAR_BYTES, RUN, STACK_BYTES,
+    ALIASING, BLOCK_BYTES, ITEMS_A_THREAD, LATENCY, LEAST_PANELS, LEAST_TILES, LEAST_WORK, MOST_VECTORS, NEAR_BYTES,
+    PART, SUMS_BYTES,
 };
-use crate::fused::tuning::vector::SCRATCH_BYTES;
 use crate::fused::value::SymbolValue;
 
 /// Cut of a matmul into tiles of sums that are in registers.
@@ -31,7 +31,8 @@ pub(crate) struct RegisterTiles {
     /// K, as rows and columns are packed, and as tiles go over it.
     pub packing: [Axis; 2],
     pub sums: Axis,
-    /// Steps of K in all.
+    /// Parts of K, which are gone through one after the other, and steps of each.
+    pub parts: u64,
     pub depth: u64,
     /// Rows of a tile.
     pub rows: u64,
@@ -47,6 +48,8 @@ pub(crate) struct RegisterTiles {
     pub block: u64,
     /// Tiles of rows in a work item.
     pub run: u64,
+    /// Whether a work item goes through the outer loops of rows as well, so that columns are packed once for all.
+    pub all_rows: bool,
 }
 
 /// Place that tiles read an operand from.
@@ -89,20 +92,29 @@ impl RegisterTiles {
         self.depth.next_multiple_of(16) + 16
     }
 
-    /// Elements of scratch for rows and for columns.
-    pub fn scratch(&self) -> [u64; 2] {
+    /// Elements of scratch for rows, for columns, and for sums between parts of K.
+    pub fn scratch(&self) -> [u64; 3] {
         let rows = match self.places[0] {
             Place::Array => 0,
             Place::Panel(Along::K) => self.rows * self.pitch(),
             Place::Panel(Along::Free) => self.rows * self.depth,
         };
-        [rows, if self.places[1] == Place::Array { 0 } else { self.block * self.columns() * self.depth }]
+        let columns = if self.places[1] == Place::Array { 0 } else { self.block * self.columns() * self.depth };
+        let sums = self.outer_rows() * self.run * self.block * self.rows * self.columns();
+        [rows, columns, if self.parts > 1 { sums } else { 0 }]
     }
 
-    /// Extents of the loops over work items: batch, outer rows, outer columns, blocks of columns, runs of tiles.
+    /// Turns of the outer loops of rows in a work item.
+    fn outer_rows(&self) -> u64 {
+        if self.all_rows { self.axes[0].outer.iter().product() } else { 1 }
+    }
+
+    /// Extents of the loops over work items: batch, outer rows unless an item has all, outer columns, blocks of columns,
+    /// runs of tiles.
     pub fn items(&self, batch: &[u64]) -> Vec<u64> {
         let [tiles, panels] = self.tiles();
-        let outer = batch.iter().chain(&self.axes[0].outer).chain(&self.axes[1].outer).copied();
+        let rows: &[u64] = if self.all_rows { &[] } else { &self.axes[0].outer };
+        let outer = batch.iter().chain(rows).chain(&self.axes[1].outer).copied();
         outer.chain([panels.div_ceil(self.block), tiles.div_ceil(self.run)]).collect()
     }
 }
@@ -110,7 +122,8 @@ impl RegisterTiles {
 impl fmt::Display for RegisterTiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n] = &self.axes;
-        write!(f, "{} x {} x {}, {} x {} vectors", m.extent, n.extent, self.depth, self.rows, self.vectors)?;
+        let k = self.parts * self.depth;
+        write!(f, "{} x {} x {k}, {} x {} vectors", m.extent, n.extent, self.rows, self.vectors)?;
         write!(f, " of {}", self.lanes)?;
         for (place, name) in self.places.iter().zip(["rows", "columns"]) {
             match place {
@@ -118,6 +131,9 @@ impl fmt::Display for RegisterTiles {
                 Place::Panel(Along::K) => write!(f, ", {name} packed along k")?,
                 Place::Panel(Along::Free) => write!(f, ", {name} packed")?,
             }
+        }
+        if self.parts > 1 {
+            write!(f, ", {} parts of k", self.parts)?;
         }
         write!(f, ", blocks of {}", self.block * self.columns())
     }
@@ -127,6 +143,7 @@ impl<'m> FusedKernel<'_, 'm> {
     /// The register tiles of a kernel that is a matmul, if they pay.
     pub(crate) fn register_tiles(&self, emitter: &Emitter<'_>) -> Result<Option<RegisterTiles>> {
         let Some(matmul) = self.only_matmul().filter(|matmul| matmul.id == self.source.root) else { return Ok(None) };
+        let matmul = matmul.in_memory_order();
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let work = [matmul.batches(), extents[0], extents[1], matmul.k()];
         let work = work.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent));
@@ -173,7 +190,7 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 }
 
-/// The tiles of a matmul; `None` where the result's columns are apart, and where scratch memory does not suffice.
+/// The tiles of a matmul; `None` where the result's columns are apart.
 fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<RegisterTiles> {
     let Arrays { symbols, operands, result } = arrays;
     let rows = match &operands[0] {
@@ -196,43 +213,79 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
     let [height, vectors, lanes] = register_tile(matmul, [rows.extent, columns.extent], emitter)?;
     let sums = Axis::last(&matmul.contracting, &symbols[3], &[]);
     let (sides, places) = ([MatmulSide::Left, MatmulSide::Right], matmul.neighbours.map(|n| Place::Panel(n.along)));
-    let (axes, depth) = ([rows, columns], matmul.k());
-    let whole = [0, 1].map(|side| operands[side].is_some());
+    let items = matmul.batches() * columns.outer.iter().product::<u64>();
+    let wanted = match emitter.options().threads as u64 {
+        0 | 1 => 1,
+        threads => ITEMS_A_THREAD * threads,
+    };
     let mut tiles = RegisterTiles {
         sides,
-        axes,
+        axes: [rows, columns],
         packing,
         sums,
-        depth,
+        parts: 1,
+        depth: matmul.k(),
         rows: height,
         vectors,
         lanes,
-        whole,
+        whole: [0, 1].map(|side| operands[side].is_some()),
         places,
         block: 1,
         run: 1,
+        all_rows: items >= wanted,
     };
     tiles.places = tiles.choose_places(matmul, arrays);
     let in_place = (0..2).filter(|&side| tiles.places[side] == Place::Array).filter_map(|side| operands[side].as_ref());
     tiles.sums = Axis::last(&matmul.contracting, &symbols[3], &in_place.collect::<Vec<_>>());
     let bytes = matmul.accumulator_type.byte_width() as u64;
-    let on_stack = emitter.options().scratch == Scratch::Stack;
-    let most = if on_stack { STACK_BYTES } else { BLOCK_BYTES };
-    let [m, n] = tiles.tiles();
-    let panel = tiles.columns() * depth * bytes;
-    let fitting = if tiles.places[1] == Place::Array { n } else { (most / panel.max(1)).clamp(1, n) };
-    tiles.block = n.div_ceil(n.div_ceil(fitting));
-    tiles.run = if on_stack { RUN.min(m) } else { m };
-    let taken: u64 = tiles.scratch().iter().sum();
-    (!on_stack || taken * bytes <= SCRATCH_BYTES as u64).then_some(tiles)
+    tiles.divide_k();
+    tiles.choose_blocks(bytes);
+    let [_, panels] = tiles.tiles();
+    tiles.choose_run(bytes, wanted.div_ceil(items.max(1) * panels.div_ceil(tiles.block)));
+    Some(tiles)
 }
 
 impl RegisterTiles {
+    /// Divides K, where it is one loop, into parts whose panels stay in the caches for many columns.
+    fn divide_k(&mut self) {
+        let k = self.depth;
+        let is_one_loop = [&self.packing[0], &self.packing[1], &self.sums].iter().all(|axis| axis.outer.is_empty());
+        if !is_one_loop || self.places[1] == Place::Array || k <= 2 * PART.start() {
+            return;
+        }
+        let divisor =
+            |multiple: u64| PART.rev().find(|&depth| depth.is_multiple_of(multiple) && k.is_multiple_of(depth));
+        let Some(depth) = divisor(16).or_else(|| divisor(1)) else { return };
+        (self.depth, self.parts) = (depth, k / depth);
+        self.packing = [0, 1].map(|side| self.packing[side].part(depth));
+        self.sums = self.sums.part(depth);
+    }
+
+    /// Chooses the panels of a block, given the bytes of a sum.
+    fn choose_blocks(&mut self, bytes: u64) {
+        let [_, n] = self.tiles();
+        let panel = self.columns() * self.depth * bytes;
+        let fitting = if self.places[1] == Place::Array { n } else { (BLOCK_BYTES / panel.max(1)).clamp(1, n) };
+        self.block = n.div_ceil(n.div_ceil(fitting));
+    }
+
+    /// Chooses the tiles of a run, given the bytes of a sum and the work items that a block is to have.
+    fn choose_run(&mut self, bytes: u64, wanted: u64) {
+        let [m, _] = self.tiles();
+        let outer: u64 = if self.all_rows { 1 } else { self.axes[0].outer.iter().product() };
+        self.run = m.div_ceil(wanted.div_ceil(outer.max(1)).clamp(1, m));
+        if self.parts > 1 {
+            let sums = self.outer_rows() * self.block * self.rows * self.columns() * bytes;
+            self.run = self.run.min((SUMS_BYTES / sums.max(1)).max(1));
+        }
+    }
+
     /// Operands are packed if they must be converted, gathered or completed for several tiles, or if they are read so
     /// often, and from so far, that it pays.
     fn choose_places(&self, matmul: &Matmul<'_>, Arrays { symbols, operands, .. }: &Arrays) -> [Place; 2] {
         let bytes = matmul.accumulator_type.byte_width() as u64;
         let [tiles, panels] = self.tiles();
+        let tiles = tiles * self.outer_rows();
         let along = matmul.neighbours.map(|neighbours| neighbours.along);
         let is_alike = |side: usize| matmul.bytes[side] == bytes;
         let step = |side: usize| {

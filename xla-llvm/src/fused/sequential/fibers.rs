@@ -6,7 +6,7 @@
 use std::fmt;
 
 use xla_hlo::ops::{Op, simple_combiner};
-use xla_hlo::{Error, InstrId, Result};
+use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
@@ -15,10 +15,11 @@ use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
-use crate::fused::tuning::vector::{COLUMN_BLOCK, LEAST_COLUMNS, LEAST_ROWS};
+use crate::fused::tuning::vector::{LEAST_COLUMNS, LEAST_ROWS};
 use crate::fused::tuning::{REDUCE_REGISTERS, fitting};
 use crate::fused::value::Source;
-use crate::fused::vector::column_reduce::ColumnBlock;
+use crate::fused::vector::column_reduce::{ColumnBlock, block_of_columns};
+use crate::fused::vector::vector_matrix::VectorMatrix;
 use crate::target::Target;
 
 /// Fibers of a kernel.
@@ -35,6 +36,7 @@ pub(crate) struct Fibers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberKind {
     ColumnReduce,
+    VectorMatrix,
     Scan,
     SelectAndScatter,
 }
@@ -43,7 +45,7 @@ impl FiberKind {
     /// Vector registers of fibers side by side, fewer where each has more to carry along.
     fn registers(self) -> u32 {
         match self {
-            FiberKind::ColumnReduce => 2,
+            FiberKind::ColumnReduce | FiberKind::VectorMatrix => 2,
             FiberKind::Scan => REDUCE_REGISTERS,
             FiberKind::SelectAndScatter => 1,
         }
@@ -55,6 +57,7 @@ impl Fibers {
     pub fn name(&self) -> &'static str {
         match self.kind {
             FiberKind::ColumnReduce => "vector-column-reduce",
+            FiberKind::VectorMatrix => "vector-matrix",
             FiberKind::Scan => "sequential-scan",
             FiberKind::SelectAndScatter => "select-and-scatter",
         }
@@ -88,6 +91,11 @@ impl<'m> FusedKernel<'_, 'm> {
                 let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
                 pays.then_some(Fibers { kind: FiberKind::ColumnReduce, dims, independent })
             }
+            Op::Dot(dot) if target.simt().is_none() => VectorMatrix::new(graph, self.source.root, dot).map(|product| {
+                let reduced = product.reduced();
+                let independent = (0..product.dims.len()).map(|d| !reduced.contains(&d)).collect();
+                Fibers { kind: FiberKind::VectorMatrix, dims: product.dims, independent }
+            }),
             Op::ReduceWindow(op) => {
                 let dims = dims_of(root.operand(0))?;
                 let scan = op.window.cumulative(&dims);
@@ -121,7 +129,15 @@ impl<'m> FusedKernel<'_, 'm> {
         let loops: Vec<u64> = outer.iter().map(|&d| extent(d)).collect();
         let lanes = emitter.target().lanes(self.widest_bits());
         let width = lane.map_or(1, |d| fitting(lanes * fibers.kind.registers(), extent(d)));
-        let size = if fibers.kind == FiberKind::ColumnReduce { COLUMN_BLOCK } else { width.into() };
+        let by_blocks = matches!(fibers.kind, FiberKind::ColumnReduce | FiberKind::VectorMatrix);
+        let size = if by_blocks {
+            let types: Vec<ElementType> = self.outputs.iter().map(|output| output.shape.element_type()).collect();
+            let columns = lane.map_or(1, extent);
+            let blocks = columns.div_ceil(block_of_columns(emitter, &types));
+            columns.div_ceil(blocks).next_multiple_of(width.into())
+        } else {
+            width.into()
+        };
         let chunks = lane.map_or(1, |d| extent(d).div_ceil(size));
         let items = loops.iter().product::<u64>() * chunks;
 
@@ -138,10 +154,10 @@ impl<'m> FusedKernel<'_, 'm> {
             let start = s.lanes_of(number);
             let extent = extent(lane);
             let range = Range { start, end: (start + size as i64).smin(extent as i64), ..s.full_range(extent, width) };
-            if let Op::Reduce(op) = self.graph()[self.source.root].op() {
-                let block = ColumnBlock { index, lane, range, first };
+            if by_blocks {
+                let block = ColumnBlock { index, lane, range, first, size: size.min(extent) };
                 let results = self.targets(s);
-                return s.reduce_columns(self.source.root, op, &fibers.dims, block, &results);
+                return s.reduce_columns(self.source.root, &fibers.dims, block, &results);
             }
             s.for_each(range, Vec::new(), &mut |s, symbol, _| {
                 index[lane] = AffineExpr::symbol(symbol);

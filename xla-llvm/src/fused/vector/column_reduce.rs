@@ -1,19 +1,21 @@
-//! Reductions down columns: rows are read one after the other, and a block of columns has its accumulators in scratch
-//! memory.
+//! Reductions down columns, and products of a vector and a matrix: rows are read one after the other, and a block of
+//! columns has its accumulators in scratch memory.
 //!
 //! Accumulators of a block stay in the first-level cache. Several rows are reduced in at each visit, so that
 //! accumulators are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
 
-use xla_hlo::ops::Reduce;
-use xla_hlo::{ArrayShape, ElementType, InstrId, Result};
+use xla_hlo::ops::{Op, Reduce};
+use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result, Scalar};
 
-use crate::elemental::Value;
+use crate::elemental::{self, Value};
+use crate::emitter::Emitter;
 use crate::fused::core::reduce::accumulator;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::range::Range;
-use crate::fused::tuning::vector::{COLUMN_BLOCK, ROWS};
+use crate::fused::tuning::vector::{ACCUMULATOR_BYTES, LEAST_COLUMNS, ROWS, SHARED_ACCUMULATOR_BYTES};
 use crate::fused::value::Source;
+use crate::fused::vector::vector_matrix::VectorMatrix;
 
 /// A block of columns: an index of the operand that is 0 along the reduced dimensions and the columns.
 pub(crate) struct ColumnBlock<'e, 'ctx> {
@@ -24,12 +26,22 @@ pub(crate) struct ColumnBlock<'e, 'ctx> {
     pub range: Range<'e, 'ctx>,
     /// The first of them.
     pub first: AffineExpr,
+    /// The most columns that a block has.
+    pub size: u64,
+}
+
+/// What is added up.
+enum Rows<'m> {
+    /// Elements of arrays, by a computation.
+    Arrays { op: &'m Reduce, inputs: &'m [InstrId], rank: usize },
+    /// Products.
+    Products(VectorMatrix<'m>),
 }
 
 /// State of a block's reduction.
-struct ColumnReduction<'a, 'e, 'ctx> {
+struct ColumnReduction<'e, 'ctx, 'm> {
     root: InstrId,
-    op: &'a Reduce,
+    rows: Rows<'m>,
     block: ColumnBlock<'e, 'ctx>,
     types: Vec<ElementType>,
     scratch: Vec<Source<'ctx>>,
@@ -37,36 +49,60 @@ struct ColumnReduction<'a, 'e, 'ctx> {
     reduced: Vec<(usize, u64)>,
 }
 
+/// The most columns of a block, given the types of the results.
+pub(crate) fn block_of_columns(emitter: &Emitter<'_>, results: &[ElementType]) -> u64 {
+    let bytes = if emitter.options().threads > 1 { SHARED_ACCUMULATOR_BYTES } else { ACCUMULATOR_BYTES };
+    let taken: usize = results.iter().map(|&ty| accumulator(ty).byte_width()).sum();
+    (bytes / taken.max(1) as u64).next_power_of_two().max(LEAST_COLUMNS as u64)
+}
+
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Stores the reductions of a block's columns, each in the order of its rows.
     pub(crate) fn reduce_columns(
         &mut self,
         root: InstrId,
-        op: &Reduce,
         dims: &[usize],
         block: ColumnBlock<'e, 'ctx>,
         results: &[Source<'ctx>],
     ) -> Result<()> {
-        let types: Vec<ElementType> = results.iter().map(|r| r.shape.element_type()).collect();
-        let scratch = types.iter().map(|&ty| self.block_scratch(ty)).collect::<Result<_>>()?;
-        let mut reduced: Vec<(usize, u64)> = op.dimensions.iter().map(|&d| (d, dims[d] as u64)).collect();
+        let result_types = results.iter().map(|r| r.shape.element_type());
+        let instruction = &self.graph()[root];
+        let (rows, types, starts, mut reduced) = match instruction.op() {
+            Op::Reduce(op) => {
+                let inputs = &instruction.operands()[..instruction.operands().len() / 2];
+                let rows = Rows::Arrays { op, inputs, rank: dims.len() };
+                (rows, result_types.collect(), self.reduction_starts(root, 1)?, op.dimensions.clone())
+            }
+            Op::Dot(dot) => {
+                let product = VectorMatrix::new(self.graph(), root, dot);
+                let product = product.ok_or_else(|| Error::internal("a product of matrices as one of a vector"))?;
+                let (ty, reduced) = (product.sum_type, product.reduced());
+                let zero = elemental::constant(self.emitter, ty, Scalar::zero(ty));
+                (Rows::Products(product), vec![ty], vec![zero], reduced)
+            }
+            op => return Err(Error::internal(format!("{} has no columns", op.opcode()))),
+        };
         reduced.sort_unstable();
-        let columns = ColumnReduction { root, op, block, types, scratch, reduced };
-        let starts = self.reduction_starts(root, 1)?;
+        let reduced = reduced.into_iter().map(|d| (d, dims[d] as u64)).collect();
+        let scratch = types.iter().map(|&ty| self.block_scratch(ty, block.size)).collect::<Result<_>>()?;
+        let columns = ColumnReduction { root, rows, block, types, scratch, reduced };
         self.along_block(&columns, &mut |s, _, place| s.store_accumulators(&columns, place, &starts))?;
         let mut index = columns.block.index.clone();
         self.reduce_rows(&columns, 0, &mut index)?;
         self.along_block(&columns, &mut |s, column, place| {
             let mut at = columns.block.index.clone();
             at[columns.block.lane] = column;
-            let at: Index = (0..dims.len()).filter(|d| !op.dimensions.contains(d)).map(|d| at[d].clone()).collect();
+            let at = columns.rows.result_index(&at);
             let totals = s.load_accumulators(&columns, place)?;
-            results.iter().zip(totals).try_for_each(|(result, total)| s.store(result, &at, total))
+            results.iter().zip(totals).try_for_each(|(result, total)| {
+                let total = elemental::convert(s.emitter, total, result.shape.element_type())?;
+                s.store(result, &at, total)
+            })
         })
     }
 
     /// Loops over the reduced dimensions from number `from` on; the last one goes by several rows at once.
-    fn reduce_rows(&mut self, columns: &ColumnReduction<'_, 'e, 'ctx>, from: usize, index: &mut Index) -> Result<()> {
+    fn reduce_rows(&mut self, columns: &ColumnReduction<'e, 'ctx, 'm>, from: usize, index: &mut Index) -> Result<()> {
         let Some(&(d, extent)) = columns.reduced.get(from) else { return self.reduce_block(columns, index, None) };
         if from + 1 < columns.reduced.len() {
             let range = self.full_range(extent, 1);
@@ -90,25 +126,40 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Reduces rows from an index on along a dimension into the accumulators.
     fn reduce_block(
         &mut self,
-        columns: &ColumnReduction<'_, 'e, 'ctx>,
+        columns: &ColumnReduction<'e, 'ctx, 'm>,
         index: &Index,
         rows: Option<(usize, u64)>,
     ) -> Result<()> {
-        let (d, rows) = rows.unwrap_or((0, 1));
-        let operands = self.graph()[columns.root].operands();
-        let inputs = &operands[..operands.len() / 2];
+        let (d, count) = rows.unwrap_or((0, 1));
+        let row = |number: u64| {
+            let mut at = index.clone();
+            at[d] = at[d].clone().shifted(number as i64);
+            at
+        };
+        let factors: Vec<Value<'e, 'ctx>> = match &columns.rows {
+            Rows::Arrays { .. } => Vec::new(),
+            Rows::Products(product) => {
+                (0..count).map(|number| product.factor(self, &row(number))).collect::<Result<_>>()?
+            }
+        };
         self.along_block(columns, &mut |s, column, place| {
             let width = s.width(place);
             let mut totals = s.load_accumulators(columns, place)?;
-            for row in 0..rows {
-                let mut at = index.clone();
-                at[d] = at[d].clone().shifted(row as i64);
+            for number in 0..count {
+                let mut at = row(number);
                 at[columns.block.lane] = column.clone();
-                for &input in inputs {
-                    let x = s.element(input, &at)?.splat(width);
-                    totals.push(x);
+                match &columns.rows {
+                    Rows::Arrays { op, inputs, .. } => {
+                        for &input in *inputs {
+                            let x = s.element(input, &at)?.splat(width);
+                            totals.push(x);
+                        }
+                        totals = s.call(op.computation, &totals)?;
+                    }
+                    Rows::Products(product) => {
+                        totals[0] = product.add(s, (totals[0], factors[number as usize]), &at)?;
+                    }
                 }
-                totals = s.call(columns.op.computation, &totals)?;
             }
             s.store_accumulators(columns, place, &totals)
         })
@@ -117,7 +168,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Runs `body` along the block, given the column and its place in the block.
     fn along_block(
         &mut self,
-        columns: &ColumnReduction<'_, 'e, 'ctx>,
+        columns: &ColumnReduction<'e, 'ctx, 'm>,
         body: &mut dyn FnMut(&mut Self, AffineExpr, &Index) -> Result<()>,
     ) -> Result<()> {
         let first = columns.block.first.clone().scaled(-1);
@@ -131,7 +182,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn store_accumulators(
         &mut self,
-        columns: &ColumnReduction<'_, 'e, 'ctx>,
+        columns: &ColumnReduction<'e, 'ctx, 'm>,
         place: &Index,
         totals: &[Value<'e, 'ctx>],
     ) -> Result<()> {
@@ -144,7 +195,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     fn load_accumulators(
         &mut self,
-        columns: &ColumnReduction<'_, 'e, 'ctx>,
+        columns: &ColumnReduction<'e, 'ctx, 'm>,
         place: &Index,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         let both = columns.scratch.iter().zip(&columns.types);
@@ -156,9 +207,20 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         .collect()
     }
 
-    /// Scratch memory for a block's accumulators of that type.
-    fn block_scratch(&mut self, ty: ElementType) -> Result<Source<'ctx>> {
-        let shape = ArrayShape::new(accumulator(ty), [COLUMN_BLOCK as usize]);
-        self.scratch_memory(shape)
+    /// Scratch memory for the accumulators of that type of so many columns.
+    fn block_scratch(&mut self, ty: ElementType, size: u64) -> Result<Source<'ctx>> {
+        self.scratch_memory(ArrayShape::new(accumulator(ty), [size as usize]))
+    }
+}
+
+impl Rows<'_> {
+    /// The index of the result for an element of a row.
+    fn result_index(&self, at: &Index) -> Index {
+        match self {
+            Rows::Arrays { op, rank, .. } => {
+                (0..*rank).filter(|d| !op.dimensions.contains(d)).map(|d| at[d].clone()).collect()
+            }
+            Rows::Products(product) => product.result_index(at),
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Along the innermost loop, each element of such an array would take a cache line of its own. So the kernel goes over
 //! both loops in square tiles; elements of the array for a tile are loaded contiguously, transposed in registers,
-//! and kept in a buffer on the stack. The kernel then reads the buffer contiguously along the innermost loop.
+//! and kept in a buffer in scratch memory. The kernel then reads the buffer contiguously along the innermost loop.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -73,11 +73,6 @@ impl ItemKind {
         }
     }
 
-    /// Bytes of an item.
-    pub fn bytes(self) -> u64 {
-        u64::from(self.bits() / 8)
-    }
-
     pub fn scalar(self) -> Scalar {
         Scalar::Int(self.bits())
     }

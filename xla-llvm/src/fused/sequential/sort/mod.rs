@@ -19,13 +19,12 @@ use std::fmt;
 use xla_hlo::ops::Op;
 use xla_hlo::{ArrayShape, Error, InstrId, Result};
 
-use crate::emitter::{Emitter, Scratch};
+use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::tuning::row_sort::{FEW_ITEMS, FEW_OF};
-use crate::fused::tuning::vector::SCRATCH_BYTES;
 use crate::lanes::Lanes;
 use items::{Array, ItemKind, Items, Order};
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
@@ -135,9 +134,6 @@ impl FusedKernel<'_, '_> {
         let count = if sort.method == Method::Heap { sort.wanted } else { 2 * sort.length };
         if emitter.target().simt().is_some() {
             return Err(Error::internal("threads sort in ways of their own"));
-        }
-        if emitter.options().scratch == Scratch::Stack && count * sort.items.bytes() > SCRATCH_BYTES as u64 {
-            return Err(Error::internal("a sort of so many elements needs scratch memory of its caller"));
         }
         let memory = emitter.scratch_array(sort.items.scalar(), count)?;
         let counts = match sort.method {

@@ -1,4 +1,4 @@
-//! Kernels of operations that are calls of a library elsewhere, for code without a library beside it.
+//! Sorts, top-k and scatters as kernels of their own.
 
 use xla_hlo::Module;
 use xla_hlo::ops::Op;

@@ -1,0 +1,49 @@
+//! Operations that the library can do, and kernels do sooner, as measured on x86-64.
+
+use xla_hlo::ops::{Convolution, Dot, Op};
+use xla_service::thunks::LoweringContext;
+
+/// Elements of a row from which on the library sorts it with several threads.
+const SHARED_ROW: usize = 1 << 15;
+/// Times that a kernel, which does a row with one thread, is faster than one thread of the library.
+const GAIN: usize = 2;
+/// Multiplications of a matmul of a batch up to which the library's packing shows.
+const SMALL_MATMUL: usize = 1 << 21;
+
+/// Whether a kernel does it sooner than the library, on so many threads.
+pub(super) fn is_sooner_as_kernel(cx: &LoweringContext<'_>, threads: usize) -> bool {
+    match cx.instruction().op() {
+        Op::Sort(op) => keeps_threads_busy(cx, op.dimension, threads),
+        Op::TopK(_) => {
+            let rank = cx.operands.first().map_or(0, |operand| operand.shape.rank());
+            rank > 0 && keeps_threads_busy(cx, rank - 1, threads)
+        }
+        Op::Convolution(op) => is_depthwise(cx, op),
+        Op::Dot(op) => is_batch_of_small(cx, op),
+        _ => false,
+    }
+}
+
+/// Whether rows along a dimension are so many, or so short, that a thread for each is enough.
+fn keeps_threads_busy(cx: &LoweringContext<'_>, dimension: usize, threads: usize) -> bool {
+    let Some(shape) = cx.operands.first().map(|operand| &operand.shape) else { return false };
+    let length = shape.dims()[dimension];
+    let rows = shape.element_count() / length.max(1);
+    length < SHARED_ROW || rows * GAIN >= threads
+}
+
+/// Whether each channel is a group: no operand is read twice for a result, and there is nothing to pack.
+fn is_depthwise(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
+    let Some(kernel) = cx.operands.get(1).map(|kernel| kernel.shape.dims()) else { return false };
+    op.feature_group_count > 1
+        && kernel[op.dims.kernel_input_feature] == 1
+        && kernel[op.dims.kernel_output_feature] == op.feature_group_count
+}
+
+/// Whether it is many matmuls that are small.
+fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
+    let ([left, _], [result]) = (cx.operands, cx.results) else { return false };
+    let batch: usize = op.dims.lhs_batch.iter().map(|&d| left.shape.dims()[d]).product();
+    let results = result.shape.element_count() / batch.max(1);
+    batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
+}
