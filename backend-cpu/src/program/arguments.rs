@@ -49,8 +49,8 @@ impl ArgumentTable {
         self.scratch_bytes
     }
 
-    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them, and where scratch
-    /// memory is needed and missing.
+    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them, and where
+    /// scratch memory is needed and missing.
     pub fn addresses(
         &self,
         allocations: &[*mut u8],

@@ -56,8 +56,8 @@ pub(crate) mod register_tiles {
     pub const MOST_VECTORS: u64 = 4;
     /// Bytes of scratch for a block of the right operand's columns, which are to stay in the second-level cache.
     pub const BLOCK_BYTES: u64 = 512 << 10;
-    /// Steps of a part of K: a tile's rows stay in the first-level cache, and many columns in the second-level one; sums
-    /// come and go seldom.
+    /// Steps of a part of K: a tile's rows stay in the first-level cache, and many columns in the second-level one;
+    /// sums come and go seldom.
     pub const PART: RangeInclusive<u64> = 192..=512;
     /// Bytes of sums between parts of K.
     pub const SUMS_BYTES: u64 = 4 << 20;

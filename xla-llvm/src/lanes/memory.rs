@@ -31,8 +31,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// An uninitialised array of `count` elements for the whole run of the kernel, aligned to 64 bytes: in the memory of
-    /// [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes), which the caller brings.
+    /// An uninitialised array of `count` elements for the whole run of the kernel, aligned to 64 bytes: in the memory
+    /// of [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes), which the caller brings.
     pub fn scratch_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
         let refused = |reason: &dyn std::fmt::Display| Error::internal(format!("no scratch memory: {reason}"));
         let here = self.builder.get_insert_block().ok_or_else(|| refused(&"there is no function"))?;

@@ -199,8 +199,8 @@ impl<'m> Matmul<'m> {
         })
     }
 
-    /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that of
-    /// the right one, if its neighbours are along N.
+    /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that
+    /// of the right one, if its neighbours are along N.
     pub fn in_memory_order(mut self) -> Matmul<'m> {
         if let Contraction::Convolution(op) = self.contraction {
             let d = &op.dims;

@@ -109,8 +109,8 @@ impl RegisterTiles {
         if self.all_rows { self.axes[0].outer.iter().product() } else { 1 }
     }
 
-    /// Extents of the loops over work items: batch, outer rows unless an item has all, outer columns, blocks of columns,
-    /// runs of tiles.
+    /// Extents of the loops over work items: batch, outer rows unless an item has all, outer columns, blocks of
+    /// columns, runs of tiles.
     pub fn items(&self, batch: &[u64]) -> Vec<u64> {
         let [tiles, panels] = self.tiles();
         let rows: &[u64] = if self.all_rows { &[] } else { &self.axes[0].outer };

@@ -30,7 +30,7 @@ pub(crate) struct ColumnBlock<'e, 'ctx> {
     pub size: u64,
 }
 
-/// What is added up.
+/// Rows that are added up.
 enum Rows<'m> {
     /// Elements of arrays, by a computation.
     Arrays { op: &'m Reduce, inputs: &'m [InstrId], rank: usize },
