@@ -55,8 +55,8 @@ impl Default for EmitOptions {
 const SCRATCH_ALIGNMENT: u64 = 64;
 
 /// Scratch memory of the kernel that is being written: memory that it needs beside its arrays, such as a row that
-/// several loops read. The caller brings it, aligned to 64 bytes; its address follows those of the kernel's arrays, and
-/// how much it must be is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). Two threads must not share it.
+/// several loops read. The caller brings it, aligned to 64 bytes; its address follows those of the kernel's arrays.
+/// How much it must be is [`Kernel::scratch_bytes`](crate::fused::Kernel::scratch_bytes). No two threads may share it.
 #[derive(Clone, Copy)]
 struct CallerScratch<'ctx> {
     /// The kernel's pointers, and the number of the scratch memory's among them.

@@ -40,10 +40,11 @@ fn is_depthwise(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
         && kernel[op.dims.kernel_output_feature] == op.feature_group_count
 }
 
-/// Whether it is many matmuls that are small.
+/// Whether it is many matmuls that are small, of real numbers.
 fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     let ([left, _], [result]) = (cx.operands, cx.results) else { return false };
     let batch: usize = op.dims.lhs_batch.iter().map(|&d| left.shape.dims()[d]).product();
     let results = result.shape.element_count() / batch.max(1);
-    batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
+    let is_real = !left.shape.element_type().is_complex();
+    is_real && batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
 }
