@@ -136,6 +136,7 @@ impl CpuCompiler {
                 kernels,
                 library_calls: library_calls.clone(),
                 host_calls,
+                external_calls: Vec::new(),
                 threads,
                 profile,
                 self_contained: false,

@@ -33,7 +33,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
-use xla::service::{AotCompilationOptions, Contraction, Optimize};
+use xla::service::{AotCompilationOptions, Contraction, ExternalCall, Optimize};
 use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
@@ -111,6 +111,21 @@ impl Program {
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Program {
         self.options.compile.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Makes custom calls of that target calls of a C function of the same name, which the application has:
+    /// `#[unsafe(no_mangle)] unsafe extern "C" fn`, of the form that the bindings and the C header say.
+    #[must_use]
+    pub fn external(mut self, target: impl Into<String>) -> Program {
+        self.options.externals.push(ExternalCall { target: target.into(), symbol: None });
+        self
+    }
+
+    /// As [`Program::external`], of a function with another name.
+    #[must_use]
+    pub fn external_as(mut self, target: impl Into<String>, symbol: impl Into<String>) -> Program {
+        self.options.externals.push(ExternalCall { target: target.into(), symbol: Some(symbol.into()) });
         self
     }
 

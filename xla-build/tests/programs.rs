@@ -54,7 +54,12 @@ fn a_program_is_a_function() {
     let folder = folder.path();
     let compiled = program(folder, SOURCE).compile_for(&host(), folder).unwrap();
     assert_eq!(compiled.name, "affine");
-    std::fs::write(folder.join("main.rs"), MAIN).unwrap();
+    ran(folder, MAIN);
+}
+
+/// Builds a program around the one in the folder, and runs it.
+fn ran(folder: &Path, main: &str) {
+    std::fs::write(folder.join("main.rs"), main).unwrap();
     let built = Command::new("rustc")
         .args(["--edition", "2024", "-D", "warnings", "-L", "native=.", "-l", "static=affine", "main.rs"])
         .current_dir(folder)
@@ -64,6 +69,54 @@ fn a_program_is_a_function() {
     assert!(built.status.success(), "{}\n{bindings}", String::from_utf8_lossy(&built.stderr));
     let ran = Command::new(folder.join("main")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "ran\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+const CALLS: &str = "HloModule calls
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  y = f32[2,3] negate(x)
+  s = f32[2] custom-call(y), custom_call_target=\"sums.of.rows\", backend_config=\"rows\"
+  ROOT r = f32[2] negate(s)
+}";
+
+const CALLING: &str = r#"
+include!("affine.rs");
+use core::ffi::{c_char, c_void};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sums(
+    operands: *const *const c_void,
+    results: *const *mut c_void,
+    config: *const c_char,
+    config_size: usize,
+    user_data: *mut c_void,
+) -> i32 {
+    let text = unsafe { core::ffi::CStr::from_ptr(config) };
+    assert_eq!((text.to_bytes(), config_size), (&b"rows"[..], 4));
+    let (x, sums) = unsafe { (&*(*operands).cast::<[[f32; 3]; 2]>(), &mut *(*results).cast::<[f32; 2]>()) };
+    *sums = x.map(|row| row.iter().sum());
+    let limit = unsafe { *user_data.cast::<f32>() };
+    if sums.iter().any(|&sum| sum > limit) { 42 } else { 0 }
+}
+
+fn main() {
+    let (mut arena, mut sums, mut limit) = (affine::Arena::new(), [0.0; 2], 1.0_f32);
+    let mut run = |x| {
+        let done = unsafe { affine::run(&mut arena, x, &mut sums, (&raw mut limit).cast()) };
+        done.map(|()| sums)
+    };
+    assert_eq!(run(&[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), Ok([6.0, 15.0]));
+    assert_eq!(run(&[[1.0, 2.0, 3.0], [4.0, -5.0, -6.0]]), Err(42));
+    println!("ran");
+}
+"#;
+
+#[test]
+fn custom_calls_are_functions_of_the_crate() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, CALLS).external_as("sums.of.rows", "sums").compile_for(&host(), folder).unwrap();
+    ran(folder, CALLING);
 }
 
 #[test]

@@ -134,8 +134,19 @@ pub struct AotCompilationOptions {
     pub archive: bool,
     /// Files for people and build systems.
     pub extras: Vec<AotExtra>,
+    /// Custom calls that become calls of the application's own functions.
+    pub externals: Vec<ExternalCall>,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
+}
+
+/// A custom call that is a call of a C function, which whoever links the object has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExternalCall {
+    /// The custom call's target.
+    pub target: String,
+    /// The function's name; `None` for that of the target.
+    pub symbol: Option<String>,
 }
 
 /// The way in which code refers to code and data.

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::description::Described;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface};
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, status};
 
 /// Words that are no names of parameters in Rust, raw or not.
 const NEVER_NAMES: &[&str] = &["self", "Self", "super", "crate", "_", "None", "Some", "Ok", "Err"];
@@ -34,9 +34,8 @@ fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Param
     let name = identifier(symbol);
     writeln!(out, "// {symbol}: a program compiled ahead of time, in {symbol}.o.")?;
     writeln!(out, "// {}", described.target())?;
-    if !described.externals.is_empty() {
-        let names = described.externals.join(", ");
-        writeln!(out, "// The object file needs these functions of the compiler's own library: {names}.")?;
+    for needs in described.needs() {
+        writeln!(out, "// {needs}")?;
     }
     writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
     writeln!(out, "    /// Memory that a call needs beside its arrays, {size} bytes; it may hold anything.")?;
@@ -66,35 +65,53 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
     for (number, parameter) in parameters.iter().enumerate() {
         writeln!(out, "        pointer_{number}: *{} {},", parameter.pointer_kind(), parameter.array)?;
     }
+    for word in interface.words() {
+        writeln!(out, "        {}: *mut {},", word.name(), pointed_to(*word))?;
+    }
     writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.names.entry)?;
     writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
 }
 
-/// The safe function.
+/// The function; it is a safe one where the program calls no function of the application.
 fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
     writeln!(out, "    /// Runs the program, on this thread.\n    ///")?;
+    let is_safe = interface.functions.is_empty();
+    if !is_safe {
+        write_functions(out, interface)?;
+    }
     for parameter in parameters {
         let Parameter { name, field, .. } = parameter;
         writeln!(out, "    /// - `{name}`: {}, `{}`", field.role(), field.shape)?;
     }
     writeln!(
         out,
-        "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub fn run(\n        arena: &mut Arena,"
+        "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub {}fn run(\n        arena: &mut Arena,",
+        if is_safe { "" } else { "unsafe " }
     )?;
     for Parameter { name, array, field } in parameters {
         let mutable = if field.is_written { "mut " } else { "" };
         writeln!(out, "        {name}: &{mutable}{array},")?;
     }
-    writeln!(
-        out,
-        "    ) {{\n        let call = Call {{\n            abi: 0x{:08x},\n            cancel: 0,",
-        interface.abi()
-    )?;
+    if !is_safe {
+        writeln!(out, "        user_data: *mut ::core::ffi::c_void,")?;
+    }
+    let result = if is_safe { "" } else { "-> ::core::result::Result<(), i32> " };
+    writeln!(out, "    ) {result}{{")?;
+    if !is_safe {
+        writeln!(out, "        let mut external_status = 0;")?;
+    }
+    writeln!(out, "        let call = Call {{\n            abi: 0x{:08x},\n            cancel: 0,", interface.abi())?;
     writeln!(out, "            reserved: [0; 3],\n            arena: ::core::ptr::from_mut(arena).cast(),")?;
     writeln!(out, "            arena_size: {},", interface.arena_bytes)?;
     for (number, Parameter { name, field, .. }) in parameters.iter().enumerate() {
         let from = if field.is_written { "from_mut" } else { "from_ref" };
         writeln!(out, "            pointer_{number}: ::core::ptr::{from}({name}),")?;
+    }
+    for word in interface.words() {
+        match word {
+            Word::UserData => writeln!(out, "            user_data,")?,
+            Word::ExternalStatus => writeln!(out, "            external_status: &raw mut external_status,")?,
+        }
     }
     writeln!(out, "        }};")?;
     writeln!(
@@ -106,9 +123,50 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         "        // apart, since references are; the program reads and writes through them alone, and keeps none."
     )?;
     writeln!(out, "        let status = unsafe {{ self::entry(&call) }};")?;
+    if !is_safe {
+        writeln!(out, "        if status == {} {{", status::EXTERNAL_FAILED)?;
+        writeln!(out, "            return ::core::result::Result::Err(external_status);\n        }}")?;
+    }
     writeln!(out, "        // Another object file of that name was linked.")?;
     writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.names.entry)?;
+    if !is_safe {
+        writeln!(out, "        ::core::result::Result::Ok(())")?;
+    }
     writeln!(out, "    }}")
+}
+
+/// The form that functions of the application must have.
+fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result {
+    let names: Vec<String> = interface.functions.iter().map(|function| format!("`{}`", function.symbol)).collect();
+    for line in [
+        "The number that a function of the application returned, if it is not 0, is the error.",
+        "",
+        "# Safety",
+        "",
+        &format!("{} of the application must have this form, and are handed `user_data`:", names.join(", ")),
+        "",
+        "```text",
+        "unsafe extern \"C\" fn(operands: *const *const c_void, results: *const *mut c_void, config: *const c_char,",
+        "    config_size: usize, user_data: *mut c_void) -> i32",
+        "```",
+        "",
+        "They write no more than the results, which the C header lists, read no more than these and the operands, and do",
+        "not unwind.",
+        "",
+        "# Arguments",
+        "",
+    ] {
+        writeln!(out, "    ///{}{line}", if line.is_empty() { "" } else { " " })?;
+    }
+    Ok(())
+}
+
+/// The type of what a word of the call points to.
+fn pointed_to(word: Word) -> &'static str {
+    match word {
+        Word::UserData => "::core::ffi::c_void",
+        Word::ExternalStatus => "i32",
+    }
 }
 
 /// A parameter of the function.

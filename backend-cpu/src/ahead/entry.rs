@@ -12,8 +12,9 @@ use xla_llvm::emitter::Emitter;
 use xla_llvm::lanes::Scalar;
 use xla_service::thunks::ThunkProgram;
 
-use super::interface::{ARENA_ALIGNMENT, Base, Interface, constant, status};
+use super::interface::{ARENA_ALIGNMENT, Base, Interface, Word, constant, status};
 use crate::program::arguments::{ArgumentTable, ArgumentWord};
+use crate::program::external::ExternalExit;
 use crate::program::refused::refused;
 use crate::program::sequence::{self, Plan, Surroundings};
 
@@ -60,14 +61,18 @@ pub(super) fn emit(
     entry.check_call(interface)?;
     let arena = entry.load_pointer(CallLayout::ARENA)?;
     let (table, cancel) = (entry.offset(arena, interface.table)?, entry.offset(call, CallLayout::CANCEL)?);
+    let external = entry.external(interface)?;
     let checked = entry.here()?;
     let [body, failed] = ["body", "cancelled"].map(|name| context.append_basic_block(function, name));
     emitter.builder().position_at_end(body);
-    let surroundings = Surroundings { function, table, run: None, cancel, failed, modes };
+    let surroundings = Surroundings { function, table, run: None, cancel, failed, external, modes };
     let words = sequence::emit(emitter, plan, surroundings)?;
     entry.ret(status::OK)?;
     emitter.builder().position_at_end(failed);
     entry.ret(status::CANCELLED)?;
+    if let Some(exit) = external {
+        entry.external_failed(&exit, interface)?;
+    }
     interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
     emitter.builder().position_at_end(checked);
     entry.check_arena(arena, interface)?;
@@ -98,6 +103,35 @@ impl<'ctx> Entry<'_, 'ctx> {
         let expected = int.const_int(interface.abi().into(), false);
         let same = self.e.builder().build_int_compare(IntPredicate::EQ, abi, expected, "").map_err(refused)?;
         self.check(same, status::WRONG_ABI)
+    }
+
+    /// The pointer for functions of the application, and the block for their errors, if the program calls any.
+    fn external(&self, interface: &Interface) -> Result<Option<ExternalExit<'ctx>>> {
+        let Some(place) = interface.place(Word::UserData) else { return Ok(None) };
+        let user_data = self.load_pointer(self.layout.field(place))?;
+        let (builder, here) = (self.e.builder(), self.here()?);
+        let failed = self.e.context().append_basic_block(self.function, "external_failed");
+        builder.position_at_end(failed);
+        let status = builder.build_phi(self.e.context().i32_type(), "status").map_err(refused)?;
+        builder.position_at_end(here);
+        Ok(Some(ExternalExit { user_data, failed, status }))
+    }
+
+    /// Leaves with the number of a function of the application, where the caller wants to have it.
+    fn external_failed(&self, exit: &ExternalExit<'ctx>, interface: &Interface) -> Result<()> {
+        let builder = self.e.builder();
+        builder.position_at_end(exit.failed);
+        let place = interface.place(Word::ExternalStatus);
+        let place = place.ok_or_else(|| Error::internal("the call has no place for a function's status"))?;
+        let pointer = self.load_pointer(self.layout.field(place))?;
+        let [tell, leave] = ["tell", "leave"].map(|name| self.e.context().append_basic_block(self.function, name));
+        let wanted = builder.build_is_not_null(pointer, "").map_err(refused)?;
+        builder.build_conditional_branch(wanted, tell, leave).map_err(refused)?;
+        builder.position_at_end(tell);
+        builder.build_store(pointer, exit.status.as_basic_value()).map_err(refused)?;
+        builder.build_unconditional_branch(leave).map_err(refused)?;
+        builder.position_at_end(leave);
+        self.ret(status::EXTERNAL_FAILED)
     }
 
     /// Checks size and alignment of the arena.

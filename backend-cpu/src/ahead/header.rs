@@ -3,15 +3,18 @@
 use std::fmt::Write as _;
 
 use xla_hlo::ElementType;
+use xla_service::thunks::ArraySlice;
 
 use super::description::Described;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface, status};
+use super::externals::Function;
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types, status};
 
 /// The header's text.
 pub(super) fn text(described: &Described<'_>) -> String {
     let mut header = Header { text: String::new(), interface: described.interface };
     header.introduction(described);
     header.constants();
+    header.functions();
     header.call();
     header.class();
     header.text
@@ -48,13 +51,7 @@ impl Header<'_> {
         ));
         self.line(" * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:");
         self.line(" * calls with arenas of their own may run at the same time.");
-        match described.externals {
-            [] => self.line(" * The object file needs no other function, and no library."),
-            names => self.line(format!(
-                " * The object file needs these functions of the compiler's own library: {}.",
-                names.join(", ")
-            )),
-        }
+        described.needs().into_iter().for_each(|needs| self.line(format!(" * {needs}")));
         self.line(" */");
         self.line(format!("#ifndef {guard}\n#define {guard}\n"));
         self.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n");
@@ -74,8 +71,15 @@ impl Header<'_> {
             ("ARENA_TOO_SMALL", status::ARENA_TOO_SMALL, "`arena` is null, or `arena_size` too small."),
             ("ARENA_MISALIGNED", status::ARENA_MISALIGNED, "`arena` is not aligned."),
         ];
-        self.line("/* Results of a call; after any but the first two nothing was written. */");
-        for (name, code, meaning) in codes {
+        let external = (
+            "EXTERNAL_FAILED",
+            status::EXTERNAL_FAILED,
+            "A function of the application returned a number other than 0; results hold anything.",
+        );
+        let external = Some(external).filter(|_| !interface.functions.is_empty());
+        let after = if external.is_some() { "OK, CANCELLED and EXTERNAL_FAILED" } else { "the first two" };
+        self.line(format!("/* Results of a call; after any but {after} nothing was written. */"));
+        for (name, code, meaning) in codes.into_iter().chain(external) {
             let name = self.capitals(name);
             self.line(format!("#define {name} {code} /* {meaning} */"));
         }
@@ -102,6 +106,42 @@ impl Header<'_> {
                 self.line(format!("#define {name}_DIMS {{{}}}", dims.join(", ")));
             }
         }
+    }
+
+    /// Declares the functions of the application, which are in no namespace.
+    fn functions(&mut self) {
+        let interface = self.interface;
+        if interface.functions.is_empty() {
+            return;
+        }
+        self.line("\n/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in");
+        self.line(
+            " * the order of the custom call; they have no byte in common, but for results that the program aliases to",
+        );
+        self.line(" * operands, which are at one address. `config` is the call's text (backend_config), with a zero at its end that");
+        self.line(" * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */");
+        self.line("#ifdef __cplusplus\nextern \"C\" {\n#endif");
+        for function in &interface.functions {
+            self.function(function);
+        }
+        self.line("#ifdef __cplusplus\n}\n#endif");
+    }
+
+    fn function(&mut self, Function { symbol, target, calls }: &Function) {
+        self.line(format!("\n/* Custom call \"{}\".", uncommented(target)));
+        for call in calls {
+            self.line(format!(" * %{}:", uncommented(&call.name)));
+            for (kind, constant, arrays) in [("operands", "const ", &call.operands), ("results", "", &call.results)] {
+                for (number, array) in arrays.iter().enumerate() {
+                    self.line(format!(" *   {kind}[{number}]: {constant}{}", array_text(array)));
+                }
+            }
+        }
+        self.line(" */");
+        self.line(format!(
+            "int32_t {symbol}(const void *const *operands, void *const *results, const char *config, size_t config_size,"
+        ));
+        self.line("    void *user_data);");
     }
 
     fn call(&mut self) {
@@ -133,6 +173,15 @@ impl Header<'_> {
             let constant = if field.is_written { "" } else { "const " };
             let ty = c_type(&name, field);
             self.line(format!("  {constant}{ty} *{}; /* {} */", field.name, role(field)));
+        }
+        for &word in interface.words() {
+            let (kind, meaning) = match word {
+                Word::UserData => ("void *", "Handed to the application's functions."),
+                Word::ExternalStatus => {
+                    ("int32_t *", "Where the number goes that one of them failed with; may be null.")
+                }
+            };
+            self.line(format!("  {kind}{}; /* {meaning} */", word.name()));
         }
         self.line(format!("}} {name}_call;\n"));
         self.line("/* Runs the program. */");
@@ -171,6 +220,20 @@ fn c_type(name: &str, field: &Field) -> String {
 /// Role and shape of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
 fn role(field: &Field) -> String {
     let order = if field.is_row_major() { "" } else { " (in this order)" };
-    // Names are the program's: they must not end the comment.
-    format!("{}, {}{order}", field.role().replace("*/", "* /"), field.shape)
+    format!("{}, {}{order}", uncommented(&field.role()), field.shape)
+}
+
+/// Type and shape of a function's array.
+fn array_text(ArraySlice { shape, .. }: &ArraySlice) -> String {
+    let ty = match shape.element_type() {
+        ElementType::C64 => "float (*)[2]".to_string(),
+        ElementType::C128 => "double (*)[2]".to_string(),
+        other => format!("{} *", element_types(other).0),
+    };
+    format!("{ty}, {shape}")
+}
+
+/// A text that does not end the comment that it is in, nor begin another line.
+fn uncommented(text: &str) -> String {
+    text.replace("*/", "* /").replace("/*", "/ *").replace(|c: char| c.is_control(), " ")
 }

@@ -136,6 +136,12 @@ fn checked(name: &str, what: &str) -> Result<String> {
     )))
 }
 
+/// Whether that may be the name of a C function that somebody else has written, and who may use reserved names.
+pub(super) fn is_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    letters && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && !KEYWORDS.contains(&name)
+}
+
 /// A text made into a name; `otherwise` where nothing is left of it.
 pub(super) fn identifier(text: &str, otherwise: &str) -> String {
     // Underscores in front, and two in a row, are reserved for compilers.

@@ -5,6 +5,7 @@ use xla_hlo::{ArrayShape, ElementType, Error, Layout, Literal, Module, Op, Resul
 use xla_passes::buffers::{Allocation, AllocationKind};
 use xla_service::thunks::{LibraryOp, ThunkKind, ThunkProgram};
 
+use super::externals::Function;
 use super::identifiers::{Fields, Names};
 
 /// Alignment of the arena in bytes.
@@ -24,9 +25,14 @@ pub(super) mod status {
     pub const ARENA_TOO_SMALL: u32 = 4;
     /// The arena is not aligned.
     pub const ARENA_MISALIGNED: u32 = 5;
+    /// A function of the application returned a number other than 0; results hold anything.
+    pub const EXTERNAL_FAILED: u32 = 6;
     /// The first pointer is null; the second one's code is one higher, and so on.
     pub const NULL_POINTER: u32 = 16;
 }
+
+/// Names of the structure that no array has.
+const RESERVED: &[&str] = &["abi", "cancel", "arena", "arena_size", "reserved", "user_data", "external_status"];
 
 /// A program's call.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(super) struct Interface {
     pub bases: Vec<Base>,
     /// The field that is the program's random state, if it has one.
     pub random_state: Option<usize>,
+    /// Functions of the application that the program calls.
+    pub functions: Vec<Function>,
     /// Offset of the scratch memory of kernels in the arena.
     pub scratch: u64,
     /// Offset of the table of addresses in the arena; it is the last part.
@@ -60,6 +68,25 @@ pub(super) struct Field {
     pub is_written: bool,
 }
 
+/// A word of the structure that follows its pointers to arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The application's own pointer, for its functions.
+    UserData,
+    /// The place of the number that a function returned, if it is not 0.
+    ExternalStatus,
+}
+
+impl Word {
+    /// Name in C.
+    pub fn name(self) -> &'static str {
+        match self {
+            Word::UserData => "user_data",
+            Word::ExternalStatus => "external_status",
+        }
+    }
+}
+
 /// Place of an allocation's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
@@ -72,12 +99,17 @@ pub(super) enum Base {
 }
 
 impl Interface {
-    /// The call of a program whose kernels need that much scratch memory.
-    pub fn new(module: &Module, program: &ThunkProgram, names: Names, scratch_bytes: u64) -> Result<Interface> {
+    /// The call of a program that calls these functions and whose kernels need that much scratch memory.
+    pub fn new(
+        (module, program): (&Module, &ThunkProgram),
+        names: Names,
+        functions: Vec<Function>,
+        scratch_bytes: u64,
+    ) -> Result<Interface> {
         let mut fields = arguments(program);
         let mut end = 0_u64;
         let mut bases = Vec::with_capacity(program.assignment.allocations().len());
-        let mut identifiers = Fields::new(&["abi", "cancel", "arena", "arena_size", "reserved"]);
+        let mut identifiers = Fields::new(RESERVED);
         for field in &mut fields {
             field.name = identifiers.name(&field.name, "argument");
         }
@@ -129,7 +161,17 @@ impl Interface {
             });
         }
         let table = after(end, scratch_bytes)?;
-        Ok(Interface { names, fields, bases, random_state, scratch: end, table, arena_bytes: table })
+        Ok(Interface { names, fields, bases, random_state, functions, scratch: end, table, arena_bytes: table })
+    }
+
+    /// The words of the structure that follow its pointers to arrays.
+    pub fn words(&self) -> &'static [Word] {
+        if self.functions.is_empty() { &[] } else { &[Word::UserData, Word::ExternalStatus] }
+    }
+
+    /// Place of a word among the structure's pointers, if it has the word.
+    pub fn place(&self, word: Word) -> Option<usize> {
+        self.words().iter().position(|&w| w == word).map(|place| self.fields.len() + place)
     }
 
     /// Says how many bytes the table takes.
@@ -162,7 +204,9 @@ impl Interface {
             let argument = argument.as_ref().map(|(number, _)| number);
             format!("{name} {shape} {argument:?} {result:?} {is_written}\n")
         };
-        let text = self.fields.iter().map(describe).chain([self.names.entry.clone(), ARENA_ALIGNMENT.to_string()]);
+        let words = self.words().iter().map(|word| format!("{}\n", word.name()));
+        let whole = [self.names.entry.clone(), ARENA_ALIGNMENT.to_string()];
+        let text = self.fields.iter().map(describe).chain(words).chain(whole);
         // FNV-1a, of 32 bits.
         text.collect::<String>()
             .bytes()
@@ -181,24 +225,9 @@ impl Field {
         self.shape.byte_size()
     }
 
-    /// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+    /// The type that holds an element in C, and in Rust.
     pub fn element_types(&self) -> (&'static str, &'static str) {
-        use ElementType::*;
-        match self.shape.element_type() {
-            Pred => ("bool", "bool"),
-            S8 | S4 | S2 => ("int8_t", "i8"),
-            S16 => ("int16_t", "i16"),
-            S32 => ("int32_t", "i32"),
-            S64 => ("int64_t", "i64"),
-            U16 | F16 | BF16 => ("uint16_t", "u16"),
-            U32 => ("uint32_t", "u32"),
-            U64 => ("uint64_t", "u64"),
-            F32 => ("float", "f32"),
-            F64 => ("double", "f64"),
-            C64 => ("complex64", "[f32; 2]"),
-            C128 => ("complex128", "[f64; 2]"),
-            _ => ("uint8_t", "u8"),
-        }
+        element_types(self.shape.element_type())
     }
 
     /// Role of the array, for people: `argument 0 (parameter 0 "x") and result 1`.
@@ -215,6 +244,26 @@ impl Field {
     /// Whether elements lie in row-major order.
     pub fn is_row_major(&self) -> bool {
         self.shape.layout().is_none_or(Layout::is_row_major)
+    }
+}
+
+/// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+pub(super) fn element_types(ty: ElementType) -> (&'static str, &'static str) {
+    use ElementType::*;
+    match ty {
+        Pred => ("bool", "bool"),
+        S8 | S4 | S2 => ("int8_t", "i8"),
+        S16 => ("int16_t", "i16"),
+        S32 => ("int32_t", "i32"),
+        S64 => ("int64_t", "i64"),
+        U16 | F16 | BF16 => ("uint16_t", "u16"),
+        U32 => ("uint32_t", "u32"),
+        U64 => ("uint64_t", "u64"),
+        F32 => ("float", "f32"),
+        F64 => ("double", "f64"),
+        C64 => ("complex64", "[f32; 2]"),
+        C128 => ("complex128", "[f64; 2]"),
+        _ => ("uint8_t", "u8"),
     }
 }
 

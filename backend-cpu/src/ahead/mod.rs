@@ -4,6 +4,7 @@
 //! module ── passes for the target ── thunks ── refusals.rs: instructions that need what the object has not
 //!    interface.rs   the structure of a call: pointers to arguments and results, the arena
 //!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
+//!    externals.rs   custom calls that are functions of the application
 //!    object.rs      the names that the object calls
 //!    header.rs, bindings.rs, description.rs      NAME.h, NAME.rs, NAME.json
 //!    archive.rs, cmake.rs      libNAME.a and NAME.cmake, where they are asked for
@@ -18,6 +19,7 @@ mod bindings;
 mod cmake;
 mod description;
 mod entry;
+mod externals;
 mod header;
 mod identifiers;
 mod interface;
@@ -42,8 +44,8 @@ use xla_service::{AotCompilationOptions, AotExtra, Contraction, FallbackPolicy, 
 
 use crate::capabilities;
 use crate::lowering::CpuLowering;
-use crate::program::codegen::kernel_name;
 use crate::program::sequence::Plan;
+use externals::Externals;
 use interface::Interface;
 use xla_cpu_runtime::LibraryCall;
 
@@ -58,30 +60,32 @@ pub(crate) fn compile(
 ) -> Result<Vec<AotFile>> {
     let target = Target::of(&spec(options), generators)?;
     let names = identifiers::Names::new(options, module.name())?;
+    let externals = Externals::new(options, &names.entry)?;
     let passes = HloPasses::for_level(options.compile.opt_level, profile(&target));
     let module = optimize(module, &passes, &options.compile, None)?.0;
     // What cannot be compiled is found below, all of it.
     let compile = xla_service::CompileOptions { host_fallback: FallbackPolicy::Allow, ..options.compile.clone() };
     let mut lowering = CpuLowering::self_contained(&module);
     let program = ThunkProgram::new(&module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
-    refusals::check(&module, &program.sequence, &target)?;
+    refusals::check(&module, &program.sequence, &target, &externals)?;
     let job = Job {
         module: &module,
         program: &program,
         sources: lowering.kernels.sources(),
         library_calls: &lowering.library_calls,
+        externals: &externals,
         target: &target,
         options,
     };
     let (code, interface, text) = job.generate(CodeKind::Object, &names)?;
-    let externals = object::undefined(&code)?;
+    let undefined = object::undefined(&code, &externals::names(&interface.functions))?;
     let dump = Dump::new(&options.compile, &module);
     for (name, text) in
         program.dumps(&module).into_iter().chain(text.clone().map(|text| ("object.ll".to_string(), text)))
     {
         dump.write(&name, || text)?;
     }
-    let described = description::Described { interface: &interface, target: &target, externals: &externals };
+    let described = description::Described { interface: &interface, target: &target, undefined: &undefined };
     let name = &interface.names.entry;
     let file = |ending: &str, bytes| AotFile { name: format!("{name}.{ending}"), bytes };
     let mut files = vec![
@@ -101,6 +105,11 @@ pub(crate) fn compile(
     }
     files.push(file("o", code));
     Ok(files)
+}
+
+/// A kernel's name, which is none that a function of C has.
+fn kernel_name(number: usize) -> String {
+    format!("kernel.{number}")
 }
 
 fn spec(options: &AotCompilationOptions) -> TargetSpec {
@@ -130,6 +139,7 @@ struct Job<'a> {
     program: &'a ThunkProgram,
     sources: &'a [KernelSource<'a>],
     library_calls: &'a [LibraryCall],
+    externals: &'a Externals,
     target: &'a Target,
     options: &'a AotCompilationOptions,
 }
@@ -174,11 +184,13 @@ impl Job<'_> {
             kernels,
             library_calls: self.library_calls.to_vec(),
             host_calls: Vec::new(),
+            external_calls: self.externals.calls(self.module, &self.program.sequence)?,
             threads: 1,
             profile: false,
             self_contained: true,
         };
-        let mut interface = Interface::new(self.module, self.program, names.clone(), scratch)?;
+        let functions = self.externals.functions(self.module, &self.program.sequence);
+        let mut interface = Interface::new((self.module, self.program), names.clone(), functions, scratch)?;
         entry::emit(emitter, &plan, (self.module, self.program), &mut interface)?;
         interface.check_memory(self.target.pointer_bytes().into(), self.options.compile.memory_limit)?;
         Ok(interface)

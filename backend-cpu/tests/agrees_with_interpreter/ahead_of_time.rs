@@ -18,7 +18,7 @@ pub(crate) fn compile(text: &str, options: &AotCompilationOptions) -> Result<Vec
     backend_cpu::platform().compiler().ahead_of_time().unwrap().compile_ahead_of_time(module(text), options)
 }
 
-fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
+pub(crate) fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
     &files.iter().find(|file| file.name.ends_with(ending)).unwrap().bytes
 }
 

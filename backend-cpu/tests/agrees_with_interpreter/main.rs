@@ -6,6 +6,7 @@ mod convolution;
 mod custom_calls;
 mod denormals;
 mod dynamic;
+mod external_calls;
 mod layouts;
 mod libraries;
 mod numerics;

@@ -60,6 +60,7 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
         (options.stack_limit.is_some(), "stack-limit"),
         (options.archive, "archive"),
         (!options.extras.is_empty(), "emit"),
+        (!options.externals.is_empty(), "external"),
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         Some((_, name)) => Err(Error::invalid_argument(format!(

@@ -10,6 +10,7 @@ use xla_hlo::text::parse_module;
 use xla_service::host::HostTransfer;
 use xla_service::{AotCompilationOptions, Signature, TransferManager};
 
+use super::custom_call;
 use super::start::{self, Description};
 use super::targets::CrossTarget;
 use crate::corpus::{Case, stored};
@@ -55,8 +56,8 @@ impl CrossRun<'_> {
         let module = VerifiedModule::new(parse_module(&case.module)?)?;
         let signature = Signature::new(&module, |shape| HostTransfer.device_shape(shape))?;
         let object = self.compile(module, target)?;
-        let missing: Vec<&str> =
-            object.externals.iter().map(String::as_str).filter(|name| !target.builtins.has(name)).collect();
+        let is_missing = |name: &&str| *name != custom_call::SYMBOL && !target.builtins.has(name);
+        let missing: Vec<&str> = object.externals.iter().map(String::as_str).filter(is_missing).collect();
         if !missing.is_empty() {
             return Ok(Verdict::NeedsBuiltins(missing.join(", ")));
         }
@@ -90,6 +91,7 @@ impl CrossRun<'_> {
             cpu: target.cpu.map(str::to_string),
             features: target.features.iter().map(ToString::to_string).collect(),
             symbol: Some(ENTRY.to_string()),
+            externals: vec![custom_call::external()],
             ..AotCompilationOptions::default()
         };
         let mut description = None;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 use xla_hlo::eval::RandomState;
 
+use super::custom_call;
 use super::targets::{Builtins, CallBy, CrossTarget};
 
 /// Description of an object, from `NAME.json`, as far as a call needs it.
@@ -15,6 +16,7 @@ pub(super) struct Description {
     pub target: Target,
     arena: Arena,
     pub pointers: Vec<Pointer>,
+    words: Vec<Word>,
     /// Functions that the object calls.
     pub externals: Vec<String>,
 }
@@ -29,6 +31,12 @@ pub(super) struct Target {
 #[derive(Debug, Deserialize)]
 struct Arena {
     size: u64,
+}
+
+/// A word of the call after its pointers.
+#[derive(Debug, Deserialize)]
+struct Word {
+    name: String,
 }
 
 /// A pointer of the call.
@@ -61,6 +69,9 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
     // Writing to a string does not fail.
     let _ = data(&mut text, description, arguments, &word);
     let _ = code(&mut text, description, target, &word);
+    if description.externals.iter().any(|name| name == custom_call::SYMBOL) {
+        text.push_str(&custom_call::function(&word));
+    }
     text.push_str(match target.builtins {
         Builtins::None => "",
         Builtins::Here(_, functions) => functions,
@@ -86,8 +97,10 @@ fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], wor
     }
     let (arena, abi, count) = (description.arena.size, description.abi, description.pointers.len());
     writeln!(text, "@arena = internal global [{} x i8] zeroinitializer, align 64", arena + 1)?;
-    let types: String = (0..count).map(|_| ", ptr").collect();
-    let pointers: String = (0..count).map(|number| format!(", ptr @p{number}")).collect();
+    let types: String = (0..count + description.words.len()).map(|_| ", ptr").collect();
+    let arrays = (0..count).map(|number| format!(", ptr @p{number}"));
+    let word_of = |word: &Word| if word.name == "user_data" { ", ptr @own" } else { ", ptr null" }.to_string();
+    let pointers: String = arrays.chain(description.words.iter().map(word_of)).collect();
     writeln!(
         text,
         "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
-use xla::service::{AotCompilationOptions, AotExtra, Assembler, Contraction, Optimize, Relocation};
+use xla::service::{AotCompilationOptions, AotExtra, Assembler, Contraction, ExternalCall, Optimize, Relocation};
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -67,6 +67,9 @@ pub struct Args {
     /// More files: assembly, LLVM's representation, a target of CMake
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = ["asm", "ir", "cmake"])]
     emit: Vec<String>,
+    /// Make the custom call T a call of the application's C function NAME [default: T]; may be repeated
+    #[arg(long, value_name = "T[=NAME]")]
+    external: Vec<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
@@ -102,6 +105,7 @@ impl Args {
             stack_limit: self.stack_limit,
             archive: self.archive,
             extras: self.emit.iter().map(|kind| extra(kind)).collect(),
+            externals: self.external.iter().map(|text| external(text)).collect(),
             assembler: self.assembler(),
         }
     }
@@ -112,6 +116,13 @@ fn extra(kind: &str) -> AotExtra {
         "asm" => AotExtra::Assembly,
         "ir" => AotExtra::Ir,
         _ => AotExtra::Cmake,
+    }
+}
+
+fn external(text: &str) -> ExternalCall {
+    match text.rsplit_once('=') {
+        Some((target, symbol)) => ExternalCall { target: target.to_string(), symbol: Some(symbol.to_string()) },
+        None => ExternalCall { target: text.to_string(), symbol: None },
     }
 }
 

@@ -86,4 +86,11 @@ fn programs_that_a_target_cannot_have_are_bad_input() {
     );
     let message = folder.fails(2, "compile call.hlo -o build");
     assert!(message.contains("has no code yet for %c (custom-call, f32[64])"), "{message}");
+    assert!(message.contains("with --external theirs"), "{message}");
+    let message = folder.fails(2, "compile call.hlo --external theirs=our.own -o build");
+    assert!(message.contains("\"our.own\" is no name in C"), "{message}");
+    let done = folder.xla("compile call.hlo --external others --external theirs=ours -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let header = std::fs::read_to_string(folder.path("build/s.h")).unwrap();
+    assert!(header.contains("int32_t ours(const void *const *operands"), "{header}");
 }
