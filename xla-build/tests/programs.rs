@@ -119,6 +119,29 @@ fn custom_calls_are_functions_of_the_crate() {
     ran(folder, CALLING);
 }
 
+const TWO: &str = r#"
+include!("affine.rs");
+fn main() {
+    let (mut first, mut second) = (affine::Arena::new(), negative::Arena::new());
+    let (mut product, mut positive, mut count, mut y) = ([[0.0; 3]; 2], [[false; 3]; 2], 7, [0; 4]);
+    affine::run(&mut first, &[[1.0; 3]; 2], &[1.0, 2.0, 0.5], &mut count, &mut product, &mut positive);
+    negative::run(&mut second, &[1, 2, 3, 4], &mut y);
+    assert_eq!((product[1], y), ([1.0, 2.0, 0.5], [-1, -2, -3, -4]));
+    println!("ran");
+}
+"#;
+
+#[test]
+fn an_object_may_hold_several_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let negate = "HloModule m\nENTRY main { x = s32[4] parameter(0)\n ROOT r = s32[4] negate(x) }";
+    std::fs::write(folder.join("other.hlo"), negate).unwrap();
+    let programs = program(folder, SOURCE).and(folder.join("other.hlo")).name("negative");
+    assert_eq!(programs.compile_for(&host(), folder).unwrap().name, "affine");
+    ran(folder, TWO);
+}
+
 #[test]
 fn files_are_the_same_each_time_and_for_other_machines() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());

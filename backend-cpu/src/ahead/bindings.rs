@@ -1,4 +1,4 @@
-//! `NAME.rs`: the call of an object file for Rust, as a module of one safe function, without the standard library.
+//! `NAME.rs`: the programs of an object file for Rust, each a module of one function, without the standard library.
 //!
 //! Types hold here what the header leaves to the caller: arrays have their sizes, the arena its alignment, and no two
 //! share a byte.
@@ -20,23 +20,19 @@ const KEYWORDS: &[&str] = &[
 
 /// The module's text.
 pub(super) fn text(described: &Described<'_>) -> String {
-    let interface = described.interface;
-    let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write_module(&mut text, described, &parameters);
+    let lines = [described.programs(), described.target()].into_iter().chain(described.needs());
+    let mut text: String = lines.map(|line| format!("// {line}\n")).collect();
+    for interface in described.interfaces {
+        let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
+        // Writing to a string does not fail.
+        let _ = write_module(&mut text, interface, &parameters);
+    }
     text
 }
 
-fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Parameter<'_>]) -> std::fmt::Result {
-    let interface = described.interface;
-    let (symbol, size) = (&interface.names.entry, interface.arena_bytes);
+fn write_module(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
+    let (symbol, size) = (&interface.name, interface.arena_bytes);
     let name = identifier(symbol);
-    writeln!(out, "// {symbol}: a program compiled ahead of time, in {symbol}.o.")?;
-    writeln!(out, "// {}", described.target())?;
-    for needs in described.needs() {
-        writeln!(out, "// {needs}")?;
-    }
     writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
     writeln!(out, "    /// Memory that a call needs beside its arrays, {size} bytes; it may hold anything.")?;
     writeln!(out, "    #[repr(C, align({ARENA_ALIGNMENT}))]")?;
@@ -68,7 +64,7 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
     for word in interface.words() {
         writeln!(out, "        {}: *mut {},", word.name(), pointed_to(*word))?;
     }
-    writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.names.entry)?;
+    writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.name)?;
     writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
 }
 
@@ -128,7 +124,7 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         writeln!(out, "            return ::core::result::Result::Err(external_status);\n        }}")?;
     }
     writeln!(out, "        // Another object file of that name was linked.")?;
-    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.names.entry)?;
+    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.name)?;
     if !is_safe {
         writeln!(out, "        ::core::result::Result::Ok(())")?;
     }

@@ -7,18 +7,32 @@ use xla_service::thunks::ArraySlice;
 
 use super::entry::CallLayout;
 use super::externals::Function;
+use super::identifiers::Names;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types};
 use super::object::Undefined;
 
 /// An object file, to be described.
 pub(super) struct Described<'a> {
-    pub interface: &'a Interface,
+    pub names: &'a Names,
+    /// Calls of the programs.
+    pub interfaces: &'a [Interface],
+    /// Functions of the application that the programs call.
+    pub functions: &'a [Function],
     pub target: &'a Target,
     /// Functions outside of it that it calls.
     pub undefined: &'a Undefined,
 }
 
 impl Described<'_> {
+    /// The programs and their object in one line, for people.
+    pub fn programs(&self) -> String {
+        let Names { object, entries, .. } = self.names;
+        match &entries[..] {
+            [entry] => format!("{entry}: a program compiled ahead of time, in {object}.o."),
+            entries => format!("{}: programs compiled ahead of time, in {object}.o.", entries.join(", ")),
+        }
+    }
+
     /// The target in one line, for people.
     pub fn target(&self) -> String {
         let Described { target, .. } = self;
@@ -29,8 +43,7 @@ impl Described<'_> {
 
     /// The functions outside of the object that it calls, in lines for people.
     pub fn needs(&self) -> Vec<String> {
-        let functions = self.interface.functions.iter().map(|function| function.symbol.as_str());
-        let functions: Vec<&str> = functions.collect();
+        let functions: Vec<&str> = self.functions.iter().map(|function| function.symbol.as_str()).collect();
         let kinds = [
             ("of the application, for custom calls", functions.join(", ")),
             ("of the compiler's own library", self.undefined.builtins.join(", ")),
@@ -49,17 +62,24 @@ impl Described<'_> {
 #[derive(Serialize)]
 struct Description<'a> {
     name: &'a str,
-    abi: u32,
     target: TargetNames<'a>,
+    programs: Vec<ProgramOf<'a>>,
+    /// Names of functions outside of the object.
+    externals: &'a [String],
+    /// Those that the application has, for custom calls.
+    functions: Vec<FunctionOf<'a>>,
+}
+
+/// A program of the object.
+#[derive(Serialize)]
+struct ProgramOf<'a> {
+    name: &'a str,
+    abi: u32,
     arena: Arena,
     /// The pointers of the call, in order.
     pointers: Vec<Pointer<'a>>,
     /// The words of the call that follow them.
     words: Vec<NamedWord>,
-    /// Names of functions outside of the object.
-    externals: &'a [String],
-    /// Those that the application has, for custom calls.
-    functions: Vec<FunctionOf<'a>>,
 }
 
 #[derive(Serialize)]
@@ -130,11 +150,10 @@ struct Array<'a> {
 
 /// The description as JSON.
 pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
-    let Described { interface, target, undefined } = *described;
+    let Described { names, interfaces, functions, target, undefined } = *described;
     let layout = CallLayout::new(target.pointer_bytes());
     let description = Description {
-        name: &interface.names.entry,
-        abi: interface.abi(),
+        name: &names.object,
         target: TargetNames {
             llvm: llvm_version(),
             triple: target.triple(),
@@ -143,19 +162,25 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
             pointer_bytes: target.pointer_bytes(),
             big_endian: target.is_big_endian(),
         },
-        arena: Arena { size: interface.arena_bytes, alignment: ARENA_ALIGNMENT },
-        pointers: interface
-            .fields
-            .iter()
-            .enumerate()
-            .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
-            .collect(),
-        words: interface.words().iter().filter_map(|&word| named_word(interface, &layout, word)).collect(),
+        programs: interfaces.iter().map(|interface| program(interface, &layout)).collect(),
         externals: &undefined.all,
-        functions: interface.functions.iter().map(function).collect(),
+        functions: functions.iter().map(function).collect(),
     };
     serde_json::to_vec_pretty(&description)
         .map_err(|error| Error::internal(format!("the description cannot be written: {error}")))
+}
+
+fn program<'a>(interface: &'a Interface, layout: &CallLayout) -> ProgramOf<'a> {
+    let fields = interface.fields.iter().enumerate();
+    ProgramOf {
+        name: &interface.name,
+        abi: interface.abi(),
+        arena: Arena { size: interface.arena_bytes, alignment: ARENA_ALIGNMENT },
+        pointers: fields
+            .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
+            .collect(),
+        words: interface.words().iter().filter_map(|&word| named_word(interface, layout, word)).collect(),
+    }
 }
 
 fn pointer(offset: u64, field: &Field, random_state: bool) -> Pointer<'_> {

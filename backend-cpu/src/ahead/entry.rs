@@ -49,7 +49,7 @@ pub(super) fn emit(
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
     let ty = context.i32_type().fn_type(&[pointer.into()], false);
-    let function = emitter.module().add_function(&interface.names.entry, ty, None);
+    let function = emitter.module().add_function(&interface.name, ty, None);
     emitter.decorate(function);
     emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
     let Some(BasicValueEnum::PointerValue(call)) = function.get_first_param() else {

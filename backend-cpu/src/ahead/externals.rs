@@ -15,7 +15,7 @@ pub(super) struct Externals {
 }
 
 /// A function of the application, as far as a program calls it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub symbol: String,
     /// Target of the custom calls that it stands for.
@@ -24,7 +24,7 @@ pub(super) struct Function {
 }
 
 /// The arrays of a call.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     /// The custom call's name in the program.
     pub name: String,
@@ -36,7 +36,7 @@ pub(super) struct Call {
 impl Externals {
     /// Those that the options list. [`Error::InvalidArgument`] for names that are none in C, and for functions that
     /// stand for two targets or are the program's own.
-    pub fn new(options: &AotCompilationOptions, entry: &str) -> Result<Externals> {
+    pub fn new(options: &AotCompilationOptions, entries: &[String]) -> Result<Externals> {
         let mut symbols = BTreeMap::new();
         for Listed { target, symbol } in &options.externals {
             let name = symbol.as_ref().unwrap_or(target);
@@ -44,9 +44,9 @@ impl Externals {
                 let remedy = if symbol.is_some() { "" } else { "; name the function as well: TARGET=SYMBOL" };
                 return Err(Error::invalid_argument(format!("the external {name:?} is no name in C{remedy}")));
             }
-            if name == entry {
+            if entries.contains(name) {
                 return Err(Error::invalid_argument(format!(
-                    "the external {name:?} has the name of the program itself"
+                    "the external {name:?} has the name of a program of the object"
                 )));
             }
             if symbols.iter().any(|(other, known)| (other == target) != (known == name)) {
@@ -93,7 +93,19 @@ impl Externals {
     }
 }
 
-/// Names of functions, in order.
+/// The functions of several programs, each once, in the order of their targets.
+pub(super) fn joined<'f>(of_programs: impl Iterator<Item = &'f [Function]>) -> Vec<Function> {
+    let mut joined: BTreeMap<&str, Function> = BTreeMap::new();
+    for function in of_programs.flatten() {
+        match joined.get_mut(function.target.as_str()) {
+            Some(known) => known.calls.extend(function.calls.iter().cloned()),
+            None => drop(joined.insert(&function.target, function.clone())),
+        }
+    }
+    joined.into_values().collect()
+}
+
+/// Names of functions.
 pub(super) fn names(functions: &[Function]) -> BTreeSet<&str> {
     functions.iter().map(|function| function.symbol.as_str()).collect()
 }

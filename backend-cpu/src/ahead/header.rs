@@ -1,28 +1,121 @@
 //! `NAME.h`: the call of an object file for C and C++.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use xla_hlo::ElementType;
+use xla_hlo::{ElementType, Error, Result};
 use xla_service::thunks::ArraySlice;
 
 use super::description::Described;
 use super::externals::Function;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types, status};
 
-/// The header's text.
-pub(super) fn text(described: &Described<'_>) -> String {
-    let mut header = Header { text: String::new(), interface: described.interface };
-    header.introduction(described);
-    header.constants();
-    header.functions();
-    header.call();
-    header.class();
-    header.text
+/// The header's text; [`Error::InvalidArgument`] where the programs' names make two macros of one name.
+pub(super) fn text(described: &Described<'_>) -> Result<String> {
+    let mut text = introduction(described);
+    text += &functions(described.functions);
+    for interface in described.interfaces {
+        let mut header =
+            Header { text: String::new(), interface, namespace: &described.names.namespace, name: &interface.name };
+        if described.interfaces.len() > 1 {
+            header.line(format!("/* ---- {} ---- */\n", header.name));
+        }
+        header.constants();
+        header.call();
+        header.class();
+        text += &header.text;
+    }
+    text += "\n#endif\n";
+    let mut macros = HashSet::new();
+    let defined = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split_whitespace().next());
+    match defined.into_iter().find(|name| !macros.insert(*name)) {
+        Some(name) => Err(Error::invalid_argument(format!(
+            "the header would define {name} twice: choose symbols of which none begins another one"
+        ))),
+        None => Ok(text),
+    }
 }
 
+/// The text before the programs.
+fn introduction(described: &Described<'_>) -> String {
+    let name = match &described.names.entries[..] {
+        [entry] => entry.clone(),
+        _ => "PROGRAM".to_string(),
+    };
+    let guard = format!("{}_H", described.names.object).to_ascii_uppercase();
+    let needs: String = described.needs().iter().map(|needs| format!(" * {needs}\n")).collect();
+    format!(
+        "/* {}
+ * {}
+ *
+ * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said
+ * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:
+ * calls with arenas of their own may run at the same time.
+{needs} */
+#ifndef {guard}
+#define {guard}
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+",
+        described.programs(),
+        described.target()
+    )
+}
+
+/// Declares the functions of the application, which are in no namespace.
+fn functions(functions: &[Function]) -> String {
+    if functions.is_empty() {
+        return String::new();
+    }
+    let declared: String = functions.iter().map(function).collect();
+    format!(
+        "/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in
+ * the order of the custom call; they have no byte in common, but for results that the program aliases to
+ * operands, which are at one address. `config` is the call's text (backend_config), with a zero at its end that
+ * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */
+#ifdef __cplusplus
+extern \"C\" {{
+#endif
+{declared}#ifdef __cplusplus
+}}
+#endif
+
+"
+    )
+}
+
+/// Declares a function, with the arrays of its calls.
+fn function(Function { symbol, target, calls }: &Function) -> String {
+    let mut arrays = String::new();
+    for call in calls {
+        // Writing to a string does not fail.
+        let _ = writeln!(arrays, " * %{}:", uncommented(&call.name));
+        for (kind, constant, of_kind) in [("operands", "const ", &call.operands), ("results", "", &call.results)] {
+            for (number, array) in of_kind.iter().enumerate() {
+                let _ = writeln!(arrays, " *   {kind}[{number}]: {constant}{}", array_text(array));
+            }
+        }
+    }
+    let target = uncommented(target);
+    format!(
+        "
+/* Custom call \"{target}\".
+{arrays} */
+int32_t {symbol}(const void *const *operands, void *const *results, const char *config, size_t config_size,
+    void *user_data);
+"
+    )
+}
+
+/// The part of a program.
 struct Header<'a> {
     text: String,
     interface: &'a Interface,
+    namespace: &'a [String],
+    name: &'a str,
 }
 
 impl Header<'_> {
@@ -31,30 +124,9 @@ impl Header<'_> {
         let _ = writeln!(self.text, "{line}");
     }
 
-    fn name(&self) -> &str {
-        &self.interface.names.entry
-    }
-
     /// A macro's name.
     fn capitals(&self, suffix: &str) -> String {
-        format!("{}_{suffix}", self.name()).to_ascii_uppercase()
-    }
-
-    fn introduction(&mut self, described: &Described<'_>) {
-        let name = self.name().to_string();
-        let guard = self.capitals("H");
-        self.line(format!("/* {name}: a program compiled ahead of time, in {name}.o."));
-        self.line(format!(" * {}", described.target()));
-        self.line(" *");
-        self.line(format!(
-            " * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said"
-        ));
-        self.line(" * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:");
-        self.line(" * calls with arenas of their own may run at the same time.");
-        described.needs().into_iter().for_each(|needs| self.line(format!(" * {needs}")));
-        self.line(" */");
-        self.line(format!("#ifndef {guard}\n#define {guard}\n"));
-        self.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n");
+        format!("{}_{suffix}", self.name).to_ascii_uppercase()
     }
 
     fn constants(&mut self) {
@@ -108,47 +180,11 @@ impl Header<'_> {
         }
     }
 
-    /// Declares the functions of the application, which are in no namespace.
-    fn functions(&mut self) {
-        let interface = self.interface;
-        if interface.functions.is_empty() {
-            return;
-        }
-        self.line("\n/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in");
-        self.line(
-            " * the order of the custom call; they have no byte in common, but for results that the program aliases to",
-        );
-        self.line(" * operands, which are at one address. `config` is the call's text (backend_config), with a zero at its end that");
-        self.line(" * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */");
-        self.line("#ifdef __cplusplus\nextern \"C\" {\n#endif");
-        for function in &interface.functions {
-            self.function(function);
-        }
-        self.line("#ifdef __cplusplus\n}\n#endif");
-    }
-
-    fn function(&mut self, Function { symbol, target, calls }: &Function) {
-        self.line(format!("\n/* Custom call \"{}\".", uncommented(target)));
-        for call in calls {
-            self.line(format!(" * %{}:", uncommented(&call.name)));
-            for (kind, constant, arrays) in [("operands", "const ", &call.operands), ("results", "", &call.results)] {
-                for (number, array) in arrays.iter().enumerate() {
-                    self.line(format!(" *   {kind}[{number}]: {constant}{}", array_text(array)));
-                }
-            }
-        }
-        self.line(" */");
-        self.line(format!(
-            "int32_t {symbol}(const void *const *operands, void *const *results, const char *config, size_t config_size,"
-        ));
-        self.line("    void *user_data);");
-    }
-
     fn call(&mut self) {
         let interface = self.interface;
-        let name = self.name().to_string();
+        let name = self.name.to_string();
         self.line("\n#ifdef __cplusplus");
-        for part in &interface.names.namespace {
+        for part in self.namespace {
             self.line(format!("namespace {part} {{"));
         }
         self.line("extern \"C\" {\n#endif\n");
@@ -190,7 +226,7 @@ impl Header<'_> {
 
     /// The class in C++, and the end.
     fn class(&mut self) {
-        let name = self.name().to_string();
+        let name = self.name.to_string();
         let (abi, size, alignment) =
             (self.capitals("ABI"), self.capitals("ARENA_SIZE"), self.capitals("ARENA_ALIGNMENT"));
         let memory = if self.interface.arena_bytes == 0 { "1".to_string() } else { size.clone() };
@@ -202,11 +238,10 @@ impl Header<'_> {
         self.line(format!("  {name}_program &operator=(const {name}_program &) = delete;"));
         self.line(format!("  int32_t run() {{ return {name}(this); }}\n"));
         self.line(format!(" private:\n  alignas({alignment}) unsigned char memory[{memory}];\n}};"));
-        let namespaces = self.interface.names.namespace.clone();
-        for part in namespaces.iter().rev() {
+        for part in self.namespace.iter().rev() {
             self.line(format!("}} /* {part} */"));
         }
-        self.line("#endif\n\n#endif");
+        self.line("#endif");
     }
 }
 

@@ -6,7 +6,7 @@ use xla_passes::buffers::{Allocation, AllocationKind};
 use xla_service::thunks::{LibraryOp, ThunkKind, ThunkProgram};
 
 use super::externals::Function;
-use super::identifiers::{Fields, Names};
+use super::identifiers::Fields;
 
 /// Alignment of the arena in bytes.
 pub(super) const ARENA_ALIGNMENT: u64 = 64;
@@ -37,7 +37,8 @@ const RESERVED: &[&str] = &["abi", "cancel", "arena", "arena_size", "reserved", 
 /// A program's call.
 #[derive(Debug)]
 pub(super) struct Interface {
-    pub names: Names,
+    /// Name of the entry function.
+    pub name: String,
     /// Pointers, in the order of the structure.
     pub fields: Vec<Field>,
     /// Place of each allocation's first byte.
@@ -102,7 +103,7 @@ impl Interface {
     /// The call of a program that calls these functions and whose kernels need that much scratch memory.
     pub fn new(
         (module, program): (&Module, &ThunkProgram),
-        names: Names,
+        name: String,
         functions: Vec<Function>,
         scratch_bytes: u64,
     ) -> Result<Interface> {
@@ -161,7 +162,7 @@ impl Interface {
             });
         }
         let table = after(end, scratch_bytes)?;
-        Ok(Interface { names, fields, bases, random_state, functions, scratch: end, table, arena_bytes: table })
+        Ok(Interface { name, fields, bases, random_state, functions, scratch: end, table, arena_bytes: table })
     }
 
     /// The words of the structure that follow its pointers to arrays.
@@ -205,7 +206,7 @@ impl Interface {
             format!("{name} {shape} {argument:?} {result:?} {is_written}\n")
         };
         let words = self.words().iter().map(|word| format!("{}\n", word.name()));
-        let whole = [self.names.entry.clone(), ARENA_ALIGNMENT.to_string()];
+        let whole = [self.name.clone(), ARENA_ALIGNMENT.to_string()];
         let text = self.fields.iter().map(describe).chain(words).chain(whole);
         // FNV-1a, of 32 bits.
         text.collect::<String>()

@@ -186,7 +186,7 @@ fn functions_have_names_of_c_each_one_target() {
     };
     assert!(said("a.b", None).contains("\"a.b\" is no name in C; name the function as well: TARGET=SYMBOL"));
     assert!(said("a.b", Some("while")).contains("\"while\" is no name in C"));
-    assert!(said("a", Some("calls")).contains("the name of the program itself"));
+    assert!(said("a", Some("calls")).contains("the name of a program of the object"));
     assert!(said("columns", Some("rows")).contains("a target has one function"));
     assert!(said("rows", Some("columns")).contains("a function one target"));
 }

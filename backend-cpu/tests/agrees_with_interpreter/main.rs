@@ -13,6 +13,7 @@ mod numerics;
 mod persistent_cache;
 mod scatter;
 mod self_contained;
+mod several_programs;
 mod sorting;
 mod windows;
 

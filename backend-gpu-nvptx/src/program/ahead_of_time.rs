@@ -42,7 +42,7 @@ pub(crate) fn files(
         }
         device.cubins = cubins.into_iter().map(|cubin| cubin.map(|cubin| cubin.bytes)).collect();
     }
-    let name = options.symbol.clone().unwrap_or_else(|| file_name(module.name()));
+    let name = options.name.as_ref().or(options.symbols.first()).cloned().unwrap_or_else(|| file_name(module.name()));
     files.push(AotFile { name: format!("{name}.xlax"), bytes: device.write(platform, module)? });
     Ok(files)
 }

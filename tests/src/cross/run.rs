@@ -90,12 +90,12 @@ impl CrossRun<'_> {
             target: Some(target.triple.to_string()),
             cpu: target.cpu.map(str::to_string),
             features: target.features.iter().map(ToString::to_string).collect(),
-            symbol: Some(ENTRY.to_string()),
+            symbols: vec![ENTRY.to_string()],
             externals: vec![custom_call::external()],
             ..AotCompilationOptions::default()
         };
         let mut description = None;
-        for file in ahead.compile_ahead_of_time(module, &options)? {
+        for file in ahead.compile_ahead_of_time(vec![module], &options)? {
             std::fs::write(self.folder.join(&file.name), &file.bytes).map_err(unwritable)?;
             if file.name.ends_with(".json") {
                 description = serde_json::from_slice(&file.bytes).ok();
@@ -156,7 +156,7 @@ fn compare(case: &Case, signature: &Signature, object: &Description, written: &[
     let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
     let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
     let mut rest = written;
-    for (i, (leaf, (_, pointer))) in signature.results().iter().zip(object.results()).enumerate() {
+    for (i, (leaf, (_, pointer))) in signature.results().iter().zip(object.program.results()).enumerate() {
         let Some((memory, after)) = rest.split_at_checked(pointer.bytes) else {
             return Ok(Verdict::Failed(format!("result {i} was not written")));
         };

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use xla_hlo::eval::RandomState;
 
 use super::custom_call;
@@ -11,14 +11,26 @@ use super::targets::{Builtins, CallBy, CrossTarget};
 /// Description of an object, from `NAME.json`, as far as a call needs it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Description {
+    pub target: Target,
+    #[serde(rename = "programs", deserialize_with = "only")]
+    pub program: Program,
+    /// Functions that the object calls.
+    pub externals: Vec<String>,
+}
+
+/// The program of the object.
+#[derive(Debug, Deserialize)]
+pub(super) struct Program {
     pub name: String,
     abi: u32,
-    pub target: Target,
     arena: Arena,
     pub pointers: Vec<Pointer>,
     words: Vec<Word>,
-    /// Functions that the object calls.
-    pub externals: Vec<String>,
+}
+
+/// The only element of a list.
+fn only<'de, D: Deserializer<'de>>(reader: D) -> Result<Program, D::Error> {
+    <[Program; 1]>::deserialize(reader).map(|[program]| program)
 }
 
 /// The target's memory.
@@ -49,7 +61,7 @@ pub(super) struct Pointer {
     random_state: bool,
 }
 
-impl Description {
+impl Program {
     /// The pointers of results, by their numbers.
     pub fn results(&self) -> Vec<(usize, &Pointer)> {
         let mut results: Vec<(usize, usize, &Pointer)> = Vec::new();
@@ -82,7 +94,8 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
 }
 
 fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], word: &str) -> std::fmt::Result {
-    for (number, pointer) in description.pointers.iter().enumerate() {
+    let Program { abi, arena, pointers, words, .. } = &description.program;
+    for (number, pointer) in pointers.iter().enumerate() {
         let bytes = pointer.bytes.max(1);
         let argument = pointer.argument.and_then(|argument| arguments.get(argument)).cloned();
         let state = pointer.random_state.then(|| random_state(description.target.big_endian));
@@ -95,12 +108,12 @@ fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], wor
             None => writeln!(text, "@p{number} = internal global [{bytes} x i8] zeroinitializer, align 16")?,
         }
     }
-    let (arena, abi, count) = (description.arena.size, description.abi, description.pointers.len());
+    let (arena, count) = (arena.size, pointers.len());
     writeln!(text, "@arena = internal global [{} x i8] zeroinitializer, align 64", arena + 1)?;
-    let types: String = (0..count + description.words.len()).map(|_| ", ptr").collect();
+    let types: String = (0..count + words.len()).map(|_| ", ptr").collect();
     let arrays = (0..count).map(|number| format!(", ptr @p{number}"));
     let word_of = |word: &Word| if word.name == "user_data" { ", ptr @own" } else { ", ptr null" }.to_string();
-    let pointers: String = arrays.chain(description.words.iter().map(word_of)).collect();
+    let pointers: String = arrays.chain(words.iter().map(word_of)).collect();
     writeln!(
         text,
         "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \
@@ -116,7 +129,7 @@ fn random_state(big_endian: bool) -> Vec<u8> {
 }
 
 fn code(text: &mut String, description: &Description, target: &CrossTarget, word: &str) -> std::fmt::Result {
-    let (name, system) = (&description.name, target.system);
+    let (name, system) = (&description.program.name, target.system);
     let (write, exit) = (system.write, system.exit);
     let words = format!("{word} %n, {word} %a, {word} %b, {word} %c");
     match system.by {
@@ -156,7 +169,7 @@ define void @_start() #0 {{
   %status = call i32 @{name}(ptr @call)
 "
     )?;
-    for (place, pointer) in description.results() {
+    for (place, pointer) in description.program.results() {
         writeln!(text, "  call void @out(ptr @p{place}, {word} {})", pointer.bytes)?;
     }
     let wide = if word == "i32" { "add i32 %status, 0".to_string() } else { format!("zext i32 %status to {word}") };
