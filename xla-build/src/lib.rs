@@ -33,7 +33,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
-use xla::service::{AotCompilationOptions, Contraction, ExternalCall, Optimize};
+use xla::service::{AotCompilationOptions, ConstantsIn, Contraction, ExternalCall, Optimize};
 use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
@@ -121,6 +121,14 @@ impl Program {
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Program {
         self.options.compile.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Leaves large constants out of the object and writes them to `NAME.bin` beside it, a file to map: the bindings
+    /// have a type for its contents.
+    #[must_use]
+    pub fn constants_in_file(mut self) -> Program {
+        self.options.constants = ConstantsIn::File;
         self
     }
 

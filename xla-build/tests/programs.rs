@@ -142,6 +142,40 @@ fn an_object_may_hold_several_programs() {
     ran(folder, TWO);
 }
 
+const MAPPING: &str = r#"
+include!("affine.rs");
+static CONSTANTS: affine::Constants = affine::Constants::new(*include_bytes!("affine.bin"));
+fn main() {
+    let (mut arena, mut y) = (affine::Arena::new(), [0; 500]);
+    affine::run(&mut arena, &CONSTANTS, &[1; 500], &mut y);
+    assert_eq!((y[0], y[499]), (1, 499 * 499 + 1));
+    let mut bytes = vec![0_u8; 64 * 40];
+    let start = bytes.as_ptr().align_offset(64);
+    let contents = include_bytes!("affine.bin");
+    bytes[start..start + contents.len()].copy_from_slice(contents);
+    let mapped = affine::Constants::of(&bytes[start..start + contents.len()]).unwrap();
+    affine::run(&mut arena, mapped, &[5; 500], &mut y);
+    assert_eq!(y[499], 499 * 499 + 5);
+    assert!(affine::Constants::of(&bytes[start..start + contents.len() - 1]).is_none());
+    bytes[start] ^= 1;
+    assert!(affine::Constants::of(&bytes[start..start + contents.len()]).is_none());
+    println!("ran");
+}
+"#;
+
+#[test]
+fn constants_may_be_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let squares: Vec<String> = (0..500).map(|n| (n * n).to_string()).collect();
+    let text = format!(
+        "HloModule m\nENTRY main {{ x = s32[500] parameter(0)\n c = s32[500] constant({{{}}})\n ROOT r = s32[500] add(x, c) }}",
+        squares.join(", ")
+    );
+    program(folder, &text).constants_in_file().compile_for(&host(), folder).unwrap();
+    ran(folder, MAPPING);
+}
+
 #[test]
 fn files_are_the_same_each_time_and_for_other_machines() {
     let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());

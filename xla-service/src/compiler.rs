@@ -137,6 +137,8 @@ pub struct AotCompilationOptions {
     pub optimize: Optimize,
     /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
+    /// The place of large constants.
+    pub constants: ConstantsIn,
     /// Whether there is to be a static library of the object file, as build systems link it.
     pub archive: bool,
     /// Files for people and build systems.
@@ -174,6 +176,16 @@ pub enum Optimize {
     Speed,
     /// Being small.
     Size,
+}
+
+/// The place of large constants of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ConstantsIn {
+    /// The object.
+    #[default]
+    Object,
+    /// A file beside it, whose contents the caller maps or reads.
+    File,
 }
 
 /// A file beside an object, for people or build systems.

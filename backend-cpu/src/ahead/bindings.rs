@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::constants::{self, Constants};
 use super::description::Described;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, status};
 
@@ -25,12 +26,16 @@ pub(super) fn text(described: &Described<'_>) -> String {
     for interface in described.interfaces {
         let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
         // Writing to a string does not fail.
-        let _ = write_module(&mut text, interface, &parameters);
+        let _ = write_module(&mut text, interface, (&described.names.object, &parameters));
     }
     text
 }
 
-fn write_module(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
+fn write_module(
+    out: &mut String,
+    interface: &Interface,
+    (object, parameters): (&str, &[Parameter<'_>]),
+) -> std::fmt::Result {
     let (symbol, size) = (&interface.name, interface.arena_bytes);
     let name = identifier(symbol);
     writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
@@ -46,9 +51,45 @@ fn write_module(out: &mut String, interface: &Interface, parameters: &[Parameter
         out,
         "    impl ::core::default::Default for Arena {{\n        fn default() -> Arena {{\n            Arena::new()\n        }}\n    }}\n"
     )?;
+    if let Some(constants) = interface.constants {
+        write_constants(out, constants, object)?;
+    }
     write_call(out, interface, parameters)?;
     write_run(out, interface, parameters)?;
     writeln!(out, "}}")
+}
+
+/// The type of the contents of the file of constants.
+fn write_constants(out: &mut String, Constants { size, stamp }: Constants, object: &str) -> std::fmt::Result {
+    let alignment = constants::ALIGNMENT;
+    writeln!(
+        out,
+        "    /// The contents of `{object}.bin`.
+    #[repr(C, align({alignment}))]
+    pub struct Constants([u8; {size}]);
+
+    impl Constants {{
+        /// The contents, for a `static`: `Constants::new(*include_bytes!(\"{object}.bin\"))`. Panics where they are those of
+        /// other programs.
+        pub const fn new(bytes: [u8; {size}]) -> Constants {{
+            assert!(Constants::are(&bytes), \"constants of other programs\");
+            Constants(bytes)
+        }}
+
+        /// The contents where they lie, such as a mapped file; `None` where they are those of other programs, or not
+        /// aligned to {alignment} bytes.
+        pub fn of(bytes: &[u8]) -> ::core::option::Option<&Constants> {{
+            let fit = bytes.len() == {size} && bytes.as_ptr().addr() % {alignment} == 0 && Constants::are(bytes);
+            // SAFETY: a structure of so many bytes, aligned so.
+            if fit {{ ::core::option::Option::Some(unsafe {{ &*bytes.as_ptr().cast() }}) }} else {{ ::core::option::Option::None }}
+        }}
+
+        const fn are(bytes: &[u8]) -> bool {{
+            u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) == 0x{stamp:08x}
+        }}
+    }}
+"
+    )
 }
 
 /// The structure of the C interface, and the function that takes it.
@@ -62,7 +103,7 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
         writeln!(out, "        pointer_{number}: *{} {},", parameter.pointer_kind(), parameter.array)?;
     }
     for word in interface.words() {
-        writeln!(out, "        {}: *mut {},", word.name(), pointed_to(*word))?;
+        writeln!(out, "        {}: {},", word.name(), rust_type(word))?;
     }
     writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.name)?;
     writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
@@ -84,6 +125,9 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub {}fn run(\n        arena: &mut Arena,",
         if is_safe { "" } else { "unsafe " }
     )?;
+    if interface.constants.is_some() {
+        writeln!(out, "        constants: &Constants,")?;
+    }
     for Parameter { name, array, field } in parameters {
         let mutable = if field.is_written { "mut " } else { "" };
         writeln!(out, "        {name}: &{mutable}{array},")?;
@@ -105,6 +149,10 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
     }
     for word in interface.words() {
         match word {
+            Word::Constants => writeln!(out, "            constants: ::core::ptr::from_ref(constants).cast(),")?,
+            Word::ConstantsSize => {
+                writeln!(out, "            constants_size: ::core::mem::size_of::<Constants>(),")?;
+            }
             Word::UserData => writeln!(out, "            user_data,")?,
             Word::ExternalStatus => writeln!(out, "            external_status: &raw mut external_status,")?,
         }
@@ -157,11 +205,13 @@ fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result 
     Ok(())
 }
 
-/// The type of what a word of the call points to.
-fn pointed_to(word: Word) -> &'static str {
+/// The type of a word of the call.
+fn rust_type(word: Word) -> &'static str {
     match word {
-        Word::UserData => "::core::ffi::c_void",
-        Word::ExternalStatus => "i32",
+        Word::Constants => "*const ::core::ffi::c_void",
+        Word::ConstantsSize => "usize",
+        Word::UserData => "*mut ::core::ffi::c_void",
+        Word::ExternalStatus => "*mut i32",
     }
 }
 

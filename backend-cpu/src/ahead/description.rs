@@ -5,6 +5,7 @@ use xla_hlo::{Error, Result};
 use xla_llvm::target::{Target, llvm_version};
 use xla_service::thunks::ArraySlice;
 
+use super::constants::{self, Constants};
 use super::entry::CallLayout;
 use super::externals::Function;
 use super::identifiers::Names;
@@ -18,6 +19,8 @@ pub(super) struct Described<'a> {
     pub interfaces: &'a [Interface],
     /// Functions of the application that the programs call.
     pub functions: &'a [Function],
+    /// The file of constants, if there is one.
+    pub constants: Option<Constants>,
     pub target: &'a Target,
     /// Functions outside of it that it calls.
     pub undefined: &'a Undefined,
@@ -64,10 +67,21 @@ struct Description<'a> {
     name: &'a str,
     target: TargetNames<'a>,
     programs: Vec<ProgramOf<'a>>,
+    constants: Option<FileOf>,
     /// Names of functions outside of the object.
     externals: &'a [String],
     /// Those that the application has, for custom calls.
     functions: Vec<FunctionOf<'a>>,
+}
+
+/// The file of constants.
+#[derive(Serialize)]
+struct FileOf {
+    file: String,
+    size: u64,
+    alignment: u64,
+    /// The number that it begins with.
+    stamp: u32,
 }
 
 /// A program of the object.
@@ -150,7 +164,7 @@ struct Array<'a> {
 
 /// The description as JSON.
 pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
-    let Described { names, interfaces, functions, target, undefined } = *described;
+    let Described { names, interfaces, functions, constants, target, undefined } = *described;
     let layout = CallLayout::new(target.pointer_bytes());
     let description = Description {
         name: &names.object,
@@ -163,6 +177,12 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
             big_endian: target.is_big_endian(),
         },
         programs: interfaces.iter().map(|interface| program(interface, &layout)).collect(),
+        constants: constants.map(|Constants { size, stamp }| FileOf {
+            file: format!("{}.bin", names.object),
+            size,
+            alignment: constants::ALIGNMENT,
+            stamp,
+        }),
         externals: &undefined.all,
         functions: functions.iter().map(function).collect(),
     };
@@ -179,7 +199,7 @@ fn program<'a>(interface: &'a Interface, layout: &CallLayout) -> ProgramOf<'a> {
         pointers: fields
             .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
             .collect(),
-        words: interface.words().iter().filter_map(|&word| named_word(interface, layout, word)).collect(),
+        words: interface.words().into_iter().filter_map(|word| named_word(interface, layout, word)).collect(),
     }
 }
 

@@ -12,7 +12,8 @@ use xla_llvm::emitter::Emitter;
 use xla_llvm::lanes::Scalar;
 use xla_service::thunks::ThunkProgram;
 
-use super::interface::{ARENA_ALIGNMENT, Base, Interface, Word, constant, status};
+use super::constants::{self, Constants, constant};
+use super::interface::{ARENA_ALIGNMENT, Base, Interface, Word, status};
 use crate::program::arguments::{ArgumentTable, ArgumentWord};
 use crate::program::external::ExternalExit;
 use crate::program::refused::refused;
@@ -76,8 +77,9 @@ pub(super) fn emit(
     interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
     emitter.builder().position_at_end(checked);
     entry.check_arena(arena, interface)?;
+    let file = entry.constants(interface)?;
     let fields = entry.pointers(interface)?;
-    let bases = entry.bases(arena, &fields, (module, program), interface)?;
+    let bases = entry.bases((arena, file), &fields, (module, program), interface)?;
     entry.fill(table, &words, (&bases, &fields), interface, arena)?;
     emitter.builder().build_unconditional_branch(body).map_err(refused)?;
     entry.fail()?;
@@ -139,20 +141,49 @@ impl<'ctx> Entry<'_, 'ctx> {
         if interface.arena_bytes == 0 {
             return Ok(());
         }
+        let there = self.e.builder().build_is_not_null(arena, "").map_err(refused)?;
+        self.check(there, status::ARENA_TOO_SMALL)?;
+        self.check_size(CallLayout::ARENA + self.layout.pointer_bytes, interface.arena_bytes, status::ARENA_TOO_SMALL)?;
+        self.check_alignment(arena, ARENA_ALIGNMENT, status::ARENA_MISALIGNED)
+    }
+
+    /// The address of the contents of the file of constants, if the program reads any, after checks of them.
+    fn constants(&mut self, interface: &Interface) -> Result<Option<PointerValue<'ctx>>> {
+        let Some(Constants { size, stamp }) = interface.constants else { return Ok(None) };
+        let places = [Word::Constants, Word::ConstantsSize].map(|word| interface.place(word));
+        let [Some(place), Some(place_of_size)] = places else {
+            return Err(Error::internal("the call has no place for constants"));
+        };
+        let file = self.load_pointer(self.layout.field(place))?;
+        let there = self.e.builder().build_is_not_null(file, "").map_err(refused)?;
+        self.check(there, status::NO_CONSTANTS)?;
+        self.check_size(self.layout.field(place_of_size), size, status::WRONG_CONSTANTS)?;
+        self.check_alignment(file, constants::ALIGNMENT, status::WRONG_CONSTANTS)?;
+        let int = self.e.context().i32_type();
+        let found = self.e.builder().build_load(int, file, "stamp").map_err(refused)?.into_int_value();
+        let expected = int.const_int(stamp.into(), false);
+        let same = self.e.builder().build_int_compare(IntPredicate::EQ, found, expected, "").map_err(refused)?;
+        self.check(same, status::WRONG_CONSTANTS)?;
+        Ok(Some(file))
+    }
+
+    /// Checks that the size at that place of the call is no less than that.
+    fn check_size(&mut self, place: u64, least: u64, status: u32) -> Result<()> {
+        let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
+        let place = self.offset(self.call, place)?;
+        let size = self.e.builder().build_load(word, place, "size").map_err(refused)?.into_int_value();
+        let least = word.const_int(least, false);
+        let enough = self.e.builder().build_int_compare(IntPredicate::UGE, size, least, "").map_err(refused)?;
+        self.check(enough, status)
+    }
+
+    fn check_alignment(&mut self, pointer: PointerValue<'ctx>, alignment: u64, status: u32) -> Result<()> {
         let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
         let builder = self.e.builder();
-        let there = builder.build_is_not_null(arena, "").map_err(refused)?;
-        self.check(there, status::ARENA_TOO_SMALL)?;
-        let place = self.offset(self.call, CallLayout::ARENA + self.layout.pointer_bytes)?;
-        let size = builder.build_load(word, place, "arena_size").map_err(refused)?.into_int_value();
-        let least = word.const_int(interface.arena_bytes, false);
-        let enough = builder.build_int_compare(IntPredicate::UGE, size, least, "").map_err(refused)?;
-        self.check(enough, status::ARENA_TOO_SMALL)?;
-        let address = builder.build_ptr_to_int(arena, word, "").map_err(refused)?;
-        let mask = word.const_int(ARENA_ALIGNMENT - 1, false);
-        let rest = builder.build_and(address, mask, "").map_err(refused)?;
+        let address = builder.build_ptr_to_int(pointer, word, "").map_err(refused)?;
+        let rest = builder.build_and(address, word.const_int(alignment - 1, false), "").map_err(refused)?;
         let aligned = builder.build_int_compare(IntPredicate::EQ, rest, word.const_zero(), "").map_err(refused)?;
-        self.check(aligned, status::ARENA_MISALIGNED)
+        self.check(aligned, status)
     }
 
     /// Loads the pointers of the call, and checks those of arrays with elements.
@@ -172,7 +203,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     /// The first byte of each allocation.
     fn bases(
         &self,
-        arena: PointerValue<'ctx>,
+        (arena, file): (PointerValue<'ctx>, Option<PointerValue<'ctx>>),
         fields: &[PointerValue<'ctx>],
         (module, program): (&Module, &ThunkProgram),
         interface: &Interface,
@@ -182,6 +213,10 @@ impl<'ctx> Entry<'_, 'ctx> {
             Base::Field(field) => fields.get(field).copied().ok_or_else(|| Error::internal("a pointer is missing")),
             Base::Arena(offset) => self.offset(arena, offset),
             Base::Constant => constant_array(self.e, constant(module, allocation)?),
+            Base::File(offset) => match file {
+                Some(file) => self.offset(file, offset),
+                None => Err(Error::internal("the call has no file of constants")),
+            },
         };
         allocations.map(base).collect()
     }

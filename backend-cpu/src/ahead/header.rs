@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 use xla_hlo::{ElementType, Error, Result};
 use xla_service::thunks::ArraySlice;
 
+use super::constants;
 use super::description::Described;
 use super::externals::Function;
+use super::identifiers::Names;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types, status};
 
 /// The header's text; [`Error::InvalidArgument`] where the programs' names make two macros of one name.
@@ -15,8 +17,7 @@ pub(super) fn text(described: &Described<'_>) -> Result<String> {
     let mut text = introduction(described);
     text += &functions(described.functions);
     for interface in described.interfaces {
-        let mut header =
-            Header { text: String::new(), interface, namespace: &described.names.namespace, name: &interface.name };
+        let mut header = Header { text: String::new(), interface, names: described.names, name: &interface.name };
         if described.interfaces.len() > 1 {
             header.line(format!("/* ---- {} ---- */\n", header.name));
         }
@@ -114,7 +115,7 @@ int32_t {symbol}(const void *const *operands, void *const *results, const char *
 struct Header<'a> {
     text: String,
     interface: &'a Interface,
-    namespace: &'a [String],
+    names: &'a Names,
     name: &'a str,
 }
 
@@ -149,9 +150,18 @@ impl Header<'_> {
             "A function of the application returned a number other than 0; results hold anything.",
         );
         let external = Some(external).filter(|_| !interface.functions.is_empty());
+        let of_constants = [
+            ("NO_CONSTANTS", status::NO_CONSTANTS, "`constants` is a null pointer."),
+            (
+                "WRONG_CONSTANTS",
+                status::WRONG_CONSTANTS,
+                "`constants` are those of other programs, not aligned, or `constants_size` is too small.",
+            ),
+        ];
+        let of_constants = of_constants.into_iter().filter(|_| interface.constants.is_some());
         let after = if external.is_some() { "OK, CANCELLED and EXTERNAL_FAILED" } else { "the first two" };
         self.line(format!("/* Results of a call; after any but {after} nothing was written. */"));
-        for (name, code, meaning) in codes.into_iter().chain(external) {
+        for (name, code, meaning) in codes.into_iter().chain(external).chain(of_constants) {
             let name = self.capitals(name);
             self.line(format!("#define {name} {code} /* {meaning} */"));
         }
@@ -169,6 +179,11 @@ impl Header<'_> {
         self.line(format!("#define {abi} UINT32_C(0x{:08x})", interface.abi()));
         self.line("\n/* Memory that a call needs beside its arrays, in bytes. */");
         self.line(format!("#define {size} {}\n#define {alignment} {ARENA_ALIGNMENT}", interface.arena_bytes));
+        if let Some(file) = interface.constants {
+            let [size, alignment] = ["CONSTANTS_SIZE", "CONSTANTS_ALIGNMENT"].map(|suffix| self.capitals(suffix));
+            self.line(format!("\n/* The file {}.bin, in bytes. */", self.names.object));
+            self.line(format!("#define {size} {}\n#define {alignment} {}", file.size, constants::ALIGNMENT));
+        }
         self.line("\n/* Arrays: elements in all, number of dimensions, dimensions. */");
         for field in &interface.fields {
             let name = self.capitals(&field.name);
@@ -184,7 +199,7 @@ impl Header<'_> {
         let interface = self.interface;
         let name = self.name.to_string();
         self.line("\n#ifdef __cplusplus");
-        for part in self.namespace {
+        for part in &self.names.namespace {
             self.line(format!("namespace {part} {{"));
         }
         self.line("extern \"C\" {\n#endif\n");
@@ -210,11 +225,15 @@ impl Header<'_> {
             let ty = c_type(&name, field);
             self.line(format!("  {constant}{ty} *{}; /* {} */", field.name, role(field)));
         }
-        for &word in interface.words() {
+        for word in interface.words() {
             let (kind, meaning) = match word {
-                Word::UserData => ("void *", "Handed to the application's functions."),
+                Word::Constants => {
+                    ("const void *", format!("Contents of {}.bin, mapped or read, aligned.", self.names.object))
+                }
+                Word::ConstantsSize => ("size_t ", "Bytes of these.".to_string()),
+                Word::UserData => ("void *", "Handed to the application's functions.".to_string()),
                 Word::ExternalStatus => {
-                    ("int32_t *", "Where the number goes that one of them failed with; may be null.")
+                    ("int32_t *", "Where the number goes that one of them failed with; may be null.".to_string())
                 }
             };
             self.line(format!("  {kind}{}; /* {meaning} */", word.name()));
@@ -238,7 +257,7 @@ impl Header<'_> {
         self.line(format!("  {name}_program &operator=(const {name}_program &) = delete;"));
         self.line(format!("  int32_t run() {{ return {name}(this); }}\n"));
         self.line(format!(" private:\n  alignas({alignment}) unsigned char memory[{memory}];\n}};"));
-        for part in self.namespace.iter().rev() {
+        for part in self.names.namespace.iter().rev() {
             self.line(format!("}} /* {part} */"));
         }
         self.line("#endif");

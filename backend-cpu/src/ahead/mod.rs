@@ -4,6 +4,7 @@
 //! each module ── passes for the target ── thunks ── refusals.rs: instructions that need what the object has not
 //!    interface.rs   the structure of a call: pointers to arguments and results, the arena
 //!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
+//!    constants.rs   large constants as a file to map, where that is asked for
 //!    externals.rs   custom calls that are functions of the application
 //!    object.rs      the names that the object calls
 //!    header.rs, bindings.rs, description.rs      NAME.h, NAME.rs, NAME.json
@@ -17,6 +18,7 @@
 mod archive;
 mod bindings;
 mod cmake;
+mod constants;
 mod description;
 mod entry;
 mod externals;
@@ -41,14 +43,16 @@ use xla_service::dump::Dump;
 use xla_service::host::HostTransfer;
 use xla_service::thunks::ThunkProgram;
 use xla_service::{
-    AotCompilationOptions, AotExtra, CompileOptions, Contraction, FallbackPolicy, HloPasses, OptimizedModule, optimize,
+    AotCompilationOptions, AotExtra, CompileOptions, ConstantsIn, Contraction, FallbackPolicy, HloPasses,
+    OptimizedModule, optimize,
 };
 
 use crate::capabilities;
 use crate::lowering::CpuLowering;
 use crate::program::sequence::Plan;
+use constants::{Constants, ConstantsFile};
 use externals::Externals;
-use interface::Interface;
+use interface::{Extras, Interface};
 use xla_cpu_runtime::LibraryCall;
 
 /// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
@@ -73,7 +77,15 @@ pub(crate) fn compile(
     let programs = optimized.iter().zip(&names.entries).map(|(module, name)| {
         Program::new(module, name, (&target, &externals), options).map_err(|error| of(error, name))
     });
-    let job = Job { programs: programs.collect::<Result<_>>()?, externals: &externals, target: &target, options };
+    let mut programs: Vec<Program<'_>> = programs.collect::<Result<_>>()?;
+    let mut file = ConstantsFile::new(target.is_big_endian());
+    if options.constants == ConstantsIn::File {
+        for program in &mut programs {
+            program.places = file.add(program.module, &program.thunks)?;
+        }
+    }
+    let (data, constants) = file.finish();
+    let job = Job { programs, constants, externals: &externals, target: &target, options };
     let (code, interfaces, text) = job.generate(CodeKind::Object)?;
     let functions = externals::joined(interfaces.iter().map(|interface| &interface.functions[..]));
     let undefined = object::undefined(&code, &externals::names(&functions))?;
@@ -82,6 +94,7 @@ pub(crate) fn compile(
         names: &names,
         interfaces: &interfaces,
         functions: &functions,
+        constants: Some(constants).filter(|_| options.constants == ConstantsIn::File),
         target: &target,
         undefined: &undefined,
     };
@@ -92,6 +105,9 @@ pub(crate) fn compile(
         file("json", description::json(&described)?),
         file("rs", bindings::text(&described).into_bytes()),
     ];
+    if options.constants == ConstantsIn::File {
+        files.push(file("bin", data));
+    }
     if options.archive {
         files.push(AotFile { name: archive::name(name, &target), bytes: archive::of(&code, name, &target)? });
     }
@@ -140,6 +156,8 @@ struct Program<'a> {
     thunks: ThunkProgram,
     kernels: KernelTable<'a>,
     library_calls: Vec<LibraryCall>,
+    /// Places in the file of constants that are there, by allocation.
+    places: Vec<Option<u64>>,
 }
 
 impl<'a> Program<'a> {
@@ -155,13 +173,15 @@ impl<'a> Program<'a> {
         let thunks = ThunkProgram::new(module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
         refusals::check(module, &thunks.sequence, target, externals)?;
         let CpuLowering { kernels, library_calls, .. } = lowering;
-        Ok(Program { name, module, thunks, kernels, library_calls })
+        Ok(Program { name, module, thunks, kernels, library_calls, places: Vec::new() })
     }
 }
 
 /// Programs of one object.
 struct Job<'a> {
     programs: Vec<Program<'a>>,
+    /// The file of constants.
+    constants: Constants,
     externals: &'a Externals,
     target: &'a Target,
     options: &'a AotCompilationOptions,
@@ -201,7 +221,7 @@ impl Job<'_> {
 
     /// Writes kernels and entry of a program.
     fn emit(&self, emitter: &Emitter<'_>, number: usize, program: &Program<'_>) -> Result<Interface> {
-        let Program { name, module, thunks, library_calls, .. } = program;
+        let Program { name, module, thunks, library_calls, places, .. } = program;
         let kernel = |(index, source)| emit_kernel(emitter, source, &kernel_name(number, index));
         let kernels = program.kernels.sources().iter().enumerate().map(kernel).collect::<Result<Vec<Kernel>>>()?;
         for kernel in &kernels {
@@ -219,7 +239,8 @@ impl Job<'_> {
             self_contained: true,
         };
         let functions = self.externals.functions(module, &thunks.sequence);
-        let mut interface = Interface::new((module, thunks), name.to_string(), functions, scratch)?;
+        let extras = Extras { constants: self.constants, places, functions };
+        let mut interface = Interface::new((module, thunks), name.to_string(), extras, scratch)?;
         entry::emit(emitter, &plan, (module, thunks), &mut interface)?;
         interface.check_memory(self.target.pointer_bytes().into(), self.options.compile.memory_limit)?;
         Ok(interface)

@@ -10,7 +10,7 @@ use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, CompileOptions};
 use xla_tests::agreement::{assert_close, input};
 
-fn module(text: &str) -> VerifiedModule {
+pub(crate) fn module(text: &str) -> VerifiedModule {
     VerifiedModule::new(text::parse_module(text).unwrap()).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use xla_hlo::{Error, Result, ResultExt};
 use xla_service::compiler::AotFile;
-use xla_service::{AotCompilationOptions, Assembler, Contraction, Optimize, OptimizedModule, Relocation};
+use xla_service::{AotCompilationOptions, Assembler, ConstantsIn, Contraction, Optimize, OptimizedModule, Relocation};
 
 use crate::program::compiled_for::CompiledFor;
 use crate::program::image::{CodeObject, KernelFunction};
@@ -59,6 +59,7 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
         (options.optimize != Optimize::default(), "optimize-for"),
         (options.stack_limit.is_some(), "stack-limit"),
         (options.archive, "archive"),
+        (options.constants != ConstantsIn::default(), "constants"),
         (!options.extras.is_empty(), "emit"),
         (!options.externals.is_empty(), "external"),
     ];

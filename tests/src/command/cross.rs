@@ -6,12 +6,9 @@ use std::process::ExitCode;
 use rayon::prelude::*;
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
 use xla_tests::corpus;
-use xla_tests::cross::{self, CrossRun, CrossTarget, TARGETS, Verdict};
+use xla_tests::cross::{self, CUSTOM_CALL, CrossRun, CrossTarget, TARGETS, Verdict};
 
 use super::Outcome;
-
-/// The suite of the case with a custom call, which is no part of the corpus.
-const CUSTOM_CALL: &str = "custom-call";
 
 /// Options.
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! A program with a custom call, which is a function of the start.
+//! A program with a custom call, which is a function of the start, and with a constant in a file.
 
 use std::path::Path;
 
@@ -13,14 +13,31 @@ pub(super) const SYMBOL: &str = "cross_add";
 /// Number that the function gets through the application's own pointer.
 const OWN_NUMBER: i32 = 7;
 
+/// Name of the case's suite, which is no part of the corpus.
+pub const SUITE: &str = "custom-call";
+
+/// The program, without the numbers of its constant.
 const MODULE: &str = "HloModule custom_call
+    sum { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b) }
     ENTRY main {
+      table = f32[300] constant({NUMBERS})
       x = f32[13] iota(), iota_dimension=0
       y = f32[13] exponential(x)
       z = f32[13] log(y)
       c = f32[13] custom-call(z, x), custom_call_target=\"cross.add\", backend_config=\"5, 13 letters\"
-      ROOT r = f32[13] negate(c)
+      rows = f32[13,300] broadcast(c), dimensions={0}
+      columns = f32[13,300] broadcast(table), dimensions={1}
+      products = f32[13,300] multiply(rows, columns)
+      zero = f32[] constant(0)
+      ROOT r = f32[13] reduce(products, zero), dimensions={1}, to_apply=sum
     }";
+
+/// Numbers of the constant.
+fn numbers() -> impl Iterator<Item = i32> {
+    (0..300).map(|number| number % 7 - 2)
+}
 
 /// The custom call of the case, as a function of the application.
 pub(super) fn external() -> ExternalCall {
@@ -29,14 +46,16 @@ pub(super) fn external() -> ExternalCall {
 
 /// The case; its results are written into that folder.
 pub fn case(folder: &Path) -> Result<Case> {
-    let results: Vec<u8> = (0..13).flat_map(|x| (-(x + x + OWN_NUMBER) as f32).to_ne_bytes()).collect();
+    let numbers_in_text = numbers().map(|number| number.to_string()).collect::<Vec<String>>().join(", ");
+    let sum = numbers().sum::<i32>() as f32;
+    let results: Vec<u8> = (0..13).flat_map(|x| ((x + x + OWN_NUMBER) as f32 * sum).to_ne_bytes()).collect();
     let path = folder.join("results.npz");
     npz::write(&path, &[Literal::from_bytes(&ArrayShape::new(ElementType::F32, [13]), results)?])?;
     let expected = std::fs::read(&path).map_err(|e| Error::failed_precondition(format!("cannot read results: {e}")))?;
     Ok(Case {
-        suite: "custom-call".to_string(),
-        name: "custom-call".to_string(),
-        module: MODULE.to_string(),
+        suite: SUITE.to_string(),
+        name: SUITE.to_string(),
+        module: MODULE.replace("NUMBERS", &numbers_in_text),
         inputs: Vec::new(),
         expected,
         info: Info {

@@ -13,6 +13,6 @@ mod run;
 mod start;
 mod targets;
 
-pub use custom_call::case as custom_call;
+pub use custom_call::{SUITE as CUSTOM_CALL, case as custom_call};
 pub use run::{CrossRun, Verdict};
 pub use targets::{CrossTarget, TARGETS};

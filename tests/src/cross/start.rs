@@ -75,11 +75,15 @@ impl Program {
 
 /// LLVM IR of a program that calls the object with these arguments, in the target's byte order, writes all results to
 /// standard output, and exits with the call's status.
-pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &CrossTarget) -> String {
+pub(super) fn text(
+    description: &Description,
+    (arguments, constants): (&[Vec<u8>], &[u8]),
+    target: &CrossTarget,
+) -> String {
     let mut text = format!("target triple = \"{}\"\n", target.triple);
     let word = format!("i{}", 8 * description.target.pointer_bytes);
     // Writing to a string does not fail.
-    let _ = data(&mut text, description, arguments, &word);
+    let _ = data(&mut text, description, (arguments, constants), &word);
     let _ = code(&mut text, description, target, &word);
     if description.externals.iter().any(|name| name == custom_call::SYMBOL) {
         text.push_str(&custom_call::function(&word));
@@ -93,32 +97,47 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
     text
 }
 
-fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], word: &str) -> std::fmt::Result {
+fn data(
+    text: &mut String,
+    description: &Description,
+    (arguments, constants): (&[Vec<u8>], &[u8]),
+    word: &str,
+) -> std::fmt::Result {
     let Program { abi, arena, pointers, words, .. } = &description.program;
     for (number, pointer) in pointers.iter().enumerate() {
         let bytes = pointer.bytes.max(1);
         let argument = pointer.argument.and_then(|argument| arguments.get(argument)).cloned();
         let state = pointer.random_state.then(|| random_state(description.target.big_endian));
         match argument.or(state).filter(|data| data.len() == bytes) {
-            Some(data) => {
-                write!(text, "@p{number} = internal global [{bytes} x i8] c\"")?;
-                data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
-                writeln!(text, "\", align 16")?;
-            }
+            Some(data) => bytes_of(text, &format!("p{number}"), &data, 16)?,
             None => writeln!(text, "@p{number} = internal global [{bytes} x i8] zeroinitializer, align 16")?,
         }
     }
+    bytes_of(text, "constants", constants, 64)?;
     let (arena, count) = (arena.size, pointers.len());
     writeln!(text, "@arena = internal global [{} x i8] zeroinitializer, align 64", arena + 1)?;
-    let types: String = (0..count + words.len()).map(|_| ", ptr").collect();
-    let arrays = (0..count).map(|number| format!(", ptr @p{number}"));
-    let word_of = |word: &Word| if word.name == "user_data" { ", ptr @own" } else { ", ptr null" }.to_string();
-    let pointers: String = arrays.chain(words.iter().map(word_of)).collect();
+    let arrays = (0..count).map(|number| ("ptr".to_string(), format!("@p{number}")));
+    let word_of = |Word { name }: &Word| match name.as_str() {
+        "constants" => ("ptr".to_string(), "@constants".to_string()),
+        "constants_size" => (word.to_string(), constants.len().to_string()),
+        "user_data" => ("ptr".to_string(), "@own".to_string()),
+        _ => ("ptr".to_string(), "null".to_string()),
+    };
+    let fields: Vec<(String, String)> = arrays.chain(words.iter().map(word_of)).collect();
+    let types: String = fields.iter().map(|(ty, _)| format!(", {ty}")).collect();
+    let pointers: String = fields.iter().map(|(ty, value)| format!(", {ty} {value}")).collect();
     writeln!(
         text,
         "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \
          {{ i32 {abi}, i8 0, [3 x i8] zeroinitializer, ptr @arena, {word} {arena}{pointers} }}"
     )
+}
+
+/// Bytes as data of that name.
+fn bytes_of(text: &mut String, name: &str, data: &[u8], alignment: u32) -> std::fmt::Result {
+    write!(text, "@{name} = internal global [{} x i8] c\"", data.len())?;
+    data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
+    writeln!(text, "\", align {alignment}")
 }
 
 /// The state from which a device draws its first random number, two words.

@@ -134,12 +134,7 @@ const ARRAY_ALIGNMENT: u32 = 64;
 /// A literal array as a constant of the module, in the target's byte order; its address. Arrays of the same bytes are
 /// one constant.
 pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Result<PointerValue<'ctx>> {
-    let number = literal.array_shape().element_type().real_part().byte_width();
-    let bytes = literal.bytes();
-    let data = match emitter.target().is_big_endian() && number > 1 {
-        true => Cow::Owned(bytes.chunks(number).flat_map(|number| number.iter().rev()).copied().collect()),
-        false => Cow::Borrowed(bytes),
-    };
+    let data = array_bytes(literal, emitter.target().is_big_endian());
     let data = emitter.context().const_string(&data, false);
     let is_same = |global: &GlobalValue<'ctx>| {
         let is_array = global.is_constant() && global.get_alignment() == ARRAY_ALIGNMENT;
@@ -154,4 +149,14 @@ pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Resul
     global.set_linkage(Linkage::Private);
     global.set_alignment(ARRAY_ALIGNMENT);
     Ok(global.as_pointer_value())
+}
+
+/// The bytes of a literal array in the target's byte order.
+pub fn array_bytes(literal: &Literal, big_endian: bool) -> Cow<'_, [u8]> {
+    let number = literal.array_shape().element_type().real_part().byte_width();
+    let bytes = literal.bytes();
+    match big_endian && number > 1 {
+        true => Cow::Owned(bytes.chunks(number).flat_map(|number| number.iter().rev()).copied().collect()),
+        false => Cow::Borrowed(bytes),
+    }
 }

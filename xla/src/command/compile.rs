@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
-use xla::service::{AotCompilationOptions, AotExtra, Assembler, Contraction, ExternalCall, Optimize, Relocation};
+use xla::service::{
+    AotCompilationOptions, AotExtra, Assembler, ConstantsIn, Contraction, ExternalCall, Optimize, Relocation,
+};
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -21,8 +23,9 @@ Examples:
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
 The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, NAME.rs,
-which does for Rust, and NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas
-is found, as machine code with kernels.json, the resource usage of each. No device of the target is needed.";
+which does for Rust, NAME.json, which describes it for tools, and NAME.bin with --constants file, to be mapped or read. For gpu it is the
+executable and its kernels as PTX, and, if ptxas is found, as machine code with kernels.json, the resource usage of each. No device of the
+target is needed.";
 
 /// Compile programs ahead of time, to files
 #[derive(clap::Args, Debug)]
@@ -66,6 +69,9 @@ pub struct Args {
     /// Namespace of the header's declarations in C++, such as robot::vision
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
+    /// Place of large constants: the object, or the file NAME.bin
+    #[arg(long, value_name = "PLACE", default_value = "object", value_parser = ["object", "file"])]
+    constants: String,
     /// Write libNAME.a as well, a static library of NAME.o
     #[arg(long)]
     archive: bool,
@@ -109,6 +115,7 @@ impl Args {
             namespace: self.namespace.clone(),
             optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
             stack_limit: self.stack_limit,
+            constants: if self.constants == "file" { ConstantsIn::File } else { ConstantsIn::Object },
             archive: self.archive,
             extras: self.emit.iter().map(|kind| extra(kind)).collect(),
             externals: self.external.iter().map(|text| external(text)).collect(),

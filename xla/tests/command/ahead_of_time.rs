@@ -89,7 +89,10 @@ fn several_programs_are_one_object() {
     assert!(message.contains("holds one module, not 2"), "{message}");
     let done = folder.xla("compile module.hlo --symbol first other.hlo --symbol second -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
-    assert!(folder.path("build/first.o").exists());
+    assert!(folder.path("build/first.o").exists() && !folder.path("build/first.bin").exists());
+    let done = folder.xla("compile module.hlo --constants file -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(folder.path("build/sums.bin").exists());
 }
 
 #[test]
