@@ -187,7 +187,10 @@ fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result 
         "",
         "# Safety",
         "",
-        &format!("{} of the application must have this form, and are handed `user_data`:", names.join(", ")),
+        &format!(
+            "Functions of the application have this form, and are handed `user_data`; they are {}.",
+            names.join(", ")
+        ),
         "",
         "```text",
         "unsafe extern \"C\" fn(operands: *const *const c_void, results: *const *mut c_void, config: *const c_char,",

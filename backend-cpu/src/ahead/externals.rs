@@ -46,7 +46,7 @@ impl Externals {
             }
             if entries.contains(name) {
                 return Err(Error::invalid_argument(format!(
-                    "the external {name:?} has the name of a program of the object"
+                    "the external {name:?} has the name of a program of the object; name one of them otherwise"
                 )));
             }
             if symbols.iter().any(|(other, known)| (other == target) != (known == name)) {
