@@ -55,6 +55,7 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
         (options.abi.is_some(), "abi"),
         (options.relocation != Relocation::default(), "relocation"),
         (options.contraction != Contraction::default(), "no-contract"),
+        (options.symbols.len() > 1, "symbol, more than once,"),
         (options.namespace.is_some(), "namespace"),
         (options.optimize != Optimize::default(), "optimize-for"),
         (options.stack_limit.is_some(), "stack-limit"),
