@@ -61,8 +61,12 @@ impl Compiler for CpuCompiler {
 }
 
 impl AheadOfTimeCompiler for CpuCompiler {
-    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
-        ahead::compile(module, options, self.options.generators)
+    fn compile_ahead_of_time(
+        &self,
+        modules: Vec<VerifiedModule>,
+        options: &AotCompilationOptions,
+    ) -> Result<Vec<AotFile>> {
+        ahead::compile(modules, options, self.options.generators)
     }
 }
 
@@ -137,6 +141,7 @@ impl CpuCompiler {
                 kernels,
                 library_calls: library_calls.clone(),
                 host_calls,
+                external_calls: Vec::new(),
                 threads,
                 profile,
                 self_contained: false,

@@ -111,7 +111,14 @@ impl GpuCompiler {
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
-    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+    fn compile_ahead_of_time(
+        &self,
+        modules: Vec<VerifiedModule>,
+        options: &AotCompilationOptions,
+    ) -> Result<Vec<AotFile>> {
+        let [module] = <[VerifiedModule; 1]>::try_from(modules).map_err(|modules| {
+            Error::invalid_argument(format!("an executable for a GPU holds one module, not {}", modules.len()))
+        })?;
         let target = match (self, options.target.as_deref()) {
             (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
             (GpuCompiler::Emulated, None) => Target::host_threads()?,

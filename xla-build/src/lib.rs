@@ -33,22 +33,22 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
-use xla::service::{AotCompilationOptions, Contraction, Optimize};
+use xla::service::{AotCompilationOptions, ConstantsIn, Contraction, ExternalCall, Optimize};
 use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
 
-/// A program to compile: a file, and options.
+/// A program to compile, or several into one object: files, and options.
 #[derive(Clone, Debug)]
 pub struct Program {
-    source: PathBuf,
+    sources: Vec<PathBuf>,
     options: AotCompilationOptions,
 }
 
 /// A program that was compiled.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// Its name: of the module in Rust, and of the symbol.
+    /// Its name: of the module in Rust, of the symbol, and of the files; of several programs, the first one's.
     pub name: String,
     /// The folder of its files: `NAME.rs` to include, `NAME.h`, `NAME.json`, `NAME.o`, and the library to link.
     pub folder: PathBuf,
@@ -57,18 +57,28 @@ pub struct Compiled {
 impl Program {
     /// The program in a file, its path from the package's folder. Its name is that of the file.
     pub fn new(source: impl Into<PathBuf>) -> Program {
-        let source = source.into();
-        let stem = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let name: String =
-            stem.split('.').next().unwrap_or_default().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-        let options = AotCompilationOptions { symbol: Some(name), archive: true, ..AotCompilationOptions::default() };
-        Program { source, options }
+        let options = AotCompilationOptions { archive: true, ..AotCompilationOptions::default() };
+        Program { sources: Vec::new(), options }.and(source)
     }
 
-    /// Names the program, in the place of its file's name: a name in C, of which a link has one.
+    /// Adds a program to the same object, in which equal constants of all are stored once. The bindings have a module
+    /// for each; files and library keep the first one's name.
+    #[must_use]
+    pub fn and(mut self, source: impl Into<PathBuf>) -> Program {
+        let source = source.into();
+        let stem = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = stem.split('.').next().unwrap_or_default().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        self.options.symbols.push(name);
+        self.sources.push(source);
+        self
+    }
+
+    /// Names the program that was added last, in the place of its file's name: a name in C, of which a link has one.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Program {
-        self.options.symbol = Some(name.into());
+        if let Some(symbol) = self.options.symbols.last_mut() {
+            *symbol = name.into();
+        }
         self
     }
 
@@ -114,6 +124,29 @@ impl Program {
         self
     }
 
+    /// Leaves large constants out of the object and writes them to `NAME.bin` beside it, a file to map: the bindings
+    /// have a type for its contents.
+    #[must_use]
+    pub fn constants_in_file(mut self) -> Program {
+        self.options.constants = ConstantsIn::File;
+        self
+    }
+
+    /// Makes custom calls of that target calls of a C function of the same name, which the application has:
+    /// `#[unsafe(no_mangle)] unsafe extern "C" fn`, of the form that the bindings and the C header say.
+    #[must_use]
+    pub fn external(mut self, target: impl Into<String>) -> Program {
+        self.options.externals.push(ExternalCall { target: target.into(), symbol: None });
+        self
+    }
+
+    /// As [`Program::external`], of a function with another name.
+    #[must_use]
+    pub fn external_as(mut self, target: impl Into<String>, symbol: impl Into<String>) -> Program {
+        self.options.externals.push(ExternalCall { target: target.into(), symbol: Some(symbol.into()) });
+        self
+    }
+
     /// Compiles from a build script: for Cargo's target, into `OUT_DIR`, and tells Cargo to link the program. An error
     /// ends the build with its message.
     pub fn compile(self) -> Compiled {
@@ -126,11 +159,12 @@ impl Program {
 
     fn compile_and_tell(&self) -> Result<Compiled> {
         let cargo = CargoTarget::from_env()?;
-        let source = cargo.manifest_dir.join(&self.source);
-        let compiled = Program { source, ..self.clone() }.compile_for(&cargo, &cargo.out_dir)?;
+        let sources = self.sources.iter().map(|source| cargo.manifest_dir.join(source)).collect();
+        let compiled = Program { sources, ..self.clone() }.compile_for(&cargo, &cargo.out_dir)?;
+        let depends = self.sources.iter().map(|source| format!("cargo::rerun-if-changed={}\n", source.display()));
         let words = format!(
-            "cargo::rerun-if-changed={}\ncargo::rustc-link-search=native={}\ncargo::rustc-link-lib=static={}\n",
-            self.source.display(),
+            "{}cargo::rustc-link-search=native={}\ncargo::rustc-link-lib=static={}\n",
+            depends.collect::<String>(),
             compiled.folder.display(),
             compiled.name
         );
@@ -146,20 +180,13 @@ impl Program {
     /// operations that the target cannot have yet, all of them;
     /// [`Error::ResourceExhausted`] over a limit of stack or memory.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
-        let place = || self.source.display().to_string();
-        let bytes = std::fs::read(&self.source)
-            .map_err(|error| Error::not_found(format!("cannot read {}: {error}", place())).with_source(error))?;
-        let (module, omitted) = ModuleSource::new(bytes).and_then(|source| source.parse()).context(place)?;
-        if omitted > 0 {
-            let text = format!("{}: {omitted} constants have no data, {{...}}; write them out", place());
-            return Err(Error::invalid_argument(text));
-        }
-        let module = VerifiedModule::new(module).context(place)?;
+        let modules = self.sources.iter().map(|source| module(source)).collect::<Result<Vec<VerifiedModule>>>()?;
+        let place = || self.sources.iter().map(|source| source.display().to_string()).collect::<Vec<_>>().join(", ");
         let files = platform_with(CpuOptions { generators: CodeGenerators::all(), ..CpuOptions::default() })
             .compiler()
             .ahead_of_time()
             .ok_or_else(|| Error::internal("the CPU platform cannot compile ahead of time"))?
-            .compile_ahead_of_time(module, &target.options(self.options.clone()))
+            .compile_ahead_of_time(modules, &target.options(self.options.clone()))
             .context(place)?;
         for file in &files {
             let path = folder.join(&file.name);
@@ -170,4 +197,17 @@ impl Program {
         let name = bindings.ok_or_else(|| Error::internal("the program has no bindings"))?.to_string();
         Ok(Compiled { name, folder: folder.to_path_buf() })
     }
+}
+
+/// The program in a file.
+fn module(source: &Path) -> Result<VerifiedModule> {
+    let place = || source.display().to_string();
+    let bytes = std::fs::read(source)
+        .map_err(|error| Error::not_found(format!("cannot read {}: {error}", place())).with_source(error))?;
+    let (module, omitted) = ModuleSource::new(bytes).and_then(|source| source.parse()).context(place)?;
+    if omitted > 0 {
+        let text = format!("{}: {omitted} constants have no data, {{...}}; write them out", place());
+        return Err(Error::invalid_argument(text));
+    }
+    VerifiedModule::new(module).context(place)
 }

@@ -54,7 +54,12 @@ fn a_program_is_a_function() {
     let folder = folder.path();
     let compiled = program(folder, SOURCE).compile_for(&host(), folder).unwrap();
     assert_eq!(compiled.name, "affine");
-    std::fs::write(folder.join("main.rs"), MAIN).unwrap();
+    ran(folder, MAIN);
+}
+
+/// Builds a program around the one in the folder, and runs it.
+fn ran(folder: &Path, main: &str) {
+    std::fs::write(folder.join("main.rs"), main).unwrap();
     let built = Command::new("rustc")
         .args(["--edition", "2024", "-D", "warnings", "-L", "native=.", "-l", "static=affine", "main.rs"])
         .current_dir(folder)
@@ -64,6 +69,111 @@ fn a_program_is_a_function() {
     assert!(built.status.success(), "{}\n{bindings}", String::from_utf8_lossy(&built.stderr));
     let ran = Command::new(folder.join("main")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "ran\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+const CALLS: &str = "HloModule calls
+ENTRY main {
+  x = f32[2,3] parameter(0)
+  y = f32[2,3] negate(x)
+  s = f32[2] custom-call(y), custom_call_target=\"sums.of.rows\", backend_config=\"rows\"
+  ROOT r = f32[2] negate(s)
+}";
+
+const CALLING: &str = r#"
+include!("affine.rs");
+use core::ffi::{c_char, c_void};
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sums(
+    operands: *const *const c_void,
+    results: *const *mut c_void,
+    config: *const c_char,
+    config_size: usize,
+    user_data: *mut c_void,
+) -> i32 {
+    let text = unsafe { core::ffi::CStr::from_ptr(config) };
+    assert_eq!((text.to_bytes(), config_size), (&b"rows"[..], 4));
+    let (x, sums) = unsafe { (&*(*operands).cast::<[[f32; 3]; 2]>(), &mut *(*results).cast::<[f32; 2]>()) };
+    *sums = x.map(|row| row.iter().sum());
+    let limit = unsafe { *user_data.cast::<f32>() };
+    if sums.iter().any(|&sum| sum > limit) { 42 } else { 0 }
+}
+
+fn main() {
+    let (mut arena, mut sums, mut limit) = (affine::Arena::new(), [0.0; 2], 1.0_f32);
+    let mut run = |x| {
+        let done = unsafe { affine::run(&mut arena, x, &mut sums, (&raw mut limit).cast()) };
+        done.map(|()| sums)
+    };
+    assert_eq!(run(&[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), Ok([6.0, 15.0]));
+    assert_eq!(run(&[[1.0, 2.0, 3.0], [4.0, -5.0, -6.0]]), Err(42));
+    println!("ran");
+}
+"#;
+
+#[test]
+fn custom_calls_are_functions_of_the_crate() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, CALLS).external_as("sums.of.rows", "sums").compile_for(&host(), folder).unwrap();
+    ran(folder, CALLING);
+}
+
+const TWO: &str = r#"
+include!("affine.rs");
+fn main() {
+    let (mut first, mut second) = (affine::Arena::new(), negative::Arena::new());
+    let (mut product, mut positive, mut count, mut y) = ([[0.0; 3]; 2], [[false; 3]; 2], 7, [0; 4]);
+    affine::run(&mut first, &[[1.0; 3]; 2], &[1.0, 2.0, 0.5], &mut count, &mut product, &mut positive);
+    negative::run(&mut second, &[1, 2, 3, 4], &mut y);
+    assert_eq!((product[1], y), ([1.0, 2.0, 0.5], [-1, -2, -3, -4]));
+    println!("ran");
+}
+"#;
+
+#[test]
+fn an_object_may_hold_several_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let negate = "HloModule m\nENTRY main { x = s32[4] parameter(0)\n ROOT r = s32[4] negate(x) }";
+    std::fs::write(folder.join("other.hlo"), negate).unwrap();
+    let programs = program(folder, SOURCE).and(folder.join("other.hlo")).name("negative");
+    assert_eq!(programs.compile_for(&host(), folder).unwrap().name, "affine");
+    ran(folder, TWO);
+}
+
+const MAPPING: &str = r#"
+include!("affine.rs");
+static CONSTANTS: affine::Constants = affine::Constants::new(*include_bytes!("affine.bin"));
+fn main() {
+    let (mut arena, mut y) = (affine::Arena::new(), [0; 500]);
+    affine::run(&mut arena, &CONSTANTS, &[1; 500], &mut y);
+    assert_eq!((y[0], y[499]), (1, 499 * 499 + 1));
+    let mut bytes = vec![0_u8; 64 * 40];
+    let start = bytes.as_ptr().align_offset(64);
+    let contents = include_bytes!("affine.bin");
+    bytes[start..start + contents.len()].copy_from_slice(contents);
+    let mapped = affine::Constants::of(&bytes[start..start + contents.len()]).unwrap();
+    affine::run(&mut arena, mapped, &[5; 500], &mut y);
+    assert_eq!(y[499], 499 * 499 + 5);
+    assert!(affine::Constants::of(&bytes[start..start + contents.len() - 1]).is_none());
+    bytes[start] ^= 1;
+    assert!(affine::Constants::of(&bytes[start..start + contents.len()]).is_none());
+    println!("ran");
+}
+"#;
+
+#[test]
+fn constants_may_be_in_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let squares: Vec<String> = (0..500).map(|n| (n * n).to_string()).collect();
+    let text = format!(
+        "HloModule m\nENTRY main {{ x = s32[500] parameter(0)\n c = s32[500] constant({{{}}})\n ROOT r = s32[500] add(x, c) }}",
+        squares.join(", ")
+    );
+    program(folder, &text).constants_in_file().compile_for(&host(), folder).unwrap();
+    ran(folder, MAPPING);
 }
 
 #[test]

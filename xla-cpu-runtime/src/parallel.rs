@@ -121,7 +121,7 @@ mod tests {
     fn a_part_has_one_owner_at_a_time() {
         for count in [1, 3, 64, 65, 200] {
             let parts = Parts::new(count);
-            let mut taken: Vec<usize> = (0..count).map(|_| parts.take()).collect();
+            let taken: Vec<usize> = (0..count).map(|_| parts.take()).collect();
             assert_eq!(taken, (0..count).collect::<Vec<_>>());
             taken.iter().for_each(|&part| parts.give_back(part));
             assert_eq!(parts.take(), 0);

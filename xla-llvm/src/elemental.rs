@@ -34,7 +34,7 @@ use crate::emitter::Emitter;
 
 pub use compare::{clamp, compare, select, select_lanes};
 pub use convert::{bitcast_convert, clamped_index, convert, reduce_precision};
-pub use memory::{constant, constant_array, gather, load, load_aligned, scatter, store, store_aligned};
+pub use memory::{array_bytes, constant, constant_array, gather, load, load_aligned, scatter, store, store_aligned};
 pub(crate) use scalar::stored_scalar;
 pub use value::Value;
 

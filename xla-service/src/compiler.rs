@@ -96,11 +96,16 @@ impl std::ops::Deref for OptimizedModule {
 /// Optional ability: compile to files for a machine that may be another one.
 pub trait AheadOfTimeCompiler: Send + Sync {
     /// Runs the passes for the target of the options, which may be another one than that of
-    /// [`Compiler::run_hlo_passes`], and compiles the module to files.
+    /// [`Compiler::run_hlo_passes`], and compiles the modules to files: one or more, which are entries of one object.
     ///
-    /// The files depend on module and options alone: not on the machine that compiles, nor on the threads that it
-    /// compiles with. A target that does not exist is [`xla_hlo::Error::InvalidArgument`].
-    fn compile_ahead_of_time(&self, module: VerifiedModule, options: &AotCompilationOptions) -> Result<Vec<AotFile>>;
+    /// The files depend on modules and options alone: not on the machine that compiles, nor on the threads that it
+    /// compiles with. A target that does not exist is [`xla_hlo::Error::InvalidArgument`], and so are several modules
+    /// where the compiler's files hold one.
+    fn compile_ahead_of_time(
+        &self,
+        modules: Vec<VerifiedModule>,
+        options: &AotCompilationOptions,
+    ) -> Result<Vec<AotFile>>;
 }
 
 /// Targets of ahead-of-time compilation.
@@ -122,20 +127,35 @@ pub struct AotCompilationOptions {
     pub relocation: Relocation,
     /// Whether a multiplication and an addition of two instructions may be rounded once.
     pub contraction: Contraction,
-    /// Name of the entry function and stem of the file names; `None` for the module's name made into an identifier.
-    pub symbol: Option<String>,
+    /// Names of the entry functions, one for each module; none for the modules' names made into identifiers.
+    pub symbols: Vec<String>,
+    /// Stem of the file names; `None` for the name of the first entry function.
+    pub name: Option<String>,
     /// Namespace of what a header declares in C++, such as `robot::vision`; `None` for the global one.
     pub namespace: Option<String>,
     /// Goal of the code.
     pub optimize: Optimize,
     /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
+    /// The place of large constants.
+    pub constants: ConstantsIn,
     /// Whether there is to be a static library of the object file, as build systems link it.
     pub archive: bool,
     /// Files for people and build systems.
     pub extras: Vec<AotExtra>,
+    /// Custom calls that become calls of the application's own functions.
+    pub externals: Vec<ExternalCall>,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
+}
+
+/// A custom call that is a call of a C function, which whoever links the object has.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExternalCall {
+    /// The custom call's target.
+    pub target: String,
+    /// The function's name; `None` for that of the target.
+    pub symbol: Option<String>,
 }
 
 /// The way in which code refers to code and data.
@@ -156,6 +176,16 @@ pub enum Optimize {
     Speed,
     /// Being small.
     Size,
+}
+
+/// The place of large constants of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ConstantsIn {
+    /// The object.
+    #[default]
+    Object,
+    /// A file beside it, whose contents the caller maps or reads.
+    File,
 }
 
 /// A file beside an object, for people or build systems.

@@ -55,7 +55,8 @@ pub use client::{
     Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
 };
 pub use compiler::{
-    AotCompilationOptions, AotExtra, Assembler, Compiler, Contraction, HloPasses, Optimize, OptimizedModule, Relocation,
+    AotCompilationOptions, AotExtra, Assembler, Compiler, ConstantsIn, Contraction, ExternalCall, HloPasses, Optimize,
+    OptimizedModule, Relocation,
 };
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{

@@ -1,12 +1,13 @@
-//! `NAME.rs`: the call of an object file for Rust, as a module of one safe function, without the standard library.
+//! `NAME.rs`: the programs of an object file for Rust, each a module of one function, without the standard library.
 //!
 //! Types hold here what the header leaves to the caller: arrays have their sizes, the arena its alignment, and no two
 //! share a byte.
 
 use std::fmt::Write as _;
 
+use super::constants::{self, Constants};
 use super::description::Described;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface};
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, status};
 
 /// Words that are no names of parameters in Rust, raw or not.
 const NEVER_NAMES: &[&str] = &["self", "Self", "super", "crate", "_", "None", "Some", "Ok", "Err"];
@@ -20,24 +21,23 @@ const KEYWORDS: &[&str] = &[
 
 /// The module's text.
 pub(super) fn text(described: &Described<'_>) -> String {
-    let interface = described.interface;
-    let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write_module(&mut text, described, &parameters);
+    let lines = [described.programs(), described.target()].into_iter().chain(described.needs());
+    let mut text: String = lines.map(|line| format!("// {line}\n")).collect();
+    for interface in described.interfaces {
+        let parameters: Vec<Parameter<'_>> = interface.fields.iter().map(Parameter::new).collect();
+        // Writing to a string does not fail.
+        let _ = write_module(&mut text, interface, (&described.names.object, &parameters));
+    }
     text
 }
 
-fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Parameter<'_>]) -> std::fmt::Result {
-    let interface = described.interface;
-    let (symbol, size) = (&interface.names.entry, interface.arena_bytes);
+fn write_module(
+    out: &mut String,
+    interface: &Interface,
+    (object, parameters): (&str, &[Parameter<'_>]),
+) -> std::fmt::Result {
+    let (symbol, size) = (&interface.name, interface.arena_bytes);
     let name = identifier(symbol);
-    writeln!(out, "// {symbol}: a program compiled ahead of time, in {symbol}.o.")?;
-    writeln!(out, "// {}", described.target())?;
-    if !described.externals.is_empty() {
-        let names = described.externals.join(", ");
-        writeln!(out, "// The object file needs these functions of the compiler's own library: {names}.")?;
-    }
     writeln!(out, "\n/// The program `{symbol}`.\npub mod {name} {{")?;
     writeln!(out, "    /// Memory that a call needs beside its arrays, {size} bytes; it may hold anything.")?;
     writeln!(out, "    #[repr(C, align({ARENA_ALIGNMENT}))]")?;
@@ -51,9 +51,45 @@ fn write_module(out: &mut String, described: &Described<'_>, parameters: &[Param
         out,
         "    impl ::core::default::Default for Arena {{\n        fn default() -> Arena {{\n            Arena::new()\n        }}\n    }}\n"
     )?;
+    if let Some(constants) = interface.constants {
+        write_constants(out, constants, object)?;
+    }
     write_call(out, interface, parameters)?;
     write_run(out, interface, parameters)?;
     writeln!(out, "}}")
+}
+
+/// The type of the contents of the file of constants.
+fn write_constants(out: &mut String, Constants { size, stamp }: Constants, object: &str) -> std::fmt::Result {
+    let alignment = constants::ALIGNMENT;
+    writeln!(
+        out,
+        "    /// The contents of `{object}.bin`.
+    #[repr(C, align({alignment}))]
+    pub struct Constants([u8; {size}]);
+
+    impl Constants {{
+        /// The contents, for a `static`: `Constants::new(*include_bytes!(\"{object}.bin\"))`. Panics where they are those of
+        /// other programs.
+        pub const fn new(bytes: [u8; {size}]) -> Constants {{
+            assert!(Constants::are(&bytes), \"constants of other programs\");
+            Constants(bytes)
+        }}
+
+        /// The contents where they lie, such as a mapped file; `None` where they are those of other programs, or not
+        /// aligned to {alignment} bytes.
+        pub fn of(bytes: &[u8]) -> ::core::option::Option<&Constants> {{
+            let fit = bytes.len() == {size} && bytes.as_ptr().addr() % {alignment} == 0 && Constants::are(bytes);
+            // SAFETY: a structure of so many bytes, aligned so.
+            if fit {{ ::core::option::Option::Some(unsafe {{ &*bytes.as_ptr().cast() }}) }} else {{ ::core::option::Option::None }}
+        }}
+
+        const fn are(bytes: &[u8]) -> bool {{
+            u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) == 0x{stamp:08x}
+        }}
+    }}
+"
+    )
 }
 
 /// The structure of the C interface, and the function that takes it.
@@ -66,35 +102,60 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
     for (number, parameter) in parameters.iter().enumerate() {
         writeln!(out, "        pointer_{number}: *{} {},", parameter.pointer_kind(), parameter.array)?;
     }
-    writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.names.entry)?;
+    for word in interface.words() {
+        writeln!(out, "        {}: {},", word.name(), rust_type(word))?;
+    }
+    writeln!(out, "    }}\n\n    unsafe extern \"C\" {{\n        #[link_name = \"{}\"]", interface.name)?;
     writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
 }
 
-/// The safe function.
+/// The function; it is a safe one where the program calls no function of the application.
 fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
     writeln!(out, "    /// Runs the program, on this thread.\n    ///")?;
+    let is_safe = interface.functions.is_empty();
+    if !is_safe {
+        write_functions(out, interface)?;
+    }
     for parameter in parameters {
         let Parameter { name, field, .. } = parameter;
         writeln!(out, "    /// - `{name}`: {}, `{}`", field.role(), field.shape)?;
     }
     writeln!(
         out,
-        "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub fn run(\n        arena: &mut Arena,"
+        "    #[allow(clippy::too_many_arguments, non_snake_case)]\n    pub {}fn run(\n        arena: &mut Arena,",
+        if is_safe { "" } else { "unsafe " }
     )?;
+    if interface.constants.is_some() {
+        writeln!(out, "        constants: &Constants,")?;
+    }
     for Parameter { name, array, field } in parameters {
         let mutable = if field.is_written { "mut " } else { "" };
         writeln!(out, "        {name}: &{mutable}{array},")?;
     }
-    writeln!(
-        out,
-        "    ) {{\n        let call = Call {{\n            abi: 0x{:08x},\n            cancel: 0,",
-        interface.abi()
-    )?;
+    if !is_safe {
+        writeln!(out, "        user_data: *mut ::core::ffi::c_void,")?;
+    }
+    let result = if is_safe { "" } else { "-> ::core::result::Result<(), i32> " };
+    writeln!(out, "    ) {result}{{")?;
+    if !is_safe {
+        writeln!(out, "        let mut external_status = 0;")?;
+    }
+    writeln!(out, "        let call = Call {{\n            abi: 0x{:08x},\n            cancel: 0,", interface.abi())?;
     writeln!(out, "            reserved: [0; 3],\n            arena: ::core::ptr::from_mut(arena).cast(),")?;
     writeln!(out, "            arena_size: {},", interface.arena_bytes)?;
     for (number, Parameter { name, field, .. }) in parameters.iter().enumerate() {
         let from = if field.is_written { "from_mut" } else { "from_ref" };
         writeln!(out, "            pointer_{number}: ::core::ptr::{from}({name}),")?;
+    }
+    for word in interface.words() {
+        match word {
+            Word::Constants => writeln!(out, "            constants: ::core::ptr::from_ref(constants).cast(),")?,
+            Word::ConstantsSize => {
+                writeln!(out, "            constants_size: ::core::mem::size_of::<Constants>(),")?;
+            }
+            Word::UserData => writeln!(out, "            user_data,")?,
+            Word::ExternalStatus => writeln!(out, "            external_status: &raw mut external_status,")?,
+        }
     }
     writeln!(out, "        }};")?;
     writeln!(
@@ -106,9 +167,55 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         "        // apart, since references are; the program reads and writes through them alone, and keeps none."
     )?;
     writeln!(out, "        let status = unsafe {{ self::entry(&call) }};")?;
+    if !is_safe {
+        writeln!(out, "        if status == {} {{", status::EXTERNAL_FAILED)?;
+        writeln!(out, "            return ::core::result::Result::Err(external_status);\n        }}")?;
+    }
     writeln!(out, "        // Another object file of that name was linked.")?;
-    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.names.entry)?;
+    writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.name)?;
+    if !is_safe {
+        writeln!(out, "        ::core::result::Result::Ok(())")?;
+    }
     writeln!(out, "    }}")
+}
+
+/// The form that functions of the application must have.
+fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result {
+    let names: Vec<String> = interface.functions.iter().map(|function| format!("`{}`", function.symbol)).collect();
+    for line in [
+        "The number that a function of the application returned, if it is not 0, is the error.",
+        "",
+        "# Safety",
+        "",
+        &format!(
+            "Functions of the application have this form, and are handed `user_data`; they are {}.",
+            names.join(", ")
+        ),
+        "",
+        "```text",
+        "unsafe extern \"C\" fn(operands: *const *const c_void, results: *const *mut c_void, config: *const c_char,",
+        "    config_size: usize, user_data: *mut c_void) -> i32",
+        "```",
+        "",
+        "They write no more than the results, which the C header lists, read no more than these and the operands, and do",
+        "not unwind.",
+        "",
+        "# Arguments",
+        "",
+    ] {
+        writeln!(out, "    ///{}{line}", if line.is_empty() { "" } else { " " })?;
+    }
+    Ok(())
+}
+
+/// The type of a word of the call.
+fn rust_type(word: Word) -> &'static str {
+    match word {
+        Word::Constants => "*const ::core::ffi::c_void",
+        Word::ConstantsSize => "usize",
+        Word::UserData => "*mut ::core::ffi::c_void",
+        Word::ExternalStatus => "*mut i32",
+    }
 }
 
 /// A parameter of the function.

@@ -3,19 +3,39 @@
 use serde::Serialize;
 use xla_hlo::{Error, Result};
 use xla_llvm::target::{Target, llvm_version};
+use xla_service::thunks::ArraySlice;
 
+use super::constants::{self, Constants};
 use super::entry::CallLayout;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface};
+use super::externals::Function;
+use super::identifiers::Names;
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types};
+use super::object::Undefined;
 
 /// An object file, to be described.
 pub(super) struct Described<'a> {
-    pub interface: &'a Interface,
+    pub names: &'a Names,
+    /// Calls of the programs.
+    pub interfaces: &'a [Interface],
+    /// Functions of the application that the programs call.
+    pub functions: &'a [Function],
+    /// The file of constants, if there is one.
+    pub constants: Option<Constants>,
     pub target: &'a Target,
     /// Functions outside of it that it calls.
-    pub externals: &'a [String],
+    pub undefined: &'a Undefined,
 }
 
 impl Described<'_> {
+    /// The programs and their object in one line, for people.
+    pub fn programs(&self) -> String {
+        let Names { object, entries, .. } = self.names;
+        match &entries[..] {
+            [entry] => format!("{entry}: a program compiled ahead of time, in {object}.o."),
+            entries => format!("{}: programs compiled ahead of time, in {object}.o.", entries.join(", ")),
+        }
+    }
+
     /// The target in one line, for people.
     pub fn target(&self) -> String {
         let Described { target, .. } = self;
@@ -23,17 +43,57 @@ impl Described<'_> {
         let features = features(target.features());
         format!("Target {}, processor {cpu}{features}; LLVM {}.", target.triple(), llvm_version())
     }
+
+    /// The functions outside of the object that it calls, in lines for people.
+    pub fn needs(&self) -> Vec<String> {
+        let functions: Vec<&str> = self.functions.iter().map(|function| function.symbol.as_str()).collect();
+        let kinds = [
+            ("of the application, for custom calls", functions.join(", ")),
+            ("of the compiler's own library", self.undefined.builtins.join(", ")),
+        ];
+        let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
+        let lines: Vec<String> =
+            kinds.map(|(kind, names)| format!("The object file needs these functions {kind}: {names}.")).collect();
+        if lines.is_empty() {
+            vec!["The object file needs no other function, and no library.".to_string()]
+        } else {
+            lines
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct Description<'a> {
     name: &'a str,
-    abi: u32,
     target: TargetNames<'a>,
+    programs: Vec<ProgramOf<'a>>,
+    constants: Option<FileOf>,
+    /// Names of functions outside of the object.
+    externals: &'a [String],
+    /// Those that the application has, for custom calls.
+    functions: Vec<FunctionOf<'a>>,
+}
+
+/// The file of constants.
+#[derive(Serialize)]
+struct FileOf {
+    file: String,
+    size: u64,
+    alignment: u64,
+    /// The number that it begins with.
+    stamp: u32,
+}
+
+/// A program of the object.
+#[derive(Serialize)]
+struct ProgramOf<'a> {
+    name: &'a str,
+    abi: u32,
     arena: Arena,
     /// The pointers of the call, in order.
     pointers: Vec<Pointer<'a>>,
-    externals: &'a [String],
+    /// The words of the call that follow them.
+    words: Vec<NamedWord>,
 }
 
 #[derive(Serialize)]
@@ -69,13 +129,45 @@ struct Pointer<'a> {
     random_state: bool,
 }
 
+/// A word of the call.
+#[derive(Serialize)]
+struct NamedWord {
+    name: &'static str,
+    /// Offset in the structure of the call.
+    offset: u64,
+}
+
+/// A function of the application.
+#[derive(Serialize)]
+struct FunctionOf<'a> {
+    symbol: &'a str,
+    custom_call_target: &'a str,
+    calls: Vec<CallOf<'a>>,
+}
+
+#[derive(Serialize)]
+struct CallOf<'a> {
+    instruction: &'a str,
+    operands: Vec<Array<'a>>,
+    results: Vec<Array<'a>>,
+    config: &'a str,
+}
+
+#[derive(Serialize)]
+struct Array<'a> {
+    c_type: &'a str,
+    element_type: String,
+    dimensions: &'a [usize],
+    minor_to_major: Vec<usize>,
+    bytes: usize,
+}
+
 /// The description as JSON.
 pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
-    let Described { interface, target, externals } = *described;
+    let Described { names, interfaces, functions, constants, target, undefined } = *described;
     let layout = CallLayout::new(target.pointer_bytes());
     let description = Description {
-        name: &interface.names.entry,
-        abi: interface.abi(),
+        name: &names.object,
         target: TargetNames {
             llvm: llvm_version(),
             triple: target.triple(),
@@ -84,17 +176,31 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
             pointer_bytes: target.pointer_bytes(),
             big_endian: target.is_big_endian(),
         },
-        arena: Arena { size: interface.arena_bytes, alignment: ARENA_ALIGNMENT },
-        pointers: interface
-            .fields
-            .iter()
-            .enumerate()
-            .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
-            .collect(),
-        externals,
+        programs: interfaces.iter().map(|interface| program(interface, &layout)).collect(),
+        constants: constants.map(|Constants { size, stamp }| FileOf {
+            file: format!("{}.bin", names.object),
+            size,
+            alignment: constants::ALIGNMENT,
+            stamp,
+        }),
+        externals: &undefined.all,
+        functions: functions.iter().map(function).collect(),
     };
     serde_json::to_vec_pretty(&description)
         .map_err(|error| Error::internal(format!("the description cannot be written: {error}")))
+}
+
+fn program<'a>(interface: &'a Interface, layout: &CallLayout) -> ProgramOf<'a> {
+    let fields = interface.fields.iter().enumerate();
+    ProgramOf {
+        name: &interface.name,
+        abi: interface.abi(),
+        arena: Arena { size: interface.arena_bytes, alignment: ARENA_ALIGNMENT },
+        pointers: fields
+            .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
+            .collect(),
+        words: interface.words().into_iter().filter_map(|word| named_word(interface, layout, word)).collect(),
+    }
 }
 
 fn pointer(offset: u64, field: &Field, random_state: bool) -> Pointer<'_> {
@@ -110,6 +216,30 @@ fn pointer(offset: u64, field: &Field, random_state: bool) -> Pointer<'_> {
         result: field.result,
         written: field.is_written,
         random_state,
+    }
+}
+
+fn named_word(interface: &Interface, layout: &CallLayout, word: Word) -> Option<NamedWord> {
+    interface.place(word).map(|place| NamedWord { name: word.name(), offset: layout.field(place) })
+}
+
+fn function(function: &Function) -> FunctionOf<'_> {
+    let calls = function.calls.iter().map(|call| CallOf {
+        instruction: &call.name,
+        operands: call.operands.iter().map(array).collect(),
+        results: call.results.iter().map(array).collect(),
+        config: &call.config,
+    });
+    FunctionOf { symbol: &function.symbol, custom_call_target: &function.target, calls: calls.collect() }
+}
+
+fn array(ArraySlice { shape, .. }: &ArraySlice) -> Array<'_> {
+    Array {
+        c_type: element_types(shape.element_type()).0,
+        element_type: shape.element_type().to_string(),
+        dimensions: shape.dims(),
+        minor_to_major: shape.minor_to_major(),
+        bytes: shape.byte_size(),
     }
 }
 

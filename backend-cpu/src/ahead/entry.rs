@@ -12,8 +12,10 @@ use xla_llvm::emitter::Emitter;
 use xla_llvm::lanes::Scalar;
 use xla_service::thunks::ThunkProgram;
 
-use super::interface::{ARENA_ALIGNMENT, Base, Interface, constant, status};
+use super::constants::{self, Constants, constant};
+use super::interface::{ARENA_ALIGNMENT, Base, Interface, Word, status};
 use crate::program::arguments::{ArgumentTable, ArgumentWord};
+use crate::program::external::ExternalExit;
 use crate::program::refused::refused;
 use crate::program::sequence::{self, Plan, Surroundings};
 
@@ -48,7 +50,7 @@ pub(super) fn emit(
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
     let ty = context.i32_type().fn_type(&[pointer.into()], false);
-    let function = emitter.module().add_function(&interface.names.entry, ty, None);
+    let function = emitter.module().add_function(&interface.name, ty, None);
     emitter.decorate(function);
     emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
     let Some(BasicValueEnum::PointerValue(call)) = function.get_first_param() else {
@@ -60,19 +62,24 @@ pub(super) fn emit(
     entry.check_call(interface)?;
     let arena = entry.load_pointer(CallLayout::ARENA)?;
     let (table, cancel) = (entry.offset(arena, interface.table)?, entry.offset(call, CallLayout::CANCEL)?);
+    let external = entry.external(interface)?;
     let checked = entry.here()?;
     let [body, failed] = ["body", "cancelled"].map(|name| context.append_basic_block(function, name));
     emitter.builder().position_at_end(body);
-    let surroundings = Surroundings { function, table, run: None, cancel, failed, modes };
+    let surroundings = Surroundings { function, table, run: None, cancel, failed, external, modes };
     let words = sequence::emit(emitter, plan, surroundings)?;
     entry.ret(status::OK)?;
     emitter.builder().position_at_end(failed);
     entry.ret(status::CANCELLED)?;
+    if let Some(exit) = external {
+        entry.external_failed(&exit, interface)?;
+    }
     interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
     emitter.builder().position_at_end(checked);
     entry.check_arena(arena, interface)?;
+    let file = entry.constants(interface)?;
     let fields = entry.pointers(interface)?;
-    let bases = entry.bases(arena, &fields, (module, program), interface)?;
+    let bases = entry.bases((arena, file), &fields, (module, program), interface)?;
     entry.fill(table, &words, (&bases, &fields), interface, arena)?;
     emitter.builder().build_unconditional_branch(body).map_err(refused)?;
     entry.fail()?;
@@ -100,25 +107,83 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check(same, status::WRONG_ABI)
     }
 
+    /// The pointer for functions of the application, and the block for their errors, if the program calls any.
+    fn external(&self, interface: &Interface) -> Result<Option<ExternalExit<'ctx>>> {
+        let Some(place) = interface.place(Word::UserData) else { return Ok(None) };
+        let user_data = self.load_pointer(self.layout.field(place))?;
+        let (builder, here) = (self.e.builder(), self.here()?);
+        let failed = self.e.context().append_basic_block(self.function, "external_failed");
+        builder.position_at_end(failed);
+        let status = builder.build_phi(self.e.context().i32_type(), "status").map_err(refused)?;
+        builder.position_at_end(here);
+        Ok(Some(ExternalExit { user_data, failed, status }))
+    }
+
+    /// Leaves with the number of a function of the application, where the caller wants to have it.
+    fn external_failed(&self, exit: &ExternalExit<'ctx>, interface: &Interface) -> Result<()> {
+        let builder = self.e.builder();
+        builder.position_at_end(exit.failed);
+        let place = interface.place(Word::ExternalStatus);
+        let place = place.ok_or_else(|| Error::internal("the call has no place for a function's status"))?;
+        let pointer = self.load_pointer(self.layout.field(place))?;
+        let [tell, leave] = ["tell", "leave"].map(|name| self.e.context().append_basic_block(self.function, name));
+        let wanted = builder.build_is_not_null(pointer, "").map_err(refused)?;
+        builder.build_conditional_branch(wanted, tell, leave).map_err(refused)?;
+        builder.position_at_end(tell);
+        builder.build_store(pointer, exit.status.as_basic_value()).map_err(refused)?;
+        builder.build_unconditional_branch(leave).map_err(refused)?;
+        builder.position_at_end(leave);
+        self.ret(status::EXTERNAL_FAILED)
+    }
+
     /// Checks size and alignment of the arena.
     fn check_arena(&mut self, arena: PointerValue<'ctx>, interface: &Interface) -> Result<()> {
         if interface.arena_bytes == 0 {
             return Ok(());
         }
+        let there = self.e.builder().build_is_not_null(arena, "").map_err(refused)?;
+        self.check(there, status::ARENA_TOO_SMALL)?;
+        self.check_size(CallLayout::ARENA + self.layout.pointer_bytes, interface.arena_bytes, status::ARENA_TOO_SMALL)?;
+        self.check_alignment(arena, ARENA_ALIGNMENT, status::ARENA_MISALIGNED)
+    }
+
+    /// The address of the contents of the file of constants, if the program reads any, after checks of them.
+    fn constants(&mut self, interface: &Interface) -> Result<Option<PointerValue<'ctx>>> {
+        let Some(Constants { size, stamp }) = interface.constants else { return Ok(None) };
+        let places = [Word::Constants, Word::ConstantsSize].map(|word| interface.place(word));
+        let [Some(place), Some(place_of_size)] = places else {
+            return Err(Error::internal("the call has no place for constants"));
+        };
+        let file = self.load_pointer(self.layout.field(place))?;
+        let there = self.e.builder().build_is_not_null(file, "").map_err(refused)?;
+        self.check(there, status::NO_CONSTANTS)?;
+        self.check_size(self.layout.field(place_of_size), size, status::WRONG_CONSTANTS)?;
+        self.check_alignment(file, constants::ALIGNMENT, status::WRONG_CONSTANTS)?;
+        let int = self.e.context().i32_type();
+        let found = self.e.builder().build_load(int, file, "stamp").map_err(refused)?.into_int_value();
+        let expected = int.const_int(stamp.into(), false);
+        let same = self.e.builder().build_int_compare(IntPredicate::EQ, found, expected, "").map_err(refused)?;
+        self.check(same, status::WRONG_CONSTANTS)?;
+        Ok(Some(file))
+    }
+
+    /// Checks that the size at that place of the call is no less than that.
+    fn check_size(&mut self, place: u64, least: u64, status: u32) -> Result<()> {
+        let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
+        let place = self.offset(self.call, place)?;
+        let size = self.e.builder().build_load(word, place, "size").map_err(refused)?.into_int_value();
+        let least = word.const_int(least, false);
+        let enough = self.e.builder().build_int_compare(IntPredicate::UGE, size, least, "").map_err(refused)?;
+        self.check(enough, status)
+    }
+
+    fn check_alignment(&mut self, pointer: PointerValue<'ctx>, alignment: u64, status: u32) -> Result<()> {
         let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
         let builder = self.e.builder();
-        let there = builder.build_is_not_null(arena, "").map_err(refused)?;
-        self.check(there, status::ARENA_TOO_SMALL)?;
-        let place = self.offset(self.call, CallLayout::ARENA + self.layout.pointer_bytes)?;
-        let size = builder.build_load(word, place, "arena_size").map_err(refused)?.into_int_value();
-        let least = word.const_int(interface.arena_bytes, false);
-        let enough = builder.build_int_compare(IntPredicate::UGE, size, least, "").map_err(refused)?;
-        self.check(enough, status::ARENA_TOO_SMALL)?;
-        let address = builder.build_ptr_to_int(arena, word, "").map_err(refused)?;
-        let mask = word.const_int(ARENA_ALIGNMENT - 1, false);
-        let rest = builder.build_and(address, mask, "").map_err(refused)?;
+        let address = builder.build_ptr_to_int(pointer, word, "").map_err(refused)?;
+        let rest = builder.build_and(address, word.const_int(alignment - 1, false), "").map_err(refused)?;
         let aligned = builder.build_int_compare(IntPredicate::EQ, rest, word.const_zero(), "").map_err(refused)?;
-        self.check(aligned, status::ARENA_MISALIGNED)
+        self.check(aligned, status)
     }
 
     /// Loads the pointers of the call, and checks those of arrays with elements.
@@ -138,7 +203,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     /// The first byte of each allocation.
     fn bases(
         &self,
-        arena: PointerValue<'ctx>,
+        (arena, file): (PointerValue<'ctx>, Option<PointerValue<'ctx>>),
         fields: &[PointerValue<'ctx>],
         (module, program): (&Module, &ThunkProgram),
         interface: &Interface,
@@ -148,6 +213,10 @@ impl<'ctx> Entry<'_, 'ctx> {
             Base::Field(field) => fields.get(field).copied().ok_or_else(|| Error::internal("a pointer is missing")),
             Base::Arena(offset) => self.offset(arena, offset),
             Base::Constant => constant_array(self.e, constant(module, allocation)?),
+            Base::File(offset) => match file {
+                Some(file) => self.offset(file, offset),
+                None => Err(Error::internal("the call has no file of constants")),
+            },
         };
         allocations.map(base).collect()
     }

@@ -1,25 +1,122 @@
 //! `NAME.h`: the call of an object file for C and C++.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use xla_hlo::ElementType;
+use xla_hlo::{ElementType, Error, Result};
+use xla_service::thunks::ArraySlice;
 
+use super::constants;
 use super::description::Described;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface, status};
+use super::externals::Function;
+use super::identifiers::Names;
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types, status};
 
-/// The header's text.
-pub(super) fn text(described: &Described<'_>) -> String {
-    let mut header = Header { text: String::new(), interface: described.interface };
-    header.introduction(described);
-    header.constants();
-    header.call();
-    header.class();
-    header.text
+/// The header's text; [`Error::InvalidArgument`] where the programs' names make two macros of one name.
+pub(super) fn text(described: &Described<'_>) -> Result<String> {
+    let mut text = introduction(described);
+    text += &functions(described.functions);
+    for interface in described.interfaces {
+        let mut header = Header { text: String::new(), interface, names: described.names, name: &interface.name };
+        if described.interfaces.len() > 1 {
+            header.line(format!("/* ---- {} ---- */\n", header.name));
+        }
+        header.constants();
+        header.call();
+        header.class();
+        text += &header.text;
+    }
+    text += "\n#endif\n";
+    let mut macros = HashSet::new();
+    let defined = text.lines().filter_map(|line| line.strip_prefix("#define ")?.split_whitespace().next());
+    match defined.into_iter().find(|name| !macros.insert(*name)) {
+        Some(name) => Err(Error::invalid_argument(format!(
+            "the header would define {name} twice: choose symbols of which none begins another one"
+        ))),
+        None => Ok(text),
+    }
 }
 
+/// The text before the programs.
+fn introduction(described: &Described<'_>) -> String {
+    let name = match &described.names.entries[..] {
+        [entry] => entry.clone(),
+        _ => "PROGRAM".to_string(),
+    };
+    let guard = format!("{}_H", described.names.object).to_ascii_uppercase();
+    let needs: String = described.needs().iter().map(|needs| format!(" * {needs}\n")).collect();
+    format!(
+        "/* {}
+ * {}
+ *
+ * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said
+ * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:
+ * calls with arenas of their own may run at the same time.
+{needs} */
+#ifndef {guard}
+#define {guard}
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+",
+        described.programs(),
+        described.target()
+    )
+}
+
+/// Declares the functions of the application, which are in no namespace.
+fn functions(functions: &[Function]) -> String {
+    if functions.is_empty() {
+        return String::new();
+    }
+    let declared: String = functions.iter().map(function).collect();
+    format!(
+        "/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in
+ * the order of the custom call; they have no byte in common, but for results that the program aliases to
+ * operands, which are at one address. `config` is the call's text (backend_config), with a zero at its end that
+ * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */
+#ifdef __cplusplus
+extern \"C\" {{
+#endif
+{declared}#ifdef __cplusplus
+}}
+#endif
+
+"
+    )
+}
+
+/// Declares a function, with the arrays of its calls.
+fn function(Function { symbol, target, calls }: &Function) -> String {
+    let mut arrays = String::new();
+    for call in calls {
+        // Writing to a string does not fail.
+        let _ = writeln!(arrays, " * %{}:", uncommented(&call.name));
+        for (kind, constant, of_kind) in [("operands", "const ", &call.operands), ("results", "", &call.results)] {
+            for (number, array) in of_kind.iter().enumerate() {
+                let _ = writeln!(arrays, " *   {kind}[{number}]: {constant}{}", array_text(array));
+            }
+        }
+    }
+    let target = uncommented(target);
+    format!(
+        "
+/* Custom call \"{target}\".
+{arrays} */
+int32_t {symbol}(const void *const *operands, void *const *results, const char *config, size_t config_size,
+    void *user_data);
+"
+    )
+}
+
+/// The part of a program.
 struct Header<'a> {
     text: String,
     interface: &'a Interface,
+    names: &'a Names,
+    name: &'a str,
 }
 
 impl Header<'_> {
@@ -28,36 +125,9 @@ impl Header<'_> {
         let _ = writeln!(self.text, "{line}");
     }
 
-    fn name(&self) -> &str {
-        &self.interface.names.entry
-    }
-
     /// A macro's name.
     fn capitals(&self, suffix: &str) -> String {
-        format!("{}_{suffix}", self.name()).to_ascii_uppercase()
-    }
-
-    fn introduction(&mut self, described: &Described<'_>) {
-        let name = self.name().to_string();
-        let guard = self.capitals("H");
-        self.line(format!("/* {name}: a program compiled ahead of time, in {name}.o."));
-        self.line(format!(" * {}", described.target()));
-        self.line(" *");
-        self.line(format!(
-            " * Set the pointers of a {name}_call and hand it to {name}(). Arrays lie in row-major order unless said"
-        ));
-        self.line(" * otherwise, aligned to their elements, and have no byte in common. A call uses nothing but its structure:");
-        self.line(" * calls with arenas of their own may run at the same time.");
-        match described.externals {
-            [] => self.line(" * The object file needs no other function, and no library."),
-            names => self.line(format!(
-                " * The object file needs these functions of the compiler's own library: {}.",
-                names.join(", ")
-            )),
-        }
-        self.line(" */");
-        self.line(format!("#ifndef {guard}\n#define {guard}\n"));
-        self.line("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n");
+        format!("{}_{suffix}", self.name).to_ascii_uppercase()
     }
 
     fn constants(&mut self) {
@@ -74,8 +144,24 @@ impl Header<'_> {
             ("ARENA_TOO_SMALL", status::ARENA_TOO_SMALL, "`arena` is null, or `arena_size` too small."),
             ("ARENA_MISALIGNED", status::ARENA_MISALIGNED, "`arena` is not aligned."),
         ];
-        self.line("/* Results of a call; after any but the first two nothing was written. */");
-        for (name, code, meaning) in codes {
+        let external = (
+            "EXTERNAL_FAILED",
+            status::EXTERNAL_FAILED,
+            "A function of the application returned a number other than 0; results hold anything.",
+        );
+        let external = Some(external).filter(|_| !interface.functions.is_empty());
+        let of_constants = [
+            ("NO_CONSTANTS", status::NO_CONSTANTS, "`constants` is a null pointer."),
+            (
+                "WRONG_CONSTANTS",
+                status::WRONG_CONSTANTS,
+                "`constants` are those of other programs, not aligned, or `constants_size` is too small.",
+            ),
+        ];
+        let of_constants = of_constants.into_iter().filter(|_| interface.constants.is_some());
+        let after = if external.is_some() { "OK, CANCELLED and EXTERNAL_FAILED" } else { "the first two" };
+        self.line(format!("/* Results of a call; after any but {after} nothing was written. */"));
+        for (name, code, meaning) in codes.into_iter().chain(external).chain(of_constants) {
             let name = self.capitals(name);
             self.line(format!("#define {name} {code} /* {meaning} */"));
         }
@@ -93,6 +179,11 @@ impl Header<'_> {
         self.line(format!("#define {abi} UINT32_C(0x{:08x})", interface.abi()));
         self.line("\n/* Memory that a call needs beside its arrays, in bytes. */");
         self.line(format!("#define {size} {}\n#define {alignment} {ARENA_ALIGNMENT}", interface.arena_bytes));
+        if let Some(file) = interface.constants {
+            let [size, alignment] = ["CONSTANTS_SIZE", "CONSTANTS_ALIGNMENT"].map(|suffix| self.capitals(suffix));
+            self.line(format!("\n/* The file {}.bin, in bytes. */", self.names.object));
+            self.line(format!("#define {size} {}\n#define {alignment} {}", file.size, constants::ALIGNMENT));
+        }
         self.line("\n/* Arrays: elements in all, number of dimensions, dimensions. */");
         for field in &interface.fields {
             let name = self.capitals(&field.name);
@@ -106,9 +197,9 @@ impl Header<'_> {
 
     fn call(&mut self) {
         let interface = self.interface;
-        let name = self.name().to_string();
+        let name = self.name.to_string();
         self.line("\n#ifdef __cplusplus");
-        for part in &interface.names.namespace {
+        for part in &self.names.namespace {
             self.line(format!("namespace {part} {{"));
         }
         self.line("extern \"C\" {\n#endif\n");
@@ -134,6 +225,19 @@ impl Header<'_> {
             let ty = c_type(&name, field);
             self.line(format!("  {constant}{ty} *{}; /* {} */", field.name, role(field)));
         }
+        for word in interface.words() {
+            let (kind, meaning) = match word {
+                Word::Constants => {
+                    ("const void *", format!("Contents of {}.bin, mapped or read, aligned.", self.names.object))
+                }
+                Word::ConstantsSize => ("size_t ", "Bytes of these.".to_string()),
+                Word::UserData => ("void *", "Handed to the application's functions.".to_string()),
+                Word::ExternalStatus => {
+                    ("int32_t *", "Where the number goes that one of them failed with; may be null.".to_string())
+                }
+            };
+            self.line(format!("  {kind}{}; /* {meaning} */", word.name()));
+        }
         self.line(format!("}} {name}_call;\n"));
         self.line("/* Runs the program. */");
         self.line(format!("int32_t {name}(const {name}_call *call);\n"));
@@ -141,7 +245,7 @@ impl Header<'_> {
 
     /// The class in C++, and the end.
     fn class(&mut self) {
-        let name = self.name().to_string();
+        let name = self.name.to_string();
         let (abi, size, alignment) =
             (self.capitals("ABI"), self.capitals("ARENA_SIZE"), self.capitals("ARENA_ALIGNMENT"));
         let memory = if self.interface.arena_bytes == 0 { "1".to_string() } else { size.clone() };
@@ -153,11 +257,10 @@ impl Header<'_> {
         self.line(format!("  {name}_program &operator=(const {name}_program &) = delete;"));
         self.line(format!("  int32_t run() {{ return {name}(this); }}\n"));
         self.line(format!(" private:\n  alignas({alignment}) unsigned char memory[{memory}];\n}};"));
-        let namespaces = self.interface.names.namespace.clone();
-        for part in namespaces.iter().rev() {
+        for part in self.names.namespace.iter().rev() {
             self.line(format!("}} /* {part} */"));
         }
-        self.line("#endif\n\n#endif");
+        self.line("#endif");
     }
 }
 
@@ -171,6 +274,20 @@ fn c_type(name: &str, field: &Field) -> String {
 /// Role and shape of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
 fn role(field: &Field) -> String {
     let order = if field.is_row_major() { "" } else { " (in this order)" };
-    // Names are the program's: they must not end the comment.
-    format!("{}, {}{order}", field.role().replace("*/", "* /"), field.shape)
+    format!("{}, {}{order}", uncommented(&field.role()), field.shape)
+}
+
+/// Type and shape of a function's array.
+fn array_text(ArraySlice { shape, .. }: &ArraySlice) -> String {
+    let ty = match shape.element_type() {
+        ElementType::C64 => "float (*)[2]".to_string(),
+        ElementType::C128 => "double (*)[2]".to_string(),
+        other => format!("{} *", element_types(other).0),
+    };
+    format!("{ty}, {shape}")
+}
+
+/// A text that does not end the comment that it is in, nor begin another line.
+fn uncommented(text: &str) -> String {
+    text.replace("*/", "* /").replace("/*", "/ *").replace(|c: char| c.is_control(), " ")
 }

@@ -104,25 +104,49 @@ const KEYWORDS: &[&str] = &[
     "xor_eq",
 ];
 
-/// Names that a program has in C and C++.
+/// Names that programs of one object have in C and C++.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Of the entry function, and of the files.
-    pub entry: String,
+    /// Of the files.
+    pub object: String,
+    /// Of the entry functions.
+    pub entries: Vec<String>,
     /// The namespace in C++, outermost first; empty for the global one.
     pub namespace: Vec<String>,
 }
 
 impl Names {
-    /// As the options say, or the module's name made into an identifier.
-    pub fn new(options: &AotCompilationOptions, module: &str) -> Result<Names> {
-        let entry = match &options.symbol {
-            Some(symbol) => checked(symbol, "symbol")?,
-            None => identifier(module, "program"),
+    /// As the options say, or the modules' names made into identifiers.
+    pub fn new<'m>(options: &AotCompilationOptions, modules: impl ExactSizeIterator<Item = &'m str>) -> Result<Names> {
+        let (symbols, count) = (&options.symbols, modules.len());
+        if count == 0 {
+            return Err(Error::invalid_argument("there is no module to compile"));
+        }
+        if ![0, count].contains(&symbols.len()) {
+            let given = symbols.len();
+            return Err(Error::invalid_argument(format!(
+                "symbols: {given} for {count} modules; each has one, or none"
+            )));
+        }
+        let entries: Vec<String> = match symbols[..] {
+            [] => modules.map(|module| identifier(module, "program")).collect(),
+            _ => symbols.iter().map(|symbol| checked(symbol, "symbol")).collect::<Result<_>>()?,
+        };
+        // Macros have capitals alone.
+        let capitals: HashSet<String> = entries.iter().map(|entry| entry.to_ascii_uppercase()).collect();
+        if capitals.len() < entries.len() {
+            let entries = entries.join(", ");
+            return Err(Error::invalid_argument(format!(
+                "the programs of an object must have names that differ, not {entries}: name a symbol for each"
+            )));
+        }
+        let object = match &options.name {
+            Some(name) => checked(name, "name")?,
+            None => entries[0].clone(),
         };
         let parts = options.namespace.iter().flat_map(|namespace| namespace.split("::"));
         let namespace = parts.map(|part| checked(part, "namespace")).collect::<Result<_>>()?;
-        Ok(Names { entry, namespace })
+        Ok(Names { object, entries, namespace })
     }
 }
 
@@ -134,6 +158,12 @@ fn checked(name: &str, what: &str) -> Result<String> {
     Err(Error::invalid_argument(format!(
         "{what} {name:?} is no name in C and C++: at most {LONGEST} letters, digits and underscores, no digit first, no two underscores in a row, no keyword"
     )))
+}
+
+/// Whether that may be the name of a C function that somebody else has written, and who may use reserved names.
+pub(super) fn is_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    letters && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && !KEYWORDS.contains(&name)
 }
 
 /// A text made into a name; `otherwise` where nothing is left of it.
@@ -205,16 +235,35 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_an_object_have_names_of_their_own() {
+        let names = |symbols: &[&str], name: Option<&str>, modules: &[&'static str]| {
+            let symbols = symbols.iter().map(ToString::to_string).collect();
+            let options = AotCompilationOptions { symbols, name: name.map(str::to_string), ..Default::default() };
+            Names::new(&options, modules.iter().copied()).map(|names| (names.object, names.entries))
+        };
+        let strings = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<String>>();
+        assert_eq!(names(&[], None, &["a.1", "b"]).unwrap(), ("a_1".to_string(), strings(&["a_1", "b"])));
+        assert_eq!(names(&["x", "y"], Some("z"), &["a", "a"]).unwrap(), ("z".to_string(), strings(&["x", "y"])));
+        for (symbols, modules) in
+            [(&["x"][..], &["a", "b"][..]), (&[], &["a", "A"]), (&["x", "x"], &["a", "b"]), (&[], &[])]
+        {
+            assert!(matches!(names(symbols, None, modules), Err(Error::InvalidArgument(_))), "{symbols:?}");
+        }
+    }
+
+    #[test]
     fn names_that_are_chosen_must_be_names() {
         let options = |symbol: &str, namespace: &str| AotCompilationOptions {
-            symbol: Some(symbol.to_string()),
+            symbols: vec![symbol.to_string()],
             namespace: Some(namespace.to_string()),
             ..AotCompilationOptions::default()
         };
-        let names = Names::new(&options("run", "a::b"), "m").unwrap();
-        assert_eq!((names.entry.as_str(), names.namespace), ("run", vec!["a".to_string(), "b".to_string()]));
+        let new = |options: &AotCompilationOptions| Names::new(options, ["m"].into_iter());
+        let names = new(&options("run", "a::b")).unwrap();
+        assert_eq!((names.object.as_str(), names.entries), ("run", vec!["run".to_string()]));
+        assert_eq!(names.namespace, ["a", "b"]);
         for (symbol, namespace) in [("my-model", "a"), ("run", "a::"), ("while", "a"), ("_x", "a")] {
-            assert!(matches!(Names::new(&options(symbol, namespace), "m"), Err(Error::InvalidArgument(_))), "{symbol}");
+            assert!(matches!(new(&options(symbol, namespace)), Err(Error::InvalidArgument(_))), "{symbol}");
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The call of a program: a structure of pointers to arguments, results and the arena, and where everything lies.
 
 use xla_hlo::entity::EntityId;
-use xla_hlo::{ArrayShape, ElementType, Error, Layout, Literal, Module, Op, Result};
+use xla_hlo::{ArrayShape, ElementType, Error, Layout, Module, Result};
 use xla_passes::buffers::{Allocation, AllocationKind};
 use xla_service::thunks::{LibraryOp, ThunkKind, ThunkProgram};
 
-use super::identifiers::{Fields, Names};
+use super::constants::{Constants, constant};
+use super::externals::Function;
+use super::identifiers::Fields;
 
 /// Alignment of the arena in bytes.
 pub(super) const ARENA_ALIGNMENT: u64 = 64;
@@ -24,20 +26,44 @@ pub(super) mod status {
     pub const ARENA_TOO_SMALL: u32 = 4;
     /// The arena is not aligned.
     pub const ARENA_MISALIGNED: u32 = 5;
+    /// A function of the application returned a number other than 0; results hold anything.
+    pub const EXTERNAL_FAILED: u32 = 6;
+    /// The constants are a null pointer.
+    pub const NO_CONSTANTS: u32 = 7;
+    /// The constants are those of other programs, too few, or not aligned.
+    pub const WRONG_CONSTANTS: u32 = 8;
     /// The first pointer is null; the second one's code is one higher, and so on.
     pub const NULL_POINTER: u32 = 16;
 }
 
+/// Names of the structure that no array has.
+const RESERVED: &[&str] = &[
+    "abi",
+    "cancel",
+    "arena",
+    "arena_size",
+    "reserved",
+    "constants",
+    "constants_size",
+    "user_data",
+    "external_status",
+];
+
 /// A program's call.
 #[derive(Debug)]
 pub(super) struct Interface {
-    pub names: Names,
+    /// Name of the entry function.
+    pub name: String,
     /// Pointers, in the order of the structure.
     pub fields: Vec<Field>,
     /// Place of each allocation's first byte.
     pub bases: Vec<Base>,
     /// The field that is the program's random state, if it has one.
     pub random_state: Option<usize>,
+    /// The file of constants, if the program reads any from it.
+    pub constants: Option<Constants>,
+    /// Functions of the application that the program calls.
+    pub functions: Vec<Function>,
     /// Offset of the scratch memory of kernels in the arena.
     pub scratch: u64,
     /// Offset of the table of addresses in the arena; it is the last part.
@@ -60,6 +86,31 @@ pub(super) struct Field {
     pub is_written: bool,
 }
 
+/// A word of the structure that follows its pointers to arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The address of the contents of the file of constants.
+    Constants,
+    /// Bytes of these contents.
+    ConstantsSize,
+    /// The application's own pointer, for its functions.
+    UserData,
+    /// The place of the number that a function returned, if it is not 0.
+    ExternalStatus,
+}
+
+impl Word {
+    /// Name in C.
+    pub fn name(self) -> &'static str {
+        match self {
+            Word::Constants => "constants",
+            Word::ConstantsSize => "constants_size",
+            Word::UserData => "user_data",
+            Word::ExternalStatus => "external_status",
+        }
+    }
+}
+
 /// Place of an allocation's first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
@@ -69,24 +120,42 @@ pub(super) enum Base {
     Arena(u64),
     /// In the object file.
     Constant,
+    /// So many bytes into the file of constants.
+    File(u64),
+}
+
+/// Parts of a call that programs have or have not.
+#[derive(Debug)]
+pub(super) struct Extras<'a> {
+    /// The file of constants.
+    pub constants: Constants,
+    /// Places in the file of constants that are there, by allocation.
+    pub places: &'a [Option<u64>],
+    /// Functions of the application that the program calls.
+    pub functions: Vec<Function>,
 }
 
 impl Interface {
     /// The call of a program whose kernels need that much scratch memory.
-    pub fn new(module: &Module, program: &ThunkProgram, names: Names, scratch_bytes: u64) -> Result<Interface> {
+    pub fn new(
+        (module, program): (&Module, &ThunkProgram),
+        name: String,
+        extras: Extras<'_>,
+        scratch_bytes: u64,
+    ) -> Result<Interface> {
         let mut fields = arguments(program);
         let mut end = 0_u64;
         let mut bases = Vec::with_capacity(program.assignment.allocations().len());
-        let mut identifiers = Fields::new(&["abi", "cancel", "arena", "arena_size", "reserved"]);
+        let mut identifiers = Fields::new(RESERVED);
         for field in &mut fields {
             field.name = identifiers.name(&field.name, "argument");
         }
-        for allocation in program.assignment.allocations() {
+        for (number, allocation) in program.assignment.allocations().iter().enumerate() {
             bases.push(match &allocation.kind {
                 AllocationKind::Parameter { .. } => Base::Field(argument(program, allocation)?),
                 AllocationKind::Constant { .. } => {
                     constant(module, allocation)?;
-                    Base::Constant
+                    extras.places.get(number).copied().flatten().map_or(Base::Constant, Base::File)
                 }
                 AllocationKind::Output { path } => {
                     let number = result(program, path)?;
@@ -129,7 +198,30 @@ impl Interface {
             });
         }
         let table = after(end, scratch_bytes)?;
-        Ok(Interface { names, fields, bases, random_state, scratch: end, table, arena_bytes: table })
+        let reads_file = bases.iter().any(|base| matches!(base, Base::File(_)));
+        Ok(Interface {
+            name,
+            fields,
+            bases,
+            random_state,
+            constants: Some(extras.constants).filter(|_| reads_file),
+            functions: extras.functions,
+            scratch: end,
+            table,
+            arena_bytes: table,
+        })
+    }
+
+    /// The words of the structure that follow its pointers to arrays.
+    pub fn words(&self) -> Vec<Word> {
+        let constants: &[Word] = if self.constants.is_some() { &[Word::Constants, Word::ConstantsSize] } else { &[] };
+        let functions: &[Word] = if self.functions.is_empty() { &[] } else { &[Word::UserData, Word::ExternalStatus] };
+        [constants, functions].concat()
+    }
+
+    /// Place of a word among the structure's pointers, if it has the word.
+    pub fn place(&self, word: Word) -> Option<usize> {
+        self.words().iter().position(|&w| w == word).map(|place| self.fields.len() + place)
     }
 
     /// Says how many bytes the table takes.
@@ -142,7 +234,13 @@ impl Interface {
     /// is allowed.
     pub fn check_memory(&self, pointer_bytes: u64, limit: Option<u64>) -> Result<()> {
         let bytes = self.fields.iter().map(|field| field.bytes() as u64).fold(self.arena_bytes, u64::saturating_add);
-        let all = format!("arguments, results and arena take {bytes} bytes");
+        let bytes = bytes.saturating_add(self.constants.map_or(0, |constants| constants.size));
+        let parts = if self.constants.is_some() {
+            "arguments, results, constants and arena"
+        } else {
+            "arguments, results and arena"
+        };
+        let all = format!("{parts} take {bytes} bytes");
         // Differences of addresses are signed.
         if pointer_bytes < 8 && bytes >> (8 * pointer_bytes - 1) != 0 {
             let reach = 8 * pointer_bytes;
@@ -162,7 +260,9 @@ impl Interface {
             let argument = argument.as_ref().map(|(number, _)| number);
             format!("{name} {shape} {argument:?} {result:?} {is_written}\n")
         };
-        let text = self.fields.iter().map(describe).chain([self.names.entry.clone(), ARENA_ALIGNMENT.to_string()]);
+        let words = self.words().into_iter().map(|word| format!("{}\n", word.name()));
+        let whole = [self.name.clone(), ARENA_ALIGNMENT.to_string()];
+        let text = self.fields.iter().map(describe).chain(words).chain(whole);
         // FNV-1a, of 32 bits.
         text.collect::<String>()
             .bytes()
@@ -181,24 +281,9 @@ impl Field {
         self.shape.byte_size()
     }
 
-    /// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+    /// The type that holds an element in C, and in Rust.
     pub fn element_types(&self) -> (&'static str, &'static str) {
-        use ElementType::*;
-        match self.shape.element_type() {
-            Pred => ("bool", "bool"),
-            S8 | S4 | S2 => ("int8_t", "i8"),
-            S16 => ("int16_t", "i16"),
-            S32 => ("int32_t", "i32"),
-            S64 => ("int64_t", "i64"),
-            U16 | F16 | BF16 => ("uint16_t", "u16"),
-            U32 => ("uint32_t", "u32"),
-            U64 => ("uint64_t", "u64"),
-            F32 => ("float", "f32"),
-            F64 => ("double", "f64"),
-            C64 => ("complex64", "[f32; 2]"),
-            C128 => ("complex128", "[f64; 2]"),
-            _ => ("uint8_t", "u8"),
-        }
+        element_types(self.shape.element_type())
     }
 
     /// Role of the array, for people: `argument 0 (parameter 0 "x") and result 1`.
@@ -215,6 +300,26 @@ impl Field {
     /// Whether elements lie in row-major order.
     pub fn is_row_major(&self) -> bool {
         self.shape.layout().is_none_or(Layout::is_row_major)
+    }
+}
+
+/// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+pub(super) fn element_types(ty: ElementType) -> (&'static str, &'static str) {
+    use ElementType::*;
+    match ty {
+        Pred => ("bool", "bool"),
+        S8 | S4 | S2 => ("int8_t", "i8"),
+        S16 => ("int16_t", "i16"),
+        S32 => ("int32_t", "i32"),
+        S64 => ("int64_t", "i64"),
+        U16 | F16 | BF16 => ("uint16_t", "u16"),
+        U32 => ("uint32_t", "u32"),
+        U64 => ("uint64_t", "u64"),
+        F32 => ("float", "f32"),
+        F64 => ("double", "f64"),
+        C64 => ("complex64", "[f32; 2]"),
+        C128 => ("complex128", "[f64; 2]"),
+        _ => ("uint8_t", "u8"),
     }
 }
 
@@ -267,22 +372,4 @@ fn argument(program: &ThunkProgram, allocation: &Allocation) -> Result<usize> {
 fn result(program: &ThunkProgram, path: &[usize]) -> Result<usize> {
     let found = program.signature.results().iter().position(|result| result.path == path);
     found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))
-}
-
-/// The array that a constant allocation holds.
-pub(super) fn constant<'m>(module: &'m Module, allocation: &Allocation) -> Result<&'m Literal> {
-    let AllocationKind::Constant { value } = &allocation.kind else {
-        return Err(Error::internal("an allocation is no constant's"));
-    };
-    let instruction = &module[value.computation][value.instruction];
-    let Op::Constant(constant) = instruction.op() else {
-        return Err(Error::internal(format!("%{} is no constant", instruction.name())));
-    };
-    let leaf = value.path.iter().try_fold(&constant.literal, |literal, &i| literal.elements().get(i));
-    let leaf = leaf.ok_or_else(|| Error::internal(format!("%{} has no leaf {:?}", instruction.name(), value.path)))?;
-    let row_major = instruction.shape().subshape(&value.path).and_then(|shape| shape.as_array());
-    match row_major.is_some_and(|shape| shape.layout().is_none_or(Layout::is_row_major)) {
-        true => Ok(leaf),
-        false => Err(Error::internal(format!("the constant %{} is not row major", instruction.name()))),
-    }
 }

@@ -1,5 +1,7 @@
 //! Object files, looked into: the names that they call.
 
+use std::collections::BTreeSet;
+
 use object::{Object, ObjectSymbol};
 use xla_hlo::{Error, Result};
 
@@ -37,8 +39,18 @@ const BUILTINS: &[&str] = &[
     "__unord",
 ];
 
-/// Names of functions outside of the object, in order: builtins of compilers, and nothing else.
-pub(super) fn undefined(code: &[u8]) -> Result<Vec<String>> {
+/// Names of functions outside of an object, in order.
+#[derive(Debug)]
+pub(super) struct Undefined {
+    /// All of them, as the object has them.
+    pub all: Vec<String>,
+    /// Those that compilers bring with them.
+    pub builtins: Vec<String>,
+}
+
+/// Names of functions outside of the object, in order: these of the application, builtins of compilers, and nothing
+/// else.
+pub(super) fn undefined(code: &[u8], application: &BTreeSet<&str>) -> Result<Undefined> {
     let unreadable = |reason| Error::internal(format!("the object file cannot be read: {reason}"));
     let object = object::File::parse(code).map_err(unreadable)?;
     let mut names = Vec::new();
@@ -50,9 +62,15 @@ pub(super) fn undefined(code: &[u8]) -> Result<Vec<String>> {
     }
     names.sort();
     names.dedup();
-    let foreign: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_builtin(name)).collect();
+    // Mach-O and COFF write an underscore more.
+    let is_of = |name: &&str| {
+        application.contains(name) || name.strip_prefix('_').is_some_and(|name| application.contains(name))
+    };
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_of(name)).collect();
+    let foreign: Vec<&str> = others.iter().copied().filter(|name| !is_builtin(name)).collect();
     if foreign.is_empty() {
-        return Ok(names);
+        let builtins = others.into_iter().map(str::to_string).collect();
+        return Ok(Undefined { builtins, all: names });
     }
     Err(Error::unimplemented(format!(
         "the object would call {}, which no compiler brings with it; name a processor with floating-point units for it",

@@ -1,17 +1,21 @@
 //! Instructions that an object file without a runtime cannot compute: all of them in one error.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use xla_hlo::{Error, Module, Op, Result, Shape};
 use xla_llvm::target::Target;
 use xla_service::thunks::{LibraryOp, Thunk, ThunkKind, ThunkSequence};
 
+use super::externals::Externals;
+
 /// Instructions that an error names; more are counted.
 const NAMED: usize = 20;
 
 /// Fails with [`Error::Unimplemented`] where thunks need a library or the host.
-pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target) -> Result<()> {
-    let refused: Vec<&Thunk> = sequence.walk().filter(|thunk| is_refused(module, thunk, target)).collect();
+pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target, externals: &Externals) -> Result<()> {
+    let is_refused = |thunk: &&Thunk| !externals.has(module, thunk) && is_refused(module, thunk, target);
+    let refused: Vec<&Thunk> = sequence.walk().filter(is_refused).collect();
     if refused.is_empty() {
         return Ok(());
     }
@@ -27,7 +31,19 @@ pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target) 
     if refused.len() > NAMED {
         let _ = write!(text, " and {} more", refused.len() - NAMED);
     }
+    let targets: BTreeSet<&str> = refused.iter().filter_map(|thunk| custom_call(module, thunk)).collect();
+    if !targets.is_empty() {
+        let options: Vec<String> = targets.iter().map(|target| format!("--external {target}")).collect();
+        let _ = write!(text, "; custom calls become functions of the application with {}", options.join(" "));
+    }
     Err(Error::unimplemented(text))
+}
+
+/// The target of a custom call of arrays whose sizes are known, which may be a function of the application.
+fn custom_call<'m>(module: &'m Module, thunk: &Thunk) -> Option<&'m str> {
+    let Op::CustomCall(op) = module[thunk.computation][thunk.instruction].op() else { return None };
+    let is_static = thunk.operands.iter().chain(&thunk.results).all(|array| array.shape.is_static());
+    (is_static && matches!(thunk.kind, ThunkKind::CustomCall)).then_some(&op.target)
 }
 
 fn is_refused(module: &Module, thunk: &Thunk, target: &Target) -> bool {

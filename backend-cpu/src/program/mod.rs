@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 pub(crate) mod codegen;
 mod copy;
 pub(crate) mod entry;
+pub(crate) mod external;
 pub(crate) mod machine_code;
 mod random;
 pub(crate) mod refused;

@@ -20,6 +20,7 @@ use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, Thunk
 
 use crate::program::arguments::{ArgumentTable, ArgumentTableBuilder, ArgumentWord};
 use crate::program::copy;
+use crate::program::external::{self, ExternalCall, ExternalExit};
 use crate::program::random;
 use crate::program::refused::refused;
 
@@ -35,6 +36,8 @@ pub(crate) struct Plan {
     pub library_calls: Vec<LibraryCall>,
     /// Thunks that the host evaluates, by the number that is passed to the runtime.
     pub host_calls: Vec<ThunkId>,
+    /// Custom calls that are functions outside of the module.
+    pub external_calls: Vec<ExternalCall>,
     /// Threads that kernels may be spread over.
     pub threads: usize,
     /// Whether the runtime is told when each thunk begins and ends.
@@ -62,6 +65,8 @@ pub(crate) struct Surroundings<'ctx> {
     pub cancel: PointerValue<'ctx>,
     /// Leaves the function; empty so far.
     pub failed: inkwell::basic_block::BasicBlock<'ctx>,
+    /// The pointer for functions outside of the module and the place of their errors, if any are called.
+    pub external: Option<ExternalExit<'ctx>>,
     /// Those of [`Plan::denormal_modes`].
     pub modes: Option<DenormalModes<'ctx>>,
 }
@@ -71,12 +76,12 @@ pub(crate) struct Surroundings<'ctx> {
 pub(crate) fn emit<'ctx>(
     emitter: &Emitter<'ctx>,
     plan: &Plan,
-    Surroundings { function, table, run, cancel, failed, modes }: Surroundings<'ctx>,
+    Surroundings { function, table, run, cancel, failed, external, modes }: Surroundings<'ctx>,
 ) -> Result<ArgumentTable> {
     let (words, mode) = (ArgumentTableBuilder::default(), DenormalMode::Callers);
     let scratch_bytes = 0;
     let mut writer =
-        Writer { e: emitter, plan, function, table, words, scratch_bytes, run, cancel, failed, modes, mode };
+        Writer { e: emitter, plan, function, table, words, scratch_bytes, run, cancel, failed, external, modes, mode };
     writer.sequence(&plan.sequence)?;
     writer.set_mode(DenormalMode::Callers);
     let end = emitter.builder().get_insert_block();
@@ -102,6 +107,7 @@ struct Writer<'a, 'ctx> {
     run: Option<PointerValue<'ctx>>,
     cancel: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
+    external: Option<ExternalExit<'ctx>>,
     /// The thread's modes, where kernels may flush subnormals, and the one at the place that is being written.
     modes: Option<DenormalModes<'ctx>>,
     mode: DenormalMode,
@@ -165,7 +171,12 @@ impl<'ctx> Writer<'_, 'ctx> {
                 self.while_loop(condition, body, *predicate)
             }
             ThunkKind::Conditional { selector, slice, branches } => self.conditional(*selector, *slice, branches),
-            ThunkKind::CustomCall | ThunkKind::HostFallback => self.host_call(thunk),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => {
+                match self.plan.external_calls.iter().find(|call| call.thunk == thunk.id) {
+                    Some(call) => self.external_call(thunk, call),
+                    None => self.host_call(thunk),
+                }
+            }
         }
     }
 
@@ -312,6 +323,10 @@ impl<'ctx> Writer<'_, 'ctx> {
         let ([from], [to]) = (&thunk.operands[..], &thunk.results[..]) else {
             return Err(Error::internal("a copy has one operand and one result"));
         };
+        self.copy_array(from, to)
+    }
+
+    fn copy_array(&mut self, from: &ArraySlice, to: &ArraySlice) -> Result<()> {
         let (source, target) = (self.address(from.slice)?, self.address(to.slice)?);
         if let size @ (1 | 2 | 4 | 8) = to.slice.size {
             let word = self.e.int_type(8 * size as u32);
@@ -344,6 +359,24 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.e.builder().build_conditional_branch(bad, self.failed, next).map_err(refused)?;
         self.e.builder().position_at_end(next);
         Ok(())
+    }
+
+    /// Calls a function outside of the module. An operand that a result aliases is at the result's place.
+    fn external_call(&mut self, thunk: &Thunk, call: &ExternalCall) -> Result<()> {
+        let mut operands = thunk.operands.clone();
+        for &(operand, result) in &call.aliases {
+            let missing = || Error::internal(format!("%{} has no array that it aliases", thunk.name));
+            let (from, to) = (operands.get_mut(operand), thunk.results.get(result));
+            let (from, to) = from.zip(to).ok_or_else(missing)?;
+            if from.slice.size == to.slice.size {
+                self.copy_array(from, to)?;
+                from.slice = to.slice;
+            }
+        }
+        let arrays = [self.arguments(&[], operands.iter())?, self.arguments(&[], thunk.results.iter())?];
+        self.set_mode(DenormalMode::Callers);
+        let exit = self.external.as_ref().ok_or_else(|| Error::internal("a function has no way out of the program"))?;
+        external::call(self.e, (self.function, exit), call, arrays)
     }
 
     fn while_loop(&mut self, condition: &ThunkSequence, body: &ThunkSequence, predicate: Slice) -> Result<()> {

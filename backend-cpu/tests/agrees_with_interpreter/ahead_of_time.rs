@@ -10,15 +10,21 @@ use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, CompileOptions};
 use xla_tests::agreement::{assert_close, input};
 
-fn module(text: &str) -> VerifiedModule {
+pub(crate) fn module(text: &str) -> VerifiedModule {
     VerifiedModule::new(text::parse_module(text).unwrap()).unwrap()
 }
 
 pub(crate) fn compile(text: &str, options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
-    backend_cpu::platform().compiler().ahead_of_time().unwrap().compile_ahead_of_time(module(text), options)
+    compile_all(&[text], options)
 }
 
-fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
+/// Compiles programs into one object.
+pub(crate) fn compile_all(texts: &[&str], options: &AotCompilationOptions) -> Result<Vec<AotFile>> {
+    let modules = texts.iter().map(|text| module(text)).collect();
+    backend_cpu::platform().compiler().ahead_of_time().unwrap().compile_ahead_of_time(modules, options)
+}
+
+pub(crate) fn file<'a>(files: &'a [AotFile], ending: &str) -> &'a [u8] {
     &files.iter().find(|file| file.name.ends_with(ending)).unwrap().bytes
 }
 
@@ -40,6 +46,7 @@ pub(crate) fn link(folder: &Path, files: &[AotFile], compiler: &str, source: &st
 
 /// A program that reads all arguments, calls, and writes all results; it exits with the call's status.
 fn driver(description: &Value) -> String {
+    let description = &description["programs"][0];
     let name = description["name"].as_str().unwrap();
     let (mut arrays, mut reads, mut sets, mut writes) = (String::new(), String::new(), String::new(), Vec::new());
     for (number, pointer) in description["pointers"].as_array().unwrap().iter().enumerate() {
@@ -275,7 +282,7 @@ fn aliased_arguments_are_updated_in_place() {
 #[test]
 fn the_class_in_cpp_has_its_own_arena() {
     let options = AotCompilationOptions {
-        symbol: Some("advance".to_string()),
+        symbols: vec!["advance".to_string()],
         namespace: Some("robot::arm".to_string()),
         ..AotCompilationOptions::default()
     };
@@ -307,10 +314,11 @@ fn calls_are_checked_before_anything_is_written() {
           s = f32[6] sine(r)
           ROOT t = f32[6] reverse(s), dimensions={0}
         }";
-    let files = compile(text, &AotCompilationOptions { symbol: Some("f".to_string()), ..Default::default() }).unwrap();
+    let files = compile(text, &AotCompilationOptions { symbols: vec!["f".to_string()], ..Default::default() }).unwrap();
     let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
-    assert_eq!(description["arena"]["alignment"], 64);
-    assert!(description["arena"]["size"].as_u64().unwrap() > 0, "{description}");
+    let arena = &description["programs"][0]["arena"];
+    assert_eq!(arena["alignment"], 64);
+    assert!(arena["size"].as_u64().unwrap() > 0, "{description}");
     let folder = tempfile::tempdir().unwrap();
     let source = "#include \"f.h\"
 static _Alignas(64) unsigned char memory[F_ARENA_SIZE + 64];
@@ -481,5 +489,5 @@ fn names_that_do_not_exist_are_refused() {
         said(&|o| o.cpu = Some("x86-64-v33".into())).contains("did you mean x86-64-v3?")
             || cfg!(not(target_arch = "x86_64"))
     );
-    assert!(said(&|o| o.symbol = Some("a b".into())).contains("no name in C"));
+    assert!(said(&|o| o.symbols = vec!["a b".into()]).contains("no name in C"));
 }

@@ -6,12 +6,15 @@ mod convolution;
 mod custom_calls;
 mod denormals;
 mod dynamic;
+mod external_calls;
 mod layouts;
 mod libraries;
+mod mapped_constants;
 mod numerics;
 mod persistent_cache;
 mod scatter;
 mod self_contained;
+mod several_programs;
 mod sorting;
 mod windows;
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use xla_hlo::{Error, Result, ResultExt};
 use xla_service::compiler::AotFile;
-use xla_service::{AotCompilationOptions, Assembler, Contraction, Optimize, OptimizedModule, Relocation};
+use xla_service::{AotCompilationOptions, Assembler, ConstantsIn, Contraction, Optimize, OptimizedModule, Relocation};
 
 use crate::program::compiled_for::CompiledFor;
 use crate::program::image::{CodeObject, KernelFunction};
@@ -42,7 +42,7 @@ pub(crate) fn files(
         }
         device.cubins = cubins.into_iter().map(|cubin| cubin.map(|cubin| cubin.bytes)).collect();
     }
-    let name = options.symbol.clone().unwrap_or_else(|| file_name(module.name()));
+    let name = options.name.as_ref().or(options.symbols.first()).cloned().unwrap_or_else(|| file_name(module.name()));
     files.push(AotFile { name: format!("{name}.xlax"), bytes: device.write(platform, module)? });
     Ok(files)
 }
@@ -55,11 +55,14 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
         (options.abi.is_some(), "abi"),
         (options.relocation != Relocation::default(), "relocation"),
         (options.contraction != Contraction::default(), "no-contract"),
+        (options.symbols.len() > 1, "symbol, more than once,"),
         (options.namespace.is_some(), "namespace"),
         (options.optimize != Optimize::default(), "optimize-for"),
         (options.stack_limit.is_some(), "stack-limit"),
         (options.archive, "archive"),
+        (options.constants != ConstantsIn::default(), "constants"),
         (!options.extras.is_empty(), "emit"),
+        (!options.externals.is_empty(), "external"),
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         Some((_, name)) => Err(Error::invalid_argument(format!(

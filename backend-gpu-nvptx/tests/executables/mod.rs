@@ -35,7 +35,7 @@ fn files(platform: &dyn Platform, target: Option<&str>) -> xla_hlo::Result<Vec<A
         assembler: Assembler::None,
         ..AotCompilationOptions::default()
     };
-    compiler.ahead_of_time().unwrap().compile_ahead_of_time(module(), &options)
+    compiler.ahead_of_time().unwrap().compile_ahead_of_time(vec![module()], &options)
 }
 
 fn executable(files: &[AotFile]) -> Vec<u8> {

@@ -16,7 +16,7 @@ fn ptx(module: &str, target: &str) -> String {
         assembler: Assembler::None,
         ..AotCompilationOptions::default()
     };
-    let files = compiler.ahead_of_time().unwrap().compile_ahead_of_time(module, &options).unwrap();
+    let files = compiler.ahead_of_time().unwrap().compile_ahead_of_time(vec![module], &options).unwrap();
     let texts = files.into_iter().filter(|file| file.name.ends_with(".ptx"));
     texts.map(|file| String::from_utf8(file.bytes).unwrap()).collect::<Vec<_>>().join("\n")
 }

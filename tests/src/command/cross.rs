@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use rayon::prelude::*;
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
 use xla_tests::corpus;
-use xla_tests::cross::{CrossRun, CrossTarget, TARGETS, Verdict};
+use xla_tests::cross::{self, CUSTOM_CALL, CrossRun, CrossTarget, TARGETS, Verdict};
 
 use super::Outcome;
 
@@ -35,18 +35,25 @@ pub fn run(arguments: Arguments) -> Outcome {
             println!("{}: this machine's processor cannot run it", target.name);
             continue;
         }
-        for suite in &arguments.suite {
+        for suite in arguments.suite.iter().map(String::as_str).chain([CUSTOM_CALL]) {
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-            let mut names = corpus::names(suite)?;
+            let mut names = if suite == CUSTOM_CALL { vec![suite.to_string()] } else { corpus::names(suite)? };
             names.retain(|name| arguments.case.as_ref().is_none_or(|part| name.contains(part)));
-            let check = |name: &String| -> std::io::Result<Verdict> {
+            if names.is_empty() {
+                continue;
+            }
+            let check = |name: &String| -> Result<Verdict, Box<dyn std::error::Error + Send + Sync>> {
                 let folder = folder.join(name);
                 std::fs::create_dir_all(&folder)?;
-                Ok(CrossRun { platform: &*platform, folder }.check(&corpus::case(suite, name)?, target))
+                let case = match suite {
+                    CUSTOM_CALL => cross::custom_call(&folder)?,
+                    _ => corpus::case(suite, name)?,
+                };
+                Ok(CrossRun { platform: &*platform, folder }.check(&case, target))
             };
-            let verdicts: Vec<std::io::Result<Verdict>> = names.par_iter().map(check).collect();
+            let verdicts: Vec<_> = names.par_iter().map(check).collect();
             for (name, verdict) in names.iter().zip(verdicts) {
-                let (word, text) = match verdict? {
+                let (word, text) = match verdict.map_err(|error| error.to_string())? {
                     Verdict::Agrees => ("agree", None),
                     Verdict::Refused(text) => ("refused", Some(text)),
                     Verdict::NeedsBuiltins(text) => ("not linked without builtins", Some(text)),

@@ -3,13 +3,16 @@
 //!
 //! ```text
 //! case ── xla compile for the target ──> object, description
+//!      ── custom_call.rs: a case of its own, with the function of a custom call
 //!      ── start.rs: arguments as data, code that calls the program and writes its results, in LLVM IR
 //!      ── llc, ld.lld, qemu (run.rs) ──> bytes of the results, compared as everywhere
 //! ```
 
+mod custom_call;
 mod run;
 mod start;
 mod targets;
 
+pub use custom_call::{SUITE as CUSTOM_CALL, case as custom_call};
 pub use run::{CrossRun, Verdict};
 pub use targets::{CrossTarget, TARGETS};

@@ -8,8 +8,9 @@ use xla::npz::Archive;
 use xla::{ArrayShape, Error, Layout, Literal, Platform, Result, VerifiedModule};
 use xla_hlo::text::parse_module;
 use xla_service::host::HostTransfer;
-use xla_service::{AotCompilationOptions, Signature, TransferManager};
+use xla_service::{AotCompilationOptions, ConstantsIn, Signature, TransferManager};
 
+use super::custom_call;
 use super::start::{self, Description};
 use super::targets::CrossTarget;
 use crate::corpus::{Case, stored};
@@ -54,14 +55,22 @@ impl CrossRun<'_> {
     fn try_check(&self, case: &Case, target: &CrossTarget) -> Result<Verdict> {
         let module = VerifiedModule::new(parse_module(&case.module)?)?;
         let signature = Signature::new(&module, |shape| HostTransfer.device_shape(shape))?;
-        let object = self.compile(module, target)?;
-        let missing: Vec<&str> =
-            object.externals.iter().map(String::as_str).filter(|name| !target.builtins.has(name)).collect();
+        // The case with a custom call has its constants in a file.
+        let constants = if case.suite == custom_call::SUITE { ConstantsIn::File } else { ConstantsIn::Object };
+        let object = self.compile(module, target, constants)?;
+        let is_missing = |name: &&str| *name != custom_call::SYMBOL && !target.builtins.has(name);
+        let missing: Vec<&str> = object.externals.iter().map(String::as_str).filter(is_missing).collect();
         if !missing.is_empty() {
             return Ok(Verdict::NeedsBuiltins(missing.join(", ")));
         }
         let arguments = arguments(case, &signature, object.target.big_endian)?;
-        std::fs::write(self.folder.join("start.ll"), start::text(&object, &arguments, target)).map_err(unwritable)?;
+        let file = self.folder.join(format!("{ENTRY}.bin"));
+        let constants = match constants {
+            ConstantsIn::File => std::fs::read(file).map_err(unreadable)?,
+            ConstantsIn::Object => Vec::new(),
+        };
+        let start = start::text(&object, (&arguments, &constants), target);
+        std::fs::write(self.folder.join("start.ll"), start).map_err(unwritable)?;
         self.link(target)?;
         let (program, words) = match target.emulator {
             [] => (self.folder.join("main"), Vec::new()),
@@ -82,18 +91,20 @@ impl CrossRun<'_> {
     }
 
     /// Compiles the program into the folder.
-    fn compile(&self, module: VerifiedModule, target: &CrossTarget) -> Result<Description> {
+    fn compile(&self, module: VerifiedModule, target: &CrossTarget, constants: ConstantsIn) -> Result<Description> {
         let compiler = self.platform.compiler();
         let ahead = compiler.ahead_of_time().ok_or_else(|| Error::internal("platform cpu compiles ahead of time"))?;
         let options = AotCompilationOptions {
             target: Some(target.triple.to_string()),
             cpu: target.cpu.map(str::to_string),
             features: target.features.iter().map(ToString::to_string).collect(),
-            symbol: Some(ENTRY.to_string()),
+            symbols: vec![ENTRY.to_string()],
+            externals: vec![custom_call::external()],
+            constants,
             ..AotCompilationOptions::default()
         };
         let mut description = None;
-        for file in ahead.compile_ahead_of_time(module, &options)? {
+        for file in ahead.compile_ahead_of_time(vec![module], &options)? {
             std::fs::write(self.folder.join(&file.name), &file.bytes).map_err(unwritable)?;
             if file.name.ends_with(".json") {
                 description = serde_json::from_slice(&file.bytes).ok();
@@ -154,7 +165,7 @@ fn compare(case: &Case, signature: &Signature, object: &Description, written: &[
     let mut outputs = Archive::from_bytes("expected.npz", case.expected.clone())?;
     let tolerance = Tolerance { rtol: case.info.rtol, atol: case.info.atol, signed_zero: case.info.signed_zero };
     let mut rest = written;
-    for (i, (leaf, (_, pointer))) in signature.results().iter().zip(object.results()).enumerate() {
+    for (i, (leaf, (_, pointer))) in signature.results().iter().zip(object.program.results()).enumerate() {
         let Some((memory, after)) = rest.split_at_checked(pointer.bytes) else {
             return Ok(Verdict::Failed(format!("result {i} was not written")));
         };
@@ -215,6 +226,10 @@ fn places(shape: &ArrayShape) -> impl Iterator<Item = (usize, Element)> {
         });
         (place, Element { number, width, part })
     })
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::failed_precondition(format!("cannot read a file: {error}"))
 }
 
 fn unwritable(error: std::io::Error) -> Error {

@@ -2,21 +2,35 @@
 
 use std::fmt::Write;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use xla_hlo::eval::RandomState;
 
+use super::custom_call;
 use super::targets::{Builtins, CallBy, CrossTarget};
 
 /// Description of an object, from `NAME.json`, as far as a call needs it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Description {
-    pub name: String,
-    abi: u32,
     pub target: Target,
-    arena: Arena,
-    pub pointers: Vec<Pointer>,
+    #[serde(rename = "programs", deserialize_with = "only")]
+    pub program: Program,
     /// Functions that the object calls.
     pub externals: Vec<String>,
+}
+
+/// The program of the object.
+#[derive(Debug, Deserialize)]
+pub(super) struct Program {
+    pub name: String,
+    abi: u32,
+    arena: Arena,
+    pub pointers: Vec<Pointer>,
+    words: Vec<Word>,
+}
+
+/// The only element of a list.
+fn only<'de, D: Deserializer<'de>>(reader: D) -> Result<Program, D::Error> {
+    <[Program; 1]>::deserialize(reader).map(|[program]| program)
 }
 
 /// The target's memory.
@@ -31,6 +45,12 @@ struct Arena {
     size: u64,
 }
 
+/// A word of the call after its pointers.
+#[derive(Debug, Deserialize)]
+struct Word {
+    name: String,
+}
+
 /// A pointer of the call.
 #[derive(Debug, Deserialize)]
 pub(super) struct Pointer {
@@ -41,7 +61,7 @@ pub(super) struct Pointer {
     random_state: bool,
 }
 
-impl Description {
+impl Program {
     /// The pointers of results, by their numbers.
     pub fn results(&self) -> Vec<(usize, &Pointer)> {
         let mut results: Vec<(usize, usize, &Pointer)> = Vec::new();
@@ -55,12 +75,19 @@ impl Description {
 
 /// LLVM IR of a program that calls the object with these arguments, in the target's byte order, writes all results to
 /// standard output, and exits with the call's status.
-pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &CrossTarget) -> String {
+pub(super) fn text(
+    description: &Description,
+    (arguments, constants): (&[Vec<u8>], &[u8]),
+    target: &CrossTarget,
+) -> String {
     let mut text = format!("target triple = \"{}\"\n", target.triple);
     let word = format!("i{}", 8 * description.target.pointer_bytes);
     // Writing to a string does not fail.
-    let _ = data(&mut text, description, arguments, &word);
+    let _ = data(&mut text, description, (arguments, constants), &word);
     let _ = code(&mut text, description, target, &word);
+    if description.externals.iter().any(|name| name == custom_call::SYMBOL) {
+        text.push_str(&custom_call::function(&word));
+    }
     text.push_str(match target.builtins {
         Builtins::None => "",
         Builtins::Here(_, functions) => functions,
@@ -70,29 +97,47 @@ pub(super) fn text(description: &Description, arguments: &[Vec<u8>], target: &Cr
     text
 }
 
-fn data(text: &mut String, description: &Description, arguments: &[Vec<u8>], word: &str) -> std::fmt::Result {
-    for (number, pointer) in description.pointers.iter().enumerate() {
+fn data(
+    text: &mut String,
+    description: &Description,
+    (arguments, constants): (&[Vec<u8>], &[u8]),
+    word: &str,
+) -> std::fmt::Result {
+    let Program { abi, arena, pointers, words, .. } = &description.program;
+    for (number, pointer) in pointers.iter().enumerate() {
         let bytes = pointer.bytes.max(1);
         let argument = pointer.argument.and_then(|argument| arguments.get(argument)).cloned();
         let state = pointer.random_state.then(|| random_state(description.target.big_endian));
         match argument.or(state).filter(|data| data.len() == bytes) {
-            Some(data) => {
-                write!(text, "@p{number} = internal global [{bytes} x i8] c\"")?;
-                data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
-                writeln!(text, "\", align 16")?;
-            }
+            Some(data) => bytes_of(text, &format!("p{number}"), &data, 16)?,
             None => writeln!(text, "@p{number} = internal global [{bytes} x i8] zeroinitializer, align 16")?,
         }
     }
-    let (arena, abi, count) = (description.arena.size, description.abi, description.pointers.len());
+    bytes_of(text, "constants", constants, 64)?;
+    let (arena, count) = (arena.size, pointers.len());
     writeln!(text, "@arena = internal global [{} x i8] zeroinitializer, align 64", arena + 1)?;
-    let types: String = (0..count).map(|_| ", ptr").collect();
-    let pointers: String = (0..count).map(|number| format!(", ptr @p{number}")).collect();
+    let arrays = (0..count).map(|number| ("ptr".to_string(), format!("@p{number}")));
+    let word_of = |Word { name }: &Word| match name.as_str() {
+        "constants" => ("ptr".to_string(), "@constants".to_string()),
+        "constants_size" => (word.to_string(), constants.len().to_string()),
+        "user_data" => ("ptr".to_string(), "@own".to_string()),
+        _ => ("ptr".to_string(), "null".to_string()),
+    };
+    let fields: Vec<(String, String)> = arrays.chain(words.iter().map(word_of)).collect();
+    let types: String = fields.iter().map(|(ty, _)| format!(", {ty}")).collect();
+    let pointers: String = fields.iter().map(|(ty, value)| format!(", {ty} {value}")).collect();
     writeln!(
         text,
         "@call = internal global {{ i32, i8, [3 x i8], ptr, {word}{types} }} \
          {{ i32 {abi}, i8 0, [3 x i8] zeroinitializer, ptr @arena, {word} {arena}{pointers} }}"
     )
+}
+
+/// Bytes as data of that name.
+fn bytes_of(text: &mut String, name: &str, data: &[u8], alignment: u32) -> std::fmt::Result {
+    write!(text, "@{name} = internal global [{} x i8] c\"", data.len())?;
+    data.iter().try_for_each(|byte| write!(text, "\\{byte:02x}"))?;
+    writeln!(text, "\", align {alignment}")
 }
 
 /// The state from which a device draws its first random number, two words.
@@ -103,7 +148,7 @@ fn random_state(big_endian: bool) -> Vec<u8> {
 }
 
 fn code(text: &mut String, description: &Description, target: &CrossTarget, word: &str) -> std::fmt::Result {
-    let (name, system) = (&description.name, target.system);
+    let (name, system) = (&description.program.name, target.system);
     let (write, exit) = (system.write, system.exit);
     let words = format!("{word} %n, {word} %a, {word} %b, {word} %c");
     match system.by {
@@ -143,7 +188,7 @@ define void @_start() #0 {{
   %status = call i32 @{name}(ptr @call)
 "
     )?;
-    for (place, pointer) in description.results() {
+    for (place, pointer) in description.program.results() {
         writeln!(text, "  call void @out(ptr @p{place}, {word} {})", pointer.bytes)?;
     }
     let wide = if word == "i32" { "add i32 %status, 0".to_string() } else { format!("zext i32 %status to {word}") };

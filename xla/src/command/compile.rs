@@ -1,10 +1,12 @@
-//! `xla compile`: compiles a program ahead of time, to files.
+//! `xla compile`: compiles programs ahead of time, to files.
 
 use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
-use xla::service::{AotCompilationOptions, AotExtra, Assembler, Contraction, Optimize, Relocation};
+use xla::service::{
+    AotCompilationOptions, AotExtra, Assembler, ConstantsIn, Contraction, ExternalCall, Optimize, Relocation,
+};
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -16,19 +18,22 @@ Examples:
   xla compile module.hlo --cpu native -o build                      for this machine's processor
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
       --cpu neoverse-v1 --features +sve2,-sve-aes -o build          for another one
+  xla compile encode.hlo decode.hlo --name model -o build           two entries of one object, which share their constants
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
 
 The output depends on the platform. For cpu it is NAME.o, which needs no library, NAME.h, which declares it for C and C++, NAME.rs,
-which does for Rust, and NAME.json, which describes it for tools. For gpu it is the executable and its kernels as PTX, and, if ptxas
-is found, as machine code with kernels.json, the resource usage of each. No device of the target is needed.";
+which does for Rust, NAME.json, which describes it for tools, and NAME.bin with --constants file, to be mapped or read. For gpu it is the
+executable and its kernels as PTX, and, if ptxas is found, as machine code with kernels.json, the resource usage of each. No device of the
+target is needed.";
 
-/// Compile a program ahead of time, to files
+/// Compile programs ahead of time, to files
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    #[command(flatten)]
-    program: ProgramArg,
+    /// The programs: HLO or StableHLO, as text or serialised, told by content; - for standard input
+    #[arg(value_name = "MODULE", required = true)]
+    modules: Vec<PathBuf>,
     #[command(flatten)]
     platform: PlatformArg,
     /// Target triple, or GPU architecture such as sm_90 [default: this machine's; for gpu sm_90]
@@ -55,18 +60,27 @@ pub struct Args {
     /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
     #[arg(long, value_name = "BYTES")]
     stack_limit: Option<u32>,
-    /// Name of the entry function and of the files [default: the module's, as an identifier]
+    /// Name of the entry function, once for each module [default: the module's, as an identifier]
+    #[arg(long = "symbol", value_name = "NAME")]
+    symbols: Vec<String>,
+    /// Name of the files [default: that of the first entry function]
     #[arg(long, value_name = "NAME")]
-    symbol: Option<String>,
+    name: Option<String>,
     /// Namespace of the header's declarations in C++, such as robot::vision
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
+    /// Place of large constants: the object, or the file NAME.bin
+    #[arg(long, value_name = "PLACE", default_value = "object", value_parser = ["object", "file"])]
+    constants: String,
     /// Write libNAME.a as well, a static library of NAME.o
     #[arg(long)]
     archive: bool,
     /// More files: assembly, LLVM's representation, a target of CMake
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = ["asm", "ir", "cmake"])]
     emit: Vec<String>,
+    /// Make the custom call T a call of the application's C function NAME [default: T]; may be repeated
+    #[arg(long, value_name = "T[=NAME]")]
+    external: Vec<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
     #[arg(long, value_name = "FILE")]
     ptxas: Option<PathBuf>,
@@ -96,12 +110,15 @@ impl Args {
             abi: self.abi.clone(),
             relocation: if self.relocation == "static" { Relocation::Static } else { Relocation::Pic },
             contraction: if self.no_contract { Contraction::Forbid } else { Contraction::Allow },
-            symbol: self.symbol.clone(),
+            symbols: self.symbols.clone(),
+            name: self.name.clone(),
             namespace: self.namespace.clone(),
             optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
             stack_limit: self.stack_limit,
+            constants: if self.constants == "file" { ConstantsIn::File } else { ConstantsIn::Object },
             archive: self.archive,
             extras: self.emit.iter().map(|kind| extra(kind)).collect(),
+            externals: self.external.iter().map(|text| external(text)).collect(),
             assembler: self.assembler(),
         }
     }
@@ -112,6 +129,13 @@ fn extra(kind: &str) -> AotExtra {
         "asm" => AotExtra::Assembly,
         "ir" => AotExtra::Ir,
         _ => AotExtra::Cmake,
+    }
+}
+
+fn external(text: &str) -> ExternalCall {
+    match text.rsplit_once('=') {
+        Some((target, symbol)) => ExternalCall { target: target.to_string(), symbol: Some(symbol.to_string()) },
+        None => ExternalCall { target: text.to_string(), symbol: None },
     }
 }
 
@@ -126,8 +150,9 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     let ahead = compiler.ahead_of_time().ok_or_else(|| {
         Error::unimplemented(format!("platform {} cannot compile to files (ahead of time) yet", platform.name()))
     })?;
-    let (_, module) = args.program.module()?;
-    let files = ahead.compile_ahead_of_time(module, &args.options(session)).map_err(|error| match error {
+    let modules = args.modules.iter().map(|path| Ok(ProgramArg::new(path.clone()).module()?.1));
+    let modules = modules.collect::<Outcome<Vec<_>>>()?;
+    let files = ahead.compile_ahead_of_time(modules, &args.options(session)).map_err(|error| match error {
         // A target that there is not, an assembler that is not there.
         Error::InvalidArgument(_) | Error::NotFound(_) => Failure { error, bad_input: true },
         // The target cannot have the program, or not within its limits.

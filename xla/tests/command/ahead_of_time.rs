@@ -76,6 +76,26 @@ fn limits_are_kept_and_files_are_made_on_request() {
 }
 
 #[test]
+fn several_programs_are_one_object() {
+    let folder = Folder::new();
+    folder.write("other.hlo", "HloModule other\nENTRY main { x = f32[2] parameter(0)\n ROOT n = f32[2] negate(x) }");
+    let done = folder.xla("compile module.hlo other.hlo --name both -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let header = std::fs::read_to_string(folder.path("build/both.h")).unwrap();
+    assert!(header.contains("int32_t sums(const") && header.contains("int32_t other(const"), "{header}");
+    let message = folder.fails(2, "compile module.hlo module.hlo -o build");
+    assert!(message.contains("names that differ, not sums, sums"), "{message}");
+    let message = folder.fails(2, "compile module.hlo other.hlo --platform gpu --ptxas none -o build");
+    assert!(message.contains("holds one module, not 2"), "{message}");
+    let done = folder.xla("compile module.hlo --symbol first other.hlo --symbol second -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(folder.path("build/first.o").exists() && !folder.path("build/first.bin").exists());
+    let done = folder.xla("compile module.hlo --constants file -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(folder.path("build/sums.bin").exists());
+}
+
+#[test]
 fn programs_that_a_target_cannot_have_are_bad_input() {
     let folder = Folder::new();
     folder.write(
@@ -86,4 +106,11 @@ fn programs_that_a_target_cannot_have_are_bad_input() {
     );
     let message = folder.fails(2, "compile call.hlo -o build");
     assert!(message.contains("has no code yet for %c (custom-call, f32[64])"), "{message}");
+    assert!(message.contains("with --external theirs"), "{message}");
+    let message = folder.fails(2, "compile call.hlo --external theirs=our.own -o build");
+    assert!(message.contains("\"our.own\" is no name in C"), "{message}");
+    let done = folder.xla("compile call.hlo --external others --external theirs=ours -o build");
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let header = std::fs::read_to_string(folder.path("build/s.h")).unwrap();
+    assert!(header.contains("int32_t ours(const void *const *operands"), "{header}");
 }

@@ -1,0 +1,81 @@
+//! Calls of functions outside of the object, which whoever links it has: custom calls of programs compiled ahead of
+//! time.
+//!
+//! `i32 SYMBOL(ptr operands, ptr results, ptr config, size config_size, ptr user_data)`: tables of the arrays'
+//! addresses, the call's text, and the application's own pointer. A result that is not zero ends the program's call.
+
+use inkwell::basic_block::BasicBlock;
+use inkwell::module::Linkage;
+use inkwell::values::{BasicValueEnum, FunctionValue, PhiValue, PointerValue, ValueKind};
+use inkwell::{AddressSpace, IntPredicate};
+use xla_hlo::{Error, Result};
+use xla_llvm::emitter::Emitter;
+use xla_service::thunks::ThunkId;
+
+use crate::program::refused::refused;
+
+/// A custom call that is a function outside of the object.
+#[derive(Clone, Debug)]
+pub(crate) struct ExternalCall {
+    pub thunk: ThunkId,
+    /// The function's name.
+    pub symbol: String,
+    /// The text that the program has for the function.
+    pub config: String,
+    /// Operands that are at the place of a result, both by their numbers among arrays.
+    pub aliases: Vec<(usize, usize)>,
+}
+
+/// The pointer that functions take beside arrays and text, and the place of their errors.
+#[derive(Clone, Copy)]
+pub(crate) struct ExternalExit<'ctx> {
+    /// The application's own pointer.
+    pub user_data: PointerValue<'ctx>,
+    /// Leaves the entry; begins with `status`.
+    pub failed: BasicBlock<'ctx>,
+    /// The number that the function returned.
+    pub status: PhiValue<'ctx>,
+}
+
+/// Writes the call at the builder's place in `function`, with the addresses of the tables of operands and results.
+pub(crate) fn call<'ctx>(
+    emitter: &Emitter<'ctx>,
+    (function, exit): (FunctionValue<'ctx>, &ExternalExit<'ctx>),
+    call: &ExternalCall,
+    [operands, results]: [PointerValue<'ctx>; 2],
+) -> Result<()> {
+    let (context, builder) = (emitter.context(), emitter.builder());
+    let (pointer, int) = (context.ptr_type(AddressSpace::default()), context.i32_type());
+    let word = emitter.int_type(8 * emitter.target().pointer_bytes());
+    let ty = int.fn_type(&[pointer.into(), pointer.into(), pointer.into(), word.into(), pointer.into()], false);
+    let known = emitter.module().get_function(&call.symbol);
+    let callee = known.unwrap_or_else(|| emitter.module().add_function(&call.symbol, ty, None));
+    if callee.count_basic_blocks() > 0 {
+        let reason = format!("the object has a function {:?} of its own; name the external otherwise", call.symbol);
+        return Err(Error::invalid_argument(reason));
+    }
+    let size = word.const_int(call.config.len() as u64, false);
+    let arguments =
+        [operands.into(), results.into(), text(emitter, &call.config).into(), size.into(), exit.user_data.into()];
+    let called = builder.build_call(callee, &arguments, "").map_err(refused)?;
+    let ValueKind::Basic(BasicValueEnum::IntValue(status)) = called.try_as_basic_value() else {
+        return Err(Error::internal("a function outside of the object returns no status"));
+    };
+    let next = context.append_basic_block(function, "next");
+    let bad = builder.build_int_compare(IntPredicate::NE, status, int.const_zero(), "").map_err(refused)?;
+    let here = builder.get_insert_block().ok_or_else(|| Error::internal("a call is written outside of a function"))?;
+    builder.build_conditional_branch(bad, exit.failed, next).map_err(refused)?;
+    exit.status.add_incoming(&[(&status, here)]);
+    builder.position_at_end(next);
+    Ok(())
+}
+
+/// A private constant of the text, with the zero that ends it in C.
+fn text<'ctx>(emitter: &Emitter<'ctx>, text: &str) -> PointerValue<'ctx> {
+    let value = emitter.context().const_string(text.as_bytes(), true);
+    let global = emitter.module().add_global(value.get_type(), None, "config");
+    global.set_initializer(&value);
+    global.set_constant(true);
+    global.set_linkage(Linkage::Private);
+    global.as_pointer_value()
+}

@@ -1,0 +1,112 @@
+//! A program with a custom call, which is a function of the start, and with a constant in a file.
+
+use std::path::Path;
+
+use xla::{ArrayShape, ElementType, Error, Literal, Result, npz};
+use xla_service::ExternalCall;
+
+use crate::corpus::{Case, Info};
+
+/// The function's name.
+pub(super) const SYMBOL: &str = "cross_add";
+
+/// Number that the function gets through the application's own pointer.
+const OWN_NUMBER: i32 = 7;
+
+/// Name of the case's suite, which is no part of the corpus.
+pub const SUITE: &str = "custom-call";
+
+/// The program, without the numbers of its constant.
+const MODULE: &str = "HloModule custom_call
+    sum { a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT c = f32[] add(a, b) }
+    ENTRY main {
+      table = f32[300] constant({NUMBERS})
+      x = f32[13] iota(), iota_dimension=0
+      y = f32[13] exponential(x)
+      z = f32[13] log(y)
+      c = f32[13] custom-call(z, x), custom_call_target=\"cross.add\", backend_config=\"5, 13 letters\"
+      rows = f32[13,300] broadcast(c), dimensions={0}
+      columns = f32[13,300] broadcast(table), dimensions={1}
+      products = f32[13,300] multiply(rows, columns)
+      zero = f32[] constant(0)
+      ROOT r = f32[13] reduce(products, zero), dimensions={1}, to_apply=sum
+    }";
+
+/// Numbers of the constant.
+fn numbers() -> impl Iterator<Item = i32> {
+    (0..300).map(|number| number % 7 - 2)
+}
+
+/// The custom call of the case, as a function of the application.
+pub(super) fn external() -> ExternalCall {
+    ExternalCall { target: "cross.add".to_string(), symbol: Some(SYMBOL.to_string()) }
+}
+
+/// The case; its results are written into that folder.
+pub fn case(folder: &Path) -> Result<Case> {
+    let numbers_in_text = numbers().map(|number| number.to_string()).collect::<Vec<String>>().join(", ");
+    let sum = numbers().sum::<i32>() as f32;
+    let results: Vec<u8> = (0..13).flat_map(|x| ((x + x + OWN_NUMBER) as f32 * sum).to_ne_bytes()).collect();
+    let path = folder.join("results.npz");
+    npz::write(&path, &[Literal::from_bytes(&ArrayShape::new(ElementType::F32, [13]), results)?])?;
+    let expected = std::fs::read(&path).map_err(|e| Error::failed_precondition(format!("cannot read results: {e}")))?;
+    Ok(Case {
+        suite: SUITE.to_string(),
+        name: SUITE.to_string(),
+        module: MODULE.replace("NUMBERS", &numbers_in_text),
+        inputs: Vec::new(),
+        expected,
+        info: Info {
+            dtypes: Vec::new(),
+            opcodes: Vec::new(),
+            params: Vec::new(),
+            outputs: Vec::new(),
+            rtol: 1e-5,
+            atol: 1e-5,
+            signed_zero: false,
+            num_replicas: 1,
+            num_partitions: 1,
+        },
+    })
+}
+
+/// The function in LLVM IR, for pointers of that word: it adds two arrays of as many elements as its text has letters,
+/// and the number that its own pointer points to.
+pub(super) fn function(word: &str) -> String {
+    format!(
+        "@own = internal global i32 {OWN_NUMBER}
+define i32 @{SYMBOL}(ptr %operands, ptr %results, ptr %config, {word} %size, ptr %own) {{
+entry:
+  %x = load ptr, ptr %operands
+  %second = getelementptr ptr, ptr %operands, i32 1
+  %y = load ptr, ptr %second
+  %r = load ptr, ptr %results
+  %number = load i32, ptr %own
+  %more = sitofp i32 %number to float
+  %letter = load i8, ptr %config
+  %known = icmp eq i8 %letter, {}
+  br i1 %known, label %loop, label %unknown
+unknown:
+  ret i32 1
+loop:
+  %i = phi {word} [ 0, %entry ], [ %next, %loop ]
+  %px = getelementptr float, ptr %x, {word} %i
+  %py = getelementptr float, ptr %y, {word} %i
+  %pr = getelementptr float, ptr %r, {word} %i
+  %vx = load float, ptr %px
+  %vy = load float, ptr %py
+  %sum = fadd float %vx, %vy
+  %all = fadd float %sum, %more
+  store float %all, ptr %pr
+  %next = add {word} %i, 1
+  %end = icmp eq {word} %next, %size
+  br i1 %end, label %done, label %loop
+done:
+  ret i32 0
+}}
+",
+        b'5'
+    )
+}
