@@ -9,6 +9,7 @@ mod corpus;
 mod coverage;
 mod demo;
 mod downstream;
+mod emulated;
 mod examples;
 mod fuzz;
 mod gpu_report;

@@ -40,6 +40,13 @@ const NEEDS: &[Package] = &[
     },
 ];
 
+/// Emulators of other processors for single programs.
+const QEMU_USER: Package = Package {
+    debian: "qemu-user",
+    elsewhere: "Install QEMU's emulators of programs (Fedora: `dnf install qemu-user`), 7.2 or later.",
+    find: || find_program("qemu-aarch64"),
+};
+
 /// Needs of cross runs: LLVM's compiler and linkers for all processors, and what runs their programs.
 const CROSS: &[Package] = &[
     Package {
@@ -52,11 +59,7 @@ const CROSS: &[Package] = &[
         elsewhere: "Install lld of LLVM 22, so that ld.lld-22 and wasm-ld-22 are on PATH.",
         find: || find_program("ld.lld-22"),
     },
-    Package {
-        debian: "qemu-user",
-        elsewhere: "Install QEMU's emulators of programs (Fedora: `dnf install qemu-user`), 7.2 or later.",
-        find: || find_program("qemu-aarch64"),
-    },
+    QEMU_USER,
     Package {
         debian: "nodejs",
         elsewhere: "Install Node.js, 18 or later, which runs WebAssembly.",
@@ -69,23 +72,34 @@ pub fn ensure_cross() -> Result<()> {
     CROSS.iter().try_for_each(provide)
 }
 
+/// Compiler of C for AArch64.
+const GCC_AARCH64: Package = Package {
+    debian: "gcc-aarch64-linux-gnu",
+    elsewhere: "Install a compiler of C for AArch64, so that aarch64-linux-gnu-gcc is on PATH.",
+    find: || find_program("aarch64-linux-gnu-gcc"),
+};
+
+/// Library of C for AArch64.
+const LIBC_AARCH64: Package = Package {
+    debian: "libc6-dev-arm64-cross",
+    elsewhere: "Install the C library for AArch64 under /usr/aarch64-linux-gnu.",
+    find: || find_c_library("/usr/aarch64-linux-gnu"),
+};
+
+/// Installs what builds programs for AArch64 and runs them, beside LLVM for it.
+pub fn ensure_emulated_aarch64() -> Result<()> {
+    [QEMU_USER, GCC_AARCH64, LIBC_AARCH64].iter().try_for_each(provide)
+}
+
 /// Compilers of C for the processors that an example is emulated on.
 const CROSS_COMPILERS: &[Package] = &[
-    Package {
-        debian: "gcc-aarch64-linux-gnu",
-        elsewhere: "Install a compiler of C for AArch64, so that aarch64-linux-gnu-gcc is on PATH.",
-        find: || find_program("aarch64-linux-gnu-gcc"),
-    },
+    GCC_AARCH64,
     Package {
         debian: "gcc-riscv64-linux-gnu",
         elsewhere: "Install a compiler of C for RISC-V, so that riscv64-linux-gnu-gcc is on PATH.",
         find: || find_program("riscv64-linux-gnu-gcc"),
     },
-    Package {
-        debian: "libc6-dev-arm64-cross",
-        elsewhere: "Install the C library for AArch64 under /usr/aarch64-linux-gnu.",
-        find: || find_c_library("/usr/aarch64-linux-gnu"),
-    },
+    LIBC_AARCH64,
     Package {
         debian: "libc6-dev-riscv64-cross",
         elsewhere: "Install the C library for RISC-V under /usr/riscv64-linux-gnu.",
@@ -95,7 +109,11 @@ const CROSS_COMPILERS: &[Package] = &[
 
 fn find_c_library(prefix: &str) -> Result<(), String> {
     let is_there = Path::new(prefix).join("include/stdio.h").exists();
-    if is_there { Ok(()) } else { Err(format!("{prefix} has no C library: examples are built with it.")) }
+    if is_there {
+        Ok(())
+    } else {
+        Err(format!("{prefix} has no C library: programs for that processor are built with it."))
+    }
 }
 
 /// Installs compilers for other processors.

@@ -5,7 +5,7 @@ use pico_args::Arguments;
 
 use crate::fuzz::tests_command;
 use crate::shell::{cargo, output, program, run as run_program};
-use crate::{finish, packages};
+use crate::{emulated, finish, packages};
 
 pub const HELP: &str = "\
 Sets the machine up, then runs all tests, through cargo-nextest when it is there, and the documentation's examples.
@@ -16,12 +16,22 @@ Sets the machine up, then runs all tests, through cargo-nextest when it is there
                          unless some are named (aarch64, riscv64, riscv64-v, s390x, wasm32, ...); installs what that needs
   --suite NAMES          with --cross: these suites of the corpus [default: models]
 
+  --jit [CPU...]   instead: build the compiler itself for AArch64, and run there, emulated, what it compiles for the machine
+                   that it is on: levels 0 to 3 of `cargo xtask test-backend cpu`, and the models. CPUs: aarch64 (the
+                   baseline, if none is named), cortex-a53, neoverse-n1, a64fx (SVE), neoverse-v2 (SVE2). On Debian; fetches LLVM
+                   for AArch64 (90 MB) into target/jit-aarch64; takes minutes for each CPU beside the build
+  --level N[,N], --corpus NAMES, --filter TEXT, --jobs N, --quick
+                   with --jit: as with `cargo xtask test-backend`; suites of the corpus, which is level 4
+
 For one crate: `cargo nextest run -p CRATE`, or `cargo test -p CRATE`.
 ";
 
 pub fn run(mut args: Arguments) -> Result<()> {
     if args.contains("--cross") {
         return cross(args);
+    }
+    if args.contains("--jit") {
+        return emulated::run(args);
     }
     let filter: Option<String> = args.opt_value_from_str("--filter")?;
     finish(args)?;

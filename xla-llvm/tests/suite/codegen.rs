@@ -4,10 +4,11 @@ use inkwell::memory_buffer::MemoryBuffer;
 use xla_hlo::{Error, Result};
 use xla_llvm::codegen::{CodeKind, generate};
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::target::{MachineOptions, Target};
+use xla_llvm::target::{CodeGenerators, MachineOptions, Target, TargetSpec};
 
 fn x86(ir: &'static str) -> Result<Vec<u8>> {
-    let target = Target::new("x86_64-unknown-linux-gnu", "x86-64", "")?;
+    let triple = Some("x86_64-unknown-linux-gnu".to_string());
+    let target = Target::of(&TargetSpec { triple, ..TargetSpec::default() }, CodeGenerators::all())?;
     let generated = generate(&target, &MachineOptions::default(), CodeKind::Object, |context| {
         let text = MemoryBuffer::create_from_memory_range_copy(ir.as_bytes(), "test");
         let module = context.create_module_from_ir(text).map_err(|reason| Error::internal(reason.to_string()))?;
