@@ -26,6 +26,12 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
     }
 }
 
+/// Contractions whose sums are in registers when a kernel goes on with them.
+pub(crate) fn tile_epilogues() -> EpilogueProfile {
+    let types = ElementType::ALL.iter().copied().filter(|ty| ty.is_float() || ty.is_complex() || ty.bit_width() >= 32);
+    EpilogueProfile::contractions(types, 2 * LIBRARY_DOT as u64)
+}
+
 /// Contractions that the library computes for certain: a kernel goes on with their result.
 fn epilogues() -> EpilogueProfile {
     use ElementType::*;

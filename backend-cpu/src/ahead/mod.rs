@@ -37,7 +37,7 @@ use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelTable, emit_kernel};
 use xla_llvm::target::{CodeGenerators, MachineOptions, Target, TargetSpec};
 use xla_passes::buffers::BufferOptions;
-use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile};
+use xla_passes::{FusionProfile, TargetProfile};
 use xla_service::compiler::AotFile;
 use xla_service::dump::Dump;
 use xla_service::host::HostTransfer;
@@ -143,7 +143,7 @@ fn profile(target: &Target) -> TargetProfile {
     let profile = capabilities::profile(target, 1);
     TargetProfile {
         lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::Fft]),
-        fusion: FusionProfile { epilogues: EpilogueProfile::default(), ..profile.fusion },
+        fusion: FusionProfile { epilogues: capabilities::tile_epilogues(), ..profile.fusion },
         ..profile
     }
 }

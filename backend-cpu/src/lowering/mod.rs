@@ -67,7 +67,14 @@ impl<'m> CpuLowering<'m> {
         let work_items = ScatterPlan::new(scatter, input, indices, update).work_items();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let operands = cx.instruction().operands().to_vec();
-        let kernel = self.kernels.number(KernelSource { module, computation, root, inputs: operands, in_place: true });
+        let kernel = self.kernels.number(KernelSource {
+            module,
+            computation,
+            root,
+            inputs: operands,
+            in_place: true,
+            overwrites: false,
+        });
         Some(calls::scatter(cx, work_items, kernel))
     }
 

@@ -22,6 +22,8 @@ pub struct KernelSource<'m> {
     /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written,
     /// or where the inputs of a root scatter lie, or copies of them.
     pub in_place: bool,
+    /// Whether a result lies where an input does, otherwise: no element may be computed again after it was stored.
+    pub overwrites: bool,
 }
 
 impl<'m> KernelSource<'m> {
@@ -32,6 +34,7 @@ impl<'m> KernelSource<'m> {
             _ => KernelSource::of_lone(module, cx.computation, cx.instruction),
         }?;
         source.in_place = source.is_in_place(cx);
+        source.overwrites = !source.in_place && overlap(cx);
         Some(source)
     }
 
@@ -55,6 +58,7 @@ impl<'m> KernelSource<'m> {
             root: graph.root(),
             inputs: graph.parameters().to_vec(),
             in_place: false,
+            overwrites: false,
         })
     }
 
@@ -68,6 +72,7 @@ impl<'m> KernelSource<'m> {
             root,
             inputs,
             in_place: false,
+            overwrites: false,
         })
     }
 
@@ -111,12 +116,18 @@ impl<'m> KernelSource<'m> {
                 stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
             }
         }
-        (nodes, inputs, self.in_place)
+        (nodes, inputs, [self.in_place, self.overwrites])
     }
 }
 
-/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool);
+/// Whether a result has bytes in common with an operand.
+fn overlap(cx: &LoweringContext<'_>) -> bool {
+    cx.results.iter().any(|result| cx.operands.iter().any(|operand| operand.slice.overlaps(&result.slice)))
+}
+
+/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or
+/// overwrites an input.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2]);
 
 /// The kernels of a program, each once.
 #[derive(Debug, Default)]

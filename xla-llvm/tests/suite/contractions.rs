@@ -214,6 +214,30 @@ fn vectors_times_matrices() {
     }
 }
 
+/// What a kernel computes of sums and of other arrays, at the same place and at others.
+#[test]
+fn what_follows_a_contraction() {
+    use ElementType::*;
+    let after = |contraction: &str, [x, y, dims]: [&str; 3], last: usize, extent: usize, ty: ElementType| {
+        format!(
+            "HloModule after\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
+             bias = {ty}[{extent}] parameter(2)\n  other = {ty}{dims} parameter(3)\n  \
+             sum = {ty}{dims} {contraction}\n  wide = {ty}{dims} broadcast(bias), dimensions={{{last}}}\n  \
+             biased = {ty}{dims} add(sum, wide)\n  square = {ty}{dims} multiply(biased, other)\n  \
+             ROOT all = {ty}{dims} subtract(square, sum)\n}}\n"
+        )
+    };
+    let plain = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    let vector = "dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}";
+    let window = "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    for ty in [F32, BF16, S32, C64] {
+        check(&after(plain, ["[33,37]", "[37,45]", "[33,45]"], 1, 45, ty), "register-tiles");
+        check(&after(plain, ["[41,768]", "[768,100]", "[41,100]"], 1, 100, ty), "register-tiles");
+        check(&after(window, ["[2,9,11,5]", "[3,3,5,20]", "[2,9,11,20]"], 3, 20, ty), "register-tiles");
+        check(&after(vector, ["[67]", "[67,1100]", "[1100]"], 0, 1100, ty), "vector-matrix");
+    }
+}
+
 /// Their code is the loops' that there were: what no tile helps, and sums of nothing.
 #[test]
 fn dots_that_are_not_tiled() {

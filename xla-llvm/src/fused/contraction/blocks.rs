@@ -41,7 +41,8 @@ impl<'m> FusedKernel<'_, 'm> {
             let columns = batch.split_off(matmul.batch.len() + outer_rows);
             let rows = batch.split_off(matmul.batch.len());
             let (outer, part) = ([rows, columns], AffineExpr::default());
-            let job = Job { matmul: &matmul, tiles, panels: &panels, result: &result, batch, outer, part };
+            let job =
+                Job { kernel: self, matmul: &matmul, tiles, panels: &panels, result: &result, batch, outer, part };
             let parts = s.full_range(tiles.parts, 1);
             s.turns(parts, &mut |s, part| job.at(&job.outer[0], part).block(s, &block, &run))
         })?;

@@ -3,6 +3,7 @@
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
 
+use crate::fused::analysis::FusedKernel;
 use crate::fused::contraction::axes::Axis;
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::contraction::tiling::RegisterTiles;
@@ -14,6 +15,7 @@ use crate::lanes::{Lanes, Scalar};
 
 /// A matmul of the batch that is being written.
 pub(crate) struct Job<'a, 'ctx, 'm> {
+    pub kernel: &'a FusedKernel<'a, 'm>,
     pub matmul: &'a Matmul<'m>,
     pub tiles: &'a RegisterTiles,
     /// Scratch memory for rows, for columns, and for sums between parts of K.

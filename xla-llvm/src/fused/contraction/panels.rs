@@ -193,7 +193,7 @@ pub(crate) fn parts<'e, 'ctx>(value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
     /// A coordinate of `width` lanes from one on.
-    fn lanes_from(&mut self, first: &AffineExpr, width: u32, extent: u64) -> Result<AffineExpr> {
+    pub(crate) fn lanes_from(&mut self, first: &AffineExpr, width: u32, extent: u64) -> Result<AffineExpr> {
         if width == 1 {
             return Ok(first.clone());
         }

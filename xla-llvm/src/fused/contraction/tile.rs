@@ -143,13 +143,16 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         Ok(())
     }
 
-    /// Stores sums as results.
+    /// Stores sums as results, or what the kernel computes of them.
     pub fn store(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         [row, column]: [&AffineExpr; 2],
         sums: &[Value<'e, 'ctx>],
     ) -> Result<()> {
+        if self.matmul.id != self.kernel.source.root {
+            return self.store_computed(s, [row, column], sums);
+        }
         let shape = &self.result.shape;
         let strides = strides_of(shape);
         let first = position(&self.result_index([row, column]), &strides);
@@ -162,6 +165,33 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
                 let value = converted(s.emitter, sum, self.matmul.element_type)?;
                 let value = converted(s.emitter, value, shape.element_type())?;
                 near.store(s, number * step + start as i64, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+    /// Stores what the kernel computes of sums, while these are in registers.
+    fn store_computed(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        [row, column]: [&AffineExpr; 2],
+        sums: &[Value<'e, 'ctx>],
+    ) -> Result<()> {
+        let (tiles, matmul) = (self.tiles, self.matmul);
+        let starts = tiles.starts();
+        let ty = s.graph()[matmul.id].shape().expect_array()?.element_type();
+        for (number, sums) in (0..).zip(sums.chunks(starts.len())) {
+            let row = row.clone().shifted(number);
+            for (&start, &sum) in starts.iter().zip(sums) {
+                let column = column.clone().shifted(start as i64);
+                let columns = s.lanes_from(&column, tiles.lanes as u32, tiles.axes[1].extent)?;
+                let index = self.result_index([&row, &columns]);
+                let value = converted(s.emitter, sum, matmul.element_type)?;
+                let value = converted(s.emitter, value, ty)?;
+                s.values.insert((matmul.id, index.clone(), 0), vec![value]);
+                self.kernel.store_all(s, &index)?;
             }
         }
         Ok(())

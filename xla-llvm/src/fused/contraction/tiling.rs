@@ -142,7 +142,11 @@ impl fmt::Display for RegisterTiles {
 impl<'m> FusedKernel<'_, 'm> {
     /// The register tiles of a kernel that is a matmul, if they pay.
     pub(crate) fn register_tiles(&self, emitter: &Emitter<'_>) -> Result<Option<RegisterTiles>> {
-        let Some(matmul) = self.only_matmul().filter(|matmul| matmul.id == self.source.root) else { return Ok(None) };
+        let Some(matmul) = self.only_matmul() else { return Ok(None) };
+        // Elements of the last tiles are computed twice, and so is what follows.
+        if self.source.overwrites && matmul.id != self.source.root {
+            return Ok(None);
+        }
         let matmul = matmul.in_memory_order();
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let work = [matmul.batches(), extents[0], extents[1], matmul.k()];

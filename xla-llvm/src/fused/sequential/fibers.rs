@@ -91,11 +91,6 @@ impl<'m> FusedKernel<'_, 'm> {
                 let independent = (0..dims.len()).map(|d| !op.dimensions.contains(&d)).collect();
                 pays.then_some(Fibers { kind: FiberKind::ColumnReduce, dims, independent })
             }
-            Op::Dot(dot) if target.simt().is_none() => VectorMatrix::new(graph, self.source.root, dot).map(|product| {
-                let reduced = product.reduced();
-                let independent = (0..product.dims.len()).map(|d| !reduced.contains(&d)).collect();
-                Fibers { kind: FiberKind::VectorMatrix, dims: product.dims, independent }
-            }),
             Op::ReduceWindow(op) => {
                 let dims = dims_of(root.operand(0))?;
                 let scan = op.window.cumulative(&dims);
@@ -111,8 +106,22 @@ impl<'m> FusedKernel<'_, 'm> {
                 let independent = op.window.dims_for(dims.len())?.iter().map(|w| w.is_unit()).collect();
                 Some(Fibers { kind: FiberKind::SelectAndScatter, dims, independent })
             }
+            _ if target.simt().is_none() => self.vector_matrix().map(|product| {
+                let reduced = product.reduced();
+                let independent = (0..product.dims.len()).map(|d| !reduced.contains(&d)).collect();
+                Fibers { kind: FiberKind::VectorMatrix, dims: product.dims, independent }
+            }),
             _ => None,
         })
+    }
+
+    /// The product of a vector and a matrix that the kernel is, if all else is a function of its elements.
+    pub(crate) fn vector_matrix(&self) -> Option<VectorMatrix<'m>> {
+        let id = self.only_matmul()?.id;
+        match self.graph()[id].op() {
+            Op::Dot(dot) => VectorMatrix::new(self.graph(), id, dot),
+            _ => None,
+        }
     }
 
     /// Writes the function's body and returns the number of work items.
@@ -157,7 +166,10 @@ impl<'m> FusedKernel<'_, 'm> {
             if by_blocks {
                 let block = ColumnBlock { index, lane, range, first, size: size.min(extent) };
                 let results = self.targets(s);
-                return s.reduce_columns(self.source.root, &fibers.dims, block, &results);
+                return match self.graph()[self.source.root].op() {
+                    Op::Reduce(op) => s.reduce_columns((self.source.root, op), &fibers.dims, block, &results),
+                    _ => s.add_rows(self, block),
+                };
             }
             s.for_each(range, Vec::new(), &mut |s, symbol, _| {
                 index[lane] = AffineExpr::symbol(symbol);

@@ -4,11 +4,12 @@
 //! Accumulators of a block stay in the first-level cache. Several rows are reduced in at each visit, so that
 //! accumulators are loaded and stored seldom, and as many streams of memory are read as the hardware follows.
 
-use xla_hlo::ops::{Op, Reduce};
+use xla_hlo::ops::Reduce;
 use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result, Scalar};
 
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
 use crate::fused::core::reduce::accumulator;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
@@ -33,7 +34,7 @@ pub(crate) struct ColumnBlock<'e, 'ctx> {
 /// Rows that are added up.
 enum Rows<'m> {
     /// Elements of arrays, by a computation.
-    Arrays { op: &'m Reduce, inputs: &'m [InstrId], rank: usize },
+    Arrays { op: &'m Reduce, inputs: &'m [InstrId] },
     /// Products.
     Products(VectorMatrix<'m>),
 }
@@ -60,44 +61,69 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Stores the reductions of a block's columns, each in the order of its rows.
     pub(crate) fn reduce_columns(
         &mut self,
-        root: InstrId,
+        (root, op): (InstrId, &'m Reduce),
         dims: &[usize],
         block: ColumnBlock<'e, 'ctx>,
         results: &[Source<'ctx>],
     ) -> Result<()> {
-        let result_types = results.iter().map(|r| r.shape.element_type());
-        let instruction = &self.graph()[root];
-        let (rows, types, starts, mut reduced) = match instruction.op() {
-            Op::Reduce(op) => {
-                let inputs = &instruction.operands()[..instruction.operands().len() / 2];
-                let rows = Rows::Arrays { op, inputs, rank: dims.len() };
-                (rows, result_types.collect(), self.reduction_starts(root, 1)?, op.dimensions.clone())
-            }
-            Op::Dot(dot) => {
-                let product = VectorMatrix::new(self.graph(), root, dot);
-                let product = product.ok_or_else(|| Error::internal("a product of matrices as one of a vector"))?;
-                let (ty, reduced) = (product.sum_type, product.reduced());
-                let zero = elemental::constant(self.emitter, ty, Scalar::zero(ty));
-                (Rows::Products(product), vec![ty], vec![zero], reduced)
-            }
-            op => return Err(Error::internal(format!("{} has no columns", op.opcode()))),
-        };
+        let types = results.iter().map(|r| r.shape.element_type()).collect();
+        let inputs = &self.graph()[root].operands()[..results.len()];
+        let (rows, starts) = (Rows::Arrays { op, inputs }, self.reduction_starts(root, 1)?);
+        let columns = self.column_reduction((root, rows), types, (dims, &op.dimensions), block)?;
+        self.along_columns(&columns, &starts, &mut |s, at, totals| {
+            let at: Index = (0..dims.len()).filter(|d| !op.dimensions.contains(d)).map(|d| at[d].clone()).collect();
+            results.iter().zip(totals).try_for_each(|(result, &total)| s.store(result, &at, total))
+        })
+    }
+
+    /// Stores what a kernel computes of the products of a vector and a block's columns.
+    pub(crate) fn add_rows(&mut self, kernel: &FusedKernel<'_, 'm>, block: ColumnBlock<'e, 'ctx>) -> Result<()> {
+        let product = kernel.vector_matrix();
+        let product = product.ok_or_else(|| Error::internal("a kernel without the product that it was chosen for"))?;
+        let (id, ty, reduced) = (product.id, product.sum_type, product.reduced());
+        let dims = product.dims.clone();
+        let zero = elemental::constant(self.emitter, ty, Scalar::zero(ty));
+        let result = self.graph()[id].shape().expect_array()?.element_type();
+        let rows = Rows::Products(product.clone());
+        let columns = self.column_reduction((id, rows), vec![ty], (&dims, &reduced), block)?;
+        self.along_columns(&columns, &[zero], &mut |s, at, totals| {
+            let at = product.result_index(at);
+            let value = elemental::convert(s.emitter, totals[0], result)?;
+            s.values.insert((id, at.clone(), 0), vec![value]);
+            kernel.store_all(s, &at)
+        })
+    }
+
+    /// State of a reduction, of dimensions of an array whose sizes are given.
+    fn column_reduction(
+        &mut self,
+        (root, rows): (InstrId, Rows<'m>),
+        types: Vec<ElementType>,
+        (dims, reduced): (&[usize], &[usize]),
+        block: ColumnBlock<'e, 'ctx>,
+    ) -> Result<ColumnReduction<'e, 'ctx, 'm>> {
+        let mut reduced: Vec<(usize, u64)> = reduced.iter().map(|&d| (d, dims[d] as u64)).collect();
         reduced.sort_unstable();
-        let reduced = reduced.into_iter().map(|d| (d, dims[d] as u64)).collect();
         let scratch = types.iter().map(|&ty| self.block_scratch(ty, block.size)).collect::<Result<_>>()?;
-        let columns = ColumnReduction { root, rows, block, types, scratch, reduced };
-        self.along_block(&columns, &mut |s, _, place| s.store_accumulators(&columns, place, &starts))?;
+        Ok(ColumnReduction { root, rows, block, types, scratch, reduced })
+    }
+
+    /// Reduces a block's columns, and hands each vector of columns on, with an index that is 0 along the reduced
+    /// dimensions.
+    fn along_columns(
+        &mut self,
+        columns: &ColumnReduction<'e, 'ctx, 'm>,
+        starts: &[Value<'e, 'ctx>],
+        store: &mut dyn FnMut(&mut Self, &Index, &[Value<'e, 'ctx>]) -> Result<()>,
+    ) -> Result<()> {
+        self.along_block(columns, &mut |s, _, place| s.store_accumulators(columns, place, starts))?;
         let mut index = columns.block.index.clone();
-        self.reduce_rows(&columns, 0, &mut index)?;
-        self.along_block(&columns, &mut |s, column, place| {
+        self.reduce_rows(columns, 0, &mut index)?;
+        self.along_block(columns, &mut |s, column, place| {
             let mut at = columns.block.index.clone();
             at[columns.block.lane] = column;
-            let at = columns.rows.result_index(&at);
-            let totals = s.load_accumulators(&columns, place)?;
-            results.iter().zip(totals).try_for_each(|(result, total)| {
-                let total = elemental::convert(s.emitter, total, result.shape.element_type())?;
-                s.store(result, &at, total)
-            })
+            let totals = s.load_accumulators(columns, place)?;
+            store(s, &at, &totals)
         })
     }
 
@@ -149,7 +175,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let mut at = row(number);
                 at[columns.block.lane] = column.clone();
                 match &columns.rows {
-                    Rows::Arrays { op, inputs, .. } => {
+                    Rows::Arrays { op, inputs } => {
                         for &input in *inputs {
                             let x = s.element(input, &at)?.splat(width);
                             totals.push(x);
@@ -210,17 +236,5 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Scratch memory for the accumulators of that type of so many columns.
     fn block_scratch(&mut self, ty: ElementType, size: u64) -> Result<Source<'ctx>> {
         self.scratch_memory(ArrayShape::new(accumulator(ty), [size as usize]))
-    }
-}
-
-impl Rows<'_> {
-    /// The index of the result for an element of a row.
-    fn result_index(&self, at: &Index) -> Index {
-        match self {
-            Rows::Arrays { op, rank, .. } => {
-                (0..*rank).filter(|d| !op.dimensions.contains(d)).map(|d| at[d].clone()).collect()
-            }
-            Rows::Products(product) => product.result_index(at),
-        }
     }
 }

@@ -14,6 +14,8 @@ use crate::fused::tuning::vector::{LEAST_COLUMNS, LEAST_ROWS, STREAMED_BYTES};
 /// A dot of a batch of vectors and matrices; the innermost dimension of the matrix is one of the result.
 #[derive(Clone)]
 pub(crate) struct VectorMatrix<'m> {
+    /// The dot.
+    pub id: InstrId,
     dot: &'m Dot,
     side: MatmulSide,
     /// The dot's operands.
@@ -40,7 +42,7 @@ impl<'m> VectorMatrix<'m> {
         let ranks = [array(operands[0])?.rank(), array(operands[1])?.rank()];
         let dims = matrix_shape.dims().to_vec();
         let sum_type = accumulator(array(id)?.element_type());
-        let product = VectorMatrix { dot, side, matrix, vector, ranks, dims, sum_type };
+        let product = VectorMatrix { id, dot, side, matrix, vector, ranks, dims, sum_type };
         let is_vector = product.roles(side.other()).free.iter().all(|&d| vector_shape.dims()[d] == 1);
         let roles = product.roles(side);
         let rows: usize = roles.contracting.iter().map(|&d| product.dims[d]).product();
