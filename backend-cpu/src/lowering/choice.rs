@@ -5,18 +5,20 @@ use xla_service::thunks::LoweringContext;
 
 /// Elements of a row from which on the library sorts it with several threads.
 const SHARED_ROW: usize = 1 << 15;
-/// Times that a kernel, which does a row with one thread, is faster than one thread of the library.
-const GAIN: usize = 2;
+/// Threads of the library that take as long for a row as a kernel, which does it with one.
+const SORT_GAIN: usize = 4;
+/// As for [`SORT_GAIN`]; the best elements.
+const TOP_K_GAIN: usize = 1;
 /// Multiplications of a matmul of a batch up to which the library's packing shows.
 const SMALL_MATMUL: usize = 1 << 21;
 
 /// Whether a kernel does it sooner than the library, on so many threads.
 pub(super) fn is_sooner_as_kernel(cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
-        Op::Sort(op) => keeps_threads_busy(cx, op.dimension, threads),
+        Op::Sort(op) => keeps_threads_busy(cx, op.dimension, SORT_GAIN, threads),
         Op::TopK(_) => {
             let rank = cx.operands.first().map_or(0, |operand| operand.shape.rank());
-            rank > 0 && keeps_threads_busy(cx, rank - 1, threads)
+            rank > 0 && keeps_threads_busy(cx, rank - 1, TOP_K_GAIN, threads)
         }
         Op::Convolution(op) => is_depthwise(cx, op),
         Op::Dot(op) => is_batch_of_small(cx, op),
@@ -24,12 +26,12 @@ pub(super) fn is_sooner_as_kernel(cx: &LoweringContext<'_>, threads: usize) -> b
     }
 }
 
-/// Whether rows along a dimension are so many, or so short, that a thread for each is enough.
-fn keeps_threads_busy(cx: &LoweringContext<'_>, dimension: usize, threads: usize) -> bool {
+/// Whether rows along a dimension are so many, or so short, that one thread for each is enough.
+fn keeps_threads_busy(cx: &LoweringContext<'_>, dimension: usize, gain: usize, threads: usize) -> bool {
     let Some(shape) = cx.operands.first().map(|operand| &operand.shape) else { return false };
     let length = shape.dims()[dimension];
     let rows = shape.element_count() / length.max(1);
-    length < SHARED_ROW || rows * GAIN >= threads
+    length < SHARED_ROW || rows * gain >= threads
 }
 
 /// Whether each channel is a group: no operand is read twice for a result, and there is nothing to pack.

@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 
+use inkwell::context::Context;
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, ElementType, Literal, Module, Scalar};
 use xla_llvm::codegen::{self, CodeKind};
-use xla_llvm::emitter::EmitOptions;
+use xla_llvm::emitter::{EmitOptions, Emitter};
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
@@ -72,7 +73,7 @@ fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) 
     let source = KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap();
     let options = EmitOptions { threads, dirt: Some(0x5a), ..EmitOptions::default() };
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
-        let emitter = xla_llvm::emitter::Emitter::new(context, "contraction", target, options);
+        let emitter = Emitter::new(context, "contraction", target, options);
         let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;
         Ok((emitter.finish()?, kernel))
     });
@@ -214,27 +215,43 @@ fn vectors_times_matrices() {
     }
 }
 
-/// What a kernel computes of sums and of other arrays, at the same place and at others.
+/// A program that goes on with a contraction of `x` and `y`; the shapes of both and of the result, whose dimension
+/// number `last` has that extent.
+fn after(contraction: &str, [x, y, dims]: [&str; 3], (last, extent): (usize, usize), ty: ElementType) -> String {
+    format!(
+        "HloModule after\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
+         bias = {ty}[{extent}] parameter(2)\n  other = {ty}{dims} parameter(3)\n  sum = {ty}{dims} {contraction}\n  \
+         wide = {ty}{dims} broadcast(bias), dimensions={{{last}}}\n  biased = {ty}{dims} add(sum, wide)\n  \
+         product = {ty}{dims} multiply(biased, other)\n  ROOT all = {ty}{dims} subtract(product, sum)\n}}\n"
+    )
+}
+
+const PLAIN: &str = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+
+/// Kernels that go on with sums and with other arrays, at the same place and at others.
 #[test]
 fn what_follows_a_contraction() {
     use ElementType::*;
-    let after = |contraction: &str, [x, y, dims]: [&str; 3], last: usize, extent: usize, ty: ElementType| {
-        format!(
-            "HloModule after\nENTRY main {{\n  x = {ty}{x} parameter(0)\n  y = {ty}{y} parameter(1)\n  \
-             bias = {ty}[{extent}] parameter(2)\n  other = {ty}{dims} parameter(3)\n  \
-             sum = {ty}{dims} {contraction}\n  wide = {ty}{dims} broadcast(bias), dimensions={{{last}}}\n  \
-             biased = {ty}{dims} add(sum, wide)\n  square = {ty}{dims} multiply(biased, other)\n  \
-             ROOT all = {ty}{dims} subtract(square, sum)\n}}\n"
-        )
-    };
-    let plain = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
     let vector = "dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}";
     let window = "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
     for ty in [F32, BF16, S32, C64] {
-        check(&after(plain, ["[33,37]", "[37,45]", "[33,45]"], 1, 45, ty), "register-tiles");
-        check(&after(plain, ["[41,768]", "[768,100]", "[41,100]"], 1, 100, ty), "register-tiles");
-        check(&after(window, ["[2,9,11,5]", "[3,3,5,20]", "[2,9,11,20]"], 3, 20, ty), "register-tiles");
-        check(&after(vector, ["[67]", "[67,1100]", "[1100]"], 0, 1100, ty), "vector-matrix");
+        check(&after(PLAIN, ["[33,37]", "[37,45]", "[33,45]"], (1, 45), ty), "register-tiles");
+        check(&after(PLAIN, ["[41,768]", "[768,100]", "[41,100]"], (1, 100), ty), "register-tiles");
+        check(&after(window, ["[2,9,11,5]", "[3,3,5,20]", "[2,9,11,20]"], (3, 20), ty), "register-tiles");
+        check(&after(vector, ["[67]", "[67,1100]", "[1100]"], (0, 1100), ty), "vector-matrix");
+    }
+}
+
+/// Elements of the last tiles are computed twice, which must not be where a result takes the place of an operand.
+#[test]
+fn results_in_the_place_of_operands_are_computed_once() {
+    let module = parse_module(&after(PLAIN, ["[33,37]", "[37,45]", "[33,45]"], (1, 45), ElementType::F32)).unwrap();
+    let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+    for (overwrites, strategy) in [(false, "register-tiles"), (true, "vector-loops")] {
+        let context = Context::create();
+        let emitter = Emitter::new(&context, "kernels", &Target::host().unwrap(), EmitOptions::default());
+        let kernel = emit_kernel(&emitter, &KernelSource { overwrites, ..source.clone() }, "kernel").unwrap();
+        assert!(kernel.strategy.starts_with(strategy), "{}", kernel.strategy);
     }
 }
 

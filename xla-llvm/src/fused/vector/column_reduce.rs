@@ -39,6 +39,10 @@ enum Rows<'m> {
     Products(VectorMatrix<'m>),
 }
 
+/// Stores totals, of an index that is 0 along the reduced dimensions.
+type StoreTotals<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &Index, &[Value<'e, 'ctx>]) -> Result<()> + 'a;
+
 /// State of a block's reduction.
 struct ColumnReduction<'e, 'ctx, 'm> {
     root: InstrId,
@@ -108,13 +112,12 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(ColumnReduction { root, rows, block, types, scratch, reduced })
     }
 
-    /// Reduces a block's columns, and hands each vector of columns on, with an index that is 0 along the reduced
-    /// dimensions.
+    /// Reduces a block's columns, and hands each vector of columns on.
     fn along_columns(
         &mut self,
         columns: &ColumnReduction<'e, 'ctx, 'm>,
         starts: &[Value<'e, 'ctx>],
-        store: &mut dyn FnMut(&mut Self, &Index, &[Value<'e, 'ctx>]) -> Result<()>,
+        store: &mut StoreTotals<'_, 'e, 'ctx, 'm>,
     ) -> Result<()> {
         self.along_block(columns, &mut |s, _, place| s.store_accumulators(columns, place, starts))?;
         let mut index = columns.block.index.clone();
