@@ -75,15 +75,15 @@ fn a_profile_names_kernels_and_library_calls_with_their_rates() {
     let of = |name: &str| thunks.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {json}"));
     assert!(of("d")["flops"].as_f64().unwrap() > 0.0 && of("d")["bytes"].as_f64().unwrap() > 0.0);
     assert_eq!(
-        (&of("d")["count"], &of("s")["kind"], &of("t")["kind"]),
-        (&1.0.into(), &"library call: sort".into(), &"kernel".into())
+        (&of("d")["count"], &of("d")["kind"], &of("s")["kind"], &of("t")["kind"]),
+        (&1.0.into(), &"library call: matmul".into(), &"kernel".into(), &"kernel".into())
     );
     let trace = folder.xla("run product.hlo --platform cpu --inputs-seed 0 --trace trace.json");
     assert_eq!(trace.code, 0);
     assert!(
         std::fs::read_to_string(folder.path("trace.json"))
             .unwrap()
-            .contains("\"kind\":\"library call: sort\",\"name\":\"s\"")
+            .contains("\"kind\":\"library call: matmul\",\"name\":\"d\"")
     );
 }
 
