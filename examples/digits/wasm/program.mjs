@@ -3,10 +3,11 @@
 const arrays = { u8: Uint8Array, s8: Int8Array, s32: Int32Array, u32: Uint32Array, f32: Float32Array, f64: Float64Array };
 
 export class Program {
-  // `bytes` is the linked module, `description` what the compiler wrote to NAME.json.
+  // `bytes` is the linked module, `description` what the compiler wrote to NAME.json, of one program.
   static async load(bytes, description) {
     const { instance } = await WebAssembly.instantiate(bytes, {});
-    return new Program(instance.exports, description);
+    const [program] = description.programs;
+    return new Program(instance.exports, program);
   }
 
   constructor(exports, description) {
