@@ -89,13 +89,18 @@ impl Drop for Workers {
         if is_forked() {
             return;
         }
-        let mut state = self.0.state();
-        state.closed = true;
-        let threads = std::mem::take(&mut state.threads);
-        drop(state);
+        self.0.state().closed = true;
         self.0.changed.notify_all();
         let is_worker = POOL.with_borrow(|pool| pool.as_ref().is_some_and(|pool| Arc::ptr_eq(pool, &self.0)));
-        if !is_worker {
+        if is_worker {
+            return;
+        }
+        // Threads that wait in their jobs may still start others for what is left to do.
+        loop {
+            let threads = std::mem::take(&mut self.0.state().threads);
+            if threads.is_empty() {
+                return;
+            }
             // A job that panicked after all has been reported by the panic hook; there is nobody left to tell.
             threads.into_iter().for_each(|thread| drop(thread.join()));
         }
