@@ -1,6 +1,7 @@
 //! The executable: machine code, the memory plan, and the operations left to the host.
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +22,13 @@ use crate::options::NAME;
 use crate::program::codegen::Code;
 use crate::program::entry::ENTRY;
 use crate::program::machine_code;
+
+/// Bytes of scratch memory that a run has on its caller's stack, sooner than the device's pool hands some out.
+const NEAR_SCRATCH: usize = 4096;
+
+/// Scratch memory of runs that need no more.
+#[repr(align(64))]
+struct NearScratch(MaybeUninit<[u8; NEAR_SCRATCH]>);
 
 /// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
 type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;
@@ -100,13 +108,16 @@ impl Executable for CpuExecutable {
             open: OpenThunks::default(),
         };
         let host = &raw mut run;
-        let scratch = match self.code.machine.arguments.scratch_bytes() {
-            0 => None,
+        let mut near = NearScratch(MaybeUninit::uninit());
+        let far = match self.code.machine.arguments.scratch_bytes() {
+            ..=NEAR_SCRATCH => None,
             bytes => Some(context.executor.allocate(bytes).context(|| "scratch memory of kernels".to_string())?),
         };
-        let scratch_address =
-            scratch.as_ref().map(|memory| Ok(memory.downcast::<HostMemory>()?.as_ptr())).transpose()?;
-        let table = self.code.machine.arguments.addresses(&pointers, scratch_address, host.cast());
+        let scratch = match &far {
+            Some(memory) => memory.downcast::<HostMemory>()?.as_ptr(),
+            None => near.0.as_mut_ptr().cast(),
+        };
+        let table = self.code.machine.arguments.addresses(&pointers, scratch, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at

@@ -1,6 +1,7 @@
 //! The emitter: one LLVM module being written, and its insertion point.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -10,7 +11,7 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
+use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, PointerValue};
 
 use crate::target::Target;
 use xla_hlo::{Error, Result};
@@ -80,6 +81,8 @@ pub struct Emitter<'ctx> {
     shared: Cell<u64>,
     /// Scratch memory of the current kernel, if its caller brings it.
     scratch: Cell<Option<CallerScratch<'ctx>>>,
+    /// Constant arrays of the module, by what they hold.
+    pub(crate) arrays: RefCell<HashMap<ArrayValue<'ctx>, PointerValue<'ctx>>>,
 }
 
 impl<'ctx> Emitter<'ctx> {
@@ -98,6 +101,7 @@ impl<'ctx> Emitter<'ctx> {
             fault: RefCell::new(None),
             shared: Cell::new(0),
             scratch: Cell::new(None),
+            arrays: RefCell::default(),
         }
     }
 

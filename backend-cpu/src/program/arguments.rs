@@ -49,18 +49,18 @@ impl ArgumentTable {
         self.scratch_bytes
     }
 
-    /// The table of one run, by the first byte of each allocation; `None` if there are too few of them, and where
-    /// scratch memory is needed and missing.
+    /// The table of one run, by the first byte of each allocation and of scratch memory; `None` if there are too few
+    /// allocations.
     pub fn addresses(
         &self,
         allocations: &[*mut u8],
-        scratch: Option<*mut u8>,
+        scratch: *mut u8,
         context: *mut u8,
     ) -> Option<SmallVec<[*mut u8; 16]>> {
         let address = |word: &ArgumentWord| match *word {
             ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
             ArgumentWord::Context => Some(context),
-            ArgumentWord::Scratch => scratch,
+            ArgumentWord::Scratch => Some(scratch),
             // The device has it.
             ArgumentWord::RandomState => None,
         };
@@ -110,7 +110,7 @@ mod tests {
         let bases = memory.each_mut().map(|bytes| bytes.as_mut_ptr());
         let context = std::ptr::null_mut();
         let [first, second] = [bases[0], bases[1].wrapping_add(8)];
-        assert_eq!(table.addresses(&bases, None, context), Some(smallvec![first, second, context, second, second]));
-        assert_eq!(table.addresses(&bases[..1], None, context), None);
+        assert_eq!(table.addresses(&bases, context, context), Some(smallvec![first, second, context, second, second]));
+        assert_eq!(table.addresses(&bases[..1], context, context), None);
     }
 }

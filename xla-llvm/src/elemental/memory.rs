@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use inkwell::module::Linkage;
-use inkwell::values::{GlobalValue, PointerValue};
+use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Literal, Result, Scalar as Element};
 
 use super::scalar::{computed_scalar, stored_scalar};
@@ -128,26 +128,20 @@ pub fn constant<'e, 'ctx>(emitter: &'e Emitter<'ctx>, ty: ElementType, element: 
     }
 }
 
-/// Alignment of constant arrays in bytes.
-const ARRAY_ALIGNMENT: u32 = 64;
-
 /// A literal array as a constant of the module, in the target's byte order; its address. Arrays of the same bytes are
 /// one constant.
 pub fn constant_array<'ctx>(emitter: &Emitter<'ctx>, literal: &Literal) -> Result<PointerValue<'ctx>> {
     let data = array_bytes(literal, emitter.target().is_big_endian());
     let data = emitter.context().const_string(&data, false);
-    let is_same = |global: &GlobalValue<'ctx>| {
-        let is_array = global.is_constant() && global.get_alignment() == ARRAY_ALIGNMENT;
-        is_array && global.get_initializer() == Some(data.into())
-    };
-    if let Some(known) = emitter.module().get_globals().find(is_same) {
-        return Ok(known.as_pointer_value());
+    if let Some(&known) = emitter.arrays.borrow().get(&data) {
+        return Ok(known);
     }
     let global = emitter.module().add_global(data.get_type(), None, "constant");
     global.set_initializer(&data);
     global.set_constant(true);
     global.set_linkage(Linkage::Private);
-    global.set_alignment(ARRAY_ALIGNMENT);
+    global.set_alignment(64);
+    emitter.arrays.borrow_mut().insert(data, global.as_pointer_value());
     Ok(global.as_pointer_value())
 }
 
