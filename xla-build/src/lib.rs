@@ -30,6 +30,7 @@
 mod target;
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
@@ -107,6 +108,13 @@ impl Program {
     #[must_use]
     pub fn small(mut self) -> Program {
         self.options.optimize = Optimize::Size;
+        self
+    }
+
+    /// Lets a call share its work among so many threads, which the caller brings: `run` takes a function that does so.
+    #[must_use]
+    pub fn threads(mut self, threads: NonZeroUsize) -> Program {
+        self.options.threads = Some(threads);
         self
     }
 

@@ -1,5 +1,6 @@
 //! Programs compiled as a build script would, linked into programs of Rust, and run.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
 
@@ -69,6 +70,49 @@ fn ran(folder: &Path, main: &str) {
     assert!(built.status.success(), "{}\n{bindings}", String::from_utf8_lossy(&built.stderr));
     let ran = Command::new(folder.join("main")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "ran\n", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+const SHARED: &str = "HloModule shared
+ENTRY main {
+  x = f32[300,257] parameter(0)
+  t = f32[300,257] tanh(x)
+  ROOT e = f32[300,257] exponential(t)
+}";
+
+const SHARING: &str = r#"
+include!("affine.rs");
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+fn main() {
+    let mut arena = affine::Arena::new();
+    let x: Vec<[f32; 257]> = (0..300).map(|i| std::array::from_fn(|j| (i * 257 + j) as f32 / 1e4 - 4.0)).collect();
+    let x: Box<[[f32; 257]; 300]> = x.into_boxed_slice().try_into().unwrap();
+    let calls = AtomicUsize::new(0);
+    let threads = |count: usize, task: &(dyn Fn() + Sync)| {
+        calls.fetch_add(count, Relaxed);
+        std::thread::scope(|threads| (1..count).for_each(|_| drop(threads.spawn(task))));
+    };
+    let nothing = |_: usize, _: &(dyn Fn() + Sync)| {};
+    let too_often = |_: usize, task: &(dyn Fn() + Sync)| (0..100).for_each(|_| task());
+    let all: [&affine::Parallel<'_>; 3] = [&nothing, &too_often, &threads];
+    for parallel in all {
+        let mut found = Box::new([[0.0; 257]; 300]);
+        affine::run(&mut arena, &x, &mut found, parallel);
+        for (x, found) in x.iter().flatten().zip(found.iter().flatten()) {
+            assert!((x.tanh().exp() - found).abs() < 1e-5, "{x} {found}");
+        }
+    }
+    assert!((2..=4).contains(&calls.into_inner()));
+    println!("ran");
+}
+"#;
+
+#[test]
+fn work_is_shared_by_a_function_of_the_crate() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    program(folder, SHARED).threads(NonZeroUsize::new(4).unwrap()).compile_for(&host(), folder).unwrap();
+    ran(folder, SHARING);
 }
 
 const CALLS: &str = "HloModule calls

@@ -1,6 +1,7 @@
 //! Compiler trait: verified module to executable, just in time or ahead of time.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -111,8 +112,7 @@ pub trait AheadOfTimeCompiler: Send + Sync {
 /// Targets of ahead-of-time compilation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AotCompilationOptions {
-    /// The options of every compilation. [`CompileOptions::threads`] are those that compile; the program's own are the
-    /// target's.
+    /// The options of every compilation. [`CompileOptions::threads`] are those that compile.
     pub compile: CompileOptions,
     /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
     pub target: Option<String>,
@@ -135,6 +135,9 @@ pub struct AotCompilationOptions {
     pub namespace: Option<String>,
     /// Goal of the code.
     pub optimize: Optimize,
+    /// Threads that one call of a program may use, of those that the caller has: at most
+    /// [`MOST_THREADS`](AotCompilationOptions::MOST_THREADS). `None` for its own alone.
+    pub threads: Option<NonZeroUsize>,
     /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
     /// The place of large constants.
@@ -147,6 +150,11 @@ pub struct AotCompilationOptions {
     pub externals: Vec<ExternalCall>,
     /// The assembler of the backend's output, for backends that leave it to another program.
     pub assembler: Assembler,
+}
+
+impl AotCompilationOptions {
+    /// The most threads that one call of a program may use.
+    pub const MOST_THREADS: usize = 1024;
 }
 
 /// A custom call that is a call of a C function, which whoever links the object has.

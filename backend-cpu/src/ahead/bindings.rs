@@ -19,6 +19,10 @@ const KEYWORDS: &[&str] = &[
     "unsized", "use", "where", "yield",
 ];
 
+/// The function of the call that shares work among threads. The numbers are claimed here, so that each runs once,
+/// whatever the caller's function does.
+const SHARE: &str = include_str!("bindings_threads.txt");
+
 /// The module's text.
 pub(super) fn text(described: &Described<'_>) -> String {
     let lines = [described.programs(), described.target()].into_iter().chain(described.needs());
@@ -55,6 +59,9 @@ fn write_module(
         write_constants(out, constants, object)?;
     }
     write_call(out, interface, parameters)?;
+    if interface.threads > 1 {
+        out.push_str(SHARE);
+    }
     write_run(out, interface, parameters)?;
     writeln!(out, "}}")
 }
@@ -111,7 +118,16 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
 
 /// The function; it is a safe one where the program calls no function of the application.
 fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
-    writeln!(out, "    /// Runs the program, on this thread.\n    ///")?;
+    let threads = interface.threads;
+    match threads {
+        1 => writeln!(out, "    /// Runs the program, on this thread.")?,
+        _ => writeln!(
+            out,
+            "    /// Runs the program, on this thread and up to {} more that `parallel` brings.",
+            threads - 1
+        )?,
+    }
+    writeln!(out, "    ///")?;
     let is_safe = interface.functions.is_empty();
     if !is_safe {
         write_functions(out, interface)?;
@@ -135,6 +151,9 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
     if !is_safe {
         writeln!(out, "        user_data: *mut ::core::ffi::c_void,")?;
     }
+    if threads > 1 {
+        writeln!(out, "        parallel: &Parallel<'_>,")?;
+    }
     let result = if is_safe { "" } else { "-> ::core::result::Result<(), i32> " };
     writeln!(out, "    ) {result}{{")?;
     if !is_safe {
@@ -147,16 +166,7 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         let from = if field.is_written { "from_mut" } else { "from_ref" };
         writeln!(out, "            pointer_{number}: ::core::ptr::{from}({name}),")?;
     }
-    for word in interface.words() {
-        match word {
-            Word::Constants => writeln!(out, "            constants: ::core::ptr::from_ref(constants).cast(),")?,
-            Word::ConstantsSize => {
-                writeln!(out, "            constants_size: ::core::mem::size_of::<Constants>(),")?;
-            }
-            Word::UserData => writeln!(out, "            user_data,")?,
-            Word::ExternalStatus => writeln!(out, "            external_status: &raw mut external_status,")?,
-        }
-    }
+    interface.words().into_iter().try_for_each(|word| write_word(out, word))?;
     writeln!(out, "        }};")?;
     writeln!(
         out,
@@ -177,6 +187,20 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         writeln!(out, "        ::core::result::Result::Ok(())")?;
     }
     writeln!(out, "    }}")
+}
+
+/// Writes a word of the call.
+fn write_word(out: &mut String, word: Word) -> std::fmt::Result {
+    match word {
+        Word::Constants => writeln!(out, "            constants: ::core::ptr::from_ref(constants).cast(),"),
+        Word::ConstantsSize => {
+            writeln!(out, "            constants_size: ::core::mem::size_of::<Constants>(),")
+        }
+        Word::UserData => writeln!(out, "            user_data,"),
+        Word::ExternalStatus => writeln!(out, "            external_status: &raw mut external_status,"),
+        Word::ParallelFor => writeln!(out, "            parallel_for: share,"),
+        Word::Pool => writeln!(out, "            pool: (&raw const parallel).cast_mut().cast(),"),
+    }
 }
 
 /// The form that functions of the application must have.
@@ -213,8 +237,9 @@ fn rust_type(word: Word) -> &'static str {
     match word {
         Word::Constants => "*const ::core::ffi::c_void",
         Word::ConstantsSize => "usize",
-        Word::UserData => "*mut ::core::ffi::c_void",
+        Word::UserData | Word::Pool => "*mut ::core::ffi::c_void",
         Word::ExternalStatus => "*mut i32",
+        Word::ParallelFor => "ParallelFor",
     }
 }
 

@@ -90,6 +90,8 @@ struct ProgramOf<'a> {
     name: &'a str,
     abi: u32,
     arena: Arena,
+    /// Threads that a call may use.
+    threads: usize,
     /// The pointers of the call, in order.
     pointers: Vec<Pointer<'a>>,
     /// The words of the call that follow them.
@@ -196,6 +198,7 @@ fn program<'a>(interface: &'a Interface, layout: &CallLayout) -> ProgramOf<'a> {
         name: &interface.name,
         abi: interface.abi(),
         arena: Arena { size: interface.arena_bytes, alignment: ARENA_ALIGNMENT },
+        threads: interface.threads,
         pointers: fields
             .map(|(number, field)| pointer(layout.field(number), field, interface.random_state == Some(number)))
             .collect(),

@@ -18,6 +18,7 @@ use crate::program::arguments::{ArgumentTable, ArgumentWord};
 use crate::program::external::ExternalExit;
 use crate::program::refused::refused;
 use crate::program::sequence::{self, Plan, Surroundings};
+use crate::program::spread::ParallelFor;
 
 /// Places in the structure of a call, of pointers of that size.
 pub(super) struct CallLayout {
@@ -62,11 +63,11 @@ pub(super) fn emit(
     entry.check_call(interface)?;
     let arena = entry.load_pointer(CallLayout::ARENA)?;
     let (table, cancel) = (entry.offset(arena, interface.table)?, entry.offset(call, CallLayout::CANCEL)?);
-    let external = entry.external(interface)?;
+    let (external, parallel) = (entry.external(interface)?, entry.parallel(interface)?);
     let checked = entry.here()?;
     let [body, failed] = ["body", "cancelled"].map(|name| context.append_basic_block(function, name));
     emitter.builder().position_at_end(body);
-    let surroundings = Surroundings { function, table, run: None, cancel, failed, external, modes };
+    let surroundings = Surroundings { function, table, run: None, cancel, failed, external, parallel, modes };
     let words = sequence::emit(emitter, plan, surroundings)?;
     entry.ret(status::OK)?;
     emitter.builder().position_at_end(failed);
@@ -117,6 +118,17 @@ impl<'ctx> Entry<'_, 'ctx> {
         let status = builder.build_phi(self.e.context().i32_type(), "status").map_err(refused)?;
         builder.position_at_end(here);
         Ok(Some(ExternalExit { user_data, failed, status }))
+    }
+
+    /// The function that shares work among threads, if the program uses several.
+    fn parallel(&self, interface: &Interface) -> Result<Option<ParallelFor<'ctx>>> {
+        let places = [Word::ParallelFor, Word::Pool].map(|word| interface.place(word));
+        let [Some(function), Some(pool)] = places else { return Ok(None) };
+        // Functions may be in an address space of their own.
+        let pointer = self.function.as_global_value().as_pointer_value().get_type();
+        let place = self.offset(self.call, self.layout.field(function))?;
+        let function = self.e.builder().build_load(pointer, place, "").map_err(refused)?.into_pointer_value();
+        Ok(Some(ParallelFor { function, pool: self.load_pointer(self.layout.field(pool))? }))
     }
 
     /// Leaves with the number of a function of the application, where the caller wants to have it.

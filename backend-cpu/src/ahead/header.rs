@@ -184,6 +184,10 @@ impl Header<'_> {
             self.line(format!("\n/* The file {}.bin, in bytes. */", self.names.object));
             self.line(format!("#define {size} {}\n#define {alignment} {}", file.size, constants::ALIGNMENT));
         }
+        if interface.threads > 1 {
+            let threads = self.capitals("THREADS");
+            self.line(format!("\n/* Threads that a call may use. */\n#define {threads} {}", interface.threads));
+        }
         self.line("\n/* Arrays: elements in all, number of dimensions, dimensions. */");
         for field in &interface.fields {
             let name = self.capitals(&field.name);
@@ -226,21 +230,32 @@ impl Header<'_> {
             self.line(format!("  {constant}{ty} *{}; /* {} */", field.name, role(field)));
         }
         for word in interface.words() {
-            let (kind, meaning) = match word {
-                Word::Constants => {
-                    ("const void *", format!("Contents of {}.bin, mapped or read, aligned.", self.names.object))
-                }
-                Word::ConstantsSize => ("size_t ", "Bytes of these.".to_string()),
-                Word::UserData => ("void *", "Handed to the application's functions.".to_string()),
-                Word::ExternalStatus => {
-                    ("int32_t *", "Where the number goes that one of them failed with; may be null.".to_string())
-                }
-            };
-            self.line(format!("  {kind}{}; /* {meaning} */", word.name()));
+            self.line(format!("  {}", self.word(word)));
         }
         self.line(format!("}} {name}_call;\n"));
         self.line("/* Runs the program. */");
         self.line(format!("int32_t {name}(const {name}_call *call);\n"));
+    }
+
+    /// The declaration of a word of the structure.
+    fn word(&self, word: Word) -> String {
+        let (name, threads) = (word.name(), self.interface.threads);
+        match word {
+            Word::Constants => {
+                format!("const void *{name}; /* Contents of {}.bin, mapped or read, aligned. */", self.names.object)
+            }
+            Word::ConstantsSize => format!("size_t {name}; /* Bytes of these. */"),
+            Word::UserData => format!("void *{name}; /* Handed to the application's functions. */"),
+            Word::ExternalStatus => {
+                format!("int32_t *{name}; /* Where the number goes that one of them failed with; may be null. */")
+            }
+            Word::ParallelFor => format!(
+                "/* Calls task(data, number) once for each number below `count`, which is {threads} at most, on whatever
+   * threads, and returns when all calls have; null: the program runs on one thread. */
+  void (*{name})(void *pool, size_t count, void (*task)(void *data, size_t number), void *data);"
+            ),
+            Word::Pool => format!("void *{name}; /* Handed to parallel_for. */"),
+        }
     }
 
     /// The class in C++, and the end.

@@ -47,6 +47,8 @@ const RESERVED: &[&str] = &[
     "constants_size",
     "user_data",
     "external_status",
+    "parallel_for",
+    "pool",
 ];
 
 /// A program's call.
@@ -64,6 +66,8 @@ pub(super) struct Interface {
     pub constants: Option<Constants>,
     /// Functions of the application that the program calls.
     pub functions: Vec<Function>,
+    /// Threads that a call may use.
+    pub threads: usize,
     /// Offset of the scratch memory of kernels in the arena.
     pub scratch: u64,
     /// Offset of the table of addresses in the arena; it is the last part.
@@ -97,6 +101,10 @@ pub(super) enum Word {
     UserData,
     /// The place of the number that a function returned, if it is not 0.
     ExternalStatus,
+    /// The application's function that shares work among threads.
+    ParallelFor,
+    /// The application's own pointer, for that function.
+    Pool,
 }
 
 impl Word {
@@ -107,6 +115,8 @@ impl Word {
             Word::ConstantsSize => "constants_size",
             Word::UserData => "user_data",
             Word::ExternalStatus => "external_status",
+            Word::ParallelFor => "parallel_for",
+            Word::Pool => "pool",
         }
     }
 }
@@ -133,6 +143,8 @@ pub(super) struct Extras<'a> {
     pub places: &'a [Option<u64>],
     /// Functions of the application that the program calls.
     pub functions: Vec<Function>,
+    /// Threads that a call may use.
+    pub threads: usize,
 }
 
 impl Interface {
@@ -206,6 +218,7 @@ impl Interface {
             random_state,
             constants: Some(extras.constants).filter(|_| reads_file),
             functions: extras.functions,
+            threads: extras.threads,
             scratch: end,
             table,
             arena_bytes: table,
@@ -216,7 +229,8 @@ impl Interface {
     pub fn words(&self) -> Vec<Word> {
         let constants: &[Word] = if self.constants.is_some() { &[Word::Constants, Word::ConstantsSize] } else { &[] };
         let functions: &[Word] = if self.functions.is_empty() { &[] } else { &[Word::UserData, Word::ExternalStatus] };
-        [constants, functions].concat()
+        let threads: &[Word] = if self.threads > 1 { &[Word::ParallelFor, Word::Pool] } else { &[] };
+        [constants, functions, threads].concat()
     }
 
     /// Place of a word among the structure's pointers, if it has the word.

@@ -29,6 +29,7 @@ mod object;
 mod refusals;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 
 use xla_hlo::{Error, Opcode, Result, VerifiedModule};
 use xla_llvm::codegen::CodeKind;
@@ -65,12 +66,13 @@ pub(crate) fn compile(
     generators: CodeGenerators,
 ) -> Result<Vec<AotFile>> {
     let target = Target::of(&spec(options), generators)?;
+    let threads = threads(options)?;
     let names = identifiers::Names::new(options, modules.iter().map(|module| module.name()))?;
     let externals = Externals::new(options, &names.entries)?;
     let several = modules.len() > 1;
     let of = |error: Error, name: &str| if several { error.context(format!("program {name}")) } else { error };
     let optimized = modules.into_iter().zip(&names.entries).map(|(module, name)| {
-        let passes = HloPasses::for_level(options.compile.opt_level, profile(&target));
+        let passes = HloPasses::for_level(options.compile.opt_level, profile(&target, threads));
         Ok(optimize(module, &passes, &options.compile, None).map_err(|error| of(error, name))?.0)
     });
     let optimized: Vec<OptimizedModule> = optimized.collect::<Result<_>>()?;
@@ -85,7 +87,7 @@ pub(crate) fn compile(
         }
     }
     let (data, constants) = file.finish();
-    let job = Job { programs, constants, externals: &externals, target: &target, options };
+    let job = Job { programs, constants, externals: &externals, target: &target, threads, options };
     let (code, interfaces, text) = job.generate(CodeKind::Object)?;
     let functions = externals::joined(interfaces.iter().map(|interface| &interface.functions[..]));
     let undefined = object::undefined(&code, &externals::names(&functions))?;
@@ -127,6 +129,16 @@ fn kernel_name(program: usize, kernel: usize) -> String {
     format!("kernel.{program}.{kernel}")
 }
 
+/// Threads that a call of a program may use.
+fn threads(options: &AotCompilationOptions) -> Result<usize> {
+    let threads = options.threads.map_or(1, NonZeroUsize::get);
+    if threads > AotCompilationOptions::MOST_THREADS {
+        let most = AotCompilationOptions::MOST_THREADS;
+        return Err(Error::invalid_argument(format!("a call may use {most} threads at most, not {threads}")));
+    }
+    Ok(threads)
+}
+
 fn spec(options: &AotCompilationOptions) -> TargetSpec {
     TargetSpec {
         triple: options.target.clone(),
@@ -137,10 +149,9 @@ fn spec(options: &AotCompilationOptions) -> TargetSpec {
     }
 }
 
-/// The target without a library beside it: one thread, and factorizations and Fourier transforms in terms of other
-/// operations.
-fn profile(target: &Target) -> TargetProfile {
-    let profile = capabilities::profile(target, 1);
+/// The target without a library beside it: factorizations and Fourier transforms in terms of other operations.
+fn profile(target: &Target, threads: usize) -> TargetProfile {
+    let profile = capabilities::profile(target, threads);
     TargetProfile {
         lacks: BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::Fft]),
         fusion: FusionProfile { epilogues: capabilities::tile_epilogues(), ..profile.fusion },
@@ -184,6 +195,8 @@ struct Job<'a> {
     constants: Constants,
     externals: &'a Externals,
     target: &'a Target,
+    /// Threads that a call may use.
+    threads: usize,
     options: &'a AotCompilationOptions,
 }
 
@@ -196,6 +209,7 @@ impl Job<'_> {
             flush_denormals: options.compile.flush_denormals,
             optimize: options.optimize,
             stack_limit: Some(options.stack_limit.unwrap_or(STACK_LIMIT)),
+            threads: self.threads,
             ..EmitOptions::default()
         };
         let driver = CodegenDriver {
@@ -226,20 +240,19 @@ impl Job<'_> {
         for kernel in &kernels {
             emitter.make_internal(&kernel.name);
         }
-        let scratch = kernels.iter().map(|kernel| kernel.scratch_bytes).max().unwrap_or_default();
         let plan = Plan {
             sequence: thunks.sequence.clone(),
             kernels,
             library_calls: library_calls.clone(),
             host_calls: Vec::new(),
             external_calls: self.externals.calls(module, &thunks.sequence)?,
-            threads: 1,
+            threads: self.threads,
             profile: false,
             self_contained: true,
         };
         let functions = self.externals.functions(module, &thunks.sequence);
-        let extras = Extras { constants: self.constants, places, functions };
-        let mut interface = Interface::new((module, thunks), name.to_string(), extras, scratch)?;
+        let extras = Extras { constants: self.constants, places, functions, threads: self.threads };
+        let mut interface = Interface::new((module, thunks), name.to_string(), extras, plan.scratch_bytes())?;
         entry::emit(emitter, &plan, (module, thunks), &mut interface)?;
         interface.check_memory(self.target.pointer_bytes().into(), self.options.compile.memory_limit)?;
         Ok(interface)

@@ -34,7 +34,8 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<ArgumentTable> 
     };
     let failed = context.append_basic_block(function, "failed");
     let modes = plan.denormal_modes(emitter);
-    let surroundings = Surroundings { function, table, run: Some(run), cancel, failed, external: None, modes };
+    let (external, parallel) = (None, None);
+    let surroundings = Surroundings { function, table, run: Some(run), cancel, failed, external, parallel, modes };
     let table = sequence::emit(emitter, plan, surroundings)?;
     let end = |status: u64| {
         let status = context.i32_type().const_int(status, false);

@@ -9,3 +9,4 @@ pub(crate) mod machine_code;
 mod random;
 pub(crate) mod refused;
 pub(crate) mod sequence;
+pub(crate) mod spread;

@@ -7,9 +7,7 @@ use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, IntPredicate};
-use xla_cpu_runtime::{
-    BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction, PARALLEL, PARALLEL_WITH_SCRATCH,
-};
+use xla_cpu_runtime::{BEGIN_THUNK, END_THUNK, HOST_CALL, LibraryCall, LibraryFunction};
 use xla_hlo::{Error, Result};
 use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
 use xla_llvm::emitter::Emitter;
@@ -23,11 +21,7 @@ use crate::program::copy;
 use crate::program::external::{self, ExternalCall, ExternalExit};
 use crate::program::random;
 use crate::program::refused::refused;
-
-/// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
-const PARALLEL_WORK: f64 = 300_000.0;
-/// Work that a chunk of a spread kernel has at least.
-const CHUNK_WORK: f64 = 60_000.0;
+use crate::program::spread::{self, ParallelFor, Spread};
 
 /// Input of an entry's emission.
 pub(crate) struct Plan {
@@ -47,6 +41,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Bytes of scratch memory that the kernels need: the most that one does, with all of its threads.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.kernels.iter().map(|kernel| spread::scratch_bytes(kernel, self.threads)).max().unwrap_or_default()
+    }
+
     /// Reads the thread's modes, where kernels may flush subnormals. The builder must be in the function's entry.
     pub fn denormal_modes<'ctx>(&self, emitter: &Emitter<'ctx>) -> Option<DenormalModes<'ctx>> {
         let flushes = || self.kernels.iter().any(|kernel| kernel.denormals == Denormals::MayFlush);
@@ -67,6 +66,8 @@ pub(crate) struct Surroundings<'ctx> {
     pub failed: inkwell::basic_block::BasicBlock<'ctx>,
     /// The pointer for functions outside of the module and the place of their errors, if any are called.
     pub external: Option<ExternalExit<'ctx>>,
+    /// The function outside of the module that shares work among threads, if there is no runtime that does.
+    pub parallel: Option<ParallelFor<'ctx>>,
     /// Those of [`Plan::denormal_modes`].
     pub modes: Option<DenormalModes<'ctx>>,
 }
@@ -76,12 +77,11 @@ pub(crate) struct Surroundings<'ctx> {
 pub(crate) fn emit<'ctx>(
     emitter: &Emitter<'ctx>,
     plan: &Plan,
-    Surroundings { function, table, run, cancel, failed, external, modes }: Surroundings<'ctx>,
+    Surroundings { function, table, run, cancel, failed, external, parallel, modes }: Surroundings<'ctx>,
 ) -> Result<ArgumentTable> {
     let (words, mode) = (ArgumentTableBuilder::default(), DenormalMode::Callers);
-    let scratch_bytes = 0;
     let mut writer =
-        Writer { e: emitter, plan, function, table, words, scratch_bytes, run, cancel, failed, external, modes, mode };
+        Writer { e: emitter, plan, function, table, words, run, cancel, failed, external, parallel, modes, mode };
     writer.sequence(&plan.sequence)?;
     writer.set_mode(DenormalMode::Callers);
     let end = emitter.builder().get_insert_block();
@@ -91,8 +91,7 @@ pub(crate) fn emit<'ctx>(
     writer.mode = DenormalMode::Flush;
     writer.set_mode(DenormalMode::Callers);
     emitter.builder().position_at_end(end);
-    let scratch = writer.scratch_bytes;
-    Ok(writer.words.finish(scratch as usize))
+    Ok(writer.words.finish(plan.scratch_bytes() as usize))
 }
 
 struct Writer<'a, 'ctx> {
@@ -102,12 +101,11 @@ struct Writer<'a, 'ctx> {
     /// The address of the table, and its entries so far.
     table: PointerValue<'ctx>,
     words: ArgumentTableBuilder,
-    /// Bytes of scratch memory that the kernels so far need: the most that one does.
-    scratch_bytes: u64,
     run: Option<PointerValue<'ctx>>,
     cancel: PointerValue<'ctx>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
     external: Option<ExternalExit<'ctx>>,
+    parallel: Option<ParallelFor<'ctx>>,
     /// The thread's modes, where kernels may flush subnormals, and the one at the place that is being written.
     modes: Option<DenormalModes<'ctx>>,
     mode: DenormalMode,
@@ -198,43 +196,33 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
         if kernel.scratch_bytes > 0 {
             words.push(ArgumentWord::Scratch);
-            let users = if self.is_spread(&kernel) { kernel.work_items.min(self.plan.threads as u64) } else { 1 };
-            self.scratch_bytes = self.scratch_bytes.max(kernel.scratch_bytes.saturating_mul(users));
         }
-        let count = self.long(words.len() as i64);
+        let count = words.len();
         let arguments = self.place(words)?;
-        let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
-        let void = self.e.context().void_type();
         let function = self.kernel_function(&kernel.name);
-        let work_items = self.long(kernel.work_items as i64);
         if self.is_spread(&kernel) {
             self.set_mode(DenormalMode::Callers);
-            let function = self.flushing(&kernel, function);
-            let grain = (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0);
-            let pointers = [function.as_global_value().as_pointer_value().into(), arguments.into()];
-            let longs = [work_items, self.long(grain as i64), self.threads()].map(BasicMetadataValueEnum::from);
-            let scratch = [count, self.long(kernel.scratch_bytes as i64)].map(BasicMetadataValueEnum::from);
-            let (symbol, scratch) =
-                if kernel.scratch_bytes > 0 { (PARALLEL_WITH_SCRATCH, &scratch[..]) } else { (PARALLEL, &[][..]) };
-            let types = [&[pointer.into(); 2][..], &vec![long.into(); longs.len() + scratch.len()]].concat();
-            let runtime = self.declare(symbol, void.fn_type(&types, false));
-            self.call(runtime, &[&pointers[..], &longs, scratch].concat())
-        } else {
-            if self.modes.is_some() {
-                self.e.keep_apart(function);
-            }
-            match kernel.denormals {
-                Denormals::Unaffected => {}
-                Denormals::MayFlush => self.set_mode(DenormalMode::Flush),
-                Denormals::Preserve => self.set_mode(DenormalMode::Callers),
-            }
-            self.call(function, &[arguments.into(), self.long(0).into(), work_items.into()])
+            let callee = self.flushing(&kernel, function);
+            let spread = Spread { kernel: &kernel, callee, arguments: (arguments, count), threads: self.plan.threads };
+            return match self.parallel {
+                Some(parallel) => spread.by_application(self.e, self.function, parallel),
+                None => spread.by_runtime(self.e),
+            };
         }
+        if self.modes.is_some() {
+            self.e.keep_apart(function);
+        }
+        match kernel.denormals {
+            Denormals::Unaffected => {}
+            Denormals::MayFlush => self.set_mode(DenormalMode::Flush),
+            Denormals::Preserve => self.set_mode(DenormalMode::Callers),
+        }
+        self.call(function, &[arguments.into(), self.long(0).into(), self.long(kernel.work_items as i64).into()])
     }
 
     /// Whether a kernel's work is spread over threads.
     fn is_spread(&self, kernel: &Kernel) -> bool {
-        self.plan.threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK
+        spread::is_spread(kernel, self.plan.threads)
     }
 
     /// A kernel for the runtime to call, which does not call it in the mode that it may have.

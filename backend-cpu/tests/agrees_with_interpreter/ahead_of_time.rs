@@ -45,7 +45,7 @@ pub(crate) fn link(folder: &Path, files: &[AotFile], compiler: &str, source: &st
 }
 
 /// A program that reads all arguments, calls, and writes all results; it exits with the call's status.
-fn driver(description: &Value) -> String {
+pub(crate) fn driver(description: &Value) -> String {
     let description = &description["programs"][0];
     let name = description["name"].as_str().unwrap();
     let (mut arrays, mut reads, mut sets, mut writes) = (String::new(), String::new(), String::new(), Vec::new());

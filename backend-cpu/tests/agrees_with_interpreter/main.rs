@@ -16,6 +16,7 @@ mod scatter;
 mod self_contained;
 mod several_programs;
 mod sorting;
+mod threads;
 mod windows;
 
 /// Runs a program on this backend and in the evaluator; nothing may fall back to the host.

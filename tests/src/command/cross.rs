@@ -1,6 +1,7 @@
 //! `xla-tests cross`: programs of the corpus, compiled ahead of time, on emulated processors.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use rayon::prelude::*;
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// Only cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
+    /// Threads that calls may use; one does the parts of all, backwards
+    #[arg(long, value_name = "N", default_value = "3")]
+    threads: NonZeroUsize,
 }
 
 /// Runs all cases on all targets; fails if one gives other results.
@@ -49,7 +53,7 @@ pub fn run(arguments: Arguments) -> Outcome {
                     CUSTOM_CALL => cross::custom_call(&folder)?,
                     _ => corpus::case(suite, name)?,
                 };
-                Ok(CrossRun { platform: &*platform, folder }.check(&case, target))
+                Ok(CrossRun { platform: &*platform, folder, threads: arguments.threads }.check(&case, target))
             };
             let verdicts: Vec<_> = names.par_iter().map(check).collect();
             for (name, verdict) in names.iter().zip(verdicts) {

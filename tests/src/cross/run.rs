@@ -1,5 +1,6 @@
 //! One program on one target: compiled, linked, run, compared.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -40,6 +41,8 @@ pub struct CrossRun<'a> {
     pub platform: &'a dyn Platform,
     /// Folder for files.
     pub folder: PathBuf,
+    /// Threads that calls may use. There is one, which does the parts from the last one on.
+    pub threads: NonZeroUsize,
 }
 
 impl CrossRun<'_> {
@@ -101,6 +104,7 @@ impl CrossRun<'_> {
             symbols: vec![ENTRY.to_string()],
             externals: vec![custom_call::external()],
             constants,
+            threads: Some(self.threads),
             ..AotCompilationOptions::default()
         };
         let mut description = None;

@@ -121,6 +121,7 @@ fn data(
         "constants" => ("ptr".to_string(), "@constants".to_string()),
         "constants_size" => (word.to_string(), constants.len().to_string()),
         "user_data" => ("ptr".to_string(), "@own".to_string()),
+        "parallel_for" => ("ptr".to_string(), "@parallel_for".to_string()),
         _ => ("ptr".to_string(), "null".to_string()),
     };
     let fields: Vec<(String, String)> = arrays.chain(words.iter().map(word_of)).collect();
@@ -166,7 +167,21 @@ fn code(text: &mut String, description: &Description, target: &CrossTarget, word
     }
     write!(
         text,
-        "declare i32 @{name}(ptr)
+        "define internal void @parallel_for(ptr %pool, {word} %count, ptr %task, ptr %data) #1 {{
+entry:
+  br label %loop
+loop:
+  %left = phi {word} [ %count, %entry ], [ %number, %go ]
+  %more = icmp ne {word} %left, 0
+  br i1 %more, label %go, label %end
+go:
+  %number = sub {word} %left, 1
+  call void %task(ptr %data, {word} %number)
+  br label %loop
+end:
+  ret void
+}}
+declare i32 @{name}(ptr)
 define internal void @out(ptr %p, {word} %n) #1 {{
 entry:
   %s = ptrtoint ptr %p to {word}

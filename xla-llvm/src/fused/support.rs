@@ -5,6 +5,10 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module};
 
 /// Elementary operations of one step of a scan.
 const SCAN_STEP: f64 = 4.0;
+/// Operations of a sort on an element in each of its passes, of which there are as many as its row has binary digits.
+const SORT_STEP: f64 = 20.0;
+/// Operations on an element that may be one of the largest.
+const TOP_K_STEP: f64 = 4.0;
 
 /// Whether an instruction's elements can be emitted one by one, so that it may stand in a fusion.
 ///
@@ -107,6 +111,12 @@ pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
             let windows = instruction.operands().get(1).map_or(0.0, |&o| elements(graph[o].shape()));
             own + 3.0 * windows * op.window.dims.iter().map(|d| d.size as f64).product::<f64>()
         }
+        Op::Sort(sort) => {
+            let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());
+            let length = dims.map_or(1, |array| array.dims()[sort.dimension]).max(2);
+            SORT_STEP * own * (length as f64).log2()
+        }
+        Op::TopK(_) => TOP_K_STEP * operand(),
         Op::Scatter(_) => instruction.operands().last().map_or(0.0, |&updates| elements(graph[updates].shape())),
         Op::Dot(dot) => {
             let dims = instruction.operands().first().and_then(|&o| graph[o].shape().as_array());

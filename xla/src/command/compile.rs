@@ -1,5 +1,6 @@
 //! `xla compile`: compiles programs ahead of time, to files.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use xla::hlo::{Error, Result};
@@ -57,6 +58,9 @@ pub struct Args {
     /// Goal of the code
     #[arg(long, value_name = "GOAL", default_value = "speed", value_parser = ["speed", "size"])]
     optimize_for: String,
+    /// Let a call share its work among N threads, through a function of the application, parallel_for of its structure
+    #[arg(long, value_name = "N")]
+    run_threads: Option<NonZeroUsize>,
     /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
     #[arg(long, value_name = "BYTES")]
     stack_limit: Option<u32>,
@@ -114,6 +118,7 @@ impl Args {
             name: self.name.clone(),
             namespace: self.namespace.clone(),
             optimize: if self.optimize_for == "size" { Optimize::Size } else { Optimize::Speed },
+            threads: self.run_threads,
             stack_limit: self.stack_limit,
             constants: if self.constants == "file" { ConstantsIn::File } else { ConstantsIn::Object },
             archive: self.archive,

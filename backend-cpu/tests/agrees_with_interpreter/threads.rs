@@ -1,0 +1,182 @@
+//! Programs compiled ahead of time whose calls share their work among threads of the application.
+
+use std::num::NonZeroUsize;
+
+use serde_json::Value;
+use xla_hlo::{Error, Literal, eval};
+use xla_service::AotCompilationOptions;
+use xla_tests::agreement::{assert_close, input};
+
+use crate::ahead_of_time::{compile, driver, file, link, module, run};
+
+/// Functions of an application that share work, and a way to count what they did.
+const FUNCTIONS: &str = r"
+#include <pthread.h>
+static size_t tasks, most;
+static void backwards(void *pool, size_t count, void (*task)(void *, size_t), void *data) {
+  size_t i;
+  ++*(int *)pool;
+  tasks += count;
+  if (count > most) most = count;
+  for (i = count; i > 0; i--) task(data, i - 1);
+}
+struct one { void (*task)(void *, size_t); void *data; size_t number; };
+static void *start(void *p) {
+  struct one *one = p;
+  one->task(one->data, one->number);
+  return 0;
+}
+static void threads(void *pool, size_t count, void (*task)(void *, size_t), void *data) {
+  pthread_t thread[16];
+  struct one one[16];
+  size_t i;
+  ++*(int *)pool;
+  tasks += count;
+  if (count > most) most = count;
+  for (i = 0; i < count; i++) {
+    one[i].task = task, one[i].data = data, one[i].number = i;
+    if (pthread_create(&thread[i], 0, start, &one[i])) task(data, i), one[i].task = 0;
+  }
+  for (i = 0; i < count; i++) if (one[i].task) pthread_join(thread[i], 0);
+}
+static int calls;
+";
+
+/// Compiles the program for three threads and runs it in C: without a function, with one that has no threads, and with
+/// one that starts them. The results must be the evaluator's, and the work shared in more than so many parts.
+fn agrees(text: &str, least: usize) {
+    for (cpu, function) in
+        [(None, "0"), (None, "backwards"), (Some("native"), "threads"), (Some("native"), "backwards")]
+    {
+        let threads = NonZeroUsize::new(3);
+        let options = AotCompilationOptions { cpu: cpu.map(str::to_string), threads, ..Default::default() };
+        let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
+        assert_eq!(description["programs"][0]["threads"], 3);
+        let folder = tempfile::tempdir().unwrap();
+        let source = driver(&description).replace("int main", &format!("{FUNCTIONS}int main")).replace(
+            "  int32_t status",
+            &format!("  call.parallel_for = {function};\n  call.pool = &calls;\n  (void)threads, (void)backwards;\n  int32_t status"),
+        );
+        let check = "  if (calls && (most > 3 || tasks > 3 * (size_t)calls)) return 98;\n";
+        let check = if function == "0" { "" } else { &format!("{check}  if (tasks < {least}) return 97;\n") };
+        let source = source.replace("  return status;", &format!("{check}  return status;"));
+        let program = link(folder.path(), &files, "cc", &source);
+        let module = module(text);
+        let entry = module.entry();
+        let inputs: Vec<Literal> =
+            entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
+        let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
+        let expected = eval::evaluate(&module, inputs).unwrap();
+        let (status, output) = run(&program, &bytes);
+        assert_eq!(status, Some(0), "{function}: {text}");
+        let mut found = expected.clone();
+        found.bytes_mut().copy_from_slice(&output);
+        assert_close(&found, &expected, &format!("{function} for {cpu:?} of\n{text}"));
+    }
+}
+
+#[test]
+fn elementwise_work_is_shared() {
+    agrees(
+        "HloModule elementwise
+        ENTRY main {
+          x = f32[301,257] parameter(0)
+          t = f32[301,257] tanh(x)
+          e = f32[301,257] exponential(t)
+          ROOT r = f32[301,257] add(e, x)
+        }",
+        2,
+    );
+}
+
+#[test]
+fn matmuls_have_scratch_memory_of_each_task() {
+    agrees(
+        "HloModule matmuls
+        ENTRY main {
+          x = f32[97,131] parameter(0)
+          w = f32[111,131] parameter(1)
+          d = f32[97,111] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          v = f32[111,130] parameter(2)
+          ROOT e = f32[97,130] dot(d, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        }",
+        4,
+    );
+}
+
+#[test]
+fn sorts_share_rows_and_reductions_split() {
+    agrees(
+        "HloModule rows
+        less {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT l = pred[] compare(a, b), direction=LT
+        }
+        sum {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+        ENTRY main {
+          x = f32[64,777] parameter(0)
+          s = f32[64,777] sort(x), dimensions={1}, to_apply=less
+          z = f32[] constant(0)
+          e = f32[64,777] exponential(s)
+          ROOT r = f32[777] reduce(e, z), dimensions={0}, to_apply=sum
+        }",
+        2,
+    );
+}
+
+#[test]
+fn loops_share_the_work_of_their_bodies() {
+    agrees(
+        "HloModule loops
+        body {
+          p = (s32[], f32[128,128]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          x = f32[128,128] get-tuple-element(p), index=1
+          one = s32[] constant(1)
+          j = s32[] add(i, one)
+          d = f32[128,128] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          c = f32[] constant(0.01)
+          b = f32[128,128] broadcast(c), dimensions={}
+          m = f32[128,128] multiply(d, b)
+          y = f32[128,128] tanh(m)
+          ROOT t = (s32[], f32[128,128]) tuple(j, y)
+        }
+        condition {
+          p = (s32[], f32[128,128]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          n = s32[] constant(9)
+          ROOT l = pred[] compare(i, n), direction=LT
+        }
+        ENTRY main {
+          x = f32[128,128] parameter(0)
+          z = s32[] constant(0)
+          t = (s32[], f32[128,128]) tuple(z, x)
+          w = (s32[], f32[128,128]) while(t), condition=condition, body=body
+          ROOT r = f32[128,128] get-tuple-element(w), index=1
+        }",
+        18,
+    );
+}
+
+#[test]
+fn only_calls_of_several_threads_have_the_function() {
+    let text = "HloModule both
+        ENTRY main {
+          x = f32[200,300] parameter(0)
+          ROOT e = f32[200,300] exponential(x)
+        }";
+    let options = |threads: usize| AotCompilationOptions { threads: NonZeroUsize::new(threads), ..Default::default() };
+    let header = |threads| {
+        let files = compile(text, &options(threads)).unwrap();
+        String::from_utf8(file(&files, ".h").to_vec()).unwrap()
+    };
+    assert!(!header(1).contains("parallel_for"));
+    assert!(header(2).contains("#define BOTH_THREADS 2"));
+    assert!(matches!(compile(text, &options(1025)).unwrap_err(), Error::InvalidArgument(_)));
+}
