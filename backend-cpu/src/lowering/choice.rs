@@ -1,7 +1,8 @@
 //! Operations that the library can do, and kernels do sooner, as measured on x86-64.
 
-use xla_hlo::ops::{Convolution, Dot, Op};
-use xla_service::thunks::LoweringContext;
+use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op};
+use xla_hlo::{ArrayShape, Module};
+use xla_service::thunks::{ArraySlice, LoweringContext};
 
 /// Elements of a row from which on the library sorts it with several threads.
 const SHARED_ROW: usize = 1 << 15;
@@ -13,7 +14,7 @@ const TOP_K_GAIN: usize = 1;
 const SMALL_MATMUL: usize = 1 << 21;
 
 /// Whether a kernel does it sooner than the library, on so many threads.
-pub(super) fn is_sooner_as_kernel(cx: &LoweringContext<'_>, threads: usize) -> bool {
+pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
         Op::Sort(op) => keeps_threads_busy(cx, op.dimension, SORT_GAIN, threads),
         Op::TopK(_) => {
@@ -21,7 +22,8 @@ pub(super) fn is_sooner_as_kernel(cx: &LoweringContext<'_>, threads: usize) -> b
             rank > 0 && keeps_threads_busy(cx, rank - 1, TOP_K_GAIN, threads)
         }
         Op::Convolution(op) => is_depthwise(cx, op),
-        Op::Dot(op) => is_batch_of_small(cx, op),
+        Op::Dot(op) => is_batch_of_small(cx, op) || is_turned(op, cx.operands.iter().map(|operand| &operand.shape)),
+        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_turned(module, cx, fusion),
         _ => false,
     }
 }
@@ -49,4 +51,24 @@ fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     let results = result.shape.element_count() / batch.max(1);
     let is_real = !left.shape.element_type().is_complex();
     is_real && batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
+}
+
+/// Whether what is added up of the right operand, real numbers, lies side by side: the library turns it around, one
+/// element after the other.
+fn is_turned<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArrayShape>) -> bool {
+    let (Some(left), Some(right)) = (operands.next(), operands.next()) else { return false };
+    let minor = right.minor_to_major().into_iter().find(|&dim| right.dims()[dim] > 1);
+    !left.element_type().is_complex() && minor.is_some_and(|dim| op.dims.rhs_contracting.contains(&dim))
+}
+
+/// Whether it is such a dot and what follows, which is computed from sums in registers if results lie apart from
+/// operands.
+fn finishes_turned(module: &Module, cx: &LoweringContext<'_>, fusion: &Fusion) -> bool {
+    let graph = &module[fusion.computation];
+    let is_turned = graph.iter().any(|(_, instruction)| match instruction.op() {
+        Op::Dot(op) => is_turned(op, instruction.operands().iter().filter_map(|&id| graph[id].shape().as_array())),
+        _ => false,
+    });
+    let apart = |result: &ArraySlice| !cx.operands.iter().any(|operand| operand.slice.overlaps(&result.slice));
+    is_turned && cx.results.iter().all(apart)
 }

@@ -130,7 +130,7 @@ impl<'m> CpuLowering<'m> {
 
 impl Lowering for CpuLowering<'_> {
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered> {
-        let is_kernel = self.self_contained || choice::is_sooner_as_kernel(cx, self.threads);
+        let is_kernel = self.self_contained || choice::is_sooner_as_kernel(self.module, cx, self.threads);
         let source = || alone::source(self.module, cx).or_else(|| KernelSource::of_instruction(self.module, cx));
         if is_kernel && let Some(source) = source() {
             return Ok(self.kernel(cx, source));

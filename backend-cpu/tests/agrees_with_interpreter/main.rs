@@ -17,6 +17,7 @@ mod self_contained;
 mod several_programs;
 mod sorting;
 mod threads;
+mod turned_dots;
 mod windows;
 
 /// Runs a program on this backend and in the evaluator; nothing may fall back to the host.

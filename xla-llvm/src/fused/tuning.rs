@@ -71,6 +71,13 @@ pub(crate) mod register_tiles {
     pub const LEAST_PANELS: u64 = 3;
     /// Bytes between rows, multiples of which lie in a few sets of the first-level cache.
     pub const ALIASING: u64 = 1 << 10;
+    /// Columns of a tile whose lanes are steps of K.
+    pub const COLUMNS_ALONG_K: u64 = 4;
+    /// Vectors along K from which on lanes may be steps of it.
+    pub const LEAST_K_VECTORS: u64 = 4;
+    /// Steps of K that take as long for a row as adding up the lanes of its sums, less what it takes to turn a column
+    /// around.
+    pub const REDUCING: u64 = 6;
     /// Elements along the side of the largest block that is transposed on its way into a panel.
     pub const LARGEST_BLOCK: u64 = 8;
     /// Steps of the independent multiplications that hide the time that one takes.

@@ -7,9 +7,11 @@
 //! job.rs       one matmul of the batch: the indices of elements, scratch memory
 //! blocks.rs    the loops: blocks of columns, tiles of rows, panels
 //! panels.rs    operands in scratch memory, as tiles read them
+//! along_k.rs   one tile of operands that lie along K: lanes are steps of K
 //! tile.rs      one tile: the loop over K, its sums in registers, and its results
 //! ```
 
+mod along_k;
 mod axes;
 mod blocks;
 mod job;

@@ -26,6 +26,9 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
         (panel, column): (&AffineExpr, &AffineExpr),
         start: &[Value<'e, 'ctx>],
     ) -> Result<Vec<Value<'e, 'ctx>>> {
+        if self.tiles.k_lanes > 1 {
+            return self.sums_along_k(s, [row, column]);
+        }
         let types = vec![self.matmul.accumulator_type; start.len()];
         let raws =
             s.nested(&self.tiles.sums.loops(), 1, &mut Vec::new(), raws_of(start), &mut |s, sums, carried| {
@@ -110,7 +113,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
     }
 
     /// The place of an operand's element in its array, and the distance to the next row or column.
-    fn strip(
+    pub fn strip(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         which: usize,
@@ -199,7 +202,7 @@ impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
 }
 
 /// A place in an array, of which others are at known distances, so that these are a part of instructions.
-struct Near<'ctx> {
+pub(crate) struct Near<'ctx> {
     place: Source<'ctx>,
     distance: i64,
 }
@@ -214,7 +217,7 @@ impl<'ctx> Near<'ctx> {
         Ok(Near { place: Source { base: pointer(address)?, shape: source.shape.clone() }, distance })
     }
 
-    fn load<'e>(&self, s: &FusedEmitter<'e, 'ctx, '_>, distance: i64, lanes: u32) -> Value<'e, 'ctx> {
+    pub fn load<'e>(&self, s: &FusedEmitter<'e, 'ctx, '_>, distance: i64, lanes: u32) -> Value<'e, 'ctx> {
         let at = s.number(self.distance + distance);
         elemental::load(s.emitter, self.place.base, at, self.place.shape.element_type(), lanes, None)
     }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use inkwell::context::Context;
-use xla_hlo::{InstrId, Result};
+use xla_hlo::{ElementType, InstrId, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
@@ -16,8 +16,8 @@ use crate::fused::core::address::strides_of;
 use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId, position};
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::tuning::register_tiles::{
-    ALIASING, BLOCK_BYTES, ITEMS_A_THREAD, LATENCY, LEAST_PANELS, LEAST_TILES, LEAST_WORK, MOST_VECTORS, NEAR_BYTES,
-    PART, SUMS_BYTES,
+    ALIASING, BLOCK_BYTES, COLUMNS_ALONG_K, ITEMS_A_THREAD, LATENCY, LEAST_K_VECTORS, LEAST_PANELS, LEAST_TILES,
+    LEAST_WORK, MOST_VECTORS, NEAR_BYTES, PART, REDUCING, SUMS_BYTES,
 };
 use crate::fused::value::SymbolValue;
 
@@ -39,6 +39,8 @@ pub(crate) struct RegisterTiles {
     /// Vectors of a row of it, and their lanes.
     pub vectors: u64,
     pub lanes: u64,
+    /// Lanes of each sum, along K, where operands are read along K; else 1.
+    pub k_lanes: u64,
     /// Whether rows and columns lie in memory, all of them: where dimensions are one loop, the conditions on each are
     /// not those on the elements.
     pub whole: [bool; 2],
@@ -132,6 +134,9 @@ impl fmt::Display for RegisterTiles {
                 Place::Panel(Along::Free) => write!(f, ", {name} packed")?,
             }
         }
+        if self.k_lanes > 1 {
+            write!(f, ", sums of {} lanes along k", self.k_lanes)?;
+        }
         if self.parts > 1 {
             write!(f, ", {} parts of k", self.parts)?;
         }
@@ -214,7 +219,11 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
     if result.coefficient(column) != 1 || rows.extent == 1 {
         return None;
     }
-    let [height, vectors, lanes] = register_tile(matmul, [rows.extent, columns.extent], emitter)?;
+    let along_k = tile_along_k(matmul, arrays, [rows.extent, columns.extent], emitter);
+    let [height, vectors, lanes, k_lanes] = match along_k {
+        Some(tile) => tile,
+        None => register_tile(matmul, [rows.extent, columns.extent], emitter)?,
+    };
     let sums = Axis::last(&matmul.contracting, &symbols[3], &[]);
     let (sides, places) = ([MatmulSide::Left, MatmulSide::Right], matmul.neighbours.map(|n| Place::Panel(n.along)));
     let items = matmul.batches() * columns.outer.iter().product::<u64>();
@@ -232,18 +241,19 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
         rows: height,
         vectors,
         lanes,
+        k_lanes,
         whole: [0, 1].map(|side| operands[side].is_some()),
         places,
         block: 1,
         run: 1,
         all_rows: items >= wanted,
     };
-    tiles.places = tiles.choose_places(matmul, arrays);
+    tiles.places = if k_lanes > 1 { [Place::Array; 2] } else { tiles.choose_places(matmul, arrays) };
     let in_place = (0..2).filter(|&side| tiles.places[side] == Place::Array).filter_map(|side| operands[side].as_ref());
     tiles.sums = Axis::last(&matmul.contracting, &symbols[3], &in_place.collect::<Vec<_>>());
     let bytes = matmul.accumulator_type.byte_width() as u64;
     tiles.divide_k();
-    tiles.choose_blocks(bytes);
+    tiles.choose_blocks(bytes, wanted.div_ceil(items.max(1)));
     let [_, panels] = tiles.tiles();
     tiles.choose_run(bytes, wanted.div_ceil(items.max(1) * panels.div_ceil(tiles.block)));
     Some(tiles)
@@ -265,11 +275,16 @@ impl RegisterTiles {
         self.sums = self.sums.part(depth);
     }
 
-    /// Chooses the panels of a block, given the bytes of a sum.
-    fn choose_blocks(&mut self, bytes: u64) {
+    /// Chooses the panels of a block, given the bytes of a sum and the work items that there are to be.
+    fn choose_blocks(&mut self, bytes: u64, wanted: u64) {
         let [_, n] = self.tiles();
         let panel = self.columns() * self.depth * bytes;
-        let fitting = if self.places[1] == Place::Array { n } else { (BLOCK_BYTES / panel.max(1)).clamp(1, n) };
+        let fitting = (BLOCK_BYTES / panel.max(1)).clamp(1, n);
+        let fitting = match self.places[1] {
+            _ if self.k_lanes > 1 => fitting.min(n.div_ceil(wanted)),
+            Place::Array => n,
+            Place::Panel(_) => fitting,
+        };
         self.block = n.div_ceil(n.div_ceil(fitting));
     }
 
@@ -310,7 +325,7 @@ impl RegisterTiles {
 }
 
 /// Rows, vectors and lanes of the tile that does a matrix of those rows and columns soonest.
-fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 3]> {
+fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitter<'_>) -> Option<[u64; 4]> {
     let (ty, target) = (matmul.accumulator_type, emitter.target());
     let parts = if ty.is_complex() { 2 } else { 1 };
     let lanes = within(target.lanes(8 * ty.real_part().byte_width() as u32).into(), columns);
@@ -331,7 +346,35 @@ fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitt
             best = Some(candidate);
         }
     }
-    best.map(|(_, tile)| tile)
+    best.map(|(_, [height, vectors, lanes])| [height, vectors, lanes, 1])
+}
+
+/// Rows, vectors, lanes and lanes of K of a tile of operands that both lie along K, where adding up lanes takes less than
+/// turning one of them around.
+fn tile_along_k(
+    matmul: &Matmul<'_>,
+    arrays: &Arrays,
+    [rows, columns]: [u64; 2],
+    emitter: &Emitter<'_>,
+) -> Option<[u64; 4]> {
+    let (ty, target) = (matmul.accumulator_type, emitter.target());
+    let at: Vec<&AffineExpr> = arrays.operands.iter().map(Option::as_ref).collect::<Option<_>>()?;
+    let k = Axis::last(&matmul.contracting, &arrays.symbols[3], &at);
+    let carrier = k.carrier(&arrays.symbols[3])?;
+    let lies_along_k = k.outer.is_empty() && at.iter().all(|at| at.coefficient(carrier) == 1);
+    let k_lanes = u64::from(target.lanes(8 * ty.byte_width() as u32));
+    if ty.is_complex() || !lies_along_k || k_lanes == 1 || k.extent < LEAST_K_VECTORS * k_lanes {
+        return None;
+    }
+    let lanes = within(k_lanes.min(COLUMNS_ALONG_K), columns);
+    // A row's element at a time, and those of all columns.
+    let most = (u64::from(target.abilities().registers).checked_sub(lanes + 1)? / lanes).max(1);
+    // Elements of fewer bits are converted for each tile, and are better packed where there are several.
+    let pays = match matmul.bytes {
+        bytes if bytes == [ty.byte_width() as u64; 2] => rows * REDUCING <= k.extent,
+        bytes => bytes == [2; 2] && ty == ElementType::F32 && rows <= most,
+    };
+    pays.then(|| [rows.div_ceil(rows.div_ceil(most)), 1, lanes, k_lanes])
 }
 
 /// As many lanes, a power of two, or fewer where there are not as many elements.

@@ -1,0 +1,116 @@
+//! Dots whose right operand lies along what is added up, as weights do that somebody transposes: sums of lanes along K.
+
+use std::fmt::Write;
+
+use crate::ahead_of_time::agrees;
+use crate::native;
+
+/// Element types that are multiplied as they are stored.
+const TYPES: &[&str] = &["f32", "f64", "s32", "u32", "s64", "u64", "bf16", "f16", "c64"];
+
+/// M, N and K: fewer rows and columns than a tile has, as many, and remainders of both and of K.
+const SIZES: &[[usize; 3]] = &[
+    [2, 2, 2100],
+    [2, 40, 128],
+    [3, 3, 1001],
+    [3, 43, 79],
+    [5, 17, 97],
+    [7, 13, 127],
+    [8, 8, 128],
+    [9, 31, 255],
+    [13, 6, 161],
+    [16, 5, 111],
+    [1, 70, 130],
+];
+
+/// The dots of those sizes, of that type, in one program.
+fn dots(ty: &str, sizes: &[[usize; 3]]) -> String {
+    let (mut lines, mut shapes, mut names) = (String::new(), Vec::new(), Vec::new());
+    for (number, [m, n, k]) in sizes.iter().enumerate() {
+        let (left, right) = (2 * number, 2 * number + 1);
+        let _ = write!(
+            lines,
+            "x{number} = {ty}[{m},{k}] parameter({left})
+             w{number} = {ty}[{n},{k}] parameter({right})
+             d{number} = {ty}[{m},{n}] dot(x{number}, w{number}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+            "
+        );
+        shapes.push(format!("{ty}[{m},{n}]"));
+        names.push(format!("d{number}"));
+    }
+    format!(
+        "HloModule turned\nENTRY main {{\n{lines}ROOT all = ({}) tuple({})\n}}",
+        shapes.join(", "),
+        names.join(", ")
+    )
+}
+
+#[test]
+fn every_size_of_every_type() {
+    for ty in TYPES {
+        let text = dots(ty, SIZES);
+        native(&text);
+        agrees(&text);
+    }
+}
+
+#[test]
+fn several_dimensions_of_each_kind() {
+    let text = "HloModule dimensions
+        ENTRY main {
+          x = f32[3,2,5,4,32] parameter(0)
+          w = f32[3,7,4,32] parameter(1)
+          ROOT d = f32[3,2,5,7] dot(x, w), lhs_batch_dims={0}, rhs_batch_dims={0},
+            lhs_contracting_dims={3,4}, rhs_contracting_dims={2,3}
+        }";
+    native(text);
+    agrees(text);
+}
+
+#[test]
+fn what_follows_is_computed_of_sums() {
+    let text = "HloModule epilogue
+        ENTRY main {
+          x = f32[19,130] parameter(0)
+          w = f32[33,130] parameter(1)
+          b = f32[33] parameter(2)
+          r = f32[19,33] parameter(3)
+          d = f32[19,33] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          bb = f32[19,33] broadcast(b), dimensions={1}
+          s = f32[19,33] add(d, bb)
+          z = f32[] constant(0)
+          zb = f32[19,33] broadcast(z), dimensions={}
+          m = f32[19,33] maximum(s, zb)
+          ROOT a = f32[19,33] add(m, r)
+        }";
+    native(text);
+    agrees(text);
+}
+
+#[test]
+fn work_of_many_columns_is_shared() {
+    native(&dots("f32", &[[4, 999, 517], [61, 130, 400]]));
+}
+
+/// The last lanes of K begin earlier than the remainder does: what lies there has been added before, and must not meet
+/// a zero as a factor.
+#[test]
+fn infinities_before_the_remainder_are_added_once() {
+    let row: Vec<&str> = (0..67).map(|k| if k == 60 { "inf" } else { "1" }).collect();
+    let text = format!(
+        "HloModule infinities
+        ENTRY main {{
+          x = f32[2,67] constant({{{{ {0} }}, {{ {0} }}}})
+          w = f32[70,67] parameter(0)
+          a = f32[70,67] abs(w)
+          o = f32[] constant(1)
+          ob = f32[70,67] broadcast(o), dimensions={{}}
+          p = f32[70,67] add(a, ob)
+          l = f32[70,67] copy(p)
+          ROOT d = f32[2,70] dot(x, l), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+        }}",
+        row.join(", ")
+    );
+    native(&text);
+    agrees(&text);
+}

@@ -1,0 +1,105 @@
+//! Tiles of operands that both lie along K: each sum is a vector of lanes along K, added up at the end, so that nothing
+//! is packed.
+
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{ElementType, Result};
+
+use crate::elemental::{self, Value};
+use crate::fused::contraction::job::Job;
+use crate::fused::core::convolution::zero;
+use crate::fused::core::window::{raws_of, values_of};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::AffineExpr;
+use crate::lanes::Lanes;
+
+impl<'e, 'ctx, 'm> Job<'_, 'ctx, 'm> {
+    /// The sums of a tile of its first row and its first column, a row of them in each value.
+    pub fn sums_along_k(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        [row, column]: [&AffineExpr; 2],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (tiles, ty) = (self.tiles, self.matmul.accumulator_type);
+        let (width, k) = (tiles.k_lanes, tiles.sums.extent);
+        let count = (tiles.rows * tiles.lanes) as usize;
+        let types = vec![ty; count];
+        let zeros = vec![zero(s.emitter, ty).splat(width as u32); count];
+        let raws = s.nested(&[k / width], 1, &mut Vec::new(), raws_of(&zeros), &mut |s, turn, carried| {
+            let totals = values_of(s, &types, carried);
+            let first = turn.first().cloned().unwrap_or_default().scaled(width as i64);
+            Ok(raws_of(&self.products(s, [row, column, &first], None, &totals)?))
+        })?;
+        let mut totals = values_of(s, &types, &raws);
+        let rest = k % width;
+        if rest > 0 {
+            // The last lanes of K, of which the others were added before.
+            let numbers = s.emitter.lane_numbers(32, width as u32);
+            let new = numbers.ge((width - rest) as i64);
+            let first = AffineExpr::constant((k - width) as i64);
+            totals = self.products(s, [row, column, &first], Some(new), &totals)?;
+        }
+        totals.chunks(tiles.lanes as usize).map(|row| lane_sums(s, ty, row)).collect()
+    }
+
+    /// Sums with the products of as many steps of K as they have lanes, of those that the mask has.
+    fn products(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        [row, column, first]: [&AffineExpr; 3],
+        mask: Option<Lanes<'e, 'ctx>>,
+        totals: &[Value<'e, 'ctx>],
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let tiles = self.tiles;
+        let sums = [first.clone()];
+        let columns = self.lanes_of_k(s, 1, (column, tiles.lanes), &sums, mask)?;
+        let rows = self.lanes_of_k(s, 0, (row, tiles.rows), &sums, mask)?;
+        let pairs = rows.iter().flat_map(|&row| columns.iter().map(move |&column| (row, column)));
+        let add = |((row, column), &total)| {
+            let product = elemental::binary(s.emitter, BinaryOp::Multiply, row, column)?;
+            elemental::binary(s.emitter, BinaryOp::Add, total, product)
+        };
+        pairs.zip(totals).map(add).collect()
+    }
+
+    /// Neighbours along K of some rows or columns.
+    fn lanes_of_k(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        which: usize,
+        (free, count): (&AffineExpr, u64),
+        sums: &[AffineExpr],
+        mask: Option<Lanes<'e, 'ctx>>,
+    ) -> Result<Vec<Value<'e, 'ctx>>> {
+        let (near, step) = self.strip(s, which, free, sums)?;
+        let width = self.tiles.k_lanes as u32;
+        let none = zero(s.emitter, self.matmul.accumulator_type).splat(width);
+        let value = |number: i64| {
+            let value = self.computed(s, near.load(s, number * step, width))?;
+            Ok(mask.map_or(value, |mask| elemental::select_lanes(mask, value, none)))
+        };
+        (0..count as i64).map(value).collect()
+    }
+}
+
+/// The sum of the lanes of each value, side by side: halves of two values are added at a time.
+fn lane_sums<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    ty: ElementType,
+    values: &[Value<'e, 'ctx>],
+) -> Result<Value<'e, 'ctx>> {
+    let mut lanes: Vec<Lanes<'e, 'ctx>> = values.iter().map(Value::lanes).collect();
+    let mut group = lanes.first().map_or(1, |first| first.width());
+    while group > 1 {
+        let halves = |pair: &[Lanes<'e, 'ctx>]| {
+            let (x, y) = (pair[0], pair[pair.len() - 1]);
+            let all = x.width() * pair.len() as u32;
+            let half =
+                |high: bool| -> Vec<u32> { (0..all).filter(|lane| (lane % group >= group / 2) == high).collect() };
+            let [low, high] = [false, true].map(|high| Value::new(ty, x.shuffle(y, &half(high))));
+            Ok(elemental::binary(s.emitter, BinaryOp::Add, low, high)?.lanes())
+        };
+        lanes = lanes.chunks(2).map(halves).collect::<Result<_>>()?;
+        group /= 2;
+    }
+    Ok(Value::new(ty, lanes[0]))
+}
