@@ -21,7 +21,8 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         launch_seconds: 1e-7,
         fusion: FusionProfile { epilogues: epilogues(), ..FusionProfile::reductions() },
         // The library takes many small products as fast as one: putting operands together in each run would cost.
-        dot: DotProfile { merge_bytes: 0, ..TargetProfile::generic().dot },
+        // Kernels and library pack right operands, which takes several times as long where they transpose.
+        dot: DotProfile { right_rows: true, merge_bytes: 0, ..TargetProfile::generic().dot },
         ..TargetProfile::generic()
     }
 }

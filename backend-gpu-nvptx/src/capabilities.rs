@@ -34,7 +34,7 @@ pub(crate) fn profile() -> TargetProfile {
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
             ..FusionProfile::reductions()
         },
-        dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+        dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
         lacks: lacks(),
         top_k: TopKProfile {
             most: MOST_PICKED,

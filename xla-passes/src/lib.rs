@@ -74,5 +74,6 @@ pub use parallelize::{SplitReductions, SplitWindows};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};
 pub use simplify::{
     AnnotateTripCounts, AssignLayouts, CommonSubexpressions, DropZeroSized, FoldConstants, HoistInvariants, MergeDots,
-    SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops, rule_names,
+    OrderDotOperands, SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops,
+    rule_names,
 };

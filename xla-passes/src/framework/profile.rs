@@ -186,6 +186,9 @@ pub struct EpilogueProfile {
 pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
+    /// Whether right operands are read sooner where contracted dimensions come before free ones; see
+    /// [`OrderDotOperands`](crate::OrderDotOperands). Not by default.
+    pub right_rows: bool,
     /// Bytes of operands and result up to which dots are merged; see
     /// [`MergeDots`](crate::MergeDots). 0 where dots stay as they are: by default, since only a measurement tells
     /// whether a target gains by it.
@@ -226,7 +229,7 @@ impl TargetProfile {
             launch_seconds: 5e-7,
             splits_any_reduction: false,
             fusion: FusionProfile::loops(),
-            dot: DotProfile { any_operand_order: true, merge_bytes: 0 },
+            dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
             layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_reductions: true },
             tiles: None,
             lacks: BTreeSet::new(),
@@ -243,7 +246,7 @@ impl TargetProfile {
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::reductions() };
-        let dot = DotProfile { merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
+        let dot = DotProfile { right_rows: true, merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
         TargetProfile {
             vector_bytes: 64,
             threads: 8,

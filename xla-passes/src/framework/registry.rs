@@ -66,6 +66,11 @@ const PASSES: &[Entry] = &[
     ("merge-dots", "merges small dots that share an operand", || Box::new(MergeDots)),
     ("normalize-floats", "computes in wider floats where the target only stores a type", || Box::new(NormalizeFloats)),
     ("normalize-layouts", "makes every layout inside the program row major", || Box::new(NormalizeLayouts)),
+    (
+        "order-dot-operands",
+        "transposes constants and loop invariants on the right of dots, where the target wants it",
+        || Box::new(OrderDotOperands),
+    ),
     ("pad-dynamic", "pads dynamic shapes to their bounds", || Box::new(PadDynamic)),
     ("rematerialize", "recomputes cheap values where memory is scarce", || Box::new(Rematerialize)),
     ("reshape-to-bitcast", "turns reshapes between kernels into bitcasts", || Box::new(ReshapeToBitcast)),

@@ -66,6 +66,9 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         // After the laws, which slice the operands of a sliced dot. Concatenated operands may be constants.
         .pass(MergeDots)
         .pass(FoldConstants)
+        // The laws would undo it: to them one order is as good as another. The old order may be dead state of a loop.
+        .pass(OrderDotOperands)
+        .pass(SimplifyLoops)
         .pass(DeadCode)
         .pass(AnnotateTripCounts)
 }

@@ -1,0 +1,66 @@
+//! Constants on the right of dots, in the order that these want.
+
+use std::collections::BTreeMap;
+
+use xla_hlo::eval::Evaluator;
+use xla_hlo::ops::{Constant, Transpose};
+use xla_hlo::{CompId, Computation, InstrId, Literal, Module, Op, Result, Shape};
+
+use super::OrderDotOperands;
+use super::order::{ordered, set_right, wanted};
+use crate::rewrite::graph::clone_with_operands;
+use crate::{Pass, PassContext};
+
+/// Largest constant that gets a copy in another order, where something else needs it as it is.
+const MAX_COPIED_BYTES: usize = 1 << 20;
+
+/// Puts the constants of a computation in order.
+pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
+    for ((constant, order), dots) in wishes(&module[id]) {
+        let is_shared = module[id][constant].users().len() > dots.len() || module[id].root() == constant;
+        let is_large = module[id][constant].shape().byte_size() > MAX_COPIED_BYTES;
+        if is_shared && is_large || !cx.allow_rewrite(OrderDotOperands.name()) {
+            continue;
+        }
+        let Some((literal, shape)) = transposed(module, id, constant, &order)? else { continue };
+        let computation = module.computation_mut(id);
+        let new = match is_shared {
+            true => computation.add(clone_with_operands(&computation[constant], Vec::new())),
+            false => constant,
+        };
+        computation.set_op(new, Constant { literal }.into());
+        computation.set_shape(new, shape);
+        dots.into_iter().for_each(|dot| set_right(computation, dot, new, &order));
+    }
+    Ok(())
+}
+
+/// Constants that dots want in another order, and those dots.
+fn wishes(computation: &Computation) -> BTreeMap<(InstrId, Vec<usize>), Vec<InstrId>> {
+    let mut wishes: BTreeMap<_, Vec<InstrId>> = BTreeMap::new();
+    for (id, dot) in computation.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_))) {
+        let [left, right] = [0, 1].map(|i| dot.operand(i));
+        let [left_is_known, right_is_known] =
+            [left, right].map(|operand| matches!(computation[operand].op(), Op::Constant(_)));
+        let sharded = computation[right].annotations().is_some_and(|a| a.sharding.is_some());
+        // Of two constants the product is one, too.
+        if right_is_known
+            && !left_is_known
+            && !sharded
+            && let Some(order) = wanted(computation, id)
+        {
+            wishes.entry((right, order)).or_default().push(id);
+        }
+    }
+    wishes
+}
+
+/// The value of a constant in that order, and its shape.
+fn transposed(module: &Module, id: CompId, constant: InstrId, order: &[usize]) -> Result<Option<(Literal, Shape)>> {
+    let instruction = &module[id][constant];
+    let Op::Constant(Constant { literal }) = instruction.op() else { return Ok(None) };
+    let shape = ordered(instruction.shape(), order)?;
+    let op = Op::from(Transpose { permutation: order.to_vec() });
+    let literal = op.rules().evaluate(&mut Evaluator::new(module), vec![literal.clone()], &shape)?;
+    Ok(Some((literal, shape)))
+}
