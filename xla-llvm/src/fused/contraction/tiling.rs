@@ -349,8 +349,8 @@ fn register_tile(matmul: &Matmul<'_>, [rows, columns]: [u64; 2], emitter: &Emitt
     best.map(|(_, [height, vectors, lanes])| [height, vectors, lanes, 1])
 }
 
-/// Rows, vectors, lanes and lanes of K of a tile of operands that both lie along K, where adding up lanes takes less than
-/// turning one of them around.
+/// Rows, vectors, lanes and lanes of K of a tile of operands that both lie along K, where adding up lanes takes less
+/// time than turning one of them around.
 fn tile_along_k(
     matmul: &Matmul<'_>,
     arrays: &Arrays,
