@@ -91,6 +91,8 @@ fn is_of_the_format(name: &str) -> bool {
         "__stack_pointer",
         "__indirect_function_table",
         "_GLOBAL_OFFSET_TABLE_",
+        "_gp_disp",
+        "__gnu_local_gp",
         ".TOC.",
         "_fltused",
         "__fltused",

@@ -239,6 +239,12 @@ impl Generator {
     }
 
     fn object(&self, module: &Module<'_>) -> Result<Vec<u8>> {
+        if !self.machine.get_target().has_asm_backend() {
+            let triple = self.machine.get_triple();
+            let reason =
+                format!("LLVM writes no object files for {}, only assembly", triple.as_str().to_string_lossy());
+            return Err(Error::invalid_argument(reason));
+        }
         Ok(self.generate(module, FileType::Object)?.as_slice().to_vec())
     }
 

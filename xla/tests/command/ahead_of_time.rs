@@ -26,7 +26,9 @@ fn targets_that_do_not_exist_are_bad_input_with_the_nearest_name() {
         ("--target riscv64-unknown-linux-gnu --cpu generic-rv32", "LLVM cannot generate code"),
         ("--target hexagon --cpu hexagonv99", "has no processor"),
         ("--target nvptx64-nvidia-cuda", "of a GPU"),
+        ("--target xcore", "LLVM writes no object files for xcore"),
         ("--symbol 1st", "no name in C and C++"),
+        ("--run-threads 1025", "a call may use 1024 threads at most, not 1025"),
     ];
     for (flags, said) in cases {
         let message = folder.fails(2, &format!("compile module.hlo {flags} -o build"));
