@@ -1,7 +1,8 @@
 //! A kernel: a fusion (or one operation) as a function over a range of work items.
 //!
 //! The function takes an array of pointers (operands, then results) and the first and the last-but-one work item. Work
-//! items are independent; a caller may run ranges of them on several threads. On a target whose threads run kernels
+//! items are independent, and where there are several threads no two write to one place; a caller may run ranges of
+//! them on several threads. On a target whose threads run kernels
 //! side by side, each thread does the work item of its number.
 
 use xla_hlo::Result;

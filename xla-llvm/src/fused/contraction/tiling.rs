@@ -256,6 +256,9 @@ fn tiles(matmul: &Matmul<'_>, arrays: &Arrays, emitter: &Emitter<'_>) -> Option<
     tiles.choose_blocks(bytes, wanted.div_ceil(items.max(1)));
     let [_, panels] = tiles.tiles();
     tiles.choose_run(bytes, wanted.div_ceil(items.max(1) * panels.div_ceil(tiles.block)));
+    if wanted > 1 {
+        tiles.keep_overlaps_together();
+    }
     Some(tiles)
 }
 
@@ -296,6 +299,18 @@ impl RegisterTiles {
         if self.parts > 1 {
             let sums = self.outer_rows() * self.block * self.rows * self.columns() * bytes;
             self.run = self.run.min((SUMS_BYTES / sums.max(1)).max(1));
+        }
+    }
+
+    /// Sees to it that the last tile, and the last panel, are in one work item with those that they overlap: no two
+    /// threads write to one place.
+    fn keep_overlaps_together(&mut self) {
+        let ([tiles, panels], [rows, columns]) = (self.tiles(), [self.rows, self.columns()]);
+        if !self.axes[0].extent.is_multiple_of(rows) {
+            self.run = group_of_last(self.run, tiles);
+        }
+        if !self.axes[1].extent.is_multiple_of(columns) {
+            self.block = group_of_last(self.block, panels);
         }
     }
 
@@ -375,6 +390,12 @@ fn tile_along_k(
         bytes => bytes == [2; 2] && ty == ElementType::F32 && rows <= most,
     };
     pays.then(|| [rows.div_ceil(rows.div_ceil(most)), 1, lanes, k_lanes])
+}
+
+/// The size of groups, no less than that one, of which the last has more than one of `count` pieces, unless there is
+/// but one.
+fn group_of_last(size: u64, count: u64) -> u64 {
+    (size..count).find(|&size| !(count - 1).is_multiple_of(size)).unwrap_or(count)
 }
 
 /// As many lanes, a power of two, or fewer where there are not as many elements.
