@@ -6,6 +6,14 @@ use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile};
 
 use crate::lowering::LIBRARY_DOT;
 
+/// Last-level cache of a machine.
+const LAST_CACHE_BYTES: usize = 32 << 20;
+
+/// Whether memory is read from farther than the caches, by a program whose arrays take so many bytes together.
+pub(crate) fn reads_main_memory(bytes: usize) -> bool {
+    bytes > LAST_CACHE_BYTES
+}
+
 /// Profile of a target with `threads` threads. Cache sizes and rates are those of current server cores; they steer
 /// choices between two correct programs, so rough numbers do.
 pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
@@ -13,7 +21,7 @@ pub(crate) fn profile(target: &Target, threads: usize) -> TargetProfile {
         vector_bytes: (target.abilities().vector_bits as usize / 8).max(4),
         l1_bytes: 32 << 10,
         l2_bytes: 1 << 20,
-        l3_bytes: 32 << 20,
+        l3_bytes: LAST_CACHE_BYTES,
         threads,
         clock_hz: 3e9,
         memory_bandwidth: 1e10 * threads as f64,

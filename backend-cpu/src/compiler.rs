@@ -13,13 +13,13 @@ use xla_passes::buffers::BufferOptions;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
 use xla_service::host::{HostTransfer, dirt};
 use xla_service::serialized::SerializedProgram;
-use xla_service::thunks::{ThunkProgram, ThunkSequence};
+use xla_service::thunks::ThunkProgram;
 use xla_service::{
     AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize, serialized,
 };
 
 use crate::ahead;
-use crate::capabilities::profile;
+use crate::capabilities::{self, profile};
 use crate::executable::CpuExecutable;
 use crate::lowering::{CpuLowering, host_calls};
 use crate::options::{CpuOptions, NAME};
@@ -112,7 +112,7 @@ impl CpuCompiler {
         let compiled_for = machine_code::compiled_for(&target, options);
         let code = match machine_code::read(&compiled_for, &program, written) {
             Some(machine) => Code { machine, texts: Vec::new() },
-            None => self.generate(&target, lowering, &program.sequence, options)?,
+            None => self.generate(&target, lowering, &program, options)?,
         };
         let run = (options.profile, self.helpers.clone());
         Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, run)?))
@@ -122,22 +122,23 @@ impl CpuCompiler {
         &self,
         target: &Target,
         lowering: CpuLowering<'_>,
-        sequence: &ThunkSequence,
+        program: &ThunkProgram,
         options: &CompileOptions,
     ) -> Result<Code> {
         let CpuLowering { kernels, library_calls, .. } = lowering;
         let (threads, profile) = (options.thread_count(), options.profile);
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
         let dirt = self.options.dirty.then(|| dirt(number));
+        let prefetch = capabilities::reads_main_memory(program.assignment.total_bytes());
         let emission =
-            EmitOptions { dirt, flush_denormals: options.flush_denormals, threads, ..EmitOptions::default() };
+            EmitOptions { dirt, flush_denormals: options.flush_denormals, threads, prefetch, ..EmitOptions::default() };
         let with_texts = options.dump_to.is_some();
         let (modules, kind) = (ModuleSize::ByThreads, CodeKind::Object);
         let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };
         codegen::generate(&driver, kernels.sources(), &|kernels| {
-            let host_calls = host_calls(sequence).map(|t| t.id).collect();
+            let host_calls = host_calls(&program.sequence).map(|t| t.id).collect();
             Ok(Plan {
-                sequence: sequence.clone(),
+                sequence: program.sequence.clone(),
                 kernels,
                 library_calls: library_calls.clone(),
                 host_calls,

@@ -29,6 +29,9 @@ pub struct EmitOptions {
     pub flush_denormals: bool,
     /// Threads that may take a kernel's work items; there are more items where there are more.
     pub threads: usize,
+    /// Ask for rows of memory before they are read: pays where arrays come from main memory, and costs where a cache
+    /// has them.
+    pub prefetch: bool,
     /// Goal of the code.
     pub optimize: Optimize,
     /// Bytes of the largest stack frame that a function may have.
@@ -45,6 +48,7 @@ impl Default for EmitOptions {
             round_each_operation: true,
             flush_denormals: false,
             threads: 1,
+            prefetch: false,
             optimize: Optimize::Speed,
             stack_limit: None,
             dirt: None,

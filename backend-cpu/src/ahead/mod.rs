@@ -44,7 +44,7 @@ use xla_service::dump::Dump;
 use xla_service::host::HostTransfer;
 use xla_service::thunks::ThunkProgram;
 use xla_service::{
-    AotCompilationOptions, AotExtra, CompileOptions, ConstantsIn, Contraction, FallbackPolicy, HloPasses,
+    AotCompilationOptions, AotExtra, CompileOptions, ConstantsIn, Contraction, FallbackPolicy, HloPasses, Optimize,
     OptimizedModule, optimize,
 };
 
@@ -204,12 +204,14 @@ impl Job<'_> {
     /// The object file or assembly, the calls that it takes, and its LLVM IR where that is asked for.
     fn generate(&self, kind: CodeKind) -> Result<(Vec<u8>, Vec<Interface>, Option<String>)> {
         let options = self.options;
+        let bytes = self.programs.iter().map(|program| program.thunks.assignment.total_bytes());
         let emission = EmitOptions {
             contract: options.contraction == Contraction::Allow,
             flush_denormals: options.compile.flush_denormals,
             optimize: options.optimize,
             stack_limit: Some(options.stack_limit.unwrap_or(STACK_LIMIT)),
             threads: self.threads,
+            prefetch: options.optimize == Optimize::Speed && bytes.max().is_some_and(capabilities::reads_main_memory),
             ..EmitOptions::default()
         };
         let driver = CodegenDriver {

@@ -22,8 +22,8 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
             rank > 0 && keeps_threads_busy(cx, rank - 1, TOP_K_GAIN, threads)
         }
         Op::Convolution(op) => is_depthwise(cx, op),
-        Op::Dot(op) => is_batch_of_small(cx, op) || is_turned(op, cx.operands.iter().map(|operand| &operand.shape)),
-        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_turned(module, cx, fusion),
+        Op::Dot(op) => is_batch_of_small(cx, op) || is_hard_to_pack(op, cx.operands.iter().map(|o| &o.shape)),
+        Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_hard_to_pack(module, cx, fusion),
         _ => false,
     }
 }
@@ -53,22 +53,28 @@ fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     is_real && batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
 }
 
-/// Whether what is added up of the right operand, real numbers, lies side by side: the library turns it around, one
-/// element after the other.
-fn is_turned<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArrayShape>) -> bool {
+/// Whether real numbers of the right operand, a matrix, are packed slowly, or in vain: what is added up lies side by
+/// side, so that the library turns it around, one element after the other, or each is read once, for a single row.
+fn is_hard_to_pack<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArrayShape>) -> bool {
     let (Some(left), Some(right)) = (operands.next(), operands.next()) else { return false };
     let minor = right.minor_to_major().into_iter().find(|&dim| right.dims()[dim] > 1);
-    !left.element_type().is_complex() && minor.is_some_and(|dim| op.dims.rhs_contracting.contains(&dim))
+    let is_turned = minor.is_some_and(|dim| op.dims.rhs_contracting.contains(&dim));
+    let is_one = |shape: &ArrayShape, free: &[usize]| free.iter().all(|&dim| shape.dims()[dim] == 1);
+    let is_row = is_one(left, &op.dims.lhs(left.rank()).free);
+    let is_matrix = !is_one(right, &op.dims.rhs(right.rank()).free);
+    !left.element_type().is_complex() && is_matrix && (is_turned || is_row)
 }
 
 /// Whether it is such a dot and what follows, which is computed from sums in registers if results lie apart from
 /// operands.
-fn finishes_turned(module: &Module, cx: &LoweringContext<'_>, fusion: &Fusion) -> bool {
+fn finishes_hard_to_pack(module: &Module, cx: &LoweringContext<'_>, fusion: &Fusion) -> bool {
     let graph = &module[fusion.computation];
-    let is_turned = graph.iter().any(|(_, instruction)| match instruction.op() {
-        Op::Dot(op) => is_turned(op, instruction.operands().iter().filter_map(|&id| graph[id].shape().as_array())),
+    let is_such = graph.iter().any(|(_, instruction)| match instruction.op() {
+        Op::Dot(op) => {
+            is_hard_to_pack(op, instruction.operands().iter().filter_map(|&id| graph[id].shape().as_array()))
+        }
         _ => false,
     });
     let apart = |result: &ArraySlice| !cx.operands.iter().any(|operand| operand.slice.overlaps(&result.slice));
-    is_turned && cx.results.iter().all(apart)
+    is_such && cx.results.iter().all(apart)
 }

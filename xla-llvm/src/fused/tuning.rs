@@ -26,6 +26,8 @@ pub(crate) mod vector {
     pub const ACCUMULATOR_BYTES: u64 = 16 << 10;
     /// The same where there may be threads, which take blocks.
     pub const SHARED_ACCUMULATOR_BYTES: u64 = 4 << 10;
+    /// Bytes of a line of the caches, or of half of one.
+    pub const CACHE_LINE: usize = 64;
     /// Rows reduced in at each visit: streams of memory.
     pub const ROWS: u64 = 8;
     /// Bytes of a matrix from which on the order in which it is read matters more than accumulators in registers.

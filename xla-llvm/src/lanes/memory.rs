@@ -125,6 +125,18 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
+    /// Asks for the line of memory so many bytes after an address, which need not be in any array: it will be read soon.
+    /// Nothing on processors that have no such instruction.
+    pub(crate) fn prefetch(&self, address: BasicValueEnum<'ctx>, bytes: i64) {
+        let BasicValueEnum::PointerValue(base) = address else { return };
+        let bytes = self.lanes(self.int_type(64).const_int(bytes as u64, true));
+        let address = self.element_address(base, bytes, Scalar::Int(8));
+        let number = |n: u64| self.int_type(32).const_int(n, false).into();
+        // To be read, kept in the second-level cache, data.
+        let [read, level, data] = [0, 2, 1].map(number);
+        self.intrinsic("llvm.prefetch", &[address.get_type()], &[address, read, level, data]);
+    }
+
     /// As [`load_lanes`](Self::load_lanes) without a mask, where the address is a multiple of the size of all lanes, a
     /// power of two.
     pub fn load_aligned_lanes<'e>(

@@ -77,7 +77,7 @@ fn argument(module: &Module, number: usize) -> Literal {
 /// Runs the entry as one kernel; its strategy, and its result if nothing was written beside it.
 fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) -> (String, Option<Vec<u8>>) {
     let source = KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap();
-    let options = EmitOptions { threads, dirt: Some(0x5a), ..EmitOptions::default() };
+    let options = EmitOptions { threads, prefetch: threads > 1, dirt: Some(0x5a), ..EmitOptions::default() };
     let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
         let emitter = Emitter::new(context, "contraction", target, options);
         let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;

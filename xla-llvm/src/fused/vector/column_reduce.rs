@@ -10,11 +10,12 @@ use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result, Scalar};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
+use crate::fused::core::address::{Number, strides_of};
 use crate::fused::core::reduce::accumulator;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::affine::{AffineExpr, Index, position};
 use crate::fused::loops::range::Range;
-use crate::fused::tuning::vector::{ACCUMULATOR_BYTES, LEAST_COLUMNS, ROWS, SHARED_ACCUMULATOR_BYTES};
+use crate::fused::tuning::vector::{ACCUMULATOR_BYTES, CACHE_LINE, LEAST_COLUMNS, ROWS, SHARED_ACCUMULATOR_BYTES};
 use crate::fused::value::Source;
 use crate::fused::vector::vector_matrix::VectorMatrix;
 
@@ -177,6 +178,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             for number in 0..count {
                 let mut at = row(number);
                 at[columns.block.lane] = column.clone();
+                if count == ROWS && s.emitter.options().prefetch {
+                    s.prefetch_rows(columns, (&at, d))?;
+                }
                 match &columns.rows {
                     Rows::Arrays { op, inputs } => {
                         for &input in *inputs {
@@ -192,6 +196,29 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             s.store_accumulators(columns, place, &totals)
         })
+    }
+
+    /// Asks for what the next visit reads of a row: short rows end before the hardware has seen that they are read.
+    fn prefetch_rows(&mut self, columns: &ColumnReduction<'e, 'ctx, 'm>, (at, d): (&Index, usize)) -> Result<()> {
+        let inputs = match &columns.rows {
+            Rows::Arrays { inputs, .. } => inputs,
+            Rows::Products(product) => &[product.matrix][..],
+        };
+        for input in inputs {
+            let Some(array) = self.sources.get(input).cloned() else { continue };
+            let mut next = at.clone();
+            next[d] = next[d].clone().shifted(ROWS as i64);
+            let ty = array.shape.element_type();
+            let place = position(&next, &strides_of(&array.shape)).scaled(if ty.is_complex() { 2 } else { 1 });
+            let (Number::Uniform(first) | Number::Strided { base: first, .. }) = self.number_of(&place)? else {
+                continue;
+            };
+            let first = self.emitter.element_address(array.base, first, elemental::stored_scalar(ty));
+            for line in (0..self.width(at) as usize * ty.byte_width()).step_by(CACHE_LINE) {
+                self.emitter.prefetch(first, line as i64);
+            }
+        }
+        Ok(())
     }
 
     /// Runs `body` along the block, given the column and its place in the block.
