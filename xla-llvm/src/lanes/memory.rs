@@ -125,8 +125,8 @@ impl<'ctx> Emitter<'ctx> {
         loaded.unwrap_or(Lanes::new(self, lanes.const_zero()))
     }
 
-    /// Asks for the line of memory so many bytes after an address, which need not be in any array: it will be read soon.
-    /// Nothing on processors that have no such instruction.
+    /// Asks for the line of memory so many bytes after an address, since it will be read soon; it need not be in any
+    /// array. Nothing on processors that have no such instruction.
     pub(crate) fn prefetch(&self, address: BasicValueEnum<'ctx>, bytes: i64) {
         let BasicValueEnum::PointerValue(base) = address else { return };
         let bytes = self.lanes(self.int_type(64).const_int(bytes as u64, true));
