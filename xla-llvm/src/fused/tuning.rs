@@ -82,6 +82,8 @@ pub(crate) mod register_tiles {
     pub const REDUCING: u64 = 6;
     /// Elements along the side of the largest block that is transposed on its way into a panel.
     pub const LARGEST_BLOCK: u64 = 8;
+    /// Pieces up to which they are code one after the other, rather than a loop.
+    pub const FEW_PIECES: u64 = 4;
     /// Steps of the independent multiplications that hide the time that one takes.
     pub const LATENCY: u64 = 8;
 }

@@ -1,6 +1,7 @@
 //! Loops of a matmul by register tiles: a block of columns is packed, then tiles of rows go over its panels.
 
 use xla_hlo::Result;
+use xla_service::Optimize;
 
 use crate::elemental::Value;
 use crate::emitter::Emitter;
@@ -14,6 +15,7 @@ use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
+use crate::fused::tuning::register_tiles::FEW_PIECES;
 
 impl<'m> FusedKernel<'_, 'm> {
     /// Writes the function's body and returns the number of work items.
@@ -183,7 +185,12 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         size: u64,
         body: &mut dyn FnMut(&mut Self, &AffineExpr) -> Result<()>,
     ) -> Result<()> {
-        let range = self.full_range(extent.div_ceil(size), 1);
+        let count = extent.div_ceil(size);
+        if count <= FEW_PIECES && self.emitter.options().optimize == Optimize::Speed {
+            let first = |number: u64| (number * size).min(extent.saturating_sub(size));
+            return (0..count).try_for_each(|number| body(self, &AffineExpr::constant(first(number) as i64)));
+        }
+        let range = self.full_range(count, 1);
         self.turns(range, &mut |s, number| {
             let first = s.first_of(number, size, extent)?;
             body(s, &first)
