@@ -58,6 +58,7 @@ pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Res
         (options.symbols.len() > 1, "symbol, more than once,"),
         (options.namespace.is_some(), "namespace"),
         (options.optimize != Optimize::default(), "optimize-for"),
+        (options.threads.is_some(), "run-threads"),
         (options.stack_limit.is_some(), "stack-limit"),
         (options.archive, "archive"),
         (options.constants != ConstantsIn::default(), "constants"),
