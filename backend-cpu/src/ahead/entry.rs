@@ -9,7 +9,6 @@ use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::{Error, Module, Result};
 use xla_llvm::elemental::constant_array;
 use xla_llvm::emitter::Emitter;
-use xla_llvm::lanes::Scalar;
 use xla_service::thunks::ThunkProgram;
 
 use super::constants::{self, Constants, constant};
@@ -295,10 +294,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     /// The address so many bytes further on.
     fn offset(&self, base: PointerValue<'ctx>, bytes: u64) -> Result<PointerValue<'ctx>> {
         let bytes = self.e.int_type(64).const_int(bytes, false);
-        match self.e.element_address(base, self.e.lanes(bytes), Scalar::Int(8)) {
-            BasicValueEnum::PointerValue(address) => Ok(address),
-            _ => Err(Error::internal("an address is no pointer")),
-        }
+        self.e.byte_address(base, self.e.lanes(bytes))
     }
 
     fn here(&self) -> Result<BasicBlock<'ctx>> {

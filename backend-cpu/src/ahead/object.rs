@@ -29,6 +29,7 @@ const BUILTINS: &[&str] = &[
     "__lshr",
     "__lt",
     "__mod",
+    "__mspabi_",
     "__mul",
     "__ne",
     "__popcount",

@@ -2,7 +2,7 @@
 
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op};
 use xla_hlo::{ArrayShape, Module};
-use xla_service::thunks::{ArraySlice, LoweringContext};
+use xla_service::thunks::LoweringContext;
 
 /// Elements of a row from which on the library sorts it with several threads.
 const SHARED_ROW: usize = 1 << 15;
@@ -75,6 +75,5 @@ fn finishes_hard_to_pack(module: &Module, cx: &LoweringContext<'_>, fusion: &Fus
         }
         _ => false,
     });
-    let apart = |result: &ArraySlice| !cx.operands.iter().any(|operand| operand.slice.overlaps(&result.slice));
-    is_such && cx.results.iter().all(apart)
+    is_such && !cx.overwrites()
 }

@@ -12,7 +12,6 @@ use xla_hlo::{Error, Result};
 use xla_llvm::denormals::{DenormalMode, DenormalModes, Denormals};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
-use xla_llvm::lanes::Scalar;
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{ArraySlice, Selector, Thunk, ThunkId, ThunkKind, ThunkSequence};
 
@@ -453,10 +452,7 @@ impl<'ctx> Writer<'_, 'ctx> {
     fn place(&mut self, words: Vec<ArgumentWord>) -> Result<PointerValue<'ctx>> {
         let place = self.words.place(words);
         let offset = self.e.lanes(self.long(place as i64 * i64::from(self.e.target().pointer_bytes())));
-        match self.e.element_address(self.table, offset, Scalar::Int(8)) {
-            BasicValueEnum::PointerValue(address) => Ok(address),
-            _ => Err(Error::internal("an address is no pointer")),
-        }
+        self.e.byte_address(self.table, offset)
     }
 
     fn address(&mut self, slice: Slice) -> Result<PointerValue<'ctx>> {

@@ -12,7 +12,6 @@ use xla_cpu_runtime::{PARALLEL, PARALLEL_WITH_SCRATCH};
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::Kernel;
-use xla_llvm::lanes::Scalar;
 
 use crate::program::refused::refused;
 
@@ -169,20 +168,12 @@ impl<'ctx> Spread<'_, 'ctx> {
             if place + 1 == count {
                 let bytes = e.int_type(64).const_int(self.kernel.scratch_bytes, false);
                 let offset = e.builder().build_int_mul(number, bytes, "").map_err(refused)?;
-                value = address(e, value, offset)?;
+                value = e.byte_address(value, e.lanes(offset))?;
             }
             let place = e.int_type(64).const_int(place as u64 * pointer_bytes, false);
-            e.builder().build_store(address(e, own, place)?, value).map_err(refused)?;
+            e.builder().build_store(e.byte_address(own, e.lanes(place))?, value).map_err(refused)?;
         }
         Ok(own)
-    }
-}
-
-/// The address so many bytes further on.
-fn address<'ctx>(e: &Emitter<'ctx>, base: PointerValue<'ctx>, bytes: IntValue<'ctx>) -> Result<PointerValue<'ctx>> {
-    match e.element_address(base, e.lanes(bytes), Scalar::Int(8)) {
-        BasicValueEnum::PointerValue(address) => Ok(address),
-        _ => Err(Error::internal("an address is no pointer")),
     }
 }
 

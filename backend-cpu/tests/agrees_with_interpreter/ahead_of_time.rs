@@ -93,6 +93,18 @@ pub(crate) fn run(program: &Path, input: &[u8]) -> (Option<i32>, Vec<u8>) {
     (done.status.code(), done.stdout)
 }
 
+/// Inputs of a program that are the same every time, as bytes, and the evaluator's results.
+pub(crate) fn evaluated(text: &str) -> (Vec<u8>, Vec<Literal>) {
+    let module = module(text);
+    let entry = module.entry();
+    let parameters = entry.parameters().iter().enumerate();
+    let inputs: Vec<Literal> = parameters.map(|(i, &p)| input(entry[p].shape(), i)).collect();
+    let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
+    let expected = eval::evaluate(&module, inputs).unwrap();
+    let expected = if expected.shape().as_tuple().is_some() { expected.elements().to_vec() } else { vec![expected] };
+    (bytes, expected)
+}
+
 /// On this machine's processor and on the oldest of its kind the results of a program must be the evaluator's.
 pub(crate) fn agrees(text: &str) {
     for cpu in [None, Some("native".to_string())] {
@@ -111,13 +123,7 @@ pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = link(folder.path(), &files, "cc", &driver(&description));
-    let module = module(text);
-    let entry = module.entry();
-    let parameters = entry.parameters().iter().enumerate();
-    let inputs: Vec<Literal> = parameters.map(|(i, &p)| input(entry[p].shape(), i)).collect();
-    let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
-    let expected = eval::evaluate(&module, inputs).unwrap();
-    let expected = if expected.shape().as_tuple().is_some() { expected.elements().to_vec() } else { vec![expected] };
+    let (bytes, expected) = evaluated(text);
     let (status, output) = run(&program, &bytes);
     assert_eq!(status, Some(0), "{text}");
     let mut rest = &output[..];

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 
 use serde_json::Value;
-use xla_hlo::{Error, Literal, eval};
+use xla_hlo::Error;
 use xla_service::AotCompilationOptions;
-use xla_tests::agreement::{assert_close, input};
+use xla_tests::agreement::assert_close;
 
-use crate::ahead_of_time::{compile, driver, file, link, module, run};
+use crate::ahead_of_time::{compile, driver, evaluated, file, link, run};
 
 /// Functions of an application that share work, and a way to count what they did.
 const FUNCTIONS: &str = r"
@@ -62,17 +62,12 @@ fn agrees(text: &str, least: usize) {
         let check = if function == "0" { "" } else { &format!("{check}  if (tasks < {least}) return 97;\n") };
         let source = source.replace("  return status;", &format!("{check}  return status;"));
         let program = link(folder.path(), &files, "cc", &source);
-        let module = module(text);
-        let entry = module.entry();
-        let inputs: Vec<Literal> =
-            entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
-        let bytes: Vec<u8> = inputs.iter().flat_map(|literal| literal.bytes().to_vec()).collect();
-        let expected = eval::evaluate(&module, inputs).unwrap();
+        let (bytes, expected) = evaluated(text);
         let (status, output) = run(&program, &bytes);
         assert_eq!(status, Some(0), "{function}: {text}");
-        let mut found = expected.clone();
+        let mut found = expected[0].clone();
         found.bytes_mut().copy_from_slice(&output);
-        assert_close(&found, &expected, &format!("{function} for {cpu:?} of\n{text}"));
+        assert_close(&found, &expected[0], &format!("{function} for {cpu:?} of\n{text}"));
     }
 }
 

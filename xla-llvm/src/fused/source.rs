@@ -34,7 +34,7 @@ impl<'m> KernelSource<'m> {
             _ => KernelSource::of_lone(module, cx.computation, cx.instruction),
         }?;
         source.in_place = source.is_in_place(cx);
-        source.overwrites = !source.in_place && overlap(cx);
+        source.overwrites = !source.in_place && cx.overwrites();
         Some(source)
     }
 
@@ -118,11 +118,6 @@ impl<'m> KernelSource<'m> {
         }
         (nodes, inputs, [self.in_place, self.overwrites])
     }
-}
-
-/// Whether a result has bytes in common with an operand.
-fn overlap(cx: &LoweringContext<'_>) -> bool {
-    cx.results.iter().any(|result| cx.operands.iter().any(|operand| operand.slice.overlaps(&result.slice)))
 }
 
 /// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or

@@ -80,6 +80,14 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// The address so many bytes after another one.
+    pub fn byte_address(&self, base: PointerValue<'ctx>, bytes: Lanes<'_, 'ctx>) -> Result<PointerValue<'ctx>> {
+        match self.element_address(base, bytes, Scalar::Int(8)) {
+            BasicValueEnum::PointerValue(address) => Ok(address),
+            _ => Err(Error::internal("an address is no pointer")),
+        }
+    }
+
     /// Pointer number `index` of an array of pointers.
     pub fn load_pointer(&self, array: PointerValue<'ctx>, index: usize) -> Result<PointerValue<'ctx>> {
         let pointer = self.context.ptr_type(inkwell::AddressSpace::default());
@@ -87,12 +95,8 @@ impl<'ctx> Emitter<'ctx> {
             self.int_type(64).const_int(index as u64 * u64::from(self.target().pointer_bytes()), false).into(),
             1,
         );
-        let address = self.element_address(array, at, Scalar::Int(8));
-        let loaded = match address {
-            BasicValueEnum::PointerValue(address) => self.record(self.builder.build_load(pointer, address, "")),
-            _ => None,
-        };
-        match loaded {
+        let address = self.byte_address(array, at)?;
+        match self.record(self.builder.build_load(pointer, address, "")) {
             Some(BasicValueEnum::PointerValue(pointer)) => Ok(pointer),
             _ => Err(Error::internal("a pointer could not be loaded")),
         }

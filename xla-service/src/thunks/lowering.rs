@@ -47,6 +47,11 @@ impl<'a> LoweringContext<'a> {
     pub fn instruction(&self) -> &'a Instruction {
         &self.computation()[self.instruction]
     }
+
+    /// Whether a result has bytes in common with an operand.
+    pub fn overwrites(&self) -> bool {
+        self.results.iter().any(|result| self.operands.iter().any(|operand| operand.slice.overlaps(&result.slice)))
+    }
 }
 
 /// A backend's answer.
