@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use smallvec::SmallVec;
 use xla_cpu_runtime::{Helpers, HostCall, OpenThunks, RunContext, ThunkTable};
 use xla_hlo::{Error, Module, Result, ResultExt};
 use xla_llvm::jit::LoadedCode;
@@ -97,7 +96,7 @@ impl Executable for CpuExecutable {
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let mut buffers = ExecutionBuffers::new(&self.program.plan, context, arguments)?;
-        let pointers = buffers.host_pointers().collect::<Result<SmallVec<[_; 8]>>>()?;
+        let pointers = buffers.host_pointers()?;
         let mut run = RunContext {
             module: &self.module,
             calls: &self.host_calls,

@@ -5,29 +5,33 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use smallvec::SmallVec;
 use xla_hlo::{Error, Result};
 
 /// Stages of a call: instantiate, prepare, initialize, execute.
 pub(crate) const STAGES: usize = 4;
 
 /// Data of users for the handlers of a run, by the number of its type: addresses that stay the caller's.
+///
+/// Frameworks make one for each run, with a type or two: a list is found faster than it would be sorted.
 #[derive(Clone, Debug, Default)]
-pub struct UserData(Arc<Mutex<BTreeMap<i64, usize>>>);
+pub struct UserData(Arc<Mutex<SmallVec<[(i64, usize); 2]>>>);
 
 impl UserData {
     /// Adds the data of a type. [`Error::InvalidArgument`] if there is some already.
     pub fn add(&self, type_id: i64, address: usize) -> Result<()> {
         let mut data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if data.contains_key(&type_id) {
+        if data.iter().any(|(found, _)| *found == type_id) {
             return Err(Error::invalid_argument(format!("the execution context has data of type {type_id} already")));
         }
-        data.insert(type_id, address);
+        data.push((type_id, address));
         Ok(())
     }
 
     /// The data of a type.
     pub fn get(&self, type_id: i64) -> Option<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&type_id).copied()
+        let data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        data.iter().find(|(found, _)| *found == type_id).map(|(_, address)| *address)
     }
 }
 

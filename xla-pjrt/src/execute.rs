@@ -82,7 +82,9 @@ fn end(loaded: &LoadedState, device: usize, results: &DeviceResults) -> Handle<k
 
 /// For each device an array that stands for the tokens among its results; nothing where there are none.
 fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Buffer>, Status> {
-    let results = if outputs.has_tokens() { results } else { &[] };
+    if !outputs.has_tokens() {
+        return Ok(Vec::new());
+    }
     Ok(results.iter().map(DeviceResults::token).collect::<xla_hlo::Result<_>>()?)
 }
 

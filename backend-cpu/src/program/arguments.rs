@@ -57,14 +57,17 @@ impl ArgumentTable {
         scratch: *mut u8,
         context: *mut u8,
     ) -> Option<SmallVec<[*mut u8; 16]>> {
-        let address = |word: &ArgumentWord| match *word {
-            ArgumentWord::Address { allocation, offset } => Some(allocations.get(allocation)?.wrapping_add(offset)),
-            ArgumentWord::Context => Some(context),
-            ArgumentWord::Scratch => Some(scratch),
-            // The device has it.
-            ArgumentWord::RandomState => None,
-        };
-        self.words.iter().map(address).collect()
+        let mut table = SmallVec::with_capacity(self.words.len());
+        for word in &self.words {
+            table.push(match *word {
+                ArgumentWord::Address { allocation, offset } => allocations.get(allocation)?.wrapping_add(offset),
+                ArgumentWord::Context => context,
+                ArgumentWord::Scratch => scratch,
+                // The device has it.
+                ArgumentWord::RandomState => return None,
+            });
+        }
+        Some(table)
     }
 }
 

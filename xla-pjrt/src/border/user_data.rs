@@ -1,7 +1,6 @@
 //! Data that callers attach to objects, and the table of functions by which they do.
 #![expect(unsafe_code, reason = "functions that C calls with pointers")]
 
-use std::collections::HashMap;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,25 +9,32 @@ use super::field::Field;
 use super::handle::{Handle, Kind};
 use super::pointer::Address;
 
-/// Data that callers have attached, by keys that are addresses.
+/// Data that callers have attached, by keys that are addresses: few, and read in every run.
 #[derive(Default)]
-pub(crate) struct UserData(Mutex<HashMap<usize, (Address, Receiver)>>);
+pub(crate) struct UserData(Mutex<Vec<Attached>>);
+
+struct Attached {
+    key: usize,
+    data: Address,
+    destructor: Receiver,
+}
 
 impl UserData {
     /// The data of a key, or null.
     pub fn get(&self, key: usize) -> Address {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.get(&key).map_or(Address::NULL, |(data, _)| *data)
+        entries.iter().find(|entry| entry.key == key).map_or(Address::NULL, |entry| entry.data)
     }
 
     /// Attaches data, and destroys what was there before.
     pub fn set(&self, key: usize, data: Address, destructor: Receiver) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = entries.insert(key, (data, destructor));
+        let before = entries.iter().position(|entry| entry.key == key).map(|place| entries.swap_remove(place));
+        entries.push(Attached { key, data, destructor });
         // A destructor may call the C API again.
         drop(entries);
-        if let Some((data, destructor)) = before {
-            destructor.call(data);
+        if let Some(before) = before {
+            before.destructor.call(before.data);
         }
     }
 }
@@ -36,7 +42,7 @@ impl UserData {
 impl Drop for UserData {
     fn drop(&mut self) {
         let entries = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(entries).into_values().for_each(|(data, destructor)| destructor.call(data));
+        std::mem::take(entries).into_iter().for_each(|entry| entry.destructor.call(entry.data));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Making buffers: of the caller's arrays, of nothing, of errors.
 
 use xla_hlo::Error;
+use xla_service::Completion;
 use xla_service::host::StridedShape;
 
 use super::state::{BufferState, Place};
@@ -33,11 +34,9 @@ pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<
     let region = HostRegion::new(args.data, extent.before, extent.after)?;
     let service = place.service()?;
     let (buffer, done) = if ZERO_COPY.contains(&args.host_buffer_semantics) {
-        let done = Event::pending();
-        let told = done.clone();
-        // Nobody else sets this event, so setting it succeeds.
-        let memory = region.outside(move || drop(told.set(Ok(()))));
-        (service.buffer_from_outside(memory, &array, shape.layout())?, done)
+        let (done, completer) = Completion::pending();
+        let memory = region.outside(move || completer.set(Ok(())));
+        (service.buffer_from_outside(memory, &array, shape.layout())?, Event::of(done))
     } else {
         (service.buffer_from_host(region.bytes(), &array, shape.layout())?, Event::done())
     };

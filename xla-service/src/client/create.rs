@@ -56,9 +56,13 @@ impl Device {
     /// this returns.
     pub fn buffer_from_host(&self, source: &[u8], array: &StridedShape<'_>, layout: Option<&Layout>) -> Result<Buffer> {
         array.check_inside(source.len())?;
-        let transfer = &self.client().0.transfer;
-        let shape = transfer.device_shape(&wanted(array, layout))?;
-        if !transfer.lies_as_on_host() {
+        let shape = self.client().0.transfer.device_shape(&wanted(array, layout))?;
+        self.copy_from_host(source, array, shape)
+    }
+
+    /// A copy of an array in a caller's memory, as an array of a device shape.
+    fn copy_from_host(&self, source: &[u8], array: &StridedShape<'_>, shape: ArrayShape) -> Result<Buffer> {
+        if !self.client().0.transfer.lies_as_on_host() {
             let dense = ArrayShape::new(array.element_type, array.dims.to_vec()).with_row_major_layout();
             let mut literal = Literal::zeros(&dense)?;
             array.copy_to(source, &dense, literal.bytes_mut())?;
@@ -89,11 +93,11 @@ impl Device {
         let shape = transfer.device_shape(&wanted(array, layout))?;
         let bytes = array.dense_bytes(&shape);
         if !transfer.lies_as_on_host() || bytes != Some(0..memory.bytes().len()) {
-            return self.buffer_from_host(memory.bytes(), array, layout);
+            return self.copy_from_host(memory.bytes(), array, shape);
         }
         match self.state().executor.adopt(memory) {
             Ok(memory) => Ok(Buffer::new(self.clone(), Arc::new(shape), Value::new(Arc::new(memory), Work::default()))),
-            Err(memory) => self.buffer_from_host(memory.bytes(), array, layout),
+            Err(memory) => self.copy_from_host(memory.bytes(), array, shape),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Arrays in memory of callers, with strides of any kind, to and from the dense arrays of a host layout.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use xla_hlo::{ArrayShape, ElementType, Error, Layout, Result};
@@ -56,7 +57,7 @@ impl<'a> StridedShape<'a> {
         }
         let strides = strides_of(element_type, dims, strides)?;
         let (mut before, mut after) = (0i64, element_type.byte_width() as i64);
-        for (&size, stride) in dims.iter().zip(strides) {
+        for (&size, &stride) in dims.iter().zip(&*strides) {
             let last = i64::try_from(size - 1).ok().and_then(|last| last.checked_mul(stride)).ok_or_else(wrong)?;
             let side = if last < 0 { &mut before } else { &mut after };
             *side = side.checked_add(last.checked_abs().ok_or_else(wrong)?).ok_or_else(wrong)?;
@@ -96,6 +97,10 @@ impl<'a> StridedShape<'a> {
             return Err(Error::invalid_argument(format!("an array of {found} {dims:?} does not fit {shape}")));
         }
         self.check_inside(source.len())?;
+        if let Some(dense) = self.dense_bytes(shape).and_then(|range| source.get(range)) {
+            target.copy_from_slice(dense);
+            return Ok(());
+        }
         let from = strides_of(self.element_type, self.dims, self.strides)?;
         let to = dense_strides(shape);
         copy(shape, &from, &to).run(source, self.offset, target, 0);
@@ -104,8 +109,22 @@ impl<'a> StridedShape<'a> {
 
     /// The bytes of the array where they are dense in that order of dimensions.
     pub(crate) fn dense_bytes(&self, shape: &ArrayShape) -> Option<Range<usize>> {
-        let is_dense = self.dense_order()? == normal_order(self.dims, shape.minor_to_major());
+        // Most arrays are row major on both sides, and are many and small.
+        let is_row_major = self.is_row_major() && shape.layout().is_none_or(Layout::is_row_major);
+        let is_dense = is_row_major || self.dense_order()? == normal_order(self.dims, shape.minor_to_major());
         is_dense.then(|| self.offset..self.offset.saturating_add(shape.byte_size()))
+    }
+
+    /// Whether the elements follow each other in the order of their indices.
+    fn is_row_major(&self) -> bool {
+        let Some(strides) = self.strides else { return true };
+        let mut expected = self.element_type.byte_width() as i64;
+        strides.len() == self.dims.len()
+            && strides.iter().zip(self.dims).rev().all(|(&stride, &size)| {
+                let is_next = stride == expected || size == 1;
+                expected = expected.saturating_mul(size as i64);
+                is_next
+            })
     }
 
     /// An error if an element is outside of a memory of that many bytes.
@@ -148,7 +167,7 @@ impl HostOrder<'_> {
         Ok(())
     }
 
-    fn strides(&self, shape: &ArrayShape) -> Result<Vec<i64>> {
+    fn strides(&self, shape: &ArrayShape) -> Result<Cow<'_, [i64]>> {
         let dims = shape.dims();
         match *self {
             HostOrder::RowMajor => strides_of(shape.element_type(), dims, None),
@@ -159,7 +178,7 @@ impl HostOrder<'_> {
                     let rank = dims.len();
                     return Err(Error::invalid_argument(format!("{order:?} is no order of {rank} dimensions")));
                 }
-                Ok(dense_strides(&shape.clone().with_layout(Some(layout))))
+                Ok(Cow::Owned(dense_strides(&shape.clone().with_layout(Some(layout)))))
             }
         }
     }
@@ -185,14 +204,14 @@ pub(super) fn dense_strides(shape: &ArrayShape) -> Vec<i64> {
     xla_hlo::strides(shape.dims(), &minor_to_major).into_iter().map(|stride| (stride * width) as i64).collect()
 }
 
-fn strides_of(element_type: ElementType, dims: &[usize], strides: Option<&[i64]>) -> Result<Vec<i64>> {
+fn strides_of<'a>(element_type: ElementType, dims: &[usize], strides: Option<&'a [i64]>) -> Result<Cow<'a, [i64]>> {
     match strides {
         None => {
             let shape = ArrayShape::new(element_type, dims.to_vec());
             shape.checked_element_count()?;
-            Ok(dense_strides(&shape))
+            Ok(Cow::Owned(dense_strides(&shape)))
         }
-        Some(strides) if strides.len() == dims.len() => Ok(strides.to_vec()),
+        Some(strides) if strides.len() == dims.len() => Ok(Cow::Borrowed(strides)),
         Some(strides) => {
             Err(Error::invalid_argument(format!("{} strides for {} dimensions", strides.len(), dims.len())))
         }

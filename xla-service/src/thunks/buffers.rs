@@ -44,24 +44,27 @@ impl ExecutionBuffers {
             )));
         }
         let constants = plan.constants(context)?;
-        let mut arguments: Vec<Option<Argument>> = arguments.into_iter().map(Some).collect();
-        let mut entry = |(index, source): (usize, &Source)| match *source {
-            Source::Fresh(bytes) => {
-                let memory = context.executor.allocate(bytes);
-                memory.context(|| plan.purpose(AllocationId::from_index(index))).map(Entry::Owned)
-            }
-            Source::Constant(number) => Ok(Entry::Shared(constants[number].clone())),
-            Source::Argument { index, is_written } => match arguments[index].take() {
-                Some(Argument::Donated(memory)) => Ok(Entry::Owned(memory)),
-                Some(Argument::Shared(memory)) if is_written => {
-                    let part = || format!("a copy of argument {index}, which was not donated");
-                    context.during(part, || duplicate(&memory, context)).map(Entry::Owned)
+        let mut arguments: SmallVec<[Option<Argument>; 8]> = arguments.into_iter().map(Some).collect();
+        let mut buffers = ExecutionBuffers { entries: SmallVec::with_capacity(plan.sources.len()) };
+        for (index, source) in plan.sources.iter().enumerate() {
+            buffers.entries.push(match *source {
+                Source::Fresh(bytes) => {
+                    let memory = context.executor.allocate(bytes);
+                    Entry::Owned(memory.context(|| plan.purpose(AllocationId::from_index(index)))?)
                 }
-                Some(Argument::Shared(memory)) => Ok(Entry::Shared(memory)),
-                None => Err(Error::internal(format!("argument {index} has two allocations"))),
-            },
-        };
-        Ok(ExecutionBuffers { entries: plan.sources.iter().enumerate().map(&mut entry).collect::<Result<_>>()? })
+                Source::Constant(number) => Entry::Shared(constants[number].clone()),
+                Source::Argument { index, is_written } => match arguments[index].take() {
+                    Some(Argument::Donated(memory)) => Entry::Owned(memory),
+                    Some(Argument::Shared(memory)) if is_written => {
+                        let part = || format!("a copy of argument {index}, which was not donated");
+                        Entry::Owned(context.during(part, || duplicate(&memory, context))?)
+                    }
+                    Some(Argument::Shared(memory)) => Entry::Shared(memory),
+                    None => return Err(Error::internal(format!("argument {index} has two allocations"))),
+                },
+            });
+        }
+        Ok(buffers)
     }
 
     /// The memory of an allocation.
@@ -103,9 +106,12 @@ impl ExecutionBuffers {
     ///
     /// The code may read through all of them, and write through those of allocations that the assignment lets it write,
     /// as long as this table is not used otherwise.
-    pub fn host_pointers(&mut self) -> impl Iterator<Item = Result<*mut u8>> {
-        let ids = (0..self.entries.len()).map(AllocationId::from_index);
-        ids.map(|id| Ok(self.memory(id)?.downcast::<HostMemory>()?.as_ptr()))
+    pub fn host_pointers(&mut self) -> Result<SmallVec<[*mut u8; 8]>> {
+        let mut pointers = SmallVec::with_capacity(self.entries.len());
+        for id in (0..self.entries.len()).map(AllocationId::from_index) {
+            pointers.push(self.memory(id)?.downcast::<HostMemory>()?.as_ptr());
+        }
+        Ok(pointers)
     }
 
     /// Takes the results out, in the order of the signature's.
