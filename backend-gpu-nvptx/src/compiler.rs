@@ -1,8 +1,8 @@
 //! Compiler: the standard stages for GPUs, then a command sequence for each thunk, and code for its kernels.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-use xla_hlo::{Error, Opcode, Result, VerifiedModule, proto};
+use xla_hlo::{Error, Module, Opcode, Result, VerifiedModule, proto};
 use xla_llvm::driver::ModuleSize;
 use xla_llvm::target::Target;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
@@ -46,7 +46,11 @@ impl GpuCompiler {
 
 impl Compiler for GpuCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        Ok(optimize(module, &self.passes_for(options, self.has_transforms()), options, None)?.0)
+        let has_transforms = self.has_transforms();
+        if !has_transforms {
+            self.tell_of_transforms(&module);
+        }
+        Ok(optimize(module, &self.passes_for(options, has_transforms), options, None)?.0)
     }
 
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
@@ -90,6 +94,18 @@ impl GpuCompiler {
         match self {
             GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
             GpuCompiler::Emulated => false,
+        }
+    }
+
+    /// Warns, once, that Fourier transforms of a program are done without the library.
+    fn tell_of_transforms(&self, module: &Module) {
+        static TOLD: Once = Once::new();
+        let has_one = || module.iter().any(|(_, graph)| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
+        if let GpuCompiler::Gpu(_) = self
+            && let Err(why) = Driver::get().and_then(|_| fft::find())
+            && has_one()
+        {
+            TOLD.call_once(|| tracing::warn!(%why, "cuFFT is not used: transforms are compiled as other operations"));
         }
     }
 

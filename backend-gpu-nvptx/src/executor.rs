@@ -55,6 +55,10 @@ impl StreamExecutor for CudaExecutor {
         self.resources.pool.stats()
     }
 
+    fn libraries(&self) -> Vec<(String, Result<String>)> {
+        self.resources.libraries.describe()
+    }
+
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
         Ok(Box::new(CudaStream::new(&self.resources)?))
     }

@@ -15,7 +15,9 @@ pub(crate) const STAGES: usize = 4;
 ///
 /// Frameworks make one for each run, with a type or two: a list is found faster than it would be sorted.
 #[derive(Clone, Debug, Default)]
-pub struct UserData(Arc<Mutex<SmallVec<[(i64, usize); 2]>>>);
+pub struct UserData(Arc<Mutex<TypedAddresses>>);
+
+type TypedAddresses = SmallVec<[(i64, usize); 2]>;
 
 impl UserData {
     /// Adds the data of a type. [`Error::InvalidArgument`] if there is some already.

@@ -41,6 +41,12 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
         Err(memory)
     }
 
+    /// Libraries that work of this device may call: of each its name, and its version and file or why there is none.
+    /// They are opened for that, which may take a while.
+    fn libraries(&self) -> Vec<(String, Result<String>)> {
+        Vec::new()
+    }
+
     /// Fault injection, for tests of error handling, if this device has it.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
         None

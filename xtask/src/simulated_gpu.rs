@@ -15,25 +15,36 @@ use crate::shell::{cargo, metadata, output, program, run};
 pub enum Installed {
     /// The driver: our own kernels do everything.
     Driver,
-    /// The driver with cuBLASLt, cuDNN and cuFFT.
+    /// The driver with cuBLASLt, cuDNN and cuFFT of CUDA 12.
     Libraries,
+    /// The same of CUDA 13.
+    NewLibraries,
 }
 
 impl Installed {
-    /// The package that has all of it, which is the name of its folder as well.
+    /// The package that has all of it.
     fn package(self) -> &'static str {
         match self {
             Installed::Driver => "simulated-gpu",
+            Installed::Libraries | Installed::NewLibraries => "simulated-libraries",
+        }
+    }
+
+    /// The folder inside of the target directory.
+    fn folder(self) -> &'static str {
+        match self {
+            Installed::Driver => "simulated-gpu",
             Installed::Libraries => "simulated-libraries",
+            Installed::NewLibraries => "simulated-libraries-13",
         }
     }
 
     /// The names that programs look for.
     fn names(self) -> &'static [&'static str] {
-        const ALL: &[&str] = &["libcuda.so", "libcuda.so.1", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11"];
         match self {
-            Installed::Driver => &ALL[..2],
-            Installed::Libraries => ALL,
+            Installed::Driver => &["libcuda.so", "libcuda.so.1"],
+            Installed::Libraries => &["libcuda.so.1", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11"],
+            Installed::NewLibraries => &["libcuda.so.1", "libcublasLt.so.13", "libcudnn.so.9", "libcufft.so.12"],
         }
     }
 }
@@ -55,7 +66,7 @@ pub fn library(installed: Installed) -> Result<PathBuf> {
     let metadata = metadata()?;
     let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
     let built = Path::new(target).join(format!("release/lib{}.so", package.replace('-', "_")));
-    let folder = Path::new(target).join(package);
+    let folder = Path::new(target).join(installed.folder());
     fs::create_dir_all(&folder)?;
     let copy = folder.join("all.so");
     // A file of an earlier build stays as it is for programs that run with it.
@@ -86,14 +97,20 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
     // All of the workspace is named, so that what was built for its tests serves here, too.
     let words = match (output(cargo(&["nextest", "--version"])), installed) {
         (Some(_), Installed::Driver) => {
-            vec!["nextest", "run", "--workspace", "-E", "package(backend-gpu-nvptx) & test(/^cuda::/)"]
+            vec![
+                "nextest",
+                "run",
+                "--workspace",
+                "-E",
+                "package(backend-gpu-nvptx) & test(/^(cuda::|libraries::no_fallback)/)",
+            ]
         }
-        (Some(_), Installed::Libraries) => {
+        (Some(_), Installed::Libraries | Installed::NewLibraries) => {
             let which = "package(backend-gpu-nvptx) & test(/^(cuda|libraries|lowering::libraries)::/)";
             vec!["nextest", "run", "--workspace", "-E", which]
         }
         (None, Installed::Driver) => vec!["test", "--workspace", "--lib", "--quiet", "cuda::"],
-        (None, Installed::Libraries) => {
+        (None, Installed::Libraries | Installed::NewLibraries) => {
             vec!["test", "--workspace", "--lib", "--quiet", "--", "cuda::", "lowering::libraries::"]
         }
     };
@@ -103,12 +120,20 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
 }
 
 /// The part of the backend tests that fits into CI: those tests, and the quick cases of the conformance suite's lower
-/// levels; with libraries, programs that call them.
+/// levels; with libraries, of CUDA 12 those tests, and of CUDA 13 programs that call them.
 pub fn check(tests: &Path) -> Result<()> {
     let quick = ["conformance", "gpu", "--quick", "--level"];
-    for (installed, words) in [(Installed::Driver, [QUICK_LEVELS].as_slice()), (Installed::Libraries, CALLING)] {
+    let levels = [QUICK_LEVELS].as_slice();
+    for (installed, words) in
+        [(Installed::Driver, levels), (Installed::Libraries, &[]), (Installed::NewLibraries, CALLING)]
+    {
         let folder = library(installed)?;
-        unit_tests(installed, &folder)?;
+        if installed != Installed::NewLibraries {
+            unit_tests(installed, &folder)?;
+        }
+        if words.is_empty() {
+            continue;
+        }
         let mut conformance = program(tests, &[&quick[..], words].concat());
         provide(&mut conformance, &folder);
         run(conformance)?;

@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use cudarc::driver::sys::{self, CUcontext, CUdevice, CUdevice_attribute, CUresult};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute};
 use xla_hlo::{Error, Result};
 
+use super::api::driver::{self as api, CUresult};
 use super::driver::{self, DeviceInfo, Driver, check};
 use super::stream::in_flight::InFlightLog;
 
@@ -32,7 +33,7 @@ impl Context {
         let info = Driver::get()?.device(ordinal)?.clone();
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer, and the driver was started.
-        check("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, info.device) })?;
+        check("cuDevicePrimaryCtxRetain", unsafe { api::cuDevicePrimaryCtxRetain(&mut raw, info.device) })?;
         Ok(Arc::new(Context { raw, ordinal, info, lost: OnceLock::new(), in_flight: Mutex::default() }))
     }
 
@@ -74,7 +75,7 @@ impl Context {
     pub fn query(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<CUresult> {
         self.alive()?;
         // SAFETY: the context is retained until the process ends.
-        let current = unsafe { sys::cuCtxSetCurrent(self.raw) };
+        let current = unsafe { api::cuCtxSetCurrent(self.raw) };
         let status = if current == CUresult::CUDA_SUCCESS { work() } else { current };
         if driver::is_fatal(status) { Err(self.lose(name, status)) } else { Ok(status) }
     }
@@ -115,14 +116,14 @@ impl Context {
     /// Waits until all work of the device is done.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: the context is current.
-        self.call("cuCtxSynchronize", || unsafe { sys::cuCtxSynchronize() })
+        self.call("cuCtxSynchronize", || unsafe { api::cuCtxSynchronize() })
     }
 
     /// Device memory, aligned to 256 bytes at least; `None` if there is not enough. `bytes` is not zero.
     pub fn allocate(&self, bytes: usize) -> Result<Option<u64>> {
         let mut address = 0;
         // SAFETY: the pointer is to a live integer.
-        match self.query("cuMemAlloc", || unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })? {
+        match self.query("cuMemAlloc", || unsafe { api::cuMemAlloc_v2(&mut address, bytes) })? {
             CUresult::CUDA_SUCCESS => Ok(Some(address)),
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
             status => Err(driver::failed("cuMemAlloc", status)),
@@ -132,7 +133,7 @@ impl Context {
     /// Frees memory of [`Context::allocate`] that no work uses any more.
     pub fn free(&self, address: u64) -> Result<()> {
         // SAFETY: an address that is none of the driver's allocations is answered with an error.
-        self.call("cuMemFree", || unsafe { sys::cuMemFree_v2(address) })
+        self.call("cuMemFree", || unsafe { api::cuMemFree_v2(address) })
     }
 }
 

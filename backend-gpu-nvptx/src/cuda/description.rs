@@ -16,7 +16,7 @@ pub(crate) fn describe(platform: &str, context: &Context, memory: usize) -> Resu
     let (major, minor) = context.info().capability;
     let attributes = [
         ("compute capability", format!("{major}.{minor}")),
-        ("driver", format!("CUDA {}", dotted(Driver::get()?.version))),
+        ("driver", driver_line(Driver::get()?)),
         ("clock", kilohertz(attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?)),
         ("memory clock", kilohertz(attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?)),
         ("memory bus", format!("{} bits", attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?)),
@@ -35,4 +35,10 @@ pub(crate) fn describe(platform: &str, context: &Context, memory: usize) -> Resu
         memory_alignment: ALIGNMENT,
         attributes: attributes.map(|(name, value)| (name.to_string(), value)).into(),
     })
+}
+
+/// `CUDA 12.8, /usr/lib/x86_64-linux-gnu/libcuda.so.1`
+fn driver_line(driver: &Driver) -> String {
+    let file = driver.file.as_ref().map(|file| format!(", {}", file.display()));
+    format!("CUDA {}{}", dotted(driver.version), file.unwrap_or_default())
 }

@@ -1,11 +1,16 @@
 //! CUDA driver: loaded when first asked for, checked, and its status codes as sentences.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
+use cudarc::driver::sys::{CUdevice, CUdevice_attribute};
 use xla_hlo::{Error, Result};
+
+use super::api::driver::{self as api, CUresult};
+use super::api::library::Library;
+use super::api::search::{Places, Wanted};
 
 /// The oldest version that has every call made here, as the driver writes it: 1000 times major plus 10 times minor.
 const OLDEST_VERSION: i32 = 12_000;
@@ -15,7 +20,7 @@ const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
 /// The remedy for a machine without a driver.
 const WITHOUT: &str = if cfg!(feature = "compile") {
-    "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-host runs the same kernels \
+    "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-emulated runs the same kernels \
      on the processor"
 } else {
     "This build runs programs for GPUs and nothing else; one with the Cargo feature \"gpu\" compiles them for other machines"
@@ -37,6 +42,11 @@ pub(crate) struct DeviceInfo {
 pub(crate) struct Driver {
     /// The newest CUDA version that it serves, such as 12080 for 12.8.
     pub version: i32,
+    /// The file that was opened, where the system tells.
+    pub file: Option<PathBuf>,
+    /// Whether it has the functions for loops in graphs, and those of the linker.
+    has_loops: bool,
+    has_linker: bool,
     /// Devices that programs can run on, by ordinal; at least one.
     pub devices: Vec<DeviceInfo>,
 }
@@ -49,34 +59,34 @@ impl Driver {
     }
 
     fn start() -> Result<Driver> {
-        if !is_present() {
-            return Err(Error::failed_precondition(format!(
+        let library = Library::open_in(&LIBRARY, 0, &places()).map_err(|_| {
+            Error::failed_precondition(format!(
                 "there is no NVIDIA driver on this machine: libcuda.so was not found; install the driver (version 525 or newer). \
                  {WITHOUT}"
-            )));
-        }
-        if let Some(symbol) = SYMBOLS.iter().find(|symbol| !has_symbol(symbol)) {
-            return Err(too_old(&format!("it lacks {symbol}")));
-        }
+            ))
+        })?;
+        api::bind(&library).map_err(|function| too_old(&format!("it lacks {function}")))?;
+        let (has_loops, has_linker) = (api::loops::bind(&library).is_ok(), api::linker::bind(&library).is_ok());
         // SAFETY: no requirements.
-        let status = unsafe { sys::cuInit(0) };
+        let status = unsafe { api::cuInit(0) };
         if status != CUresult::CUDA_SUCCESS {
             return Err(cannot_start(status));
         }
         let mut version = 0;
         // SAFETY: the pointer is to a live integer.
-        check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })?;
-        Ok(Driver { version, devices: usable(version, devices()?)? })
+        check("cuDriverGetVersion", unsafe { api::cuDriverGetVersion(&mut version) })?;
+        let (devices, file) = (usable(version, devices()?)?, library.file("cuInit"));
+        Ok(Driver { version, file, has_loops: has_loops && version >= LOOP_VERSION, has_linker, devices })
     }
 
     /// Whether graphs may have loops.
     pub fn has_loops(&self) -> bool {
-        self.version >= LOOP_VERSION && LOOP_SYMBOLS.iter().all(|symbol| has_symbol(symbol))
+        self.has_loops
     }
 
     /// Whether it makes machine code of PTX that can be kept.
     pub fn has_linker(&self) -> bool {
-        LINKER_SYMBOLS.iter().all(|symbol| has_symbol(symbol))
+        self.has_linker
     }
 
     /// Device `ordinal`, or the error with how many there are.
@@ -86,93 +96,36 @@ impl Driver {
     }
 }
 
-/// Functions for loops in graphs, which older drivers lack.
-const LOOP_SYMBOLS: &[&str] = &["cuGraphAddNode_v2", "cuGraphConditionalHandleCreate"];
-
-/// Functions of the linker, which programs can do without.
-const LINKER_SYMBOLS: &[&str] = &["cuLinkAddData_v2", "cuLinkComplete", "cuLinkCreate_v2", "cuLinkDestroy"];
-
 /// The first version whose graphs have loops.
 const LOOP_VERSION: i32 = 12_040;
 
-/// Every other function of the driver that is called. cudarc looks a symbol up when it is first called, and panics when
-/// there is none: so they are looked for before.
-const SYMBOLS: &[&str] = &[
-    "cuCtxSetCurrent",
-    "cuCtxSynchronize",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetCount",
-    "cuDeviceGetName",
-    "cuDevicePrimaryCtxRetain",
-    "cuDeviceTotalMem_v2",
-    "cuDriverGetVersion",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventQuery",
-    "cuEventRecord",
-    "cuEventSynchronize",
-    "cuFuncGetAttribute",
-    "cuFuncSetAttribute",
-    "cuGetErrorString",
-    "cuGraphAddChildGraphNode",
-    "cuGraphAddEmptyNode",
-    "cuGraphAddKernelNode_v2",
-    "cuGraphAddMemcpyNode",
-    "cuGraphCreate",
-    "cuGraphDestroy",
-    "cuGraphExecChildGraphNodeSetParams",
-    "cuGraphExecDestroy",
-    "cuGraphExecKernelNodeSetParams_v2",
-    "cuGraphExecMemcpyNodeSetParams",
-    "cuGraphInstantiateWithFlags",
-    "cuGraphLaunch",
-    "cuInit",
-    "cuLaunchKernel",
-    "cuMemAlloc_v2",
-    "cuMemFreeHost",
-    "cuMemFree_v2",
-    "cuMemHostAlloc",
-    "cuMemcpyDtoDAsync_v2",
-    "cuMemcpyDtoHAsync_v2",
-    "cuMemcpyHtoDAsync_v2",
-    "cuModuleGetFunction",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "cuStreamBeginCapture_v2",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamEndCapture",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-];
+/// The driver's library.
+const LIBRARY: Wanted = Wanted {
+    name: "the NVIDIA driver",
+    files: if cfg!(windows) { &[(0, "nvcuda.dll")] } else { &[(0, "libcuda.so.1"), (0, "libcuda.so")] },
+    folders: &[],
+    packages: "",
+};
 
-/// Whether there is a driver at all. Looked for once.
-fn is_present() -> bool {
-    static PRESENT: OnceLock<bool> = OnceLock::new();
-    // SAFETY: loading the driver runs its initialisers, as every user of the driver expects.
-    *PRESENT.get_or_init(|| unsafe { sys::is_culib_present() })
-}
-
-fn has_symbol(name: &str) -> bool {
-    // SAFETY: the library has been found, and a symbol that is only compared to null may have any type.
-    unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() }
+/// The folder where it lies though the loader does not know: in Windows's own Linux.
+fn places() -> Places {
+    Places { packages: Vec::new(), toolkits: vec![PathBuf::from("/usr/lib/wsl/lib")] }
 }
 
 fn devices() -> Result<Vec<DeviceInfo>> {
     let mut count = 0;
     // SAFETY: the pointer is to a live integer, and the driver was started.
-    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    check("cuDeviceGetCount", unsafe { api::cuDeviceGetCount(&mut count) })?;
     (0..count).map(device_info).collect()
 }
 
 fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     let mut device = 0;
     // SAFETY: the pointer is to a live integer, and the driver was started.
-    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, ordinal) })?;
+    check("cuDeviceGet", unsafe { api::cuDeviceGet(&mut device, ordinal) })?;
     let mut name = [0 as c_char; 256];
     // SAFETY: the buffer has the size that is told, and the driver ends the text with a zero inside of it.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) })?;
+    check("cuDeviceGetName", unsafe { api::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) })?;
     // SAFETY: the driver ended the text with a zero inside of the buffer.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
     let attribute = |attribute| device_attribute(device, attribute).map(|value| u32::try_from(value).unwrap_or(0));
@@ -185,7 +138,7 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
 pub(crate) fn device_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32> {
     let mut value = 0;
     // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
-    check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) })?;
+    check("cuDeviceGetAttribute", unsafe { api::cuDeviceGetAttribute(&mut value, attribute, device) })?;
     Ok(value)
 }
 
@@ -193,7 +146,7 @@ pub(crate) fn device_attribute(device: CUdevice, attribute: CUdevice_attribute) 
 pub(crate) fn device_memory(device: CUdevice) -> Result<usize> {
     let mut bytes = 0;
     // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
-    check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) })?;
+    check("cuDeviceTotalMem", unsafe { api::cuDeviceTotalMem_v2(&mut bytes, device) })?;
     Ok(bytes)
 }
 
@@ -297,16 +250,13 @@ pub(crate) fn is_fatal(status: CUresult) -> bool {
 
 /// `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`. Works without a driver as well.
 pub(crate) fn described(status: CUresult) -> String {
-    format!("{status:?} ({})", text(status).unwrap_or_else(|| format!("code {}", status as u32)))
+    format!("{status:?} ({})", text(status).unwrap_or_else(|| format!("code {}", status.0)))
 }
 
 fn text(status: CUresult) -> Option<String> {
-    if !is_present() || !has_symbol("cuGetErrorString") {
-        return None;
-    }
     let mut text = std::ptr::null();
     // SAFETY: the pointer is to a live pointer; the returned pointer is null or a text that is never freed.
-    let known = unsafe { sys::cuGetErrorString(status, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
+    let known = unsafe { api::cuGetErrorString(status, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
     // SAFETY: checked: it is a text of the driver, which ends with a zero.
     known.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
@@ -353,26 +303,5 @@ mod tests {
                 assert!(error.message().contains("xla compile --platform gpu --target sm_90"), "{error}");
             }
         }
-    }
-
-    #[test]
-    fn every_function_that_is_called_is_looked_for_before() {
-        let sources = [
-            include_str!("driver.rs"),
-            include_str!("context.rs"),
-            include_str!("stream/queue.rs"),
-            include_str!("module.rs"),
-            include_str!("linker.rs"),
-        ];
-        let calls = sources.iter().flat_map(|text| text.split("sys::cu").skip(1)).filter_map(|rest| {
-            let name = rest.split_once('(')?.0;
-            name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| format!("cu{name}"))
-        });
-        let mut missing: Vec<_> = calls
-            .filter(|call| call != "culib" && ![SYMBOLS, LOOP_SYMBOLS, LINKER_SYMBOLS].concat().contains(&&**call))
-            .collect();
-        missing.sort();
-        missing.dedup();
-        assert!(missing.is_empty(), "add to SYMBOLS: {missing:?}");
     }
 }

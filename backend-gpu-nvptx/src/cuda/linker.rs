@@ -4,9 +4,10 @@
 use std::ffi::{CString, c_uint, c_void};
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUjit_option, CUjitInputType, CUlinkState, CUresult};
+use cudarc::driver::sys::{CUjit_option, CUjitInputType, CUlinkState};
 use xla_hlo::{Error, Result};
 
+use super::api::driver::{self as api, CUresult};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::module::{LOG_BYTES, log_text};
@@ -69,7 +70,7 @@ impl<'a> Link<'a> {
             let count = options.len() as c_uint;
             // SAFETY: as many options as values; logs have the sizes that are told and live as long as the link, on the
             // heap.
-            unsafe { sys::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), state) }
+            unsafe { api::linker::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), state) }
         })?;
         Ok(link)
     }
@@ -81,7 +82,7 @@ impl<'a> Link<'a> {
             let (kind, name) = (CUjitInputType::CU_JIT_INPUT_PTX, c"program.ptx".as_ptr());
             // SAFETY: the link is alive; the text has that many bytes, a zero at its end, and is only read.
             unsafe {
-                sys::cuLinkAddData_v2(
+                api::linker::cuLinkAddData_v2(
                     self.state,
                     kind,
                     data,
@@ -101,7 +102,7 @@ impl<'a> Link<'a> {
         let (mut code, mut size) = (std::ptr::null_mut::<c_void>(), 0);
         let status = self.context.query("cuLinkComplete", || {
             // SAFETY: the link is alive; the pointers are to a live pointer and a live integer.
-            unsafe { sys::cuLinkComplete(self.state, &mut code, &mut size) }
+            unsafe { api::linker::cuLinkComplete(self.state, &mut code, &mut size) }
         })?;
         self.check("cuLinkComplete", status)?;
         if code.is_null() {
@@ -124,7 +125,7 @@ impl Drop for Link<'_> {
     fn drop(&mut self) {
         if !self.state.is_null() {
             // SAFETY: the link is alive, and destroyed once. An error says that the device is lost.
-            let _ = self.context.call("cuLinkDestroy", || unsafe { sys::cuLinkDestroy(self.state) });
+            let _ = self.context.call("cuLinkDestroy", || unsafe { api::linker::cuLinkDestroy(self.state) });
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! driver       the library, loaded when first asked for; what is missing, in sentences
+//!   api          the C functions, by library; where libraries are found
 //!   context      one device: its facts, its errors     description   the same for the service
 //!   module       loaded code, launches                 linker        PTX to machine code
 //!   memory       memory of a device: pool (in stream order), staging (pinned buffers)
@@ -12,10 +13,11 @@
 //!   library      cuBLASLt, cuDNN, cuFFT
 //! ```
 //!
-//! `unsafe` stands in `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver` and
+//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver` and
 //! `library`, which are safe to use: handles are created and freed there and nowhere else. The compiler vouches for a
 //! kernel's memory accesses.
 
+pub(crate) mod api;
 pub(crate) mod context;
 pub(crate) mod description;
 pub(crate) mod driver;

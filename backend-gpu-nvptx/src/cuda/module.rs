@@ -4,9 +4,10 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule, CUresult};
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule};
 use xla_hlo::{Error, Result, ResultExt};
 
+use super::api::driver::{self as api, CUresult};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::stream::queue::Queue;
@@ -108,7 +109,7 @@ impl CudaModule {
             // SAFETY: as many options as values; buffers have the sizes that are told and outlive the call, as does the
             // image, which ends with a zero or tells its size itself.
             unsafe {
-                sys::cuModuleLoadDataEx(
+                api::cuModuleLoadDataEx(
                     &mut module,
                     image.as_ptr().cast(),
                     count,
@@ -152,7 +153,7 @@ impl CudaModule {
         let mut raw = std::ptr::null_mut();
         self.context.call("cuModuleGetFunction", || {
             // SAFETY: the module is loaded, the name ends with a zero, the pointer is to a live pointer.
-            unsafe { sys::cuModuleGetFunction(&mut raw, *module, name.as_ptr()) }
+            unsafe { api::cuModuleGetFunction(&mut raw, *module, name.as_ptr()) }
         })?;
         let most = self.attribute(raw, Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         if function.threads == 0 || i64::from(function.threads) > i64::from(most) {
@@ -171,7 +172,7 @@ impl CudaModule {
         let mut value = 0;
         self.context.call("cuFuncGetAttribute", || {
             // SAFETY: the function is of a loaded module, the pointer is to a live integer.
-            unsafe { sys::cuFuncGetAttribute(&mut value, attribute, function) }
+            unsafe { api::cuFuncGetAttribute(&mut value, attribute, function) }
         })?;
         Ok(value)
     }
@@ -187,7 +188,7 @@ impl CudaModule {
         })?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is of a loaded module.
-        self.context.call("cuFuncSetAttribute", || unsafe { sys::cuFuncSetAttribute(function, attribute, bytes) })
+        self.context.call("cuFuncSetAttribute", || unsafe { api::cuFuncSetAttribute(function, attribute, bytes) })
     }
 
     /// A launch of function `number` of the image, in `blocks` blocks, with those arguments.
@@ -223,7 +224,7 @@ impl KernelLaunch {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of
             // the kernel's parameters, all of which are 64-bit words, and the driver copies them before it returns.
-            unsafe { sys::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
+            unsafe { api::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
         });
         launched.context(|| format!("kernel {}", self.name))
     }
@@ -249,7 +250,7 @@ impl Drop for CudaModule {
         }
         for module in self.modules.drain(..) {
             // SAFETY: the module was loaded here, and no work uses it any more. It is unloaded once.
-            let _ = self.context.call("cuModuleUnload", || unsafe { sys::cuModuleUnload(module) });
+            let _ = self.context.call("cuModuleUnload", || unsafe { api::cuModuleUnload(module) });
         }
     }
 }

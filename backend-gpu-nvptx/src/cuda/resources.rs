@@ -6,6 +6,7 @@ use xla_hlo::{Error, Result};
 
 use super::context::Context;
 use super::graph::condition::condition_image;
+use super::library::Libraries;
 use super::memory::pool::Pool;
 use super::memory::staging::Staging;
 use super::memory::{CudaMemory, DriverChunks};
@@ -17,6 +18,8 @@ pub(crate) struct DeviceResources {
     pub context: Arc<Context>,
     pub pool: Pool<DriverChunks>,
     pub staging: Staging,
+    /// One handle and one set of plans for all programs.
+    pub libraries: Arc<Libraries>,
     queues: Mutex<Queues>,
     /// The kernel that reads a loop's predicate in graphs; loaded when a loop first wants it.
     condition: OnceLock<Result<CudaModule>>,
@@ -34,8 +37,8 @@ impl DeviceResources {
     /// Those of a context's device, of whose memory at most `limit` bytes may be in use.
     pub fn new(context: Arc<Context>, limit: usize) -> DeviceResources {
         let pool = Pool::new(DriverChunks::new(&context), limit);
-        let staging = Staging::new(&context);
-        DeviceResources { context, pool, staging, queues: Mutex::default(), condition: OnceLock::new() }
+        let (staging, libraries) = (Staging::new(&context), Arc::new(Libraries::new(&context)));
+        DeviceResources { context, pool, staging, libraries, queues: Mutex::default(), condition: OnceLock::new() }
     }
 
     /// Memory of the pool.

@@ -1,6 +1,8 @@
 //! Programs large enough for NVIDIA's libraries, on a GPU that has them, against the evaluator; else our kernels or
 //! nothing.
 
+use std::sync::{Arc, Mutex};
+
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
@@ -28,6 +30,58 @@ fn dot(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
 
 const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 const ROWS_BY_ROWS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+
+/// Texts that are logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A call that was lowered for a library and is done by kernels is told, once; nothing is told where the library does
+/// it.
+#[test]
+fn no_fallback_is_silent() {
+    let platform = backend_gpu_nvptx::platform();
+    if platform.check().is_err() {
+        return;
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    // In other processes of this test's binary somebody may have been first; then there is nothing to see.
+    if tracing::subscriber::set_global_default(subscriber).is_err() {
+        return;
+    }
+    let libraries = {
+        let mut registry = PlatformRegistry::new();
+        registry.register(platform);
+        Client::for_device(&registry, "gpu", 0, Default::default()).unwrap().first_device().libraries()
+    };
+    let product = dot(["f32"; 3], ["128,130", "130,128", "128,128"], ROWS_BY_COLUMNS);
+    let transform = "HloModule m
+        ENTRY main {
+          x = c64[4,32] parameter(0)
+          ROOT y = c64[4,32] fft(x), fft_type=FFT, fft_length={32}
+        }";
+    for text in [&product, &product, transform, transform] {
+        agrees(text);
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for name in ["cuBLASLt", "cuFFT"] {
+        let (_, found) = libraries.iter().find(|(library, _)| library == name).unwrap();
+        let told = log.matches(&format!("{name} is not used")).count();
+        assert_eq!(told, usize::from(found.is_err()), "{name}: {found:?}\n{log}");
+    }
+}
 
 #[test]
 fn products() {

@@ -119,6 +119,11 @@ impl Device {
         self.state().executor.description()
     }
 
+    /// Libraries that work of the device may call, with their versions and files, or why there are none. Opens them.
+    pub fn libraries(&self) -> Vec<(String, Result<String>)> {
+        self.state().executor.libraries()
+    }
+
     /// The device's memory in use; of parts of a host, that of all of them.
     pub fn memory_stats(&self) -> MemoryStats {
         self.state().executor.memory_stats()

@@ -47,6 +47,10 @@ fn device(registry: &PlatformRegistry, platform: &str, ordinal: usize) -> String
     let device = first.description();
     let memory = device.memory_bytes.map(|bytes| format!(", {:.1} GiB", bytes as f64 / (1u64 << 30) as f64));
     let attributes: String = device.attributes.iter().map(|(name, value)| format!("\n    {name}: {value}")).collect();
-    let (model, cores) = (&device.model, device.cores);
-    format!("  device {ordinal}: {model}, {cores} cores{}{attributes}\n", memory.unwrap_or_default())
+    let libraries = first.libraries().into_iter().map(|(name, told)| match told {
+        Ok(told) => format!("\n    {name}: {told}"),
+        Err(why) => format!("\n    {name}: {why}"),
+    });
+    let (model, cores, libraries) = (&device.model, device.cores, libraries.collect::<String>());
+    format!("  device {ordinal}: {model}, {cores} cores{}{attributes}{libraries}\n", memory.unwrap_or_default())
 }

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    self, CUDA_CONDITIONAL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUgraph, CUgraphConditionalNodeType,
-    CUgraphExec, CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUmemorytype, CUresult, CUstreamCaptureMode,
+    CUDA_CONDITIONAL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUgraph, CUgraphConditionalNodeType,
+    CUgraphExec, CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUmemorytype, CUstreamCaptureMode,
 };
 use xla_hlo::{Error, Result, ResultExt};
 
 use super::recording::{GraphNode, NodeKind, difference};
+use crate::cuda::api::driver::{self as api, CUresult};
 use crate::cuda::context::Context;
 use crate::cuda::driver::{Driver, check, described};
 use crate::cuda::library::{ChosenCall, Libraries};
@@ -42,7 +43,7 @@ impl Graph {
         let mut executable = std::ptr::null_mut();
         // SAFETY: the graph is alive; the pointer is to a live pointer.
         template.context.call("cuGraphInstantiate", || unsafe {
-            sys::cuGraphInstantiateWithFlags(&mut executable, template.raw, 0)
+            api::cuGraphInstantiateWithFlags(&mut executable, template.raw, 0)
         })?;
         Ok(Graph { template, executable, handles, nodes })
     }
@@ -76,7 +77,7 @@ impl Graph {
                 // SAFETY: graph and node are alive and belong together; the driver copies the parameters, which are as
                 // for a launch.
                 context.query("cuGraphExecKernelNodeSetParams", || unsafe {
-                    sys::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
+                    api::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
                 })
             }
             // A node that does nothing.
@@ -85,14 +86,14 @@ impl Graph {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 // SAFETY: as above; the parameters are copied.
                 context.query("cuGraphExecMemcpyNodeSetParams", || unsafe {
-                    sys::cuGraphExecMemcpyNodeSetParams(executable, node, &parameters, context.raw())
+                    api::cuGraphExecMemcpyNodeSetParams(executable, node, &parameters, context.raw())
                 })
             }
             NodeKind::Library { call, addresses, workspace } => {
                 let captured = GraphTemplate::capture(call, addresses, *workspace, libraries, stream)?;
                 // SAFETY: as above; the captured graph is copied.
                 context.query("cuGraphExecChildGraphNodeSetParams", || unsafe {
-                    sys::cuGraphExecChildGraphNodeSetParams(executable, node, captured.raw)
+                    api::cuGraphExecChildGraphNodeSetParams(executable, node, captured.raw)
                 })
             }
             // A difference in a loop is a difference in shape.
@@ -104,7 +105,7 @@ impl Graph {
     /// launches of one graph follow each other.
     pub fn launch(&self, stream: &CudaStream) -> Result<()> {
         // SAFETY: graph and stream are alive and of one context.
-        let launched = stream.queue().send("cuGraphLaunch", |raw| unsafe { sys::cuGraphLaunch(self.executable, raw) });
+        let launched = stream.queue().send("cuGraphLaunch", |raw| unsafe { api::cuGraphLaunch(self.executable, raw) });
         launched.context(|| format!("a graph of {} launches", self.nodes.len()))
     }
 }
@@ -113,7 +114,7 @@ impl Drop for Graph {
     fn drop(&mut self) {
         // SAFETY: it is alive and destroyed once; the driver frees it when launches in flight are done.
         let _ =
-            self.template.context.call("cuGraphExecDestroy", || unsafe { sys::cuGraphExecDestroy(self.executable) });
+            self.template.context.call("cuGraphExecDestroy", || unsafe { api::cuGraphExecDestroy(self.executable) });
     }
 }
 
@@ -121,7 +122,7 @@ impl GraphTemplate {
     fn new(context: &Arc<Context>) -> Result<GraphTemplate> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        context.call("cuGraphCreate", || unsafe { sys::cuGraphCreate(&mut raw, 0) })?;
+        context.call("cuGraphCreate", || unsafe { api::cuGraphCreate(&mut raw, 0) })?;
         Ok(GraphTemplate { context: context.clone(), raw })
     }
 
@@ -140,13 +141,13 @@ impl GraphTemplate {
         let context = queue.context();
         queue.end_capture(
             // SAFETY: the stream is alive, and nobody else has it.
-            |raw| context.call("cuStreamBeginCapture", || unsafe { sys::cuStreamBeginCapture_v2(raw, mode) }),
+            |raw| context.call("cuStreamBeginCapture", || unsafe { api::cuStreamBeginCapture_v2(raw, mode) }),
             || libraries.send(call, addresses, workspace, queue),
             |raw| {
                 let mut graph = std::ptr::null_mut();
                 // SAFETY: the stream is alive and capturing; the pointer is to a live pointer.
                 let status =
-                    context.query("cuStreamEndCapture", || unsafe { sys::cuStreamEndCapture(raw, &mut graph) })?;
+                    context.query("cuStreamEndCapture", || unsafe { api::cuStreamEndCapture(raw, &mut graph) })?;
                 let captured = (!graph.is_null()).then(|| GraphTemplate { context: context.clone(), raw: graph });
                 check("cuStreamEndCapture", status)?;
                 captured.ok_or_else(|| Error::internal("a library call was not captured"))
@@ -180,20 +181,20 @@ impl GraphBuilder<'_> {
             // The driver knows no copies of nothing.
             NodeKind::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
                 // SAFETY: graph and nodes before are alive.
-                unsafe { sys::cuGraphAddEmptyNode(node, graph, before, count) }
+                unsafe { api::cuGraphAddEmptyNode(node, graph, before, count) }
             }),
             NodeKind::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 self.adding("cuGraphAddMemcpyNode", after, |node, before, count| {
                     // SAFETY: graph and nodes before are alive; the driver copies the parameters.
-                    unsafe { sys::cuGraphAddMemcpyNode(node, graph, before, count, &parameters, self.context().raw()) }
+                    unsafe { api::cuGraphAddMemcpyNode(node, graph, before, count, &parameters, self.context().raw()) }
                 })
             }
             NodeKind::Library { call, addresses, workspace } => {
                 let captured = GraphTemplate::capture(call, addresses, *workspace, self.libraries, self.stream)?;
                 self.adding("cuGraphAddChildGraphNode", after, |node, before, count| {
                     // SAFETY: as above; the captured graph is copied.
-                    unsafe { sys::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
+                    unsafe { api::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
                 })
             }
             NodeKind::While { condition, predicate, body } => self.add_loop(graph, condition, *predicate, body, after),
@@ -206,7 +207,7 @@ impl GraphBuilder<'_> {
         let parameters = kernel_parameters(call, &mut pointers);
         let added = self.adding("cuGraphAddKernelNode", after, |node, before, count| {
             // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.
-            unsafe { sys::cuGraphAddKernelNode_v2(node, graph, before, count, &parameters) }
+            unsafe { api::cuGraphAddKernelNode_v2(node, graph, before, count, &parameters) }
         });
         added.context(|| format!("kernel {}", call.name))
     }
@@ -228,7 +229,7 @@ impl GraphBuilder<'_> {
         self.context().call("cuGraphConditionalHandleCreate", || {
             // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before the loop looks at
             // it.
-            unsafe { sys::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
+            unsafe { api::loops::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
         })?;
         let look = self.stream.resources().condition()?.call(0, 1, &[handle, predicate])?;
         let looked = |graph, nodes: &[GraphNode], after: &[CUgraphNode]| {
@@ -248,7 +249,7 @@ impl GraphBuilder<'_> {
         };
         let node = self.adding("cuGraphAddNode", &[before], |node, before, count| {
             // SAFETY: graph and node before are alive; no node before has data, which null says.
-            unsafe { sys::cuGraphAddNode_v2(node, graph, before, std::ptr::null(), count, &mut parameters) }
+            unsafe { api::loops::cuGraphAddNode_v2(node, graph, before, std::ptr::null(), count, &mut parameters) }
         })?;
         // SAFETY: the parameters are those of a loop, and the driver has put the address of its one graph there, which
         // lives as long as the node.
@@ -290,7 +291,7 @@ impl GraphBuilder<'_> {
 impl Drop for GraphTemplate {
     fn drop(&mut self) {
         // SAFETY: it is alive and destroyed once; graphs made from it have copies.
-        let _ = self.context.call("cuGraphDestroy", || unsafe { sys::cuGraphDestroy(self.raw) });
+        let _ = self.context.call("cuGraphDestroy", || unsafe { api::cuGraphDestroy(self.raw) });
     }
 }
 

@@ -23,14 +23,14 @@ pub(crate) struct LoadedProgram {
     /// By the first thunk of the sequence, or a loop's own. They go before the code that they launch.
     graphs: Mutex<HashMap<ThunkId, Arc<KeptGraph>>>,
     pub(crate) module: CudaModule,
-    pub(crate) libraries: Libraries,
+    pub(crate) libraries: Arc<Libraries>,
     /// The chosen candidates of this program's library calls.
     pub(crate) candidates: Mutex<HashMap<LibraryCall, Candidate>>,
 }
 
 impl LoadedProgram {
     /// Code and libraries of one device; no graph is kept yet.
-    pub fn new(module: CudaModule, libraries: Libraries) -> LoadedProgram {
+    pub fn new(module: CudaModule, libraries: Arc<Libraries>) -> LoadedProgram {
         LoadedProgram { module, libraries, candidates: Mutex::default(), graphs: Mutex::default() }
     }
 

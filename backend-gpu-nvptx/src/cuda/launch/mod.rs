@@ -15,7 +15,6 @@ use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
 
 use super::context::Context;
 use super::graph::recording::Recording;
-use super::library::Libraries;
 use super::linker::Linker;
 use super::module::CudaModule;
 use super::stream::CudaStream;
@@ -76,7 +75,7 @@ impl GpuCode {
         if let Some(loaded) = table.get(&context.ordinal()) {
             return Ok(loaded.clone());
         }
-        let (module, libraries) = (self.load(context)?, Libraries::new(context));
+        let (module, libraries) = (self.load(context)?, stream.resources().libraries.clone());
         let loaded = Arc::new(LoadedProgram::new(module, libraries));
         table.insert(context.ordinal(), loaded.clone());
         Ok(loaded)

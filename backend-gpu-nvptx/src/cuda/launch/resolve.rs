@@ -9,6 +9,7 @@ use super::trial::LibraryTrial;
 use crate::autotune::Candidate;
 use crate::autotune::cache::DeviceKey;
 use crate::cuda::driver::Driver;
+use crate::cuda::library::tell_of_kernels;
 use crate::program::commands::{Command, LibraryCommand};
 use crate::program::library_call::LibraryCall;
 
@@ -56,7 +57,8 @@ impl LaunchContext<'_> {
         // The first question to a library that is not installed says so.
         let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
             Ok(algorithms) => algorithms,
-            Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !library.otherwise.is_empty() => {
+            Err(error @ (Error::FailedPrecondition(_) | Error::Unimplemented(_))) if !library.otherwise.is_empty() => {
+                tell_of_kernels(&library.call, &error);
                 return Ok(Candidate::Own);
             }
             Err(error) => return Err(error),

@@ -6,15 +6,16 @@ use std::ffi::{CStr, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::cublaslt::sys::{
-    self, cublasComputeType_t as Compute, cublasLtEpilogue_t as Epilogue, cublasLtHandle_t, cublasLtMatmulAlgo_t,
+    cublasComputeType_t as Compute, cublasLtEpilogue_t as Epilogue, cublasLtHandle_t, cublasLtMatmulAlgo_t,
     cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t as DescAttribute, cublasLtMatmulPreference_t,
     cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtMatrixLayout_t,
-    cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cublasStatus_t as Status, cudaDataType as DataType,
+    cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cudaDataType as DataType,
 };
 use xla_hlo::{ElementType, Error, Result};
 
 use super::gemm::{Gemm, GemmLayout};
-use super::presence::{load, missing};
+use super::presence::BLAS;
+use crate::cuda::api::cublaslt::{self as api, HeuristicResult, cublasStatus_t as Status};
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::matmul::{Activation, Arithmetic, Matmul};
@@ -52,43 +53,20 @@ unsafe impl Sync for Blas {}
 // SAFETY: descriptions are plain memory of the library, used by one thread at a time.
 unsafe impl Send for MatmulPlan {}
 
-/// Functions that are called: looked for before, since cudarc panics where one is missing.
-const SYMBOLS: &[&str] = &[
-    "cublasLtCreate",
-    "cublasLtDestroy",
-    "cublasLtGetStatusString",
-    "cublasLtGetVersion",
-    "cublasLtMatmul",
-    "cublasLtMatmulAlgoGetHeuristic",
-    "cublasLtMatmulDescCreate",
-    "cublasLtMatmulDescDestroy",
-    "cublasLtMatmulDescSetAttribute",
-    "cublasLtMatmulPreferenceCreate",
-    "cublasLtMatmulPreferenceDestroy",
-    "cublasLtMatmulPreferenceSetAttribute",
-    "cublasLtMatrixLayoutCreate",
-    "cublasLtMatrixLayoutDestroy",
-    "cublasLtMatrixLayoutSetAttribute",
-];
-
 impl Blas {
     /// Loads the library and makes a handle.
     pub fn load(context: &Arc<Context>) -> Result<Blas> {
-        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-        let present = unsafe { sys::is_culib_present() };
-        // SAFETY: asked only when the library is there; symbols are only compared to null.
-        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-        load(present, SYMBOLS, has, || missing("cuBLASLt", "libcublasLt.so.12", "nvidia-cublas-cu12"))?;
+        BLAS.get()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
-        context.with(|| check("cublasLtCreate", unsafe { sys::cublasLtCreate(&mut handle) }))??;
+        context.with(|| check("cublasLtCreate", unsafe { api::cublasLtCreate(&mut handle) }))??;
         Ok(Blas { context: context.clone(), handle, plans: Mutex::default() })
     }
 
     /// The library's name and version.
     pub fn version(&self) -> String {
         // SAFETY: no requirements.
-        format!("cuBLASLt {}", unsafe { sys::cublasLtGetVersion() })
+        format!("cuBLASLt {}", unsafe { api::cublasLtGetVersion() })
     }
 
     /// Number of algorithms for a matmul.
@@ -154,7 +132,7 @@ impl Blas {
             // type that the operation says, and are copied. Addresses are of device memory of the sizes that the
             // layouts tell: the caller's word.
             let status = unsafe {
-                sys::cublasLtMatmul(
+                api::cublasLtMatmul(
                     self.handle,
                     plan.operation.0,
                     alpha.0.as_ptr().cast(),
@@ -205,12 +183,11 @@ impl Blas {
         ];
         let preference = HeuristicPreference::new(&arrays.alignments())?;
         let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
-        let mut found =
-            [const { std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed() }; MOST_ALGORITHMS];
+        let mut found = [const { std::mem::MaybeUninit::<HeuristicResult>::zeroed() }; MOST_ALGORITHMS];
         let mut count = 0;
         // SAFETY: handle and descriptions are alive, and there is room for as many answers as are asked for.
         let status = unsafe {
-            sys::cublasLtMatmulAlgoGetHeuristic(
+            api::cublasLtMatmulAlgoGetHeuristic(
                 self.handle,
                 operation.0,
                 a,
@@ -230,7 +207,7 @@ impl Blas {
         // SAFETY: the library has written that many answers, as it said.
         let lowerings = written.map(|answer| unsafe { answer.assume_init() });
         let usable = lowerings.filter(|answer| answer.state == Status::CUBLAS_STATUS_SUCCESS);
-        let algorithms: Vec<_> = usable.map(|answer| (answer.algo, answer.workspaceSize)).collect();
+        let algorithms: Vec<_> = usable.map(|answer| (answer.algorithm, answer.workspace)).collect();
         if algorithms.is_empty() {
             return Err(Error::unimplemented(format!("cuBLASLt has no kernel on this GPU for {matmul:?}")));
         }
@@ -245,7 +222,7 @@ impl Blas {
 impl Drop for Blas {
     fn drop(&mut self) {
         // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
-        let _ = self.context.with(|| unsafe { sys::cublasLtDestroy(self.handle) });
+        let _ = self.context.with(|| unsafe { api::cublasLtDestroy(self.handle) });
     }
 }
 
@@ -331,7 +308,7 @@ impl MatmulDescriptor {
         };
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut raw, compute, scale) })?;
+        check("cublasLtMatmulDescCreate", unsafe { api::cublasLtMatmulDescCreate(&mut raw, compute, scale) })?;
         let operation = MatmulDescriptor(raw);
         operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, &i32::from(gemm.transpose_a))?;
         operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, &i32::from(gemm.transpose_b))?;
@@ -354,7 +331,7 @@ impl MatmulDescriptor {
     fn set<T: Number>(&self, attribute: DescAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
         // SAFETY: the description is alive; the value is read as long as it is.
-        let status = unsafe { sys::cublasLtMatmulDescSetAttribute(self.0, attribute, value, bytes) };
+        let status = unsafe { api::cublasLtMatmulDescSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatmulDescSetAttribute", status)
     }
 }
@@ -371,7 +348,7 @@ impl MatrixLayout {
         let mut raw = std::ptr::null_mut();
         let element = data_type(element)?;
         // SAFETY: the pointer is to a live pointer.
-        let status = unsafe { sys::cublasLtMatrixLayoutCreate(&mut raw, element, rows, columns, leading) };
+        let status = unsafe { api::cublasLtMatrixLayoutCreate(&mut raw, element, rows, columns, leading) };
         check("cublasLtMatrixLayoutCreate", status)?;
         let matrix = MatrixLayout(raw);
         let batch = i32::try_from(batch).map_err(|_| large())?;
@@ -384,7 +361,7 @@ impl MatrixLayout {
     fn set<T: Number>(&self, attribute: LayoutAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
         // SAFETY: the description is alive; the value is read as long as it is.
-        let status = unsafe { sys::cublasLtMatrixLayoutSetAttribute(self.0, attribute, value, bytes) };
+        let status = unsafe { api::cublasLtMatrixLayoutSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatrixLayoutSetAttribute", status)
     }
 }
@@ -396,7 +373,7 @@ impl HeuristicPreference {
     fn new(alignments: &[u32; 5]) -> Result<HeuristicPreference> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut raw) })?;
+        check("cublasLtMatmulPreferenceCreate", unsafe { api::cublasLtMatmulPreferenceCreate(&mut raw) })?;
         let preference = HeuristicPreference(raw);
         preference.set(PreferenceAttribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &MOST_WORKSPACE)?;
         let attributes = [
@@ -412,7 +389,7 @@ impl HeuristicPreference {
     fn set<T: Number>(&self, attribute: PreferenceAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
         // SAFETY: the description is alive; the value is read as long as it is.
-        let status = unsafe { sys::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, value, bytes) };
+        let status = unsafe { api::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatmulPreferenceSetAttribute", status)
     }
 }
@@ -420,21 +397,21 @@ impl HeuristicPreference {
 impl Drop for MatmulDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cublasLtMatmulDescDestroy(self.0) };
+        let _ = unsafe { api::cublasLtMatmulDescDestroy(self.0) };
     }
 }
 
 impl Drop for MatrixLayout {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cublasLtMatrixLayoutDestroy(self.0) };
+        let _ = unsafe { api::cublasLtMatrixLayoutDestroy(self.0) };
     }
 }
 
 impl Drop for HeuristicPreference {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cublasLtMatmulPreferenceDestroy(self.0) };
+        let _ = unsafe { api::cublasLtMatmulPreferenceDestroy(self.0) };
     }
 }
 
@@ -465,9 +442,11 @@ fn check(call: &str, status: Status) -> Result<()> {
     if status == Status::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
-    let text = unsafe { CStr::from_ptr(sys::cublasLtGetStatusString(status)) }.to_string_lossy();
-    let sentence = format!("{call} failed: {text}");
+    // SAFETY: no requirements.
+    let text = unsafe { api::cublasLtGetStatusString(status) };
+    // SAFETY: texts of the library are never freed and end with a zero.
+    let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy());
+    let sentence = format!("{call} failed: {status:?} {}", text.unwrap_or_default());
     Err(match status {
         Status::CUBLAS_STATUS_ALLOC_FAILED => Error::resource_exhausted(sentence),
         Status::CUBLAS_STATUS_NOT_SUPPORTED => Error::unimplemented(sentence),

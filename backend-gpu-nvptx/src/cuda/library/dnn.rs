@@ -9,14 +9,15 @@ use std::ffi::{CStr, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::cudnn::sys::{
-    self, cudnnConvolutionBwdDataAlgo_t as InputAlgorithm, cudnnConvolutionBwdFilterAlgo_t as FilterAlgorithm,
+    cudnnConvolutionBwdDataAlgo_t as InputAlgorithm, cudnnConvolutionBwdFilterAlgo_t as FilterAlgorithm,
     cudnnConvolutionDescriptor_t, cudnnConvolutionFwdAlgo_t as ForwardAlgorithm, cudnnConvolutionMode_t as Mode,
     cudnnDataType_t as DataType, cudnnFilterDescriptor_t, cudnnHandle_t, cudnnMathType_t as MathType,
-    cudnnStatus_t as Status, cudnnTensorDescriptor_t, cudnnTensorFormat_t as Format,
+    cudnnTensorDescriptor_t, cudnnTensorFormat_t as Format,
 };
 use xla_hlo::{ElementType, Error, Result};
 
-use super::presence::{load, missing};
+use super::presence::{BLAS, DNN};
+use crate::cuda::api::cudnn::{self as api, cudnnStatus_t as Status};
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
@@ -60,43 +61,15 @@ unsafe impl Send for ConvolutionPlan {}
 // SAFETY: as above.
 unsafe impl Sync for ConvolutionPlan {}
 
-/// Functions that are called: looked for before, since cudarc panics where one is missing.
-const SYMBOLS: &[&str] = &[
-    "cudnnConvolutionBackwardData",
-    "cudnnConvolutionBackwardFilter",
-    "cudnnConvolutionForward",
-    "cudnnCreate",
-    "cudnnCreateConvolutionDescriptor",
-    "cudnnCreateFilterDescriptor",
-    "cudnnCreateTensorDescriptor",
-    "cudnnDestroy",
-    "cudnnDestroyConvolutionDescriptor",
-    "cudnnDestroyFilterDescriptor",
-    "cudnnDestroyTensorDescriptor",
-    "cudnnGetConvolutionBackwardDataWorkspaceSize",
-    "cudnnGetConvolutionBackwardFilterWorkspaceSize",
-    "cudnnGetConvolutionForwardWorkspaceSize",
-    "cudnnGetErrorString",
-    "cudnnGetVersion",
-    "cudnnSetConvolutionGroupCount",
-    "cudnnSetConvolutionMathType",
-    "cudnnSetConvolutionNdDescriptor",
-    "cudnnSetFilterNdDescriptor",
-    "cudnnSetStream",
-    "cudnnSetTensorNdDescriptor",
-];
-
 impl Dnn {
     /// Loads the library and makes a handle.
     pub fn load(context: &Arc<Context>) -> Result<Dnn> {
-        // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-        let present = unsafe { sys::is_culib_present() };
-        // SAFETY: asked only when the library is there; symbols are only compared to null.
-        let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-        load(present, SYMBOLS, has, || missing("cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu12"))?;
+        // It looks for its own libraries among those that are open, too.
+        drop(BLAS.get());
+        DNN.get()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
-        context.with(|| check("cudnnCreate", unsafe { sys::cudnnCreate(&mut handle) }))??;
+        context.with(|| check("cudnnCreate", unsafe { api::cudnnCreate(&mut handle) }))??;
         Ok(Dnn {
             context: context.clone(),
             state: Mutex::new(DnnState { handle, capability: context.info().capability, plans: HashMap::new() }),
@@ -106,7 +79,7 @@ impl Dnn {
     /// The library's name and version.
     pub fn version(&self) -> String {
         // SAFETY: no requirements.
-        format!("cuDNN {}", unsafe { sys::cudnnGetVersion() })
+        format!("cuDNN {}", unsafe { api::cudnnGetVersion() })
     }
 
     /// Number of algorithms for a convolution.
@@ -146,7 +119,7 @@ impl Dnn {
             let mut state = self.state();
             let plan = state.plan(convolution)?;
             // SAFETY: handle and stream are alive and of one device.
-            check("cudnnSetStream", unsafe { sys::cudnnSetStream(state.handle, stream.cast()) })?;
+            check("cudnnSetStream", unsafe { api::cudnnSetStream(state.handle, stream.cast()) })?;
             plan.send(state.handle, algorithm, convolution.element, arrays)
         })
     }
@@ -161,7 +134,7 @@ impl Drop for Dnn {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let handle = state.handle;
         // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
-        let _ = self.context.with(|| unsafe { sys::cudnnDestroy(handle) });
+        let _ = self.context.with(|| unsafe { api::cudnnDestroy(handle) });
     }
 }
 
@@ -219,13 +192,13 @@ impl ConvolutionPlan {
         // SAFETY: handle and descriptions are alive; the pointer is to a live integer.
         let status = unsafe {
             match algorithm {
-                ConvolutionAlgorithm::Forward(algorithm) => sys::cudnnGetConvolutionForwardWorkspaceSize(
+                ConvolutionAlgorithm::Forward(algorithm) => api::cudnnGetConvolutionForwardWorkspaceSize(
                     handle, input, filter, operation, output, algorithm, &mut bytes,
                 ),
-                ConvolutionAlgorithm::BackwardInput(algorithm) => sys::cudnnGetConvolutionBackwardDataWorkspaceSize(
+                ConvolutionAlgorithm::BackwardInput(algorithm) => api::cudnnGetConvolutionBackwardDataWorkspaceSize(
                     handle, filter, output, operation, input, algorithm, &mut bytes,
                 ),
-                ConvolutionAlgorithm::BackwardFilter(algorithm) => sys::cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                ConvolutionAlgorithm::BackwardFilter(algorithm) => api::cudnnGetConvolutionBackwardFilterWorkspaceSize(
                     handle, input, output, operation, filter, algorithm, &mut bytes,
                 ),
             }
@@ -252,13 +225,13 @@ impl ConvolutionPlan {
         // the call. Addresses are of device memory of the sizes that the descriptions tell: the caller's word.
         let status = unsafe {
             match algorithm {
-                ConvolutionAlgorithm::Forward(algorithm) => sys::cudnnConvolutionForward(
+                ConvolutionAlgorithm::Forward(algorithm) => api::cudnnConvolutionForward(
                     handle, one, input, first, filter, second, operation, algorithm, work, bytes, zero, output, result,
                 ),
-                ConvolutionAlgorithm::BackwardInput(algorithm) => sys::cudnnConvolutionBackwardData(
+                ConvolutionAlgorithm::BackwardInput(algorithm) => api::cudnnConvolutionBackwardData(
                     handle, one, filter, second, output, first, operation, algorithm, work, bytes, zero, input, result,
                 ),
-                ConvolutionAlgorithm::BackwardFilter(algorithm) => sys::cudnnConvolutionBackwardFilter(
+                ConvolutionAlgorithm::BackwardFilter(algorithm) => api::cudnnConvolutionBackwardFilter(
                     handle, one, input, first, output, second, operation, algorithm, work, bytes, zero, filter, result,
                 ),
             }
@@ -301,11 +274,11 @@ impl TensorDescriptor {
     fn new(element: DataType, sizes: &[i32], strides: &[i32]) -> Result<TensorDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        check("cudnnCreateTensorDescriptor", unsafe { sys::cudnnCreateTensorDescriptor(&mut raw) })?;
+        check("cudnnCreateTensorDescriptor", unsafe { api::cudnnCreateTensorDescriptor(&mut raw) })?;
         let tensor = TensorDescriptor(raw);
         let rank = sizes.len().min(strides.len()) as i32;
         // SAFETY: the description is alive; both lists have that many numbers.
-        let status = unsafe { sys::cudnnSetTensorNdDescriptor(raw, element, rank, sizes.as_ptr(), strides.as_ptr()) };
+        let status = unsafe { api::cudnnSetTensorNdDescriptor(raw, element, rank, sizes.as_ptr(), strides.as_ptr()) };
         check("cudnnSetTensorNdDescriptor", status).map(|()| tensor)
     }
 }
@@ -317,7 +290,7 @@ impl FilterDescriptor {
     fn new(element: DataType, channels: Channels, sizes: &[i32]) -> Result<FilterDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        check("cudnnCreateFilterDescriptor", unsafe { sys::cudnnCreateFilterDescriptor(&mut raw) })?;
+        check("cudnnCreateFilterDescriptor", unsafe { api::cudnnCreateFilterDescriptor(&mut raw) })?;
         let filter = FilterDescriptor(raw);
         let format = match channels {
             Channels::First => Format::CUDNN_TENSOR_NCHW,
@@ -325,7 +298,7 @@ impl FilterDescriptor {
         };
         // SAFETY: the description is alive; the list has that many numbers.
         let status =
-            unsafe { sys::cudnnSetFilterNdDescriptor(raw, element, format, sizes.len() as i32, sizes.as_ptr()) };
+            unsafe { api::cudnnSetFilterNdDescriptor(raw, element, format, sizes.len() as i32, sizes.as_ptr()) };
         check("cudnnSetFilterNdDescriptor", status).map(|()| filter)
     }
 }
@@ -337,7 +310,7 @@ impl ConvolutionDescriptor {
     fn new(convolution: &Convolution, sizes: &Sizes) -> Result<ConvolutionDescriptor> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
-        check("cudnnCreateConvolutionDescriptor", unsafe { sys::cudnnCreateConvolutionDescriptor(&mut raw) })?;
+        check("cudnnCreateConvolutionDescriptor", unsafe { api::cudnnCreateConvolutionDescriptor(&mut raw) })?;
         let operation = ConvolutionDescriptor(raw);
         // The filter is not reversed.
         let mode = Mode::CUDNN_CROSS_CORRELATION;
@@ -349,7 +322,7 @@ impl ConvolutionDescriptor {
         // SAFETY: the description is alive; the lists have as many numbers as there are spatial dimensions.
         let status = unsafe {
             let rank = sizes.padding.len() as i32;
-            sys::cudnnSetConvolutionNdDescriptor(raw, rank, padding, stride, dilation, mode, compute)
+            api::cudnnSetConvolutionNdDescriptor(raw, rank, padding, stride, dilation, mode, compute)
         };
         check("cudnnSetConvolutionNdDescriptor", status)?;
         // By default f32 may be multiplied with TF32, and by FMA it is not. Math types that allow conversion may
@@ -360,9 +333,9 @@ impl ConvolutionDescriptor {
             (_, Precision::Exact) => MathType::CUDNN_FMA_MATH,
         };
         // SAFETY: the description is alive.
-        check("cudnnSetConvolutionMathType", unsafe { sys::cudnnSetConvolutionMathType(raw, math) })?;
+        check("cudnnSetConvolutionMathType", unsafe { api::cudnnSetConvolutionMathType(raw, math) })?;
         // SAFETY: the description is alive.
-        let status = unsafe { sys::cudnnSetConvolutionGroupCount(raw, sizes.groups) };
+        let status = unsafe { api::cudnnSetConvolutionGroupCount(raw, sizes.groups) };
         check("cudnnSetConvolutionGroupCount", status).map(|()| operation)
     }
 }
@@ -370,21 +343,21 @@ impl ConvolutionDescriptor {
 impl Drop for TensorDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cudnnDestroyTensorDescriptor(self.0) };
+        let _ = unsafe { api::cudnnDestroyTensorDescriptor(self.0) };
     }
 }
 
 impl Drop for FilterDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cudnnDestroyFilterDescriptor(self.0) };
+        let _ = unsafe { api::cudnnDestroyFilterDescriptor(self.0) };
     }
 }
 
 impl Drop for ConvolutionDescriptor {
     fn drop(&mut self) {
         // SAFETY: the description is alive, and destroyed once.
-        let _ = unsafe { sys::cudnnDestroyConvolutionDescriptor(self.0) };
+        let _ = unsafe { api::cudnnDestroyConvolutionDescriptor(self.0) };
     }
 }
 
@@ -402,12 +375,14 @@ fn check(call: &str, status: Status) -> Result<()> {
     if status == Status::CUDNN_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: the library is loaded, or there would be no status; texts are never freed and end with a zero.
-    let text = unsafe { CStr::from_ptr(sys::cudnnGetErrorString(status)) }.to_string_lossy();
-    let sentence = format!("{call} failed: {text}");
+    // SAFETY: no requirements.
+    let text = unsafe { api::cudnnGetErrorString(status) };
+    // SAFETY: texts of the library are never freed and end with a zero.
+    let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy());
+    let sentence = format!("{call} failed: {status:?} {}", text.unwrap_or_default());
     // Statuses come in thousands: 2 is what arguments must never be, 3 what this version or GPU has not. Descriptions
     // of convolutions are what a program asks for, so neither is a fault of the compiler.
-    Err(match status as u32 / 1000 {
+    Err(match status.0 / 1000 {
         2 | 3 => Error::unimplemented(sentence),
         _ => Error::internal(sentence),
     })

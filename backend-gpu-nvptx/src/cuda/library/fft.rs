@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::cufft::sys::{self, cufftHandle, cufftResult as Status, cufftType as Type};
+use cudarc::cufft::sys::{cufftHandle, cufftType as Type};
 use xla_hlo::{Error, Result};
 
-use super::presence::{load, missing};
+use super::presence::FFT;
+use crate::cuda::api::cufft::{self as api, cufftResult as Status};
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::fourier::{Fourier, FourierKind};
@@ -33,23 +34,6 @@ struct FftPlan {
     workspace: usize,
 }
 
-/// Functions that are called: looked for before, since cudarc panics where one is missing.
-const SYMBOLS: &[&str] = &[
-    "cufftCreate",
-    "cufftDestroy",
-    "cufftExecC2C",
-    "cufftExecC2R",
-    "cufftExecD2Z",
-    "cufftExecR2C",
-    "cufftExecZ2D",
-    "cufftExecZ2Z",
-    "cufftGetVersion",
-    "cufftMakePlanMany64",
-    "cufftSetAutoAllocation",
-    "cufftSetStream",
-    "cufftSetWorkArea",
-];
-
 impl Fft {
     /// Loads the library.
     pub fn load(context: &Arc<Context>) -> Result<Fft> {
@@ -61,7 +45,7 @@ impl Fft {
     pub fn version(&self) -> Result<String> {
         let mut version = 0;
         // SAFETY: the pointer is to a live integer.
-        check("cufftGetVersion", unsafe { sys::cufftGetVersion(&mut version) })?;
+        check("cufftGetVersion", unsafe { api::cufftGetVersion(&mut version) })?;
         Ok(format!("cuFFT {version}"))
     }
 
@@ -95,9 +79,9 @@ impl Fft {
         queue.send_to_library(|stream| {
             let work = std::ptr::without_provenance_mut::<c_void>(workspace as usize);
             // SAFETY: the plan is alive, and so is the stream, which is of the same device.
-            check("cufftSetStream", unsafe { sys::cufftSetStream(plan.handle, stream.cast()) })?;
+            check("cufftSetStream", unsafe { api::cufftSetStream(plan.handle, stream.cast()) })?;
             // SAFETY: the plan is alive; the memory has the size that it asked for.
-            check("cufftSetWorkArea", unsafe { sys::cufftSetWorkArea(plan.handle, work) })?;
+            check("cufftSetWorkArea", unsafe { api::cufftSetWorkArea(plan.handle, work) })?;
             execute(plan.handle, fourier, input, output)
         })
     }
@@ -109,11 +93,7 @@ impl Fft {
 
 /// Sees that the library is there, for whichever device.
 pub(crate) fn find() -> Result<()> {
-    // SAFETY: loading the library runs its initialisers, which is what asking for it means.
-    let present = unsafe { sys::is_culib_present() };
-    // SAFETY: asked only when the library is there; symbols are only compared to null.
-    let has = |name: &str| unsafe { sys::culib().get::<*const c_void>(name.as_bytes()).is_ok() };
-    load(present, SYMBOLS, has, || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12"))
+    FFT.get().map(drop)
 }
 
 /// Transforms to real numbers of more than one dimension use their input for intermediate results.
@@ -128,10 +108,10 @@ fn plan(plans: &mut HashMap<Fourier, FftPlan>, fourier: &Fourier) -> Result<FftP
     fourier.check()?;
     let mut plan = FftPlan { handle: 0, workspace: 0 };
     // SAFETY: the pointer is to a live integer.
-    check("cufftCreate", unsafe { sys::cufftCreate(&mut plan.handle) })?;
+    check("cufftCreate", unsafe { api::cufftCreate(&mut plan.handle) })?;
     if let Err(error) = make(&mut plan, fourier) {
         // SAFETY: the plan is alive, and destroyed once.
-        let _ = unsafe { sys::cufftDestroy(plan.handle) };
+        let _ = unsafe { api::cufftDestroy(plan.handle) };
         return Err(error);
     }
     plans.insert(fourier.clone(), plan);
@@ -140,7 +120,7 @@ fn plan(plans: &mut HashMap<Fourier, FftPlan>, fourier: &Fourier) -> Result<FftP
 
 fn make(plan: &mut FftPlan, fourier: &Fourier) -> Result<()> {
     // SAFETY: the plan is alive, and was not made yet.
-    check("cufftSetAutoAllocation", unsafe { sys::cufftSetAutoAllocation(plan.handle, 0) })?;
+    check("cufftSetAutoAllocation", unsafe { api::cufftSetAutoAllocation(plan.handle, 0) })?;
     let lengths = fourier.lengths.iter().map(|length| i64::try_from(*length).map_err(|_| too_large()));
     let mut lengths = lengths.collect::<Result<Vec<i64>>>()?;
     let batch = i64::try_from(fourier.batch).map_err(|_| too_large())?;
@@ -149,7 +129,7 @@ fn make(plan: &mut FftPlan, fourier: &Fourier) -> Result<()> {
     // SAFETY: the plan is alive; the list has that many numbers; without a layout, arrays are dense and follow each
     // other.
     let status = unsafe {
-        sys::cufftMakePlanMany64(plan.handle, rank, sizes, dense, 1, 0, dense, 1, 0, kind(fourier), batch, &mut bytes)
+        api::cufftMakePlanMany64(plan.handle, rank, sizes, dense, 1, 0, dense, 1, 0, kind(fourier), batch, &mut bytes)
     };
     check("cufftMakePlanMany64", status)?;
     plan.workspace = bytes.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_large)?;
@@ -175,12 +155,12 @@ fn execute(plan: cufftHandle, fourier: &Fourier, input: u64, output: u64) -> Res
     // caller's word.
     let status = unsafe {
         match kind(fourier) {
-            Type::CUFFT_C2C => sys::cufftExecC2C(plan, input.cast(), output.cast(), direction),
-            Type::CUFFT_Z2Z => sys::cufftExecZ2Z(plan, input.cast(), output.cast(), direction),
-            Type::CUFFT_R2C => sys::cufftExecR2C(plan, input.cast(), output.cast()),
-            Type::CUFFT_D2Z => sys::cufftExecD2Z(plan, input.cast(), output.cast()),
-            Type::CUFFT_C2R => sys::cufftExecC2R(plan, input.cast(), output.cast()),
-            Type::CUFFT_Z2D => sys::cufftExecZ2D(plan, input.cast(), output.cast()),
+            Type::CUFFT_C2C => api::cufftExecC2C(plan, input.cast(), output.cast(), direction),
+            Type::CUFFT_Z2Z => api::cufftExecZ2Z(plan, input.cast(), output.cast(), direction),
+            Type::CUFFT_R2C => api::cufftExecR2C(plan, input.cast(), output.cast()),
+            Type::CUFFT_D2Z => api::cufftExecD2Z(plan, input.cast(), output.cast()),
+            Type::CUFFT_C2R => api::cufftExecC2R(plan, input.cast(), output.cast()),
+            Type::CUFFT_Z2D => api::cufftExecZ2D(plan, input.cast(), output.cast()),
         }
     };
     check("cufftExec", status)
@@ -191,7 +171,7 @@ impl Drop for Fft {
         let plans = std::mem::take(&mut *self.plans());
         for plan in plans.values() {
             // SAFETY: the plan is alive, and destroyed once. An error says that the device is lost.
-            let _ = self.context.with(|| unsafe { sys::cufftDestroy(plan.handle) });
+            let _ = self.context.with(|| unsafe { api::cufftDestroy(plan.handle) });
         }
     }
 }

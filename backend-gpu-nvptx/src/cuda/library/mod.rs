@@ -13,11 +13,12 @@ pub(crate) mod blas;
 pub(crate) mod dnn;
 pub(crate) mod fft;
 mod gemm;
-mod presence;
+pub(crate) mod presence;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use xla_hlo::{Error, Result};
 
@@ -27,6 +28,7 @@ use crate::program::library_call::LibraryCall;
 use blas::Blas;
 use dnn::Dnn;
 use fft::Fft;
+use presence::{BLAS, DNN, FFT, Optional};
 
 /// A call with the library's algorithm for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +51,20 @@ impl Libraries {
     /// Loads no library yet.
     pub fn new(context: &Arc<Context>) -> Libraries {
         Libraries { context: context.clone(), blas: OnceLock::new(), dnn: OnceLock::new(), fft: OnceLock::new() }
+    }
+
+    /// Name of each library, and its version and file or why there is none. Opens them all.
+    pub fn describe(&self) -> Vec<(String, Result<String>)> {
+        let versions = [
+            (&BLAS, self.blas().map(Blas::version)),
+            (&DNN, self.dnn().map(Dnn::version)),
+            (&FFT, self.fft().and_then(Fft::version)),
+        ];
+        let line = |(library, version): (&Optional, Result<String>)| {
+            let told = version.and_then(|version| Ok(format!("{version}, {}", library.file()?)));
+            (library.wanted.name.to_string(), told)
+        };
+        versions.map(line).into()
     }
 
     /// The name and version of a call's library. [`Error::FailedPrecondition`] if it is not installed, saying which.
@@ -102,5 +118,18 @@ impl Libraries {
 
     fn fft(&self) -> Result<&Fft> {
         self.fft.get_or_init(|| Fft::load(&self.context)).as_ref().map_err(Error::again)
+    }
+}
+
+/// Warns that kernels of our own do what was lowered for a library, once in a process for each reason.
+pub(crate) fn tell_of_kernels(call: &LibraryCall, why: &Error) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_string()) {
+        let library = match call {
+            LibraryCall::Matmul(_) => &BLAS,
+            LibraryCall::Convolution(_) => &DNN,
+            LibraryCall::Fourier(_) => &FFT,
+        };
+        tracing::warn!(%why, "{} is not used: kernels of this compiler take its place", library.wanted.name);
     }
 }

@@ -1,29 +1,83 @@
-//! Presence of a library on this machine, and the error where it is missing.
+//! The libraries of this process: opened when first asked for, with the names and places that they have.
+
+use std::sync::OnceLock;
 
 use xla_hlo::{Error, Result};
 
-/// Sees that a library is there, with the functions that are called: cudarc looks for a function when it is first
-/// called, and panics where it finds none.
-pub(super) fn load(
-    present: bool,
-    symbols: &[&str],
-    has: impl Fn(&str) -> bool,
-    absent: impl Fn() -> Error,
-) -> Result<()> {
-    if !present {
-        return Err(absent());
-    }
-    match symbols.iter().find(|symbol| !has(symbol)) {
-        Some(symbol) => Err(absent().note(format!("The one that was found has another version: it lacks {symbol}."))),
-        None => Ok(()),
-    }
+use crate::cuda::api::library::Library;
+use crate::cuda::api::search::Wanted;
+use crate::cuda::api::{cublaslt, cudnn, cufft};
+use crate::cuda::driver::Driver;
+
+/// A library of NVIDIA that programs can do without.
+pub(crate) struct Optional {
+    pub wanted: Wanted,
+    /// One of its functions.
+    function: &'static str,
+    bind: fn(&Library) -> std::result::Result<(), &'static str>,
+    opened: OnceLock<Result<Library>>,
 }
 
-/// The error for a library that is not installed: `file` is the file searched for, `package` the Python package that
-/// has it.
-pub(super) fn missing(library: &str, file: &str, package: &str) -> Error {
-    Error::failed_precondition(format!(
-        "{library} is not installed: {file} was not found; install it with the CUDA toolkit, or the Python package {package} with its \
-         folder in LD_LIBRARY_PATH"
-    ))
+/// cuBLASLt.
+pub(crate) static BLAS: Optional = Optional {
+    wanted: Wanted {
+        name: "cuBLASLt",
+        files: &[(13_000, "libcublasLt.so.13"), (12_000, "libcublasLt.so.12")],
+        folders: &["nvidia/cu13/lib", "nvidia/cublas/lib"],
+        packages: "nvidia-cublas (CUDA 13) or nvidia-cublas-cu12",
+    },
+    function: "cublasLtCreate",
+    bind: cublaslt::bind,
+    opened: OnceLock::new(),
+};
+
+/// cuDNN, whose version 9 is one for both versions of CUDA.
+pub(crate) static DNN: Optional = Optional {
+    wanted: Wanted {
+        name: "cuDNN",
+        files: &[(12_000, "libcudnn.so.9")],
+        folders: &["nvidia/cudnn/lib"],
+        packages: "nvidia-cudnn-cu13 or nvidia-cudnn-cu12",
+    },
+    function: "cudnnCreate",
+    bind: cudnn::bind,
+    opened: OnceLock::new(),
+};
+
+/// cuFFT, whose numbers are not those of CUDA.
+pub(crate) static FFT: Optional = Optional {
+    wanted: Wanted {
+        name: "cuFFT",
+        files: &[(13_000, "libcufft.so.12"), (12_000, "libcufft.so.11")],
+        folders: &["nvidia/cu13/lib", "nvidia/cufft/lib"],
+        packages: "nvidia-cufft (CUDA 13) or nvidia-cufft-cu12",
+    },
+    function: "cufftCreate",
+    bind: cufft::bind,
+    opened: OnceLock::new(),
+};
+
+impl Optional {
+    /// Opens the library and looks for all functions that are called, once. [`Error::FailedPrecondition`] says what is
+    /// missing.
+    pub fn get(&self) -> Result<&Library> {
+        let open = || {
+            let library = Library::open(&self.wanted, Driver::get()?.version)?;
+            (self.bind)(&library).map_err(|function| library.lacks(&self.wanted, function))?;
+            let file = self.file_of(&library);
+            tracing::info!(library = self.wanted.name, file, "opened");
+            Ok(library)
+        };
+        self.opened.get_or_init(open).as_ref().map_err(Error::again)
+    }
+
+    /// The file that was opened.
+    pub fn file(&self) -> Result<String> {
+        Ok(self.file_of(self.get()?))
+    }
+
+    fn file_of(&self, library: &Library) -> String {
+        let file = library.file(self.function);
+        file.map_or_else(|| "an unknown file".to_string(), |file| file.display().to_string())
+    }
 }

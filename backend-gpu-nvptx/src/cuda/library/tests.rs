@@ -8,7 +8,6 @@ use ElementType::{BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
 use xla_service::{DeviceMemory, StreamExecutor};
 
-use super::presence::{load, missing};
 use super::*;
 use crate::cuda::graph::GraphSlot;
 use crate::cuda::graph::recording::Recording;
@@ -16,33 +15,6 @@ use crate::cuda::stream::CudaStream;
 use crate::executor::CudaExecutor;
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 use crate::program::library_call::matmul::{Activation, Matmul, Operand, Precision};
-
-#[test]
-fn a_library_that_is_not_there_is_told() {
-    let absent = || missing("cuFFT", "libcufft.so.11", "nvidia-cufft-cu12");
-    let told = load(false, &["cufftCreate"], |_| false, absent).unwrap_err();
-    assert!(
-        told.message().starts_with("cuFFT is not installed: libcufft.so.11 was not found; install it with the CUDA")
-    );
-    let told = load(true, &["cufftCreate", "cufftNew"], |name| name == "cufftCreate", absent).unwrap_err();
-    assert!(told.message().ends_with("has another version: it lacks cufftNew."), "{told}");
-    load(true, &["cufftCreate"], |_| true, absent).unwrap();
-}
-
-#[test]
-fn every_function_that_is_called_is_looked_for_before() {
-    for (source, prefix) in
-        [(include_str!("blas.rs"), "cublasLt"), (include_str!("dnn.rs"), "cudnn"), (include_str!("fft.rs"), "cufft")]
-    {
-        let path = format!("sys::{prefix}");
-        let calls = source.split(&path).skip(1).filter_map(|rest| rest.split_once('('));
-        let names =
-            calls.map(|(name, _)| name).filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
-        for name in names {
-            assert!(source.contains(&format!("\"{prefix}{name}\",")), "add {prefix}{name} to SYMBOLS");
-        }
-    }
-}
 
 /// A GPU with its libraries.
 struct Bench {

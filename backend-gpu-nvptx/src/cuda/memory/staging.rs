@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys;
 use xla_hlo::{Error, Result};
 
+use crate::cuda::api::driver as api;
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::{Queue, QueueMark};
 
@@ -53,7 +54,7 @@ impl Staging {
             let sent = queue.send("cuMemcpyHtoDAsync", |stream| {
                 // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark after the copy
                 // is reached.
-                unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
+                unsafe { api::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
             });
             self.put_behind(class, buffer, queue, sent)?;
             to += part.len() as u64;
@@ -75,7 +76,7 @@ impl Staging {
             let sent = queue.send("cuMemcpyDtoHAsync", |stream| {
                 // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark after the copy
                 // is reached.
-                unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
+                unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
             });
             let mark = self.mark_behind(class, buffer, queue, sent)?;
             under_way.push_back((mark, part));
@@ -206,7 +207,7 @@ impl PinnedBuffer {
         let mut start = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
         // SAFETY: the pointer is to a live pointer.
-        context.call("cuMemHostAlloc", || unsafe { sys::cuMemHostAlloc(&mut start, size, flags) })?;
+        context.call("cuMemHostAlloc", || unsafe { api::cuMemHostAlloc(&mut start, size, flags) })?;
         let start = NonNull::new(start.cast::<u8>());
         let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc returned no address"))?;
         // SAFETY: the memory has that many bytes and belongs to nobody else. From here on all of them are initialised.
@@ -229,7 +230,7 @@ impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is
         // lost, in which case the call is not made and the memory stays.
-        let _ = self.context.call("cuMemFreeHost", || unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) });
+        let _ = self.context.call("cuMemFreeHost", || unsafe { api::cuMemFreeHost(self.start.as_ptr().cast()) });
     }
 }
 

@@ -6,9 +6,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{self, CUevent, CUresult, CUstream};
+use cudarc::driver::sys::{self, CUevent, CUstream};
 use xla_hlo::Result;
 
+use crate::cuda::api::driver::{self as api, CUresult};
 use crate::cuda::context::Context;
 use crate::cuda::memory::pool::PoolQueue;
 
@@ -57,7 +58,7 @@ impl Queue {
         let mut raw = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: the pointer is to a live pointer.
-        context.call("cuStreamCreate", || unsafe { sys::cuStreamCreate(&mut raw, flags) })?;
+        context.call("cuStreamCreate", || unsafe { api::cuStreamCreate(&mut raw, flags) })?;
         let [sent, done] = [AtomicU64::new(0), AtomicU64::new(0)];
         Ok(Queue { context: context.clone(), raw, id, sent, done, idle_events: Mutex::default() })
     }
@@ -108,7 +109,7 @@ impl Queue {
             return Ok(());
         }
         // SAFETY: the driver answers addresses outside of device memory with an error.
-        self.send("cuMemcpyDtoDAsync", |stream| unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
+        self.send("cuMemcpyDtoDAsync", |stream| unsafe { api::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 
     /// A mark after everything sent so far.
@@ -117,7 +118,7 @@ impl Queue {
         let number = self.sent.load(Ordering::Acquire);
         let raw = &mut event.0;
         // SAFETY: both handles are alive and of this context.
-        self.context.call("cuEventRecord", || unsafe { sys::cuEventRecord(*raw, self.raw) })?;
+        self.context.call("cuEventRecord", || unsafe { api::cuEventRecord(*raw, self.raw) })?;
         Ok(QueueMark { queue: self.clone(), number, event: Some(event) })
     }
 
@@ -128,7 +129,7 @@ impl Queue {
             Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
                 // SAFETY: both handles are alive. The driver looks at what the event stands for now, not at what it
                 // stands for later.
-                self.context.call("cuStreamWaitEvent", || unsafe { sys::cuStreamWaitEvent(self.raw, *event, 0) })
+                self.context.call("cuStreamWaitEvent", || unsafe { api::cuStreamWaitEvent(self.raw, *event, 0) })
             }
             Some(_) | None => Ok(()),
         }
@@ -144,7 +145,7 @@ impl Queue {
     pub fn synchronize(&self) -> Result<()> {
         let number = self.sent.load(Ordering::Acquire);
         // SAFETY: the stream is alive.
-        self.context.call("cuStreamSynchronize", || unsafe { sys::cuStreamSynchronize(self.raw) })?;
+        self.context.call("cuStreamSynchronize", || unsafe { api::cuStreamSynchronize(self.raw) })?;
         self.settle(number);
         Ok(())
     }
@@ -161,7 +162,7 @@ impl Queue {
         let mut raw = std::ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: the pointer is to a live pointer.
-        self.context.call("cuEventCreate", || unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+        self.context.call("cuEventCreate", || unsafe { api::cuEventCreate(&mut raw, flags) })?;
         Ok(RawEvent(raw))
     }
 
@@ -196,7 +197,7 @@ impl QueueMark {
     pub fn is_reached(&self) -> Result<bool> {
         let Some(RawEvent(event)) = &self.event else { return Ok(true) };
         // SAFETY: the event is alive.
-        let status = self.queue.context.query("cuEventQuery", || unsafe { sys::cuEventQuery(*event) })?;
+        let status = self.queue.context.query("cuEventQuery", || unsafe { api::cuEventQuery(*event) })?;
         match status {
             CUresult::CUDA_SUCCESS => self.queue.settle(self.number),
             CUresult::CUDA_ERROR_NOT_READY => return Ok(false),
@@ -209,7 +210,7 @@ impl QueueMark {
     pub fn wait(&self) -> Result<()> {
         let Some(RawEvent(event)) = &self.event else { return Ok(()) };
         // SAFETY: the event is alive.
-        self.queue.context.call("cuEventSynchronize", || unsafe { sys::cuEventSynchronize(*event) })?;
+        self.queue.context.call("cuEventSynchronize", || unsafe { api::cuEventSynchronize(*event) })?;
         self.queue.settle(self.number);
         Ok(())
     }
@@ -233,10 +234,10 @@ impl Drop for Queue {
         let _ = self.synchronize();
         for RawEvent(event) in std::mem::take(&mut *self.idle_events()) {
             // SAFETY: the event is alive, and destroyed once.
-            let _ = self.context.call("cuEventDestroy", || unsafe { sys::cuEventDestroy_v2(event) });
+            let _ = self.context.call("cuEventDestroy", || unsafe { api::cuEventDestroy_v2(event) });
         }
         // SAFETY: the stream is alive, and destroyed once.
-        let _ = self.context.call("cuStreamDestroy", || unsafe { sys::cuStreamDestroy_v2(self.raw) });
+        let _ = self.context.call("cuStreamDestroy", || unsafe { api::cuStreamDestroy_v2(self.raw) });
     }
 }
 

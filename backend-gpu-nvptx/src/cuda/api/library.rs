@@ -1,0 +1,107 @@
+//! A shared library of NVIDIA: opened by one of its names, and kept open until the process ends.
+#![expect(unsafe_code, reason = "opens libraries and looks for their functions")]
+
+use std::path::{Path, PathBuf};
+
+use xla_hlo::{Error, Result};
+
+use super::search::{Places, Wanted};
+
+/// An opened library. It is never closed: functions of it are kept, and its threads would not end.
+#[derive(Debug)]
+pub(crate) struct Library {
+    handle: std::mem::ManuallyDrop<libloading::Library>,
+    /// The file, where the system tells.
+    path: Option<PathBuf>,
+}
+
+impl Library {
+    /// Opens a library: by the loader's path, then in folders of Python packages and toolkits; of several CUDA versions
+    /// the newest first that a driver of version `driver` serves. [`Error::FailedPrecondition`] where there is none,
+    /// with the remedy.
+    pub fn open(wanted: &Wanted, driver: i32) -> Result<Library> {
+        Library::open_in(wanted, driver, &Places::of_this_machine())
+    }
+
+    /// As [`Library::open`], in those places after the loader's.
+    pub fn open_in(wanted: &Wanted, driver: i32, places: &Places) -> Result<Library> {
+        let mut refused = None;
+        for file in wanted.candidates(driver, places) {
+            // SAFETY: opening a library of NVIDIA runs its initialisers, which is what asking for it means.
+            match unsafe { libloading::Library::new(&file) } {
+                Ok(handle) => {
+                    let path = file.is_absolute().then(|| file.clone());
+                    return Ok(Library { handle: std::mem::ManuallyDrop::new(handle), path });
+                }
+                Err(error) if file.is_absolute() => refused = refused.or(Some((file, error))),
+                Err(_) => {}
+            }
+        }
+        let missing = wanted.missing();
+        Err(match refused {
+            Some((file, error)) => missing.note(format!("{} cannot be opened: {error}.", file.display())),
+            None => missing,
+        })
+    }
+
+    /// A function by its name.
+    ///
+    /// # Safety
+    ///
+    /// `F` is the type of a function pointer, and the function has that type.
+    pub unsafe fn function<F: Copy>(&self, name: &str) -> Option<F> {
+        // SAFETY: handed on.
+        unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
+    }
+
+    /// The file that was opened; `name` is one of its functions. `None` where the system does not tell.
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        if let Some(path) = &self.path {
+            return Some(path.clone());
+        }
+        // SAFETY: an address that is only looked up.
+        unsafe { self.function::<*const u8>(name) }.and_then(file_of)
+    }
+
+    /// As an error for a library of another version, which lacks a function.
+    pub fn lacks(&self, wanted: &Wanted, function: &str) -> Error {
+        let file = self.path.as_deref().unwrap_or(Path::new("the one that was found"));
+        wanted.missing().note(format!("{} has another version: it lacks {function}.", file.display()))
+    }
+}
+
+/// The file that an address was loaded from.
+#[cfg(unix)]
+fn file_of(address: *const u8) -> Option<PathBuf> {
+    use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+    use std::os::unix::ffi::OsStrExt;
+
+    /// `Dl_info`.
+    #[repr(C)]
+    struct Info {
+        file: *const c_char,
+        base: *mut c_void,
+        symbol: *const c_char,
+        address: *mut c_void,
+    }
+
+    // SAFETY: the function of the C library, as its header declares it.
+    unsafe extern "C" {
+        fn dladdr(address: *const c_void, info: *mut Info) -> c_int;
+    }
+
+    let null = std::ptr::null_mut::<c_void>();
+    let mut info = Info { file: null.cast(), base: null, symbol: null.cast(), address: null };
+    // SAFETY: any address may be asked for; the structure is alive.
+    if unsafe { dladdr(address.cast(), &mut info) } == 0 || info.file.is_null() {
+        return None;
+    }
+    // SAFETY: the name is a text of the loader, which ends with a zero and lives as long as the library: for ever.
+    let name = unsafe { CStr::from_ptr(info.file) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+#[cfg(not(unix))]
+fn file_of(_: *const u8) -> Option<PathBuf> {
+    None
+}

@@ -1,0 +1,95 @@
+//! Names and folders of NVIDIA's libraries: on the loader's path, in toolkits, in Python packages, of CUDA 12 and 13.
+
+use std::path::{Path, PathBuf};
+
+use xla_hlo::Error;
+
+/// A library that is looked for.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The name that people know.
+    pub name: &'static str,
+    /// File names by the CUDA version that they belong to, the newest first.
+    pub files: &'static [(i32, &'static str)],
+    /// Folders of its Python packages, from the folder of all packages on.
+    pub folders: &'static [&'static str],
+    /// The Python packages that have it.
+    pub packages: &'static str,
+}
+
+/// Folders where libraries may lie though the loader does not look there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Those of Python packages.
+    pub packages: Vec<PathBuf>,
+    /// Those of toolkits' libraries.
+    pub toolkits: Vec<PathBuf>,
+}
+
+impl Wanted {
+    /// Files that may be opened, in order: names for the loader, then files that there are.
+    pub fn candidates(&self, driver: i32, places: &Places) -> Vec<PathBuf> {
+        let served = |&&(version, _): &&(i32, &str)| version / 1000 <= driver / 1000;
+        // A newer library than the driver serves may still work, with the driver's compatibility package.
+        let newer = self.files.iter().filter(|file| !served(file));
+        let names: Vec<&str> = self.files.iter().filter(served).chain(newer).map(|(_, name)| *name).collect();
+        let packages = places.packages.iter().flat_map(|all| self.folders.iter().map(move |folder| all.join(folder)));
+        let folders: Vec<PathBuf> = packages.chain(places.toolkits.iter().cloned()).collect();
+        let inside = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        let found: Vec<PathBuf> = inside.filter(|file| file.exists()).collect();
+        names.iter().map(PathBuf::from).chain(found).collect()
+    }
+
+    /// The error where there is none.
+    pub fn missing(&self) -> Error {
+        let files: Vec<&str> = self.files.iter().map(|(_, name)| *name).collect();
+        Error::failed_precondition(format!(
+            "{} is not installed: {} was not found; install it with the CUDA toolkit, or the Python package {}; in other folders than \
+             theirs it is found by LD_LIBRARY_PATH",
+            self.name,
+            files.join(" or "),
+            self.packages
+        ))
+    }
+}
+
+impl Places {
+    /// Folders of this machine and of this process.
+    pub fn of_this_machine() -> Places {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        Places { packages: package_folders(&maps), toolkits: toolkit_folders(&["/usr/local", "/opt"].map(Path::new)) }
+    }
+}
+
+/// Folders of Python packages from which this process has loaded something, this library among it, by the system's
+/// list of what is mapped.
+pub(super) fn package_folders(maps: &str) -> Vec<PathBuf> {
+    let files = maps.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
+    let is_folder = |path: &&Path| path.ends_with("site-packages") || path.ends_with("dist-packages");
+    let mut folders = Vec::new();
+    for folder in files.filter_map(|file| file.ancestors().find(is_folder)) {
+        if !folders.iter().any(|known| known == folder) {
+            folders.push(folder.to_path_buf());
+        }
+    }
+    folders
+}
+
+/// Folders of libraries of the toolkits below some folders: `cuda` before `cuda-13.0` before `cuda-12.8`.
+pub(super) fn toolkit_folders(roots: &[&Path]) -> Vec<PathBuf> {
+    let mut toolkits = Vec::new();
+    for entry in roots.iter().filter_map(|root| root.read_dir().ok()).flatten().flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix("cuda")) else { continue };
+        let version: Option<Vec<u32>> = match rest.strip_prefix('-') {
+            None if rest.is_empty() => Some(vec![u32::MAX]),
+            None => None,
+            Some(version) => version.split('.').map(|part| part.parse().ok()).collect(),
+        };
+        toolkits.extend(version.map(|version| (version, entry.path())));
+    }
+    toolkits.sort_by(|a, b| b.cmp(a));
+    let target = if cfg!(target_arch = "aarch64") { "targets/sbsa-linux/lib" } else { "targets/x86_64-linux/lib" };
+    let folders = toolkits.iter().flat_map(|(_, toolkit)| ["lib64", target].map(|folder| toolkit.join(folder)));
+    folders.filter(|folder| folder.is_dir()).collect()
+}
