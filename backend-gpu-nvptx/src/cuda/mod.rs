@@ -13,9 +13,9 @@
 //!   library      cuBLASLt, cuDNN, cuFFT
 //! ```
 //!
-//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver` and
-//! `library`, which are safe to use: handles are created and freed there and nowhere else. The compiler vouches for a
-//! kernel's memory accesses.
+//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver`
+//! and `library`, which are safe to use: handles are created and freed there and nowhere else. The compiler vouches for
+//! a kernel's memory accesses.
 
 pub(crate) mod api;
 pub(crate) mod context;
