@@ -4,10 +4,12 @@ mod contractions;
 mod picking;
 mod random;
 mod reductions;
+mod rows;
 mod scan;
 mod scatter;
 mod sorting;
 mod tf32;
+mod widths;
 
 /// Runs a program on `gpu-emulated` and in the evaluator; no part of it may run elsewhere than in kernels.
 fn agrees(text: &str) {

@@ -9,6 +9,7 @@ use crate::denormals::Denormals;
 use crate::fused::core::address::compute_bits;
 use crate::fused::core::reduce::{reduces_in_parts, splits_into_lanes};
 use crate::fused::source::KernelSource;
+use crate::fused::tuning::threads::{ACCESS_BITS, VALUE_BITS};
 
 /// A kernel that is being analysed and emitted.
 pub(crate) struct FusedKernel<'a, 'm> {
@@ -93,6 +94,19 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         let computed = self.computed();
         let all = computed.iter().chain(&self.source.inputs);
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
+    }
+
+    /// Neighbouring elements of one thread, a power of two: as many as an access of the widest kind has of the narrowest
+    /// array that is read or written whole.
+    pub fn access_width(&self) -> u32 {
+        let elements: usize = self.dims.iter().product();
+        let inputs = self.source.inputs.iter().filter_map(|&id| self.graph()[id].shape().as_array());
+        let arrays = inputs.chain(self.outputs.iter().map(|output| &output.shape));
+        let whole = arrays.filter(|array| array.element_count() == elements);
+        let narrowest = whole.map(|array| array.element_type().bit_width() as u32).min();
+        let widest = self.widest_bits();
+        let stored = narrowest.unwrap_or(widest).clamp(8, ACCESS_BITS);
+        (ACCESS_BITS / stored).min(VALUE_BITS / widest.clamp(8, ACCESS_BITS)).max(1)
     }
 
     /// Direction of an instruction's reduction: along the innermost dimension of its operand, or across it.

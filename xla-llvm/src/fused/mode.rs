@@ -13,7 +13,6 @@ use crate::fused::value::Source;
 use crate::lanes::Lanes;
 
 /// Machine that a kernel is emitted for, with the state of that emission.
-#[expect(clippy::large_enum_variant, reason = "there is one for each kernel that is being written")]
 pub(crate) enum Mode<'e, 'ctx> {
     /// One thread with vector registers and a stack.
     Vector(VectorMode<'e, 'ctx>),
@@ -34,6 +33,8 @@ pub(crate) struct VectorMode<'e, 'ctx> {
 pub(crate) struct ThreadMode<'e, 'ctx> {
     /// The threads that reduce together, where some do.
     pub group: Option<ThreadGroup<'e, 'ctx>>,
+    /// The turns of loops over the group's row, where they are written out.
+    pub row: Option<RowTurns>,
     /// The tile that is being computed, in a kernel that transposes tiles.
     pub tile: Option<SharedTile<'e, 'ctx>>,
 }
@@ -111,6 +112,17 @@ pub(crate) struct SharedSide {
     pub extent: u64,
     /// Symbol of this direction in indices.
     pub symbol: Option<SymbolId>,
+}
+
+/// The turns of a thread along its group's row, which are the same in each loop over the row.
+pub(crate) struct RowTurns {
+    /// Elements of the row.
+    pub extent: u64,
+    /// Lanes of a turn.
+    pub width: u32,
+    /// Level of the code that the turns stand in.
+    pub level: usize,
+    pub symbols: Vec<SymbolId>,
 }
 
 /// Threads that reduce together, each some of the elements.

@@ -117,6 +117,8 @@ pub(crate) mod threads {
     pub const FEW_THREADS: u64 = 1 << 16;
     /// Bits of the widest access to memory.
     pub const ACCESS_BITS: u32 = 128;
+    /// Bits of registers that a value of a thread may take, where narrow elements are computed in wider lanes.
+    pub const VALUE_BITS: u32 = 256;
 }
 
 /// Rows and columns that threads reduce together.
@@ -125,6 +127,11 @@ pub(crate) mod row_reduce {
     pub const PER_THREAD: u64 = 8;
     /// Elements of a reduction from which on a warp does it rather than a thread.
     pub const LEAST_REDUCTION: u64 = 32;
+    /// Bits of a thread's part of a row that stay in registers: a row of 32 KB, in blocks of 512 threads with 16
+    /// elements each, or 32 of 16 bits that are computed in 32.
+    pub const REGISTER_BITS: u64 = 32 * 32;
+    /// Elements of a thread times instructions up to which loops over the row are written out.
+    pub const MOST_CODE: u64 = 1024;
     /// Warps of a block whose groups are warps.
     pub const WARPS: u32 = 4;
     /// Threads that keep a whole device busy.

@@ -43,7 +43,7 @@ pub(crate) fn next_variables(
     if let Some(group) = plan.groups().iter().find(|group| group.start == symbols.len()) {
         let known = s.number_of(counter)?;
         let value = SymbolValue::Uniform(s.lanes_of(known));
-        group_variables(s, plan, group, value, counter.level(&s.symbols), symbols);
+        group_variables(s, plan, group, Counter::Value(value, counter.level(&s.symbols)), symbols);
     }
     Ok(())
 }
@@ -56,14 +56,38 @@ pub(crate) fn all_variables(
     lane: Option<SymbolId>,
 ) -> Vec<SymbolId> {
     let mut symbols = outer.to_vec();
-    let (value, level) = match lane {
-        Some(lane) => (s.symbol_value(lane), s.symbols.get(lane).level),
-        None => (SymbolValue::Uniform(s.number(0)), 0),
+    let counter = match lane {
+        Some(lane) => Counter::Value(s.symbol_value(lane), s.symbols.get(lane).level),
+        None => Counter::Value(SymbolValue::Uniform(s.number(0)), 0),
     };
     for group in plan.groups().iter().filter(|g| g.start >= outer.len()) {
-        group_variables(s, plan, group, value, level, &mut symbols);
+        group_variables(s, plan, group, counter, &mut symbols);
     }
     symbols
+}
+
+/// As [`all_variables`], of the innermost loop's turn `turn`, which is the variable's own symbol: what was computed at
+/// that symbol is found at the variable's index.
+pub(crate) fn turn_variables(
+    s: &mut FusedEmitter<'_, '_, '_>,
+    plan: &LoopPlan,
+    outer: &[SymbolId],
+    turn: SymbolId,
+) -> Vec<SymbolId> {
+    let mut symbols = outer.to_vec();
+    for group in plan.groups().iter().filter(|g| g.start >= outer.len()) {
+        group_variables(s, plan, group, Counter::Turn(turn), &mut symbols);
+    }
+    symbols
+}
+
+/// The counter of a loop.
+#[derive(Clone, Copy)]
+enum Counter<'e, 'ctx> {
+    /// The symbol of a turn of the whole loop.
+    Turn(SymbolId),
+    /// A value, and its level.
+    Value(SymbolValue<'e, 'ctx>, usize),
 }
 
 /// Symbols of one loop's variables: the carrying one has the counter's value and the others are 0.
@@ -71,16 +95,21 @@ fn group_variables<'e, 'ctx>(
     s: &mut FusedEmitter<'e, 'ctx, '_>,
     plan: &LoopPlan,
     group: &std::ops::Range<usize>,
-    value: SymbolValue<'e, 'ctx>,
-    level: usize,
+    counter: Counter<'e, 'ctx>,
     symbols: &mut Vec<SymbolId>,
 ) {
     let extents = plan.extents();
     let carrier = carrier(&extents, group);
     for v in group.clone() {
         // Values that depend on the other variables alone are computed once, outside of all loops.
-        let zero = (SymbolValue::Uniform(s.number(0)), 0);
-        let (value, level) = if carrier == Some(v) { (value, level) } else { zero };
+        let (value, level) = match counter {
+            Counter::Turn(symbol) if carrier == Some(v) => {
+                symbols.push(symbol);
+                continue;
+            }
+            Counter::Value(value, level) if carrier == Some(v) => (value, level),
+            Counter::Turn(_) | Counter::Value(..) => (SymbolValue::Uniform(s.number(0)), 0),
+        };
         symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
     }
 }

@@ -10,7 +10,7 @@ use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
-use crate::fused::tuning::threads::{ACCESS_BITS, FEW_THREADS};
+use crate::fused::tuning::threads::FEW_THREADS;
 use crate::fused::value::SymbolValue;
 
 /// Loops of a kernel whose iterations are threads.
@@ -65,11 +65,11 @@ impl FusedKernel<'_, '_> {
         Ok(work_items)
     }
 
-    /// Neighbouring elements that one thread computes: one access to memory of the widest type.
+    /// Neighbouring elements that one thread computes: one access to memory, or two of what is wider.
     fn thread_width(&self, plan: &LoopPlan) -> u64 {
         let loops = plan.loops();
         let (elements, inner): (u64, u64) = (loops.iter().product(), loops.last().copied().unwrap_or(1));
-        let mut width = u64::from(ACCESS_BITS / self.widest_bits().clamp(8, ACCESS_BITS));
+        let mut width = u64::from(self.access_width());
         if self.has_reductions() || plan.across().is_some() {
             return 1;
         }

@@ -31,6 +31,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Value<'e, 'ctx>> {
         let ty = neutral.element_type();
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
+        if let Some((turns, width)) = self.row_turns(last).filter(|_| outer.is_empty()) {
+            let mut reduced: Option<Value<'e, 'ctx>> = None;
+            for turn in turns {
+                let x = element(self, &[AffineExpr::symbol(turn)])?.splat(width);
+                reduced = Some(match reduced {
+                    None => x,
+                    Some(before) => elemental::binary(self.emitter, op, before, x)?,
+                });
+            }
+            return self.across_lanes_and_threads(group, op, reduced.unwrap_or(neutral));
+        }
         // A last dimension that is shorter than the group would leave threads idle: all dimensions are gone through as
         // one.
         let is_column = matches!(group.kind, GroupKind::Column(_));
@@ -54,7 +65,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
             })
         })?;
-        let mut reduced = Value::from_raws(self.emitter, ty, &raws);
+        self.across_lanes_and_threads(group, op, Value::from_raws(self.emitter, ty, &raws))
+    }
+
+    /// The lanes of each thread's value, reduced, and then those of all threads.
+    fn across_lanes_and_threads(
+        &mut self,
+        group: ThreadGroup<'e, 'ctx>,
+        op: BinaryOp,
+        mut reduced: Value<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
         while reduced.width() > 1 {
             let half = reduced.width() / 2;
             reduced = elemental::binary(self.emitter, op, reduced.slice(0, half), reduced.slice(half, half))?;

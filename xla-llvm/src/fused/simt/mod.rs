@@ -4,6 +4,7 @@ pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 pub(crate) mod matmul;
 pub(crate) mod row_reduce;
+mod row_turns;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;

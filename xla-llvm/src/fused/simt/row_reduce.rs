@@ -12,7 +12,7 @@ use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
 use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
-use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables};
+use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables, turn_variables};
 use crate::fused::mode::ThreadGroup;
 use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MANY_THREADS, MOST_MEMBERS, PER_THREAD, WARPS};
 use crate::simt::WARP;
@@ -121,6 +121,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let row = outer_variables(s, plan, &counters)?;
             let symbols = all_variables(s, plan, &row, None);
             let index = plan.index(&symbols);
+            self.enter_row(s, group, inner);
             let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
                 // A result may lie where an operand does, so a row is stored when all of the group have read it.
@@ -128,6 +129,7 @@ impl<'m> FusedKernel<'_, 'm> {
                 s.sync(group)?;
                 self.along_row(s, group, plan, shape.rows, inner, row)?;
             }
+            s.leave_row();
             if of_rows.is_empty() {
                 return Ok(());
             }
@@ -147,6 +149,17 @@ impl<'m> FusedKernel<'_, 'm> {
             }
             threads => Launch { work_items, block: Some(threads) },
         })
+    }
+
+    /// Begins the row of a group: that of the results inside of it or, where there are none, of the reductions.
+    fn enter_row<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, group: ThreadGroup<'e, 'ctx>, inner: &[u64]) {
+        let extent = match inner {
+            [] => self.longest_reduction(),
+            [extent] => *extent,
+            // The last dimension is one loop of several.
+            [..] => return,
+        };
+        s.enter_row(group, extent, (self.widest_bits(), self.access_width()), self.computed().len());
     }
 
     /// Reduces the row at an index, for the instructions that use the reductions.
@@ -182,6 +195,14 @@ impl<'m> FusedKernel<'_, 'm> {
                 next_variables(s, plan, &AffineExpr::symbol(turn), &mut outer)?;
                 self.along_row(s, group, plan, rows, rest, outer).map(|()| Vec::new())
             })?;
+            return Ok(());
+        }
+        if let Some((turns, _)) = inner.first().and_then(|&extent| s.row_turns(extent)) {
+            for turn in turns {
+                let symbols = turn_variables(s, plan, &outer, turn);
+                let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
+                self.store_values(s, values)?;
+            }
             return Ok(());
         }
         let range = s.group_range(group, inner.first().copied().unwrap_or(1), self.widest_bits());
