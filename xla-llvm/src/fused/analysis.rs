@@ -96,8 +96,8 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
-    /// Neighbouring elements of one thread, a power of two: as many as an access of the widest kind has of the narrowest
-    /// array that is read or written whole.
+    /// Neighbouring elements of one thread, a power of two: as many as an access of the widest kind has of the
+    /// narrowest array that is read or written whole.
     pub fn access_width(&self) -> u32 {
         let elements: usize = self.dims.iter().product();
         let inputs = self.source.inputs.iter().filter_map(|&id| self.graph()[id].shape().as_array());

@@ -12,8 +12,8 @@ use crate::fused::tuning::row_reduce::{MOST_CODE, REGISTER_BITS};
 use crate::fused::value::SymbolValue;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Begins a row of `extent` elements, computed in up to `bits` bits each by so many instructions, and loaded `width`
-    /// at a time. Its turns are written out if each thread has the same number of elements, and few.
+    /// Begins a row of `extent` elements, computed in up to `bits` bits each by so many instructions, and loaded
+    /// `width` at a time. Its turns are written out if each thread has the same number of elements, and few.
     pub(crate) fn enter_row(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
