@@ -1,8 +1,27 @@
-//! `cargo xtask ptxas`: assembles every program for GPUs and reports the resource usage of its kernels. No GPU is
-//! needed.
+//! `cargo xtask ptxas`: assembles every program for GPUs, reports the resource usage of its kernels, and estimates from
+//! machine code how long they take. No GPU is needed.
+//!
+//! ```text
+//! wheel      NVIDIA's tools                       rows       registers, spills and shared memory, by programs
+//! kernel     what the compiler says of kernels    sass       machine code as text -> instructions
+//! loops      basic blocks and loops               class      what instructions take of the machine
+//! thread     how often instructions are done      rates      what machines do a second
+//! model      -> times and bounds                  table      the table in the repository
+//! roofline   all of these, for the benchmark programs
+//! ```
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod class;
+mod kernel;
+mod loops;
+mod model;
+mod rates;
+mod roofline;
+mod rows;
+mod sass;
+mod table;
+mod thread;
+mod wheel;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,18 +31,30 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
-use crate::shell::{output, program, root, run as run_program, xla_command};
-use crate::{finish, packages, python};
+use crate::shell::{program, root, xla_command};
+use crate::{finish, packages};
+use kernel::Kernel;
+use model::Measured;
+use roofline::Roofline;
+use rows::{Row, Summary};
+pub use wheel::{NVDISASM, PTXAS};
 
 pub const HELP: &str = "\
-Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program,
-and failures. The rows of all programs go to target/ptxas/ARCH.txt; shown are failures, spills, and all rows of a short list.
+Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program.
+Fails when a program cannot be assembled, and when a kernel spills. The rows of all programs go to target/ptxas/ARCH.txt; shown are
+failures, spills, and all rows of a short list.
 
-  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100)
+  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100; with --roofline sm_90)
   --filter TEXT       only programs whose name contains TEXT
   --quick             tests/ and the benchmark programs of this repository alone
-  --ptxas FILE        assembler; else the one in PATH, else one fetched into target/ptxas: NVIDIA's wheel
+  --roofline          the benchmark programs of this repository alone, whose machine code is disassembled: instructions, loads in
+                      flight, tensor instructions and spills of each kernel and inner loop, and how long it takes at least. Fails when
+                      a kernel is worse than docs/results/roofline-ARCH.txt has it, or slower by instructions than by memory with
+                      no reason in that table. Every loop goes to target/ptxas/roofline-ARCH.txt
+  --update            with --roofline: writes that table anew, and keeps its reasons
+  --ptxas FILE        assembler; else the one in PATH (not with --roofline), else one fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
+  --nvdisasm FILE     disassembler; else one fetched likewise: nvidia-cuda-nvdisasm 13.5.37 (5 MB)
   --xla FILE          the `xla` command to compile with (default: the release form, which is built)
   --jobs N            number of programs at a time (default: the number of CPUs)
 
@@ -31,41 +62,61 @@ The programs are those of ../shared/bench and ../shared/corpus where they are th
 ";
 
 const ARCHITECTURES: &str = "sm_80,sm_90,sm_100";
-
-/// The wheel that has the assembler, and its place therein.
-const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86";
-const PLACE: &str = "nvidia/cuda_nvcc/bin/ptxas";
+/// The one that there is a table for.
+const TABLE_ARCHITECTURE: &str = "sm_90";
 
 /// Greatest length of a list of programs that is shown whole.
 const SHORT: usize = 60;
 
 pub fn run(mut args: Arguments) -> Result<()> {
-    let architectures = args.opt_value_from_str("--arch")?.unwrap_or_else(|| ARCHITECTURES.to_owned());
+    let architectures: Option<String> = args.opt_value_from_str("--arch")?;
     let filter: Option<String> = args.opt_value_from_str("--filter")?;
     let ptxas: Option<PathBuf> = args.opt_value_from_str("--ptxas")?;
+    let nvdisasm: Option<PathBuf> = args.opt_value_from_str("--nvdisasm")?;
     let xla: Option<PathBuf> = args.opt_value_from_str("--xla")?;
     let jobs: Option<usize> = args.opt_value_from_str("--jobs")?;
     let quick = args.contains("--quick");
+    let (estimates, update) = (args.contains("--roofline"), args.contains("--update"));
     finish(args)?;
+    if update && (!estimates || filter.is_some()) {
+        bail!("--update goes with --roofline, and without --filter");
+    }
+    let roofline = match estimates {
+        true => Some(Roofline { nvdisasm: NVDISASM.named_or_fetched(nvdisasm)?, update, whole: filter.is_none() }),
+        false => None,
+    };
     let tools = Tools {
-        ptxas: find_or_fetch(ptxas)?,
+        // Other assemblers write other code than the one that the table is of.
+        ptxas: if estimates { PTXAS.named_or_fetched(ptxas)? } else { PTXAS.find_or_fetch(ptxas)? },
         xla: match xla {
             Some(xla) => fs::canonicalize(&xla).with_context(|| xla.display().to_string())?,
             None => built()?,
         },
-        jobs: jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1),
+        jobs: jobs.unwrap_or_else(default_jobs).max(1),
+        roofline,
     };
-    let mut programs = programs(quick)?;
+    let mut programs = programs(quick || estimates)?;
     programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
-    check(&tools, &programs, &architectures)
+    programs.retain(|(name, _)| !estimates || name.starts_with(roofline::PROGRAMS));
+    let default = if estimates { TABLE_ARCHITECTURE } else { ARCHITECTURES };
+    check(&tools, &programs, architectures.as_deref().unwrap_or(default))
 }
 
-/// The quick form, where an assembler can be had; for CI, which need not have a network.
+/// The quick form with the benchmark programs' estimates, as far as the tools can be had; for CI, which need not have a
+/// network.
 pub fn quick_if_possible() -> Result<()> {
-    match find_or_fetch(None) {
+    let (ptxas, roofline) = match (PTXAS.fetched(), NVDISASM.fetched()) {
+        (Ok(ptxas), Ok(nvdisasm)) => (Ok(ptxas), Some(Roofline { nvdisasm, update: false, whole: true })),
+        (_, Err(error)) => {
+            println!("no estimates are made, there is no nvdisasm: {error:#}");
+            (PTXAS.find_or_fetch(None), None)
+        }
+        (Err(_), Ok(_)) => (PTXAS.find_or_fetch(None), None),
+    };
+    match ptxas {
         Ok(ptxas) => {
-            let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-            check(&Tools { ptxas, xla: built()?, jobs }, &programs(true)?, "sm_90")
+            let tools = Tools { ptxas, xla: built()?, jobs: default_jobs(), roofline };
+            check(&tools, &programs(true)?, TABLE_ARCHITECTURE)
         }
         Err(error) => {
             println!("left out, there is no ptxas: {error:#}");
@@ -74,39 +125,22 @@ pub fn quick_if_possible() -> Result<()> {
     }
 }
 
+fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Tools that compile the programs.
 struct Tools {
     ptxas: PathBuf,
     xla: PathBuf,
     jobs: usize,
+    /// Treatment of the benchmark programs' machine code, if it is disassembled.
+    roofline: Option<Roofline>,
 }
 
 fn built() -> Result<PathBuf> {
     packages::ensure()?;
     xla_command()
-}
-
-/// The assembler that was named, or that of the search path, or one under `target/`.
-pub fn find_or_fetch(named: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(path) = named {
-        return fs::canonicalize(&path).with_context(|| path.display().to_string());
-    }
-    let folder = root().join("target/ptxas/wheel");
-    let fetched = folder.join(PLACE);
-    for candidate in [Path::new("ptxas"), &fetched] {
-        if output(program(candidate, &["--version"])).is_some() {
-            return Ok(candidate.to_path_buf());
-        }
-    }
-    println!("ptxas is missing: fetching NVIDIA's wheel {WHEEL} (40 MB, under the licence of the CUDA toolkit)");
-    let python = python::with_module("pip", &["pip"])?;
-    let mut install = program(python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    install.arg("--target").arg(&folder).arg(WHEEL);
-    run_program(install)?;
-    if output(program(&fetched, &["--version"])).is_none() {
-        bail!("{WHEEL} is installed, yet {} does not run", fetched.display());
-    }
-    Ok(fetched)
 }
 
 /// The suite of programs for several devices, which nobody compiles yet.
@@ -161,7 +195,7 @@ fn check(tools: &Tools, programs: &[(String, PathBuf)], architectures: &str) -> 
     if programs.is_empty() {
         bail!("there is no such program");
     }
-    let mut failures = 0;
+    let mut problems = Vec::new();
     for architecture in architectures.split(',') {
         let rows = assemble_all(tools, programs, architecture)?;
         let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
@@ -171,9 +205,17 @@ fn check(tools: &Tools, programs: &[(String, PathBuf)], architectures: &str) -> 
         rows.iter().filter(|row| rows.len() <= SHORT || row.is_notable()).for_each(|row| println!("{row}"));
         let total = Summary::of(&rows);
         println!("{architecture}: {total}");
-        failures += total.failures;
+        if total.failures > 0 {
+            problems.push(format!("{} programs cannot be assembled", total.failures));
+        }
+        if total.spilling > 0 {
+            problems.push(format!("{} kernels spill", total.spilling));
+        }
+        if let Some(Err(error)) = tools.roofline.as_ref().map(|roofline| roofline.report(&rows, architecture)) {
+            problems.push(format!("{error:#}"));
+        }
     }
-    if failures > 0 { bail!("{failures} programs cannot be assembled") } else { Ok(()) }
+    if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("; ")) }
 }
 
 fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &str) -> Result<Vec<Row>> {
@@ -181,7 +223,7 @@ fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &st
     fs::create_dir_all(&scratch)?;
     let row = |(name, path): &(String, PathBuf)| {
         let folder = scratch.join(rayon::current_thread_index().unwrap_or_default().to_string());
-        let outcome = assemble(tools, path, architecture, &folder).map_err(|error| format!("{error:#}"));
+        let outcome = assemble(tools, (name, path), architecture, &folder).map_err(|error| format!("{error:#}"));
         Row { name: name.clone(), outcome }
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(tools.jobs).build()?;
@@ -191,7 +233,7 @@ fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &st
 }
 
 /// Compiles a program into an empty folder, and reads the assembler's output.
-fn assemble(tools: &Tools, path: &Path, architecture: &str, folder: &Path) -> Result<Vec<Kernel>> {
+fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, folder: &Path) -> Result<Vec<Measured>> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
@@ -204,93 +246,11 @@ fn assemble(tools: &Tools, path: &Path, architecture: &str, folder: &Path) -> Re
     let report = folder.join("kernels.json");
     let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
     let json: Value = serde_json::from_str(&text)?;
-    json["kernels"].as_array().context("kernels.json lists no kernels")?.iter().map(Kernel::read).collect()
-}
-
-/// Resources of a kernel.
-struct Kernel {
-    name: String,
-    registers: u64,
-    spill_bytes: u64,
-    shared_bytes: u64,
-}
-
-impl Kernel {
-    fn read(json: &Value) -> Result<Kernel> {
-        let number = |key: &str| json[key].as_u64().with_context(|| format!("a kernel of kernels.json has no {key}"));
-        Ok(Kernel {
-            name: json["name"].as_str().unwrap_or_default().to_owned(),
-            registers: number("registers")?,
-            spill_bytes: number("spill_bytes")?,
-            shared_bytes: number("shared_bytes")?,
-        })
-    }
-}
-
-/// A program with its kernels, or why there are none.
-struct Row {
-    name: String,
-    outcome: Result<Vec<Kernel>, String>,
-}
-
-impl Row {
-    const HEAD: &'static str = "kernels  most registers  spilled bytes  most shared bytes  program";
-
-    fn is_notable(&self) -> bool {
-        self.outcome.as_ref().map_or(true, |kernels| kernels.iter().any(|kernel| kernel.spill_bytes > 0))
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kernels = match &self.outcome {
-            Ok(kernels) => kernels,
-            Err(problem) => return write!(f, "{}: {problem}", self.name),
-        };
-        let most = |what: fn(&Kernel) -> u64| kernels.iter().map(what).max().unwrap_or(0);
-        let spilled: u64 = kernels.iter().map(|kernel| kernel.spill_bytes).sum();
-        let (registers, shared) = (most(|kernel| kernel.registers), most(|kernel| kernel.shared_bytes));
-        write!(f, "{:>7} {registers:>15} {spilled:>14} {shared:>18}  {}", kernels.len(), self.name)?;
-        let spilling: Vec<&str> = kernels.iter().filter(|k| k.spill_bytes > 0).map(|k| k.name.as_str()).collect();
-        if spilling.is_empty() { Ok(()) } else { write!(f, " ({})", spilling.join(", ")) }
-    }
-}
-
-/// All rows in a line.
-#[derive(Default)]
-struct Summary {
-    programs: usize,
-    kernels: usize,
-    failures: usize,
-    spilling: usize,
-    /// Number of kernels by registers, rounded up to a multiple of 32.
-    registers: BTreeMap<u64, usize>,
-}
-
-impl Summary {
-    fn of(rows: &[Row]) -> Summary {
-        let mut summary = Summary { programs: rows.len(), ..Summary::default() };
-        for row in rows {
-            let Ok(kernels) = &row.outcome else {
-                summary.failures += 1;
-                continue;
-            };
-            summary.kernels += kernels.len();
-            for kernel in kernels {
-                summary.spilling += usize::from(kernel.spill_bytes > 0);
-                *summary.registers.entry(kernel.registers.next_multiple_of(32)).or_default() += 1;
-            }
-        }
-        summary
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { programs, kernels, failures, spilling, registers } = self;
-        write!(f, "{programs} programs, {failures} of them fail; {kernels} kernels, {spilling} of them spill")?;
-        let classes: Vec<String> = registers.iter().map(|(most, count)| format!("{count} up to {most}")).collect();
-        if classes.is_empty() { Ok(()) } else { write!(f, "; registers: {}", classes.join(", ")) }
+    let kernels = json["kernels"].as_array().context("kernels.json lists no kernels")?.iter();
+    let kernels: Vec<Kernel> = kernels.map(Kernel::read).collect::<Result<_>>()?;
+    match &tools.roofline {
+        Some(roofline) if name.starts_with(roofline::PROGRAMS) => roofline.estimate(kernels, folder, architecture),
+        Some(_) | None => Ok(kernels.into_iter().map(|kernel| Measured { kernel, estimate: None }).collect()),
     }
 }
 
@@ -298,34 +258,10 @@ impl fmt::Display for Summary {
 mod tests {
     use super::*;
 
-    fn kernel(name: &str, registers: u64, spill_bytes: u64) -> Kernel {
-        Kernel { name: name.to_owned(), registers, spill_bytes, shared_bytes: 128 }
-    }
-
-    #[test]
-    fn rows_and_their_sum() {
-        let good = vec![kernel("k0_add", 16, 0), kernel("k1_dot", 255, 24)];
-        let rows = [
-            Row { name: "bench/a".to_owned(), outcome: Ok(good) },
-            Row { name: "bench/b".to_owned(), outcome: Err("exit status: 1: error: no".to_owned()) },
-            Row { name: "bench/c".to_owned(), outcome: Ok(Vec::new()) },
-        ];
-        assert_eq!(rows[0].to_string(), "      2             255             24                128  bench/a (k1_dot)");
-        assert_eq!(rows[0].to_string().find("bench"), Row::HEAD.find("program"));
-        assert_eq!(rows[1].to_string(), "bench/b: exit status: 1: error: no");
-        assert_eq!(rows.iter().map(Row::is_notable).collect::<Vec<_>>(), [true, true, false]);
-        assert_eq!(
-            Summary::of(&rows).to_string(),
-            "3 programs, 1 of them fail; 2 kernels, 1 of them spill; registers: 1 up to 32, 1 up to 256"
-        );
-    }
-
     #[test]
     fn programs_of_the_repository_are_found_by_name() {
         let mut found = Vec::new();
         collect(&root().join("tests/regressions"), "tests/regressions", &mut found).unwrap();
         assert!(found.iter().any(|(name, _)| name == "tests/regressions/acosh_below_one"), "{found:?}");
-        let json: Value = serde_json::from_str(r#"{"name": "k", "registers": 8, "spill_bytes": 0}"#).unwrap();
-        assert!(Kernel::read(&json).is_err());
     }
 }
