@@ -146,8 +146,8 @@ impl AheadOfTimeCompiler for GpuCompiler {
         };
         ahead_of_time::refuse_what_is_for_objects(options)?;
         let module = as_loaded(self.optimize_for_files(module, &options.compile)?)?;
-        let Compiled { device, .. } = compile(&module, &target, ModuleSize::Fixed, &options.compile)?;
-        ahead_of_time::files(self.platform(), &module, Arc::unwrap_or_clone(device), options)
+        let (compiled, strategies) = compile_and_tell(&module, &target, ModuleSize::Fixed, &options.compile)?;
+        ahead_of_time::files(self.platform(), &module, (compiled, &strategies), options)
     }
 }
 
@@ -181,6 +181,16 @@ fn compile(
     modules: ModuleSize,
     options: &CompileOptions,
 ) -> Result<Compiled> {
+    Ok(compile_and_tell(module, target, modules, options)?.0)
+}
+
+/// A program, and the strategy of each of its kernels.
+fn compile_and_tell(
+    module: &OptimizedModule,
+    target: &Target,
+    modules: ModuleSize,
+    options: &CompileOptions,
+) -> Result<(Compiled, Vec<String>)> {
     let mut lowering = GpuLowering::new(module, target);
     let mut recorder = RecordingLowering::new(&mut lowering);
     let program = place(module, &mut recorder, options)?;
@@ -191,7 +201,8 @@ fn compile(
     let command_sequences = lowering.command_sequences(&kernels)?;
     let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
     let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
-    Ok(Compiled { program, device: Arc::new(device), texts })
+    let strategies = kernels.into_iter().map(|kernel| kernel.strategy).collect();
+    Ok((Compiled { program, device: Arc::new(device), texts }, strategies))
 }
 
 /// The module as it is when it was written and read: a program compiled into a file must equal the one loaded from it.
@@ -211,6 +222,7 @@ mod tests {
 
     use super::*;
     use crate::program::commands::{Command, KernelArgument, LibraryCommand};
+    use crate::program::launches::LaunchFacts;
     use crate::program::library_call::LibraryCall;
     use crate::program::library_call::matmul::Precision;
 
@@ -295,6 +307,52 @@ mod tests {
             compile(&module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().program.sequence;
         assert_eq!(sequence.coverage().library_calls, BTreeMap::from([(LibraryOp::Matmul, 1)]));
         assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
+    }
+
+    #[test]
+    fn launches_know_their_arrays() {
+        let facts = |text: &str| {
+            let target = Target::nvptx("sm_90").unwrap();
+            let compiled =
+                compile(&optimized(text, false), &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap();
+            LaunchFacts::of_kernels(&compiled.program, &compiled.device)
+        };
+        let added = facts(
+            "HloModule m
+            ENTRY main {
+              x = f32[4096] parameter(0)
+              y = f32[4096] parameter(1)
+              z = f32[4096] add(x, y)
+              ROOT s = f32[4096] multiply(z, x)
+            }",
+        );
+        let [LaunchFacts { elements_read, bytes_read, elements_written, bytes_written, .. }] = added[..] else {
+            panic!("{added:?}")
+        };
+        assert_eq!((elements_read, bytes_read, elements_written, bytes_written), (4096, 32768, 4096, 16384));
+        let summed = facts(
+            "HloModule m
+            add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }
+            ENTRY main {
+              x = f32[64,1024] parameter(0)
+              zero = f32[] constant(0)
+              ROOT s = f32[64] reduce(x, zero), dimensions={1}, to_apply=add
+            }",
+        );
+        let [LaunchFacts { blocks, elements_read, elements_written, bytes_written, .. }] = summed[..] else {
+            panic!("{summed:?}")
+        };
+        assert_eq!((blocks > 0, elements_read, elements_written, bytes_written), (true, 65536, 64, 256));
+        // Results are sorted in place.
+        let sorted = facts(
+            "HloModule m
+            less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT l = pred[] compare(a, b), direction=LT }
+            ENTRY main {
+              x = f32[4096] parameter(0)
+              ROOT s = f32[4096] sort(x), dimensions={0}, to_apply=less
+            }",
+        );
+        assert!(sorted.iter().all(|facts| facts.bytes_read >= 16384 && facts.bytes_written >= 16384), "{sorted:?}");
     }
 
     #[test]

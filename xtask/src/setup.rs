@@ -31,7 +31,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         packages::ensure_cross()?;
     }
     if ptxas {
-        println!("ptxas: {}", ptxas::find_or_fetch(None)?.display());
+        println!("ptxas: {}", ptxas::PTXAS.find_or_fetch(None)?.display());
     }
     if let Ok(llvm) = packages::find_llvm() {
         println!("LLVM {}: {}\nNothing is missing.", llvm.version, llvm.config.display());

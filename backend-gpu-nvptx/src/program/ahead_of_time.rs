@@ -1,12 +1,16 @@
 //! Files of a program compiled ahead of time: the executable, and its code for inspection.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use xla_hlo::{Error, Result, ResultExt};
 use xla_service::compiler::AotFile;
 use xla_service::{AotCompilationOptions, Assembler, ConstantsIn, Contraction, Optimize, OptimizedModule, Relocation};
 
+use crate::executable::Compiled;
 use crate::program::compiled_for::CompiledFor;
 use crate::program::image::{CodeObject, KernelFunction};
+use crate::program::launches::LaunchFacts;
 use crate::program::serialized::DeviceProgram;
 use crate::ptx::assembler::{Assemble, Cubin};
 use crate::ptx::ptxas::Ptxas;
@@ -16,9 +20,11 @@ use crate::ptx::ptxas::Ptxas;
 pub(crate) fn files(
     platform: &str,
     module: &OptimizedModule,
-    mut device: DeviceProgram,
+    (compiled, strategies): (Compiled, &[String]),
     options: &AotCompilationOptions,
 ) -> Result<Vec<AotFile>> {
+    let launches = LaunchFacts::of_kernels(&compiled.program, &compiled.device);
+    let mut device = Arc::unwrap_or_clone(compiled.device);
     let mut files = Vec::new();
     for (number, object) in device.image.objects.iter().enumerate() {
         let (ending, bytes) = match object {
@@ -32,7 +38,7 @@ pub(crate) fn files(
         && let Some(ptxas) = assembler(&options.assembler)?
     {
         let cubins = assemble(&ptxas, &device, &architecture)?;
-        files.push(report(&ptxas, &device, &architecture, &cubins)?);
+        files.push(report(&ptxas, &architecture, &device, &cubins, (strategies, &launches))?);
         for (number, cubin) in cubins.iter().enumerate() {
             files.extend(
                 cubin
@@ -113,14 +119,27 @@ struct KernelFacts<'a> {
     spill_bytes: u32,
     stack_bytes: u32,
     shared_bytes: u32,
+    strategy: &'a str,
+    blocks: u32,
+    elements_read: u64,
+    bytes_read: u64,
+    elements_written: u64,
+    bytes_written: u64,
 }
 
-fn report(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str, cubins: &[Option<Cubin>]) -> Result<AotFile> {
+fn report(
+    ptxas: &Ptxas,
+    architecture: &str,
+    device: &DeviceProgram,
+    cubins: &[Option<Cubin>],
+    (strategies, launches): (&[String], &[LaunchFacts]),
+) -> Result<AotFile> {
     let facts = |function: &'_ KernelFunction| {
         let report = cubins.get(function.object)?.as_ref()?;
         report.report.kernels.iter().find(|kernel| kernel.name == function.name)
     };
-    let kernels = device.image.functions.iter().filter_map(|function| {
+    let kernels = device.image.functions.iter().enumerate().filter_map(|(number, function)| {
+        let launch = launches.get(number).copied().unwrap_or_default();
         let said = facts(function)?;
         Some(KernelFacts {
             name: &function.name,
@@ -131,6 +150,12 @@ fn report(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str, cubins: &[O
             stack_bytes: said.stack_bytes,
             // Of one kind: an array in the code, or one that comes with the launch.
             shared_bytes: said.shared_bytes.max(function.shared_bytes),
+            strategy: strategies.get(number).map_or("", String::as_str),
+            blocks: launch.blocks,
+            elements_read: launch.elements_read,
+            bytes_read: launch.bytes_read,
+            elements_written: launch.elements_written,
+            bytes_written: launch.bytes_written,
         })
     });
     let warnings = cubins.iter().flatten().flat_map(|cubin| cubin.report.warnings.iter().map(String::as_str));

@@ -8,6 +8,7 @@
 //! serialized         all of these as bytes           compiled_for   the GPUs that run the code
 //! loading            bytes to an executable          costs          thunks onto streams
 //! launcher           a thunk's commands on a device  caches         what programs of a process share
+//! launches           what launches have to do
 //! ```
 
 #[cfg(feature = "compile")]
@@ -18,6 +19,8 @@ pub(crate) mod compiled_for;
 pub(crate) mod costs;
 pub(crate) mod image;
 pub(crate) mod launcher;
+#[cfg(feature = "compile")]
+pub(crate) mod launches;
 pub(crate) mod library_call;
 pub(crate) mod loading;
 pub(crate) mod recorded_lowering;

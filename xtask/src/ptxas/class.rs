@@ -1,0 +1,109 @@
+//! Classes of instructions: what they take of the machine.
+
+use super::sass::Instruction;
+
+/// A memory that an instruction goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    Global,
+    Shared,
+    /// A thread's own memory, which holds what registers do not.
+    Local,
+}
+
+/// The operands of tensor cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorType {
+    F64,
+    Tf32,
+    Half,
+    Byte,
+}
+
+/// Needs of an instruction beside its issue slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Bytes of one thread.
+    Load(Space, u64),
+    Store(Space, u64),
+    /// Multiplications and additions of a warp.
+    Tensor(TensorType, u64),
+    /// Reciprocals, roots, exponentials, logarithms, sines.
+    Special,
+    Other,
+}
+
+pub fn class(instruction: &Instruction) -> Class {
+    let width = width(instruction);
+    match instruction.base() {
+        "LDG" | "LD" | "LDGSTS" => Class::Load(Space::Global, width),
+        "STG" | "ST" | "RED" | "REDG" | "ATOM" | "ATOMG" => Class::Store(Space::Global, width),
+        "LDS" | "LDSM" | "ATOMS" => Class::Load(Space::Shared, width),
+        "STS" | "STSM" => Class::Store(Space::Shared, width),
+        "LDL" => Class::Load(Space::Local, width),
+        "STL" => Class::Store(Space::Local, width),
+        "MUFU" => Class::Special,
+        "DMMA" => Class::Tensor(TensorType::F64, multiplications(instruction)),
+        "IMMA" | "QMMA" | "IGMMA" | "QGMMA" => Class::Tensor(TensorType::Byte, multiplications(instruction)),
+        "HMMA" | "HGMMA" => {
+            let tf32 = instruction.has("TF32");
+            let kind = if tf32 { TensorType::Tf32 } else { TensorType::Half };
+            Class::Tensor(kind, multiplications(instruction))
+        }
+        _ => Class::Other,
+    }
+}
+
+/// Bytes of one thread's access.
+fn width(instruction: &Instruction) -> u64 {
+    let named = [("128", 16), ("64", 8), ("U16", 2), ("S16", 2), ("U8", 1), ("S8", 1)];
+    named.iter().find(|(modifier, _)| instruction.has(modifier)).map_or(4, |&(_, bytes)| bytes)
+}
+
+/// Those of a warp: of `16816`, 16 x 8 x 16; of `64x128x16`, a quarter of the product of a group of four.
+fn multiplications(instruction: &Instruction) -> u64 {
+    let shapes = instruction.opcode.split('.').skip(1);
+    let of_shape = |shape: &str| {
+        let sides: Vec<u64> = shape.split('x').map_while(|side| side.parse().ok()).collect();
+        match sides[..] {
+            [rows, columns, depth] => Some(rows * columns * depth / 4),
+            [_] if shape.starts_with("168") => shape[3..].parse().ok().map(|depth: u64| 16 * 8 * depth),
+            [_] if shape.starts_with("88") => shape[2..].parse().ok().map(|depth: u64| 8 * 8 * depth),
+            _ => None,
+        }
+    };
+    shapes.filter_map(of_shape).next().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_by_opcode() {
+        let class_of = |opcode: &str| {
+            let operands = Vec::new();
+            class(&Instruction { address: 0, guard: None, opcode: opcode.to_owned(), operands, target: None })
+        };
+        let expected = [
+            ("LDG.E.128", Class::Load(Space::Global, 16)),
+            ("LDG.E.U16.CONSTANT", Class::Load(Space::Global, 2)),
+            ("STG.E", Class::Store(Space::Global, 4)),
+            ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", Class::Store(Space::Global, 4)),
+            ("LDS.64", Class::Load(Space::Shared, 8)),
+            ("STL.128", Class::Store(Space::Local, 16)),
+            ("LDL", Class::Load(Space::Local, 4)),
+            ("MUFU.EX2", Class::Special),
+            ("HMMA.16816.F32.BF16", Class::Tensor(TensorType::Half, 2048)),
+            ("HMMA.1688.F32.TF32", Class::Tensor(TensorType::Tf32, 1024)),
+            ("HGMMA.64x128x16.F32.BF16", Class::Tensor(TensorType::Half, 32768)),
+            ("IMMA.16832.S8.S8", Class::Tensor(TensorType::Byte, 4096)),
+            ("DMMA.884", Class::Tensor(TensorType::F64, 256)),
+            ("HFMA2.MMA", Class::Other),
+            ("LDC.64", Class::Other),
+        ];
+        for (opcode, class) in expected {
+            assert_eq!(class_of(opcode), class, "{opcode}");
+        }
+    }
+}

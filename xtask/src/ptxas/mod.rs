@@ -1,0 +1,267 @@
+//! `cargo xtask ptxas`: assembles every program for GPUs, reports the resource usage of its kernels, and estimates from
+//! machine code how long they take. No GPU is needed.
+//!
+//! ```text
+//! wheel      NVIDIA's tools                       rows       registers, spills and shared memory, by programs
+//! kernel     what the compiler says of kernels    sass       machine code as text -> instructions
+//! loops      basic blocks and loops               class      what instructions take of the machine
+//! thread     how often instructions are done      rates      what machines do a second
+//! model      -> times and bounds                  table      the table in the repository
+//! roofline   all of these, for the benchmark programs
+//! ```
+
+mod class;
+mod kernel;
+mod loops;
+mod model;
+mod rates;
+mod roofline;
+mod rows;
+mod sass;
+mod table;
+mod thread;
+mod wheel;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use pico_args::Arguments;
+use rayon::prelude::*;
+use serde_json::Value;
+
+use crate::corpus::{self, problem};
+use crate::shell::{program, root, xla_command};
+use crate::{finish, packages};
+use kernel::Kernel;
+use model::Measured;
+use roofline::Roofline;
+use rows::{Row, Summary};
+pub use wheel::{NVDISASM, PTXAS};
+
+pub const HELP: &str = "\
+Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program.
+Fails when a program cannot be assembled, and when a kernel spills. The rows of all programs go to target/ptxas/ARCH.txt; shown are
+failures, spills, and all rows of a short list.
+
+  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100; with --roofline sm_90)
+  --filter TEXT       only programs whose name contains TEXT
+  --quick             tests/ and the benchmark programs of this repository alone
+  --roofline          the benchmark programs of this repository alone, whose machine code is disassembled: instructions, loads in
+                      flight, tensor instructions and spills of each kernel and inner loop, and how long it takes at least. Fails when
+                      a kernel is worse than docs/results/roofline-ARCH.txt has it, or slower by instructions than by memory with
+                      no reason in that table. Every loop goes to target/ptxas/roofline-ARCH.txt
+  --update            with --roofline: writes that table anew, and keeps its reasons
+  --ptxas FILE        assembler; else the one in PATH (not with --roofline), else one fetched into target/ptxas: NVIDIA's wheel
+                      nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
+  --nvdisasm FILE     disassembler; else one fetched likewise: nvidia-cuda-nvdisasm 13.5.37 (5 MB)
+  --xla FILE          the `xla` command to compile with (default: the release form, which is built)
+  --jobs N            number of programs at a time (default: the number of CPUs)
+
+The programs are those of ../shared/bench and ../shared/corpus where they are there, else those of tests/corpus; and those of tests/.
+";
+
+const ARCHITECTURES: &str = "sm_80,sm_90,sm_100";
+/// The one that there is a table for.
+const TABLE_ARCHITECTURE: &str = "sm_90";
+
+/// Greatest length of a list of programs that is shown whole.
+const SHORT: usize = 60;
+
+pub fn run(mut args: Arguments) -> Result<()> {
+    let architectures: Option<String> = args.opt_value_from_str("--arch")?;
+    let filter: Option<String> = args.opt_value_from_str("--filter")?;
+    let ptxas: Option<PathBuf> = args.opt_value_from_str("--ptxas")?;
+    let nvdisasm: Option<PathBuf> = args.opt_value_from_str("--nvdisasm")?;
+    let xla: Option<PathBuf> = args.opt_value_from_str("--xla")?;
+    let jobs: Option<usize> = args.opt_value_from_str("--jobs")?;
+    let quick = args.contains("--quick");
+    let (estimates, update) = (args.contains("--roofline"), args.contains("--update"));
+    finish(args)?;
+    if update && (!estimates || filter.is_some()) {
+        bail!("--update goes with --roofline, and without --filter");
+    }
+    let roofline = match estimates {
+        true => Some(Roofline { nvdisasm: NVDISASM.named_or_fetched(nvdisasm)?, update, whole: filter.is_none() }),
+        false => None,
+    };
+    let tools = Tools {
+        // Other assemblers write other code than the one that the table is of.
+        ptxas: if estimates { PTXAS.named_or_fetched(ptxas)? } else { PTXAS.find_or_fetch(ptxas)? },
+        xla: match xla {
+            Some(xla) => fs::canonicalize(&xla).with_context(|| xla.display().to_string())?,
+            None => built()?,
+        },
+        jobs: jobs.unwrap_or_else(default_jobs).max(1),
+        roofline,
+    };
+    let mut programs = programs(quick || estimates)?;
+    programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
+    programs.retain(|(name, _)| !estimates || name.starts_with(roofline::PROGRAMS));
+    let default = if estimates { TABLE_ARCHITECTURE } else { ARCHITECTURES };
+    check(&tools, &programs, architectures.as_deref().unwrap_or(default))
+}
+
+/// The quick form with the benchmark programs' estimates, as far as the tools can be had; for CI, which need not have a
+/// network.
+pub fn quick_if_possible() -> Result<()> {
+    let (ptxas, roofline) = match (PTXAS.fetched(), NVDISASM.fetched()) {
+        (Ok(ptxas), Ok(nvdisasm)) => (Ok(ptxas), Some(Roofline { nvdisasm, update: false, whole: true })),
+        (_, Err(error)) => {
+            println!("no estimates are made, there is no nvdisasm: {error:#}");
+            (PTXAS.find_or_fetch(None), None)
+        }
+        (Err(_), Ok(_)) => (PTXAS.find_or_fetch(None), None),
+    };
+    match ptxas {
+        Ok(ptxas) => {
+            let tools = Tools { ptxas, xla: built()?, jobs: default_jobs(), roofline };
+            check(&tools, &programs(true)?, TABLE_ARCHITECTURE)
+        }
+        Err(error) => {
+            println!("left out, there is no ptxas: {error:#}");
+            Ok(())
+        }
+    }
+}
+
+fn default_jobs() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Tools that compile the programs.
+struct Tools {
+    ptxas: PathBuf,
+    xla: PathBuf,
+    jobs: usize,
+    /// Treatment of the benchmark programs' machine code, if it is disassembled.
+    roofline: Option<Roofline>,
+}
+
+fn built() -> Result<PathBuf> {
+    packages::ensure()?;
+    xla_command()
+}
+
+/// The suite of programs for several devices, which nobody compiles yet.
+const SEVERAL_DEVICES: &str = "multi_device";
+
+/// Programs by name.
+fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
+    let root = root();
+    let mut found = Vec::new();
+    let shared = root.join("../shared");
+    for folder in ["tests/regressions", "tests/conformance/programs"] {
+        collect(&root.join(folder), folder, &mut found)?;
+    }
+    if quick || !shared.join("bench/programs").exists() {
+        collect(&corpus::unpack("bench")?, "bench", &mut found)?;
+    } else {
+        collect(&shared.join("bench/programs"), "bench", &mut found)?;
+    }
+    if !quick {
+        match shared.join("corpus").exists() {
+            true => collect(&shared.join("corpus"), "corpus", &mut found)?,
+            false => {
+                for suite in corpus::SUITES {
+                    collect(&corpus::unpack(suite)?, &format!("corpus/{suite}"), &mut found)?;
+                }
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Adds the `.hlo` files of a folder and of those in it, under their paths without ending.
+fn collect(folder: &Path, name: &str, found: &mut Vec<(String, PathBuf)>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if stem == SEVERAL_DEVICES {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, &format!("{name}/{stem}"), found)?;
+        } else if path.extension().is_some_and(|ending| ending == "hlo") {
+            let name = if stem == "module" { name.to_owned() } else { format!("{name}/{stem}") };
+            found.push((name, path));
+        }
+    }
+    Ok(())
+}
+
+fn check(tools: &Tools, programs: &[(String, PathBuf)], architectures: &str) -> Result<()> {
+    if programs.is_empty() {
+        bail!("there is no such program");
+    }
+    let mut problems = Vec::new();
+    for architecture in architectures.split(',') {
+        let rows = assemble_all(tools, programs, architecture)?;
+        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        let file = root().join(format!("target/ptxas/{architecture}.txt"));
+        fs::write(&file, format!("{}\n{text}", Row::HEAD)).with_context(|| file.display().to_string())?;
+        println!("\n{architecture}\n{}", Row::HEAD);
+        rows.iter().filter(|row| rows.len() <= SHORT || row.is_notable()).for_each(|row| println!("{row}"));
+        let total = Summary::of(&rows);
+        println!("{architecture}: {total}");
+        if total.failures > 0 {
+            problems.push(format!("{} programs cannot be assembled", total.failures));
+        }
+        if total.spilling > 0 {
+            problems.push(format!("{} kernels spill", total.spilling));
+        }
+        if let Some(Err(error)) = tools.roofline.as_ref().map(|roofline| roofline.report(&rows, architecture)) {
+            problems.push(format!("{error:#}"));
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("; ")) }
+}
+
+fn assemble_all(tools: &Tools, programs: &[(String, PathBuf)], architecture: &str) -> Result<Vec<Row>> {
+    let scratch = root().join("target/ptxas/out");
+    fs::create_dir_all(&scratch)?;
+    let row = |(name, path): &(String, PathBuf)| {
+        let folder = scratch.join(rayon::current_thread_index().unwrap_or_default().to_string());
+        let outcome = assemble(tools, (name, path), architecture, &folder).map_err(|error| format!("{error:#}"));
+        Row { name: name.clone(), outcome }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(tools.jobs).build()?;
+    let mut rows: Vec<Row> = pool.install(|| programs.par_iter().map(row).collect());
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(rows)
+}
+
+/// Compiles a program into an empty folder, and reads the assembler's output.
+fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, folder: &Path) -> Result<Vec<Measured>> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    let mut command = program(&tools.xla, &["compile"]);
+    command.arg(path).args(["--platform", "gpu", "--target", architecture, "--threads", "1"]);
+    command.arg("--ptxas").arg(&tools.ptxas).arg("-o").arg(folder);
+    if let Some(problem) = problem(command) {
+        bail!("{problem}");
+    }
+    let report = folder.join("kernels.json");
+    let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
+    let json: Value = serde_json::from_str(&text)?;
+    let kernels = json["kernels"].as_array().context("kernels.json lists no kernels")?.iter();
+    let kernels: Vec<Kernel> = kernels.map(Kernel::read).collect::<Result<_>>()?;
+    match &tools.roofline {
+        Some(roofline) if name.starts_with(roofline::PROGRAMS) => roofline.estimate(kernels, folder, architecture),
+        Some(_) | None => Ok(kernels.into_iter().map(|kernel| Measured { kernel, estimate: None }).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_the_repository_are_found_by_name() {
+        let mut found = Vec::new();
+        collect(&root().join("tests/regressions"), "tests/regressions", &mut found).unwrap();
+        assert!(found.iter().any(|(name, _)| name == "tests/regressions/acosh_below_one"), "{found:?}");
+    }
+}

@@ -1,0 +1,307 @@
+//! Least times of kernels: what machine code and launch say, over the machine's rates.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::class::{Class, Space, class};
+use super::kernel::Kernel;
+use super::loops::{Loop, loops};
+use super::rates::{LAUNCH, Rates};
+use super::sass::Function;
+use super::thread::follow;
+
+/// The part of the machine that takes a kernel's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The launch itself.
+    Launch,
+    Memory,
+    /// Issue slots.
+    Instructions,
+    /// Special functions.
+    Special,
+    Tensor,
+}
+
+/// Bounds with the words that tables have for them.
+const BOUNDS: [(Bound, &str); 5] = [
+    (Bound::Launch, "launch"),
+    (Bound::Memory, "memory"),
+    (Bound::Instructions, "instructions"),
+    (Bound::Special, "special"),
+    (Bound::Tensor, "tensor"),
+];
+
+impl Bound {
+    /// Whether instructions take longer than memory, and longer than a launch does anyway.
+    pub fn is_of_instructions(self) -> bool {
+        matches!(self, Bound::Instructions | Bound::Special)
+    }
+
+    pub fn parse(word: &str) -> Option<Bound> {
+        BOUNDS.iter().find(|(_, known)| *known == word).map(|(bound, _)| *bound)
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = BOUNDS.iter().find(|(bound, _)| bound == self).map_or("", |(_, word)| *word);
+        f.pad(word)
+    }
+}
+
+/// A stretch of machine code: an inner loop, or all of a kernel.
+#[derive(Debug, PartialEq)]
+pub struct Stretch {
+    /// The address where it begins.
+    pub address: u64,
+    /// Times that a thread goes through it.
+    pub turns: u64,
+    /// Instructions of a thread in all its turns, those of tensor cores, special functions, and those to local memory.
+    pub instructions: u64,
+    pub tensor: u64,
+    pub special: u64,
+    pub local: u64,
+    /// Most loads from global memory that are on the way before the first of them is waited for.
+    pub loads_in_flight: u64,
+    /// Bytes of its accesses to global memory: those of loads, those of stores.
+    pub loads: BTreeSet<u64>,
+    pub stores: BTreeSet<u64>,
+}
+
+impl Stretch {
+    /// The share of tensor instructions.
+    pub fn tensor_share(&self) -> f64 {
+        self.tensor as f64 / self.instructions.max(1) as f64
+    }
+}
+
+/// A kernel's estimate.
+#[derive(Debug)]
+pub struct Estimate {
+    /// All of its code.
+    pub whole: Stretch,
+    /// Its innermost loops, by their places.
+    pub loops: Vec<Stretch>,
+    /// Whether data decides how often a loop is gone through, so that counts and times are least ones.
+    pub by_data: bool,
+    /// Elements that all threads together compute or read: of the largest array, as far as it is gone through.
+    pub elements: f64,
+    /// Instructions of all threads by elements.
+    pub per_element: f64,
+    /// Seconds by each bound, in the order of `BOUNDS`.
+    pub seconds: [f64; 5],
+}
+
+impl Estimate {
+    pub fn new(kernel: &Kernel, function: &Function, rates: &Rates) -> Estimate {
+        let loops = loops(function);
+        let trace = follow(function, &loops, kernel.launch);
+        let counts = &trace.counts;
+        let all: Vec<usize> = (0..function.code.len()).filter(|&place| counts[place] > 0).collect();
+        let whole = stretch(function, counts, &all, 0);
+        let inner =
+            |l: &Loop| (l.is_innermost && counts[l.header] > 0).then(|| stretch(function, counts, &l.body, l.header));
+        let totals = Totals::new(kernel, function, counts, rates);
+        let elements = totals.elements(kernel);
+        Estimate {
+            elements,
+            per_element: whole.instructions as f64 * kernel.launch.all_threads() / elements,
+            seconds: totals.seconds(kernel, rates),
+            loops: loops.iter().filter_map(inner).collect(),
+            whole,
+            by_data: trace.by_data,
+        }
+    }
+
+    /// The innermost loop in which most instructions are done; all of the code where there is none.
+    pub fn hottest(&self) -> &Stretch {
+        self.loops.iter().max_by_key(|l| l.instructions).unwrap_or(&self.whole)
+    }
+
+    /// The largest time, and what takes it.
+    pub fn bound(&self) -> (Bound, f64) {
+        let pairs = BOUNDS.iter().map(|(bound, _)| *bound).zip(self.seconds);
+        pairs.fold((Bound::Launch, 0.0), |most, pair| if pair.1 > most.1 { pair } else { most })
+    }
+}
+
+/// A kernel, with its estimate where machine code was disassembled.
+pub struct Measured {
+    pub kernel: Kernel,
+    pub estimate: Option<Estimate>,
+}
+
+impl Measured {
+    pub fn spills(&self) -> bool {
+        self.kernel.spill_bytes > 0 || self.estimate.as_ref().is_some_and(|estimate| estimate.whole.local > 0)
+    }
+}
+
+fn stretch(function: &Function, counts: &[u64], places: &[usize], start: usize) -> Stretch {
+    let mut found = Stretch {
+        address: function.code.get(start).map_or(0, |instruction| instruction.address),
+        turns: counts.get(start).copied().unwrap_or(0),
+        instructions: 0,
+        tensor: 0,
+        special: 0,
+        local: 0,
+        loads_in_flight: loads_in_flight(function, counts, places),
+        loads: BTreeSet::new(),
+        stores: BTreeSet::new(),
+    };
+    for &place in places.iter().filter(|&&place| counts[place] > 0) {
+        let count = counts[place];
+        found.instructions += count;
+        match class(&function.code[place]) {
+            Class::Load(Space::Global, bytes) => drop(found.loads.insert(bytes)),
+            Class::Store(Space::Global, bytes) => drop(found.stores.insert(bytes)),
+            Class::Load(Space::Local, _) | Class::Store(Space::Local, _) => found.local += count,
+            Class::Load(Space::Shared, _) | Class::Store(Space::Shared, _) | Class::Other => {}
+            Class::Tensor(..) => found.tensor += count,
+            Class::Special => found.special += count,
+        }
+    }
+    found
+}
+
+/// Sums over all that a launch does.
+#[derive(Default)]
+struct Totals {
+    /// Instructions and special functions of a warp, and its seconds on tensor cores that it has for itself.
+    issued: f64,
+    special: f64,
+    tensor: f64,
+    /// Bytes that all threads load from and store to global memory, at most those of the arrays: what is asked for more
+    /// than once is in caches by then, and not all of an array need be asked for.
+    read: f64,
+    written: f64,
+}
+
+impl Totals {
+    fn new(kernel: &Kernel, function: &Function, counts: &[u64], rates: &Rates) -> Totals {
+        let mut totals = Totals::default();
+        for (instruction, &count) in function.code.iter().zip(counts) {
+            let count = count as f64;
+            totals.issued += count;
+            match class(instruction) {
+                Class::Load(Space::Global, bytes) => totals.read += count * bytes as f64,
+                Class::Store(Space::Global, bytes) => totals.written += count * bytes as f64,
+                Class::Tensor(kind, each) => totals.tensor += count * each as f64 / rates.tensor(kind),
+                Class::Special => totals.special += count * 32.0,
+                Class::Load(..) | Class::Store(..) | Class::Other => {}
+            }
+        }
+        totals.read = (totals.read * kernel.launch.all_threads()).min(kernel.bytes_read as f64);
+        totals.written = (totals.written * kernel.launch.all_threads()).min(kernel.bytes_written as f64);
+        totals
+    }
+
+    fn elements(&self, kernel: &Kernel) -> f64 {
+        let share = |part: f64, bytes: u64| part / bytes.max(1) as f64;
+        let read = kernel.elements_read as f64 * share(self.read, kernel.bytes_read);
+        let written = kernel.elements_written as f64 * share(self.written, kernel.bytes_written);
+        read.max(written).max(1.0)
+    }
+
+    /// Seconds that the launch takes at least by each bound.
+    fn seconds(&self, kernel: &Kernel, rates: &Rates) -> [f64; 5] {
+        // The busiest multiprocessor decides.
+        let blocks = u64::from(kernel.launch.blocks).div_ceil(rates.multiprocessors);
+        let warps = (blocks * u64::from(kernel.launch.threads.div_ceil(32))) as f64;
+        // A scheduler issues for the warps that it has.
+        let issues = rates.issues.min(warps).max(1.0);
+        [
+            LAUNCH,
+            (self.read + self.written) / rates.bandwidth,
+            self.issued * warps / issues / rates.clock,
+            self.special * warps / rates.specials / rates.clock,
+            // Rates of tensor cores are those of the whole machine.
+            self.tensor * warps * rates.multiprocessors as f64,
+        ]
+    }
+}
+
+/// Most loads of global memory whose results nothing has asked for yet, as the code goes.
+fn loads_in_flight(function: &Function, counts: &[u64], places: &[usize]) -> u64 {
+    let (mut most, mut waiting) = (0, Vec::new());
+    for &place in places.iter().filter(|&&place| counts[place] > 0) {
+        let instruction = &function.code[place];
+        let is_waited_for = |(first, count): &(usize, usize)| {
+            let registers = instruction.operands.iter().enumerate().flat_map(|(number, operand)| {
+                // A load's own result is not asked for.
+                if number == 0 && operand.starts_with('R') { Vec::new() } else { registers(operand) }
+            });
+            registers.into_iter().any(|register| (*first..first + count).contains(&register))
+        };
+        if waiting.iter().any(is_waited_for) || instruction.base() == "DEPBAR" {
+            waiting.clear();
+        }
+        if let Class::Load(Space::Global, bytes) = class(instruction) {
+            let first = instruction.operands.first().and_then(|result| registers(result).first().copied());
+            // Asynchronous copies have no register.
+            let result = if instruction.base() == "LDGSTS" { None } else { first };
+            waiting.push(result.map_or((usize::MAX, 0), |first| (first, bytes.div_ceil(4) as usize)));
+            most = most.max(waiting.len() as u64);
+        }
+    }
+    most
+}
+
+/// The general registers that an operand names.
+fn registers(operand: &str) -> Vec<usize> {
+    let words = operand.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter_map(|word| word.strip_prefix('R')?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptxas::sass;
+    use crate::ptxas::thread::Launch;
+
+    fn estimate(text: &str) -> Estimate {
+        let kernel = Kernel {
+            launch: Launch { blocks: 132 * 64, threads: 128 },
+            elements_read: 132 * 64 * 1024,
+            bytes_read: 132 * 64 * 4096,
+            elements_written: 132 * 64,
+            bytes_written: 132 * 64 * 4,
+            ..Kernel::default()
+        };
+        Estimate::new(&kernel, &sass::parse(text).unwrap()[0], Rates::of("sm_90").unwrap())
+    }
+
+    #[test]
+    fn a_row_is_estimated_from_its_loop() {
+        let estimate = estimate(include_str!("samples/row.sass"));
+        let hottest = estimate.hottest();
+        assert_eq!((hottest.address, hottest.turns, hottest.instructions), (0x70, 2, 18));
+        assert_eq!((hottest.loads_in_flight, hottest.loads.iter().copied().collect::<Vec<_>>()), (1, vec![16]));
+        // 7 before the loop, 18 in it, 4 after it, for 8 elements of each thread.
+        assert_eq!((estimate.whole.instructions, estimate.whole.special, estimate.whole.local), (29, 1, 0));
+        assert!((estimate.per_element - 29.0 / 8.0).abs() < 1e-9, "{}", estimate.per_element);
+        assert!(!estimate.by_data);
+        let [_, memory, issue, special, tensor] = estimate.seconds;
+        let bytes = 132.0 * 64.0 * 4100.0;
+        assert!((memory - bytes / 3.35e12).abs() < 1e-12, "{memory}");
+        // 64 blocks of 4 warps on each multiprocessor, 4 instructions a cycle.
+        assert!((issue - 29.0 * 64.0 / 1.98e9).abs() < 1e-12, "{issue}");
+        assert!((special - 2.0 * 256.0 / 1.98e9).abs() < 1e-12, "{special}");
+        assert_eq!((tensor, estimate.bound().0), (0.0, Bound::Memory));
+    }
+
+    #[test]
+    fn spills_are_local_memory() {
+        let estimate = estimate(include_str!("samples/spill.sass"));
+        assert_eq!((estimate.whole.local, estimate.whole.loads_in_flight), (2, 20));
+    }
+
+    #[test]
+    fn bounds_have_words() {
+        for (bound, word) in BOUNDS {
+            assert_eq!((Bound::parse(word), bound.to_string()), (Some(bound), word.to_owned()));
+        }
+        assert_eq!(Bound::parse("luck"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Reads machine code as nvdisasm prints it: functions and their instructions.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, bail};
+
+/// A kernel with the functions that it calls, which follow its own code.
+#[derive(Debug)]
+pub struct Function {
+    pub name: String,
+    pub code: Vec<Instruction>,
+}
+
+#[derive(Debug)]
+pub struct Instruction {
+    pub address: u64,
+    /// The predicate that it is done under: `P0`, `!UP1`.
+    pub guard: Option<String>,
+    /// Name with its modifiers: `LDG.E.128`.
+    pub opcode: String,
+    pub operands: Vec<String>,
+    /// The index of the instruction that it jumps to, unless that is known at run time alone.
+    pub target: Option<usize>,
+}
+
+impl Instruction {
+    /// The opcode without modifiers.
+    pub fn base(&self) -> &str {
+        self.opcode.split('.').next().unwrap_or_default()
+    }
+
+    pub fn has(&self, modifier: &str) -> bool {
+        self.opcode.split('.').skip(1).any(|known| known == modifier)
+    }
+}
+
+/// The functions of `nvdisasm -c`. A line that is none of this text's is an error that names it.
+pub fn parse(text: &str) -> Result<Vec<Function>> {
+    let mut functions: Vec<Reader> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let trimmed = line.trim();
+        if let Some(name) = trimmed.strip_prefix(".section").and_then(|rest| rest.trim().strip_prefix(".text.")) {
+            let name = name.split(',').next().unwrap_or_default().trim_matches('"');
+            functions.push(Reader { name: name.to_owned(), labels: HashMap::new(), code: Vec::new() });
+            continue;
+        }
+        let place = || format!("line {}: '{trimmed}'", number + 1);
+        if let Some(label) = trimmed.strip_suffix(':') {
+            let function = functions.last_mut().with_context(|| format!("a label outside of code, {}", place()))?;
+            function.labels.insert(label.to_owned(), function.code.len());
+        } else if trimmed.starts_with("/*") {
+            let function = functions.last_mut().with_context(|| format!("code in no section, {}", place()))?;
+            function.code.push(instruction(trimmed).with_context(|| format!("no instruction, {}", place()))?);
+        } else if !(trimmed.is_empty() || trimmed.starts_with(['.', '/'])) {
+            bail!("neither instruction nor label nor directive, {}", place());
+        }
+    }
+    functions.into_iter().map(Reader::finish).collect()
+}
+
+/// A function whose jumps are not resolved yet.
+struct Reader {
+    name: String,
+    labels: HashMap<String, usize>,
+    code: Vec<Instruction>,
+}
+
+impl Reader {
+    fn finish(mut self) -> Result<Function> {
+        for instruction in &mut self.code {
+            let Some(label) = instruction.operands.iter().find_map(|o| o.strip_prefix("`(")) else { continue };
+            let label = label.trim_end_matches(')');
+            let target = self.labels.get(label).copied();
+            // A call's target may be code of another section, a jump's never.
+            if target.is_none() && instruction.base() == "BRA" {
+                bail!("{}: a jump to '{label}', which is nowhere", self.name);
+            }
+            instruction.target = target;
+        }
+        Ok(Function { name: self.name, code: self.code })
+    }
+}
+
+/// `/*0060*/ @P0 EXIT ;`
+fn instruction(line: &str) -> Option<Instruction> {
+    let (address, rest) = line.strip_prefix("/*")?.split_once("*/")?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let rest = rest.trim().strip_suffix(';')?;
+    // A remark: `(*"SpillRefill"*)`.
+    let rest = rest.split_once("(*").map_or(rest, |(rest, _)| rest).trim();
+    let (guard, rest) = match rest.strip_prefix('@') {
+        Some(rest) => rest.split_once(' ').map(|(guard, rest)| (Some(guard.to_owned()), rest.trim()))?,
+        None => (None, rest),
+    };
+    let (opcode, operands) = rest.split_once(' ').unwrap_or((rest, ""));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+    if !opcode.starts_with(|c: char| c.is_ascii_uppercase()) || !opcode.chars().all(is_name) {
+        return None;
+    }
+    let operands = operands.split(',').map(|operand| operand.trim().to_owned()).filter(|operand| !operand.is_empty());
+    Some(Instruction { address, guard, opcode: opcode.to_owned(), operands: operands.collect(), target: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_labels_and_jumps() {
+        let functions = parse(include_str!("samples/row.sass")).unwrap();
+        let [function] = &functions[..] else { panic!("{functions:?}") };
+        assert_eq!(function.name, "k0_sum");
+        let jump = function.code.iter().find(|i| i.base() == "BRA").unwrap();
+        assert_eq!((jump.guard.as_deref(), function.code[jump.target.unwrap()].address), (Some("!P0"), 0x70));
+        let load = function.code.iter().find(|i| i.base() == "LDG").unwrap();
+        assert!(load.has("128") && load.has("E") && !load.has("64"));
+        assert_eq!(load.operands, ["R4", "desc[UR6][R4.64]"]);
+    }
+
+    #[test]
+    fn lines_that_cannot_be_read_are_named() {
+        let error = |text: &str| format!("{:#}", parse(text).unwrap_err());
+        let bad = error(include_str!("samples/unparsable.sass"));
+        assert!(bad.contains("line 4") && bad.contains("4NOT AN INSTRUCTION"), "{bad}");
+        let head = ".section .text.k,\"ax\"\n";
+        assert!(error(&format!("{head}hello")).contains("line 2: 'hello'"));
+        assert!(error(&format!("{head}/*0000*/ BRA `(.L_x_9) ;")).contains(".L_x_9"));
+        assert!(error("/*0000*/ NOP ;").contains("in no section"));
+        assert!(error(&format!("{head}/*0000*/ MOV R1, R2")).contains("MOV R1, R2"));
+    }
+}

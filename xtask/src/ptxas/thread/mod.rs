@@ -1,0 +1,174 @@
+//! Follows one thread through machine code, to count how often each instruction is done.
+//!
+//! Integers are computed as far as they depend on the launch and on constants, which is all that the ends of loops
+//! over arrays of fixed size depend on. Where a jump depends on data, threads go on with what comes next, but for code
+//! that calls a function: a slow way that few numbers need. A loop whose end depends on data is gone through once.
+
+mod arithmetic;
+mod operand;
+mod state;
+
+use operand::Operand;
+pub use state::Launch;
+use state::State;
+
+use super::loops::Loop;
+use super::sass::{Function, Instruction};
+
+/// Most instructions that are followed.
+const MOST_STEPS: u64 = 20_000_000;
+
+/// Counts of instructions of a function that a thread does.
+#[derive(Debug)]
+pub struct Trace {
+    /// By the places of instructions.
+    pub counts: Vec<u64>,
+    /// Whether data decides how often a loop is gone through, so that counts are least ones.
+    pub by_data: bool,
+}
+
+pub fn follow(function: &Function, loops: &[Loop], launch: Launch) -> Trace {
+    let mut walk = Walk {
+        function,
+        loops,
+        operands: function.code.iter().map(operands).collect(),
+        guards: function.code.iter().map(|i| i.guard.as_deref().map(Operand::parse)).collect(),
+        state: State::new(launch),
+        left: vec![false; function.code.len()],
+        trace: Trace { counts: vec![0; function.code.len()], by_data: false },
+    };
+    walk.run();
+    walk.trace
+}
+
+fn operands(instruction: &Instruction) -> Vec<Operand> {
+    instruction.operands.iter().map(|text| Operand::parse(text)).collect()
+}
+
+struct Walk<'f> {
+    function: &'f Function,
+    loops: &'f [Loop],
+    operands: Vec<Vec<Operand>>,
+    guards: Vec<Option<Operand>>,
+    state: State,
+    /// Of jumps out of a loop that depend on data: whether the next time leaves it.
+    left: Vec<bool>,
+    trace: Trace,
+}
+
+impl Walk<'_> {
+    fn run(&mut self) {
+        let code = &self.function.code;
+        let mut place = 0;
+        for _ in 0..MOST_STEPS {
+            let Some(instruction) = code.get(place) else { return };
+            self.trace.counts[place] += 1;
+            let guard = match &self.guards[place] {
+                Some(guard) => self.state.predicate(Some(guard)),
+                None => Some(true),
+            };
+            place = match (instruction.base(), guard) {
+                ("EXIT" | "RET", Some(true)) => return,
+                ("BRX" | "JMX", _) => {
+                    self.trace.by_data = true;
+                    return;
+                }
+                ("BRA", guard) => match self.jumps(place, guard) {
+                    true => instruction.target.unwrap_or(place + 1),
+                    false => place + 1,
+                },
+                (_, Some(true)) => {
+                    arithmetic::step(&mut self.state, instruction, &self.operands[place]);
+                    place + 1
+                }
+                (_, None) => {
+                    self.step_or_not(place);
+                    place + 1
+                }
+                (_, Some(false)) => place + 1,
+            };
+        }
+        self.trace.by_data = true;
+    }
+
+    /// An instruction that is done or not: its results are unknown.
+    fn step_or_not(&mut self, place: usize) {
+        arithmetic::forget(&mut self.state, &self.function.code[place], &self.operands[place]);
+    }
+
+    fn jumps(&mut self, place: usize, guard: Option<bool>) -> bool {
+        let instruction = &self.function.code[place];
+        // Never, as the threads of a warp stay together.
+        if instruction.has("DIV") {
+            return false;
+        }
+        let condition = match self.operands[place].first() {
+            Some(condition @ Operand::Predicate { .. }) => self.state.predicate(Some(condition)),
+            _ => Some(true),
+        };
+        match (guard, condition, instruction.target) {
+            (Some(false), ..) | (_, Some(false), _) | (.., None) => false,
+            (Some(true), Some(true), _) => true,
+            (_, _, Some(target)) => self.jumps_by_data(place, target),
+        }
+    }
+
+    /// Whether a jump that depends on data is followed.
+    fn jumps_by_data(&mut self, place: usize, target: usize) -> bool {
+        if target <= place {
+            self.trace.by_data = true;
+            return false;
+        }
+        let leaves = self.loops.iter().any(|l| l.body.contains(&place) && !l.body.contains(&target));
+        if leaves {
+            self.trace.by_data = true;
+            self.left[place] = !self.left[place];
+            return !self.left[place];
+        }
+        self.function.code[place + 1..target].iter().any(|instruction| instruction.base() == "CALL")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptxas::{loops::loops, sass};
+
+    /// Counts of the instructions at some addresses, and whether data decides.
+    fn counts(text: &str, addresses: &[u64]) -> (Vec<u64>, bool) {
+        let function = sass::parse(text).unwrap().remove(0);
+        let trace = follow(&function, &loops(&function), Launch { blocks: 512, threads: 128 });
+        let at = |address: &u64| trace.counts[function.code.iter().position(|i| i.address == *address).unwrap()];
+        (addresses.iter().map(at).collect(), trace.by_data)
+    }
+
+    #[test]
+    fn loops_are_gone_through_as_often_as_their_counters_say() {
+        assert_eq!(counts(include_str!("../samples/row.sass"), &[0x0, 0x70, 0x100]), (vec![1, 2, 1], false));
+        assert_eq!(counts(include_str!("../samples/nested.sass"), &[0x20, 0x30]), (vec![3, 12], false));
+    }
+
+    #[test]
+    fn a_loop_that_data_ends_is_gone_through_once() {
+        let text = "
+            .section .text.k,\"ax\"
+            .L_x_0:
+            /*0000*/ LDG.E R0, desc[UR4][R2.64] ;
+            /*0010*/ ISETP.NE.AND P0, PT, R0, 0x3, PT ;
+            /*0020*/ @P0 BRA `(.L_x_0) ;
+            /*0030*/ EXIT ;";
+        assert_eq!(counts(text, &[0x0, 0x30]), (vec![1, 1], true));
+    }
+
+    #[test]
+    fn slow_ways_are_jumped_over() {
+        let text = "
+            .section .text.k,\"ax\"
+            /*0000*/ FCHK P0, R0, R1 ;
+            /*0010*/ @!P0 BRA `(.L_x_0) ;
+            /*0020*/ CALL.REL.NOINC `(slow) ;
+            .L_x_0:
+            /*0030*/ EXIT ;";
+        assert_eq!(counts(text, &[0x20, 0x30]), (vec![0, 1], false));
+    }
+}
