@@ -124,12 +124,23 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The greater of two floats; a NaN where either is one. Of zeros either.
     pub fn maximum(self, y: Self) -> Self {
+        if self.keeps_nan_in_hardware() {
+            return self.call("llvm.maximum", &[y.raw]);
+        }
         self.is_nan().select(self, self.greater(y))
     }
 
     /// The lesser of two floats; a NaN where either is one. Of zeros either.
     pub fn minimum(self, y: Self) -> Self {
+        if self.keeps_nan_in_hardware() {
+            return self.call("llvm.minimum", &[y.raw]);
+        }
         self.is_nan().select(self, self.lesser(y))
+    }
+
+    /// Whether `max.NaN` and `min.NaN` of PTX work on these lanes.
+    fn keeps_nan_in_hardware(self) -> bool {
+        self.scalar() == Scalar::F32 && self.emitter.target().compute_capability() >= Some(80)
     }
 
     /// To the nearest integral value, ties to even.

@@ -229,6 +229,10 @@ fn conversions() {
         ("cvt.f32.f16 %r4, %rs1", [1, 0, 0], f(5.960_464_5e-8)),
         ("cvt.rn.bf16.f32 %rs4, %r1", [0x3f80_8000, 0, 0], 0x3f80),
         // Ties away from zero, up to infinity, and denormal numbers as well.
+        // The first operand goes into the upper half.
+        ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [f(1.0), 0x3f80_8000, 0], 0x3f80_3f80),
+        ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [0x0000_8001, NAN, 0], 0x0001_7fff),
+        ("cvt.rn.f16x2.f32 %r4, %r1, %r2", [f(-0.0), f(65_520.0), 0], 0x8000_7c00),
         ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_1000, 0, 0], 0x3f80_2000),
         ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_0fff, 0, 0], 0x3f80_0000),
         ("cvt.rna.tf32.f32 %r4, %r1", [0xbf80_3000, 0, 0], 0xbf80_4000),

@@ -92,6 +92,9 @@ impl<'a> Decoder<'a> {
             }
             _ => {}
         }
+        if let ([d, upper, lower], Some(opcode)) = (operands, alu::halves_of_pair(opcode)) {
+            return self.convert_pair(&opcode, d, [lower, upper]);
+        }
         if opcode.starts_with("setp.") && operands.len() >= 3 {
             return self.compare(opcode, operands);
         }
@@ -163,6 +166,21 @@ impl<'a> Decoder<'a> {
         let run = if wide.bits == 32 { integer::insert::<32> } else { integer::insert::<64> };
         let d = self.result(d)?;
         self.push(Op::Alu { run, d, abc: [a, b, both] });
+        Ok(())
+    }
+
+    /// `cvt.rn.bf16x2.f32 d, upper, lower`, by the instruction for one of them.
+    fn convert_pair(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 2]) -> Result<()> {
+        let Some(found) = alu::find(opcode) else { return self.unknown(opcode) };
+        let how = self.constant(found.extra.unwrap_or(0));
+        let mut halves = [0; 2];
+        for (half, operand) in halves.iter_mut().zip(from) {
+            let from = self.value(operand, found.ty)?;
+            *half = self.fresh(POISON);
+            self.push(Op::Alu { run: found.run, d: *half, abc: [from, how, 0] });
+        }
+        let (from, into) = (self.slots(&halves), self.result(d)?);
+        self.push(Op::Join { into, from, bits: 16 });
         Ok(())
     }
 
