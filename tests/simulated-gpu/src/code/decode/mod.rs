@@ -7,13 +7,18 @@ mod memory;
 
 use std::collections::HashMap;
 
-use super::{Kernel, Op, POISON, Slot, Type, alu, integer};
+use super::{Approximations, Kernel, Op, POISON, Slot, Type, alu, integer};
 use crate::ptx::{self, Function, Module, Operand, Space, Statement};
 use decoder::{Callee, Decoder, Result};
 
 /// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
-pub fn decode(module: &Module<'_>, function: &Function<'_>, globals: &HashMap<String, u64>) -> Result<Kernel> {
-    let mut decoder = Decoder::new(function, globals);
+pub fn decode(
+    module: &Module<'_>,
+    function: &Function<'_>,
+    globals: &HashMap<String, u64>,
+    approximations: Approximations,
+) -> Result<Kernel> {
+    let mut decoder = Decoder::new(function, globals, approximations);
     decoder.lay_out_parameters(function)?;
     module.variables.iter().filter(|v| v.space == Space::Shared).try_for_each(|variable| decoder.declare(variable))?;
     for callee in module.functions.iter().filter(|callee| !callee.is_entry) {
@@ -115,6 +120,10 @@ impl<'a> Decoder<'a> {
             Some(bits) => Op::Packed { run: found.run, d, abc, bits },
             None => Op::Alu { run: found.run, d, abc },
         });
+        if let Some((run, number)) = self.approximations.error(opcode) {
+            let abc = [d, self.constant(number), 0];
+            self.push(Op::Alu { run, d, abc });
+        }
         Ok(())
     }
 
