@@ -21,6 +21,7 @@ mod complex;
 mod convert;
 mod float;
 mod format;
+mod gpu;
 mod integer;
 mod memory;
 mod predicate;

@@ -36,9 +36,32 @@ pub struct EmitOptions {
     pub optimize: Optimize,
     /// Bytes of the largest stack frame that a function may have.
     pub stack_limit: Option<u32>,
+    /// For tests: the error of what stands for a GPU's approximate instructions on the host.
+    pub approximations: Approximations,
     /// For tests: the byte that scratch memory is filled with, and the lanes that a load leaves out; these are
     /// zero otherwise, and that holds what was there before. No result may depend on it.
     pub dirt: Option<u8>,
+}
+
+/// Errors of approximate instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Approximations {
+    /// Of powers of two, logarithms and hyperbolic tangents.
+    pub powers: Side,
+    /// Of reciprocals, also of square roots, and quotients.
+    pub reciprocals: Side,
+}
+
+/// A side of the true result, as far from it as is documented.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Too low.
+    Low,
+    /// Correctly rounded.
+    #[default]
+    Exact,
+    /// Too high.
+    High,
 }
 
 impl Default for EmitOptions {
@@ -51,6 +74,7 @@ impl Default for EmitOptions {
             prefetch: false,
             optimize: Optimize::Speed,
             stack_limit: None,
+            approximations: Approximations::default(),
             dirt: None,
         }
     }

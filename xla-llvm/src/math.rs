@@ -10,6 +10,7 @@ mod complex_hyperbolic;
 mod erf;
 mod exp;
 mod exponent;
+pub(crate) mod gpu;
 mod huge_angle;
 mod hyperbolic;
 mod inverse_hyperbolic;
@@ -55,6 +56,9 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// This value kept within bounds; NaN stays.
     pub(crate) fn within(self, low: f64, high: f64) -> Self {
+        if self.keeps_nan_in_hardware() {
+            return self.minimum(self.constant(high)).maximum(self.constant(low));
+        }
         self.constant(low).greater(self.constant(high).lesser(self))
     }
 }

@@ -185,6 +185,13 @@ impl Target {
         self.0.simt
     }
 
+    /// The compute capability of an NVIDIA GPU, 90 for `sm_90a`.
+    pub fn compute_capability(&self) -> Option<u32> {
+        let digits =
+            |cpu: &str| cpu.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_lowercase()).parse();
+        (self.simt() == Some(Simt::Nvptx)).then(|| digits(self.cpu()).ok()).flatten()
+    }
+
     /// The LLVM triple.
     pub fn triple(&self) -> &str {
         &self.0.generators.description.triple

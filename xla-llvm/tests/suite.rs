@@ -12,6 +12,8 @@ mod dirt;
 mod elements;
 #[path = "suite/flushed.rs"]
 mod flushed;
+#[path = "suite/gpu_accuracy.rs"]
+mod gpu_accuracy;
 #[path = "suite/jit.rs"]
 mod jit;
 #[path = "suite/kernel.rs"]

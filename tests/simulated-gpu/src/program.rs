@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::code::{Kernel, Type, decode};
+use crate::code::{Approximations, Kernel, Type, decode};
 use crate::machine::Memory;
 use crate::ptx::{self, Operand, Space, SyntaxError, Variable};
 
@@ -36,20 +36,30 @@ pub struct Program {
 
 impl Program {
     /// Loads a module into memory, for a device such as 90 for `sm_90`.
-    pub fn load(text: &str, memory: &mut Memory, capability: u32) -> Result<Program, LoadError> {
+    pub fn load(
+        text: &str,
+        memory: &mut Memory,
+        capability: u32,
+        approximations: Approximations,
+    ) -> Result<Program, LoadError> {
         let module = ptx::parse(text)?;
         if !is_for(module.target, capability) {
             return Err(LoadError::Target { wanted: module.target.to_owned(), capability });
         }
         let mut program = Program { text: text.to_owned(), kernels: Vec::new(), variables: Vec::new() };
-        let loaded = program.fill(&module, memory);
+        let loaded = program.fill(&module, memory, approximations);
         if loaded.is_err() {
             program.unload(memory);
         }
         loaded.map(|()| program)
     }
 
-    fn fill(&mut self, module: &ptx::Module<'_>, memory: &mut Memory) -> Result<(), LoadError> {
+    fn fill(
+        &mut self,
+        module: &ptx::Module<'_>,
+        memory: &mut Memory,
+        approximations: Approximations,
+    ) -> Result<(), LoadError> {
         for variable in module.variables.iter().filter(|v| matches!(v.space, Space::Global | Space::Const)) {
             let content = content(variable)?;
             let no_memory = || LoadError::Memory(variable.name.to_owned());
@@ -60,7 +70,7 @@ impl Program {
         let addresses: HashMap<String, u64> =
             self.variables.iter().map(|(name, address, _)| (name.clone(), *address)).collect();
         for function in module.functions.iter().filter(|function| function.is_entry) {
-            self.kernels.push(decode(module, function, &addresses)?);
+            self.kernels.push(decode(module, function, &addresses, approximations)?);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 
+use super::gpu;
 use super::value::Value;
 use crate::lanes::Lanes;
 use crate::math;
@@ -11,6 +12,9 @@ pub(super) fn unary<'e, 'ctx>(op: UnaryOp, x: Value<'e, 'ctx>) -> Option<Value<'
     use UnaryOp::*;
     let ty = x.element_type();
     let a = x.lanes();
+    if let Some(result) = gpu::unary(op, ty, a) {
+        return Some(Value::rounded(ty, result));
+    }
     let result = match op {
         Abs => a.fabs(),
         Acos => math::acos(a),
@@ -56,7 +60,7 @@ pub(super) fn binary<'e, 'ctx>(op: BinaryOp, x: Value<'e, 'ctx>, y: Value<'e, 'c
         Add => contracted(ty, a + b),
         Atan2 => math::atan2(a, b),
         Complex if ty.complex_of().is_some() => return ty.complex_of().map(|complex| Value::complex(complex, a, b)),
-        Divide => a / b,
+        Divide => gpu::divide(ty, a, b),
         Maximum => a.maximum(b),
         Minimum => a.minimum(b),
         Multiply => contracted(ty, a * b),

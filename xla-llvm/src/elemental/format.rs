@@ -28,6 +28,9 @@ pub(crate) fn encode<'e, 'ctx>(ty: ElementType, computed: Lanes<'e, 'ctx>) -> La
         ElementKind::Signed | ElementKind::Unsigned | ElementKind::Complex => computed,
         ElementKind::Float => match ty {
             ElementType::F32 | ElementType::F64 => computed.to_float(computed_scalar(ty)),
+            ElementType::BF16 if computed.emitter().target().compute_capability() >= Some(80) => {
+                for_second_rounding(computed).nvptx_bf16_bits()
+            }
             ElementType::BF16 => encode_bf16(for_second_rounding(computed)),
             ElementType::F16 if computed.emitter().target().abilities().half => {
                 for_second_rounding(computed).to_float(Scalar::F16).bits()

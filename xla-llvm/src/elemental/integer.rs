@@ -1,7 +1,6 @@
 //! Functions of integers. Narrow ones are sign- or zero-extended to a byte and wrapped to their width after each
 //! operation.
 
-use inkwell::values::BasicValueEnum;
 use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementKind, ElementType};
 
@@ -123,7 +122,8 @@ fn quotient<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lan
     let overflow = b.eq(-1);
     let unsafe_divisor = if kind.signed { b.eq(0) | overflow } else { b.eq(0) };
     let divisor = unsafe_divisor.select(b.int(1), b);
-    let whole = if a.width() > 1 && bits <= 32 && !is_constant(b) {
+    // Division by a constant is a multiplication, which LLVM knows how to make.
+    let whole = if a.width() > 1 && bits <= 32 && !b.is_constant() {
         let wide = if bits <= 16 { Scalar::F32 } else { Scalar::F64 };
         if kind.signed {
             (a.signed_to_float(wide) / divisor.signed_to_float(wide)).float_to_signed(32).trunc_to(bits)
@@ -136,15 +136,6 @@ fn quotient<'e, 'ctx>(a: Lanes<'e, 'ctx>, b: Lanes<'e, 'ctx>, kind: Kind) -> Lan
         a.udiv(divisor)
     };
     if kind.signed { overflow.select(-a, whole) } else { whole }
-}
-
-/// Division by a constant is a multiplication, which LLVM knows how to make.
-fn is_constant(x: Lanes<'_, '_>) -> bool {
-    match x.raw() {
-        BasicValueEnum::VectorValue(vector) => vector.is_const(),
-        BasicValueEnum::IntValue(int) => int.is_const(),
-        _ => false,
-    }
 }
 
 /// By squaring; negative exponents give 1 for base 1 and 0 for every other base.

@@ -60,6 +60,22 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         if self.scalar().bits() < to.bits() { self.cast(Op::FPExt, to) } else { self.cast(Op::FPTrunc, to) }
     }
 
+    /// The bits of `f32` lanes as bfloat16, rounded to nearest even by an instruction for two lanes of GPUs from sm_80
+    /// on; NaN has another payload. (What LLVM makes of `fptrunc` moves sign operations after it, where they are slow.)
+    /// The width must be a power of two.
+    pub(crate) fn nvptx_bf16_bits(self) -> Self {
+        let lane = |i| self.lane(i).raw;
+        let bits = match self.width() {
+            1 => self.emitter.intrinsic("llvm.nvvm.f2bf16.rn", &[], &[self.raw]),
+            2 => self.emitter.intrinsic("llvm.nvvm.ff2bf16x2.rn", &[], &[lane(1), lane(0)]),
+            width => {
+                let [low, high] = [0, width / 2].map(|first| self.slice(first, width / 2).nvptx_bf16_bits());
+                return low.concat(high);
+            }
+        };
+        bits.map_or(self, |raw| Lanes { raw, ..self }.cast(Op::BitCast, Scalar::Int(16)))
+    }
+
     /// A signed integer as a float, rounded to nearest even.
     pub fn signed_to_float(self, to: Scalar) -> Self {
         self.cast(Op::SIToFP, to)

@@ -2,7 +2,7 @@
 
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, ValueKind};
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FastMathFlags, ValueKind};
 
 use super::operators::Operand;
 use super::{Lanes, Scalar};
@@ -41,6 +41,17 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             Some(raw) => Lanes { raw, ..self },
             None => self,
         }
+    }
+
+    /// An intrinsic of `f32` lanes to such lanes, overloaded over the types given.
+    pub(crate) fn call_plain(self, name: &str, types: &[BasicTypeEnum<'ctx>], others: &[BasicValueEnum<'ctx>]) -> Self {
+        let arguments = [&[self.raw], others].concat();
+        self.emitter.intrinsic(name, types, &arguments).map_or(self, |raw| Lanes { raw, ..self })
+    }
+
+    /// `tanh` as the target has it, however wrong that is: on GPUs from sm_75 on `tanh.approx`.
+    pub(crate) fn approximate_tanh(self) -> Self {
+        self.call("llvm.tanh", &[]).with_flag(FastMathFlags::ApproxFunc)
     }
 
     /// `self * y + z`, rounded once where the target has FMA and twice where it has not. Code that needs the single
@@ -124,12 +135,23 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// The greater of two floats; a NaN where either is one. Of zeros either.
     pub fn maximum(self, y: Self) -> Self {
+        if self.keeps_nan_in_hardware() {
+            return self.call("llvm.maximum", &[y.raw]);
+        }
         self.is_nan().select(self, self.greater(y))
     }
 
     /// The lesser of two floats; a NaN where either is one. Of zeros either.
     pub fn minimum(self, y: Self) -> Self {
+        if self.keeps_nan_in_hardware() {
+            return self.call("llvm.minimum", &[y.raw]);
+        }
         self.is_nan().select(self, self.lesser(y))
+    }
+
+    /// Whether `max.NaN` and `min.NaN` of PTX work on these lanes.
+    pub(crate) fn keeps_nan_in_hardware(self) -> bool {
+        self.scalar() == Scalar::F32 && self.emitter.target().compute_capability() >= Some(80)
     }
 
     /// To the nearest integral value, ties to even.

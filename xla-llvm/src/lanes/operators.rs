@@ -47,6 +47,10 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
 
     /// Lets the code generator fuse this addition, subtraction or multiplication with another so marked.
     pub fn contractable(self) -> Self {
+        self.with_flag(FastMathFlags::AllowContract)
+    }
+
+    pub(super) fn with_flag(self, flag: FastMathFlags) -> Self {
         let instruction = match self.raw {
             BasicValueEnum::FloatValue(value) => value.as_instruction(),
             BasicValueEnum::VectorValue(value) => value.as_instruction(),
@@ -54,7 +58,7 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         };
         if let Some(instruction) = instruction
             && instruction.can_use_fast_math_flags()
-            && instruction.set_fast_math_flags(FastMathFlags::AllowContract).is_err()
+            && instruction.set_fast_math_flags(flag).is_err()
         {
             self.emitter.fail(Error::internal("LLVM refuses a fast-math flag on an instruction that can have one"));
         }
@@ -224,6 +228,16 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
     /// Unsigned greater or equal.
     pub fn uge(self, rhs: impl Operand<'e, 'ctx>) -> Self {
         self.compare_int(IntPredicate::UGE, rhs)
+    }
+
+    /// Whether all lanes are constants.
+    pub(crate) fn is_constant(self) -> bool {
+        match self.raw {
+            BasicValueEnum::VectorValue(vector) => vector.is_const(),
+            BasicValueEnum::IntValue(int) => int.is_const(),
+            BasicValueEnum::FloatValue(float) => float.is_const(),
+            _ => false,
+        }
     }
 
     /// Whether a float lane is NaN.

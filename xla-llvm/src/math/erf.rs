@@ -27,7 +27,8 @@ const NEAR_F64: &[f64] = &[
 ];
 
 /// `log2 erfc x` from 0.8 up to 3.93.
-const FAR_F32: &[f64] = &[-8.202405e-05, -1.6277515, -0.91775906, -0.1513047, 0.032745447, -0.0045659943, 0.0003010931];
+pub(super) const FAR_F32: &[f64] =
+    &[-8.202405e-05, -1.6277515, -0.91775906, -0.1513047, 0.032745447, -0.0045659943, 0.0003010931];
 
 /// `erfc x e^(x^2)` in `(x - 3) / (x + 3)` from 0.88 up to 5.93.
 const FAR_F64: &[f64] = &[
@@ -46,14 +47,19 @@ const FAR_F64: &[f64] = &[
     -5.5797768105154965e-06,
 ];
 
+/// `erf x` for an `x` from 0 up to 0.8 and little more, and its square.
+pub(super) fn near_zero<'e, 'ctx>(x: Lanes<'e, 'ctx>, square: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    let slope = by_precision(x, SLOPE_F32, SLOPE_F64);
+    let bend = square.fma(square.polynomial(by_precision(x, NEAR_F32, NEAR_F64)), slope.1);
+    x.fma(slope.0, x * bend)
+}
+
 /// `erf x`. Error at most 1.3 ulp (f32) and 1.35 ulp (f64).
 pub fn erf<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (bound, border) = by_precision(x, (3.93, 0.8), (5.93, 0.88));
     let magnitude = x.constant(bound).lesser(x.fabs());
     let z = magnitude * magnitude;
-    let slope = by_precision(x, SLOPE_F32, SLOPE_F64);
-    let bend = z.fma(z.polynomial(by_precision(x, NEAR_F32, NEAR_F64)), slope.1);
-    let near = magnitude.fma(slope.0, magnitude * bend);
+    let near = near_zero(magnitude, z);
     // 1 - erfc x, which is at most a quarter here, and its error with it.
     let complement = if x.scalar() == Scalar::F64 {
         let t = (magnitude - 3.0) / (magnitude + 3.0);

@@ -63,6 +63,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
             return self.avx512_scalef(exponent);
         }
         let (_, bias) = format(self);
+        if super::gpu::serves(self) {
+            let exponent = exponent.within(-252.0, 252.0);
+            let [first, second] = (exponent + (spacing_one(self) + 254.0)).bits().split_power_of_two();
+            return self * first * second;
+        }
         // Two factors that are normal numbers, so that only the last product rounds. The clamp is far beyond where
         // every finite operand becomes zero or infinite.
         let limit = (2 * bias - 2) as f64;

@@ -1,11 +1,12 @@
 //! Natural logarithms.
 
+use super::gpu::hardware::near_reciprocal;
 use super::wide::{Wide, exact_product, exact_sum, exact_sum_ordered};
 use super::{by_precision, ln2_parts};
 use crate::lanes::{Lanes, Scalar};
 
 /// `(log(1+f) - f + f^2/2) / f^3` on `|f| <= 1/3`.
-const CUBIC_F32: &[f64] =
+pub(super) const CUBIC_F32: &[f64] =
     &[0.33333215, -0.24999784, 0.20010477, -0.16681208, 0.14004435, -0.12172952, 0.13992576, -0.1294644];
 
 /// `(2 atanh s - 2 s) / s^3` in `s^2` on `|s| <= 1/5`.
@@ -113,7 +114,7 @@ pub(super) fn log_wide<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Wide<'e, 'ctx> {
     let f = m - 1.0;
     // s = f / (2 + f) in two words: one division, then the remainder times the reciprocal.
     let divisor = exact_sum_ordered(f.constant(2.0), f);
-    let reciprocal = f.constant(1.0) / divisor.high;
+    let reciprocal = near_reciprocal(divisor.high);
     let high = f * reciprocal;
     let product = exact_product(high, divisor.high);
     let remainder = (f - product.high) - product.low - high * divisor.low;

@@ -60,7 +60,7 @@ const BINARY: &[Case] = &[
 ];
 
 /// Distance of `got` from the true value in units of the last place of the true value.
-fn ulp_f32(got: f32, want: f64) -> f64 {
+pub fn ulp_f32(got: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if got.to_bits() == rounded.to_bits() || (got.is_nan() && rounded.is_nan()) {
         // Equal, or both infinite, or zeros of one sign: still up to half a unit for finite values.
@@ -93,11 +93,11 @@ fn ulp_f64(got: f64, nearest: f64, rest: f64) -> f64 {
     (steps - rest).abs()
 }
 
-fn setting(name: &str) -> Option<String> {
+pub fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn report(line: &str) {
+pub fn report(line: &str) {
     if let Some(path) = setting("XLA_LLVM_REPORT") {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         writeln!(file, "{line}").unwrap();
@@ -202,7 +202,7 @@ fn f32_unary() {
 }
 
 /// Pairs of f32 that matter to a function of two: random patterns, moderate numbers, and all specials with each other.
-fn pairs_f32(count: usize) -> (Vec<f32>, Vec<f32>) {
+pub fn pairs_f32(count: usize) -> (Vec<f32>, Vec<f32>) {
     let specials =
         [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e-45, -1e-45, 3.4e38, -3.4e38, 1.6e7, -1.6e7];
     let specials: Vec<f32> = specials.into_iter().chain([f32::INFINITY, f32::NEG_INFINITY, f32::NAN]).collect();

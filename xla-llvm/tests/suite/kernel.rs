@@ -116,7 +116,7 @@ macro_rules! numbers {
     )* };
 }
 
-numbers!(f32 f64);
+numbers!(u16 f32 f64);
 
 /// Emits `kernel(inputs: *const *const void, out: *mut void, n: i64)`, a loop in steps of the width, and with it
 /// `kernel.flushing` where subnormals may be flushed.

@@ -56,6 +56,15 @@ pub(super) fn find(opcode: &str) -> Option<Alu> {
     }
 }
 
+/// The conversion of each half, for an opcode that converts two numbers into a pair.
+pub(super) fn halves_of_pair(opcode: &str) -> Option<String> {
+    match opcode.strip_prefix("cvt.rn.")? {
+        "bf16x2.f32" => Some("cvt.rn.bf16.f32".to_string()),
+        "f16x2.f32" => Some("cvt.rn.f16.f32".to_string()),
+        _ => None,
+    }
+}
+
 /// The function that compares.
 pub(super) fn comparison(name: &str, ty: Type) -> Option<Run> {
     if ty.is_integer() { integer::comparison(name, ty) } else { float::comparison(name, ty) }

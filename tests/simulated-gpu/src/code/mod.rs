@@ -5,6 +5,7 @@
 //! slot.
 
 mod alu;
+mod approximate;
 mod collective;
 mod convert;
 mod decode;
@@ -16,6 +17,7 @@ mod types;
 
 use crate::ptx::Space;
 
+pub use approximate::Approximations;
 pub use collective::{Collective, Fragments, ShuffleMode, VoteMode};
 pub use decode::decode;
 pub use types::{Type, TypeKind};

@@ -23,7 +23,9 @@ pub(crate) struct LaunchShape {
 impl Driver {
     /// Loads PTX; with the text of the log if that cannot be done.
     pub fn load_module(&mut self, text: &str) -> Result<Handle, (Status, String)> {
-        let program = Program::load(text, &mut self.device.memory, self.options.capability).map_err(|error| {
+        let program =
+            Program::load(text, &mut self.device.memory, self.options.capability, self.options.approximations);
+        let program = program.map_err(|error| {
             let status = match error {
                 LoadError::Text(_) => Status::INVALID_PTX,
                 LoadError::Target { .. } => Status::NO_BINARY_FOR_GPU,

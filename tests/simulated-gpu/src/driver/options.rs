@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::code::Approximations;
+
 /// The environment variable.
 pub const VARIABLE: &str = "SIMULATED_GPU";
 
@@ -14,6 +16,8 @@ pub struct Options {
     pub memory: usize,
     /// 90 for sm_90.
     pub capability: u32,
+    /// Results of approximate instructions.
+    pub approximations: Approximations,
     /// Whether reading memory is told that nobody has written.
     pub checks_written: bool,
     /// The CUDA version that the driver serves, as it writes it.
@@ -24,18 +28,27 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, memory: 4 << 30, capability: 90, checks_written: true, version: 12_080, dump: None }
+        Options {
+            seed: 0,
+            memory: 4 << 30,
+            capability: 90,
+            approximations: Approximations::Exact,
+            checks_written: true,
+            version: 12_080,
+            dump: None,
+        }
     }
 }
 
 impl Options {
-    /// Reads `seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER`; the others have their defaults.
+    /// Reads `seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER`; the others have their
+    /// defaults.
     pub fn parse(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let bad = || {
                 format!(
-                    "{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,initcheck=off,version=12.4,dump=FOLDER"
+                    "{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER"
                 )
             };
             let (name, value) = part.split_once('=').ok_or_else(bad)?;
@@ -45,6 +58,14 @@ impl Options {
                 "target" => {
                     let number = value.strip_prefix("sm_").and_then(|number| number.parse().ok());
                     options.capability = number.filter(|number| (10..1000).contains(number)).ok_or_else(bad)?;
+                }
+                "approx" => {
+                    options.approximations = match value {
+                        "low" => Approximations::Low,
+                        "exact" => Approximations::Exact,
+                        "high" => Approximations::High,
+                        _ => return Err(bad()),
+                    };
                 }
                 "initcheck" => options.checks_written = on(value).ok_or_else(bad)?,
                 "version" => {
@@ -87,17 +108,19 @@ mod tests {
     #[test]
     fn options_are_read() {
         assert_eq!(Options::parse(""), Ok(Options::default()));
-        let options = Options::parse("seed=3, memory=256M,target=sm_80,initcheck=off,version=12.4,dump=/x").unwrap();
+        let options = "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x";
+        let options = Options::parse(options).unwrap();
         let expected = Options {
             seed: 3,
             memory: 256 << 20,
             capability: 80,
+            approximations: Approximations::Low,
             checks_written: false,
             version: 12_040,
             dump: Some("/x".into()),
         };
         assert_eq!(options, expected);
-        for bad in ["seed", "memory=3X", "target=90", "colour=red", "memory=99999999999999999999G"] {
+        for bad in ["seed", "memory=3X", "target=90", "approx=much", "colour=red", "memory=99999999999999999999G"] {
             assert!(Options::parse(bad).unwrap_err().contains("is not understood"), "{bad}");
         }
     }

@@ -1,11 +1,13 @@
 //! Test bench: a device with kernels from text, arrays, launches.
 
+use simulated_gpu::code::Approximations;
 use simulated_gpu::finding::Finding;
 use simulated_gpu::machine::{Launch, Memory, Outside, launch};
 use simulated_gpu::program::Program;
 
 pub struct Bench {
     memory: Memory,
+    approximations: Approximations,
 }
 
 /// No graph runs here, so there is no condition.
@@ -31,7 +33,11 @@ pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
 
 impl Bench {
     pub fn new() -> Bench {
-        Bench { memory: Memory::new(1 << 20, true) }
+        Bench::with(Approximations::Exact)
+    }
+
+    pub fn with(approximations: Approximations) -> Bench {
+        Bench { memory: Memory::new(1 << 20, true), approximations }
     }
 
     /// Memory that nobody has written.
@@ -69,7 +75,8 @@ impl Bench {
         shared: usize,
         words: &[u64],
     ) -> Result<(), Box<Finding>> {
-        let program = Program::load(text, &mut self.memory, 90).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = Program::load(text, &mut self.memory, 90, self.approximations);
+        let program = program.unwrap_or_else(|error| panic!("{error}\n{text}"));
         let parameters: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let how = Launch {
             kernel: &program.kernels()[0],

@@ -1,10 +1,16 @@
 //! Arithmetic instructions, against values worked out by hand.
 
+use simulated_gpu::code::Approximations;
+
 use super::bench::{Bench, kernel};
 
 /// Runs an instruction on three words, of which `%rd1`, `%r1`, `%rs1` and `%p1` are the first one; its result is
 /// register 4 of some kind.
 fn result(instruction: &str, words: [u64; 3]) -> u64 {
+    result_of(Bench::new(), instruction, words)
+}
+
+fn result_of(mut bench: Bench, instruction: &str, words: [u64; 3]) -> u64 {
     let store = match instruction {
         text if text.contains("%rd4") => "st.global.b64 [%rd0], %rd4;",
         text if text.contains("%rs4") => "st.global.b16 [%rd0], %rs4;",
@@ -14,11 +20,32 @@ fn result(instruction: &str, words: [u64; 3]) -> u64 {
     let narrow: String = (1..4)
         .map(|i| format!("cvt.u32.u64 %r{i}, %rd{i}; cvt.u16.u64 %rs{i}, %rd{i}; setp.ne.u64 %p{i}, %rd{i}, 0;\n"))
         .collect();
-    let mut bench = Bench::new();
     let into = bench.words(&[0, 0]);
     bench.run(&kernel(4, "", &format!("{narrow}{instruction};\n{store}")), 1, 1, &[into, words[0], words[1], words[2]]);
     let found = bench.read(into, 2);
     u64::from(found[0]) | u64::from(found[1]) << 32
+}
+
+/// Results that are too low, exact, and too high.
+#[test]
+fn approximations() {
+    let cases = [
+        ("rcp.approx.ftz.f32 %r4, %r1", f(4.0), [0x3e7f_ffff, 0x3e80_0000, 0x3e80_0001]),
+        ("ex2.approx.f32 %r4, %r1", f(3.0), [0x40ff_fffe, 0x4100_0000, 0x4100_0002]),
+        ("div.full.f32 %r4, %r1, %r1", f(-3.0), [0x3f7f_fffe, 0x3f80_0000, 0x3f80_0002]),
+        ("lg2.approx.f32 %r4, %r1", f(1.0), [f(-(2f32.powi(-22))), 0, f(2f32.powi(-22))]),
+        ("lg2.approx.f32 %r4, %r1", f(4.0), [0x3fff_fffc, 0x4000_0000, 0x4000_0002]),
+        ("tanh.approx.f32 %r4, %r1", f(100.0), [f(1.0 - 2f32.powi(-11)), f(1.0), f(1.0 + 2f32.powi(-11))]),
+        // Infinity and zero are what they are, and so is the result of other instructions.
+        ("rcp.approx.ftz.f32 %r4, %r1", 0, [f(f32::INFINITY); 3]),
+        ("ex2.approx.ftz.f32 %r4, %r1", f(-127.0), [0; 3]),
+        ("div.rn.f32 %r4, %r1, %r1", f(3.0), [f(1.0); 3]),
+    ];
+    for (instruction, word, expected) in cases {
+        let sides = [Approximations::Low, Approximations::Exact, Approximations::High];
+        let found = sides.map(|side| result_of(Bench::with(side), instruction, [word, 0, 0]));
+        assert_eq!(found, expected, "{instruction} gives {found:x?}");
+    }
 }
 
 fn check(cases: &[(&str, [u64; 3], u64)]) {
@@ -229,6 +256,10 @@ fn conversions() {
         ("cvt.f32.f16 %r4, %rs1", [1, 0, 0], f(5.960_464_5e-8)),
         ("cvt.rn.bf16.f32 %rs4, %r1", [0x3f80_8000, 0, 0], 0x3f80),
         // Ties away from zero, up to infinity, and denormal numbers as well.
+        // The first operand goes into the upper half.
+        ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [f(1.0), 0x3f80_8000, 0], 0x3f80_3f80),
+        ("cvt.rn.bf16x2.f32 %r4, %r1, %r2", [0x0000_8001, NAN, 0], 0x0001_7fff),
+        ("cvt.rn.f16x2.f32 %r4, %r1, %r2", [f(-0.0), f(65_520.0), 0], 0x8000_7c00),
         ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_1000, 0, 0], 0x3f80_2000),
         ("cvt.rna.tf32.f32 %r4, %r1", [0x3f80_0fff, 0, 0], 0x3f80_0000),
         ("cvt.rna.tf32.f32 %r4, %r1", [0xbf80_3000, 0, 0], 0xbf80_4000),

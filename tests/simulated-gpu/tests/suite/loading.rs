@@ -1,5 +1,6 @@
 //! PTX that cannot be loaded, and the error for it.
 
+use simulated_gpu::code::Approximations;
 use simulated_gpu::machine::Memory;
 use simulated_gpu::program::Program;
 
@@ -7,7 +8,7 @@ use super::bench::kernel;
 
 fn refused(text: &str) -> String {
     let mut memory = Memory::new(1 << 20, true);
-    let told = Program::load(text, &mut memory, 80).map(|_| ()).unwrap_err().to_string();
+    let told = Program::load(text, &mut memory, 80, Approximations::Exact).map(|_| ()).unwrap_err().to_string();
     assert_eq!(memory.free_and_total(), (1 << 20, 1 << 20), "what is refused leaves nothing behind");
     told
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::code::{
-    ALWAYS, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, expected,
+    ALWAYS, Approximations, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, expected,
 };
 use crate::ptx::{Function, Operand, Space, SyntaxError, Variable};
 
@@ -33,6 +33,7 @@ pub(super) struct Decoder<'a> {
     constants: HashMap<u64, Slot>,
     specials: HashMap<&'a str, Slot>,
     globals: &'a HashMap<String, u64>,
+    pub(super) approximations: Approximations,
     pub(super) callees: HashMap<String, Callee>,
     pub(super) labels: HashMap<&'a str, u32>,
     /// Branches to labels that come later: instruction, label, line.
@@ -55,7 +56,11 @@ pub(super) enum Symbol {
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(function: &Function<'_>, globals: &'a HashMap<String, u64>) -> Decoder<'a> {
+    pub(super) fn new(
+        function: &Function<'_>,
+        globals: &'a HashMap<String, u64>,
+        approximations: Approximations,
+    ) -> Decoder<'a> {
         let kernel = Kernel {
             name: function.name.to_owned(),
             code: Vec::new(),
@@ -77,6 +82,7 @@ impl<'a> Decoder<'a> {
             constants: HashMap::new(),
             specials: HashMap::new(),
             globals,
+            approximations,
             callees: HashMap::new(),
             labels: HashMap::new(),
             forward: Vec::new(),

@@ -7,13 +7,18 @@ mod memory;
 
 use std::collections::HashMap;
 
-use super::{Kernel, Op, POISON, Slot, Type, alu, integer};
+use super::{Approximations, Kernel, Op, POISON, Slot, Type, alu, integer};
 use crate::ptx::{self, Function, Module, Operand, Space, Statement};
 use decoder::{Callee, Decoder, Result};
 
 /// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
-pub fn decode(module: &Module<'_>, function: &Function<'_>, globals: &HashMap<String, u64>) -> Result<Kernel> {
-    let mut decoder = Decoder::new(function, globals);
+pub fn decode(
+    module: &Module<'_>,
+    function: &Function<'_>,
+    globals: &HashMap<String, u64>,
+    approximations: Approximations,
+) -> Result<Kernel> {
+    let mut decoder = Decoder::new(function, globals, approximations);
     decoder.lay_out_parameters(function)?;
     module.variables.iter().filter(|v| v.space == Space::Shared).try_for_each(|variable| decoder.declare(variable))?;
     for callee in module.functions.iter().filter(|callee| !callee.is_entry) {
@@ -92,6 +97,9 @@ impl<'a> Decoder<'a> {
             }
             _ => {}
         }
+        if let ([d, upper, lower], Some(opcode)) = (operands, alu::halves_of_pair(opcode)) {
+            return self.convert_pair(&opcode, d, [lower, upper]);
+        }
         if opcode.starts_with("setp.") && operands.len() >= 3 {
             return self.compare(opcode, operands);
         }
@@ -112,6 +120,10 @@ impl<'a> Decoder<'a> {
             Some(bits) => Op::Packed { run: found.run, d, abc, bits },
             None => Op::Alu { run: found.run, d, abc },
         });
+        if let Some((run, number)) = self.approximations.error(opcode) {
+            let abc = [d, self.constant(number), 0];
+            self.push(Op::Alu { run, d, abc });
+        }
         Ok(())
     }
 
@@ -163,6 +175,21 @@ impl<'a> Decoder<'a> {
         let run = if wide.bits == 32 { integer::insert::<32> } else { integer::insert::<64> };
         let d = self.result(d)?;
         self.push(Op::Alu { run, d, abc: [a, b, both] });
+        Ok(())
+    }
+
+    /// `cvt.rn.bf16x2.f32 d, upper, lower`, by the instruction for one of them.
+    fn convert_pair(&mut self, opcode: &str, d: &Operand<'a>, from: [&Operand<'a>; 2]) -> Result<()> {
+        let Some(found) = alu::find(opcode) else { return self.unknown(opcode) };
+        let how = self.constant(found.extra.unwrap_or(0));
+        let mut halves = [0; 2];
+        for (half, operand) in halves.iter_mut().zip(from) {
+            let from = self.value(operand, found.ty)?;
+            *half = self.fresh(POISON);
+            self.push(Op::Alu { run: found.run, d: *half, abc: [from, how, 0] });
+        }
+        let (from, into) = (self.slots(&halves), self.result(d)?);
+        self.push(Op::Join { into, from, bits: 16 });
         Ok(())
     }
 
