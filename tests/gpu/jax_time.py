@@ -1,8 +1,11 @@
-"""Times one HLO program with JAX's compiler on its first GPU: jax_time.py PROGRAM MANIFEST SECONDS exact|tf32 prints microseconds.
+"""Times HLO programs with JAX's compiler on its first GPU: jax_time.py MANIFEST SECONDS [PLATFORM], then a line of JSON for each program.
 
-That compiler multiplies f32 with TF32, on GPUs that have it, unless an operation's precision is `highest`: what
-`jax_default_matmul_precision` sets. With `exact` all dots and convolutions of f32 get it, with `tf32` the program stays as it is. Inputs come from inputs.py, which lies beside this file or in ../corpus/generate/bench.
+A line is {"program": PATH, "products": "exact" or "tf32"}; the answer {"jax_us": MICROSECONDS} or {"jax_error": MESSAGE}. The first line of
+output tells JAX's version and the device. That compiler multiplies f32 with TF32, on GPUs that have it, unless an operation's precision is
+`highest`: what `jax_default_matmul_precision` sets. With `exact` all dots and convolutions of f32 get it, with `tf32` the program stays as it
+is. Inputs come from inputs.py, which lies beside this file or in ../corpus/generate/bench.
 """
+import json
 import os
 import statistics
 import sys
@@ -33,16 +36,13 @@ def exact(code):
         return str(module)
 
 
-def main(path, manifest, seconds, products):
+def timed(device, entry, path, seconds, products):
     import jax
     import jaxlib._jax as jx
     from jaxlib import xla_client
 
-    from inputs import load_manifest, make_param
+    from inputs import make_param
 
-    base = os.path.splitext(os.path.basename(path))[0]
-    entry = next(entry for entry in load_manifest(manifest)["programs"] if entry["name"] == base)
-    device = jax.devices("gpu")[0]
     with open(path) as file:
         module = xla_client.hlo.hlo_module_from_text(file.read())
     code = jx.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
@@ -60,8 +60,27 @@ def main(path, manifest, seconds, products):
 
     warm = [once() for _ in range(5)][-1]
     repetitions = int(min(5000, max(7, seconds / max(warm, 1e-7))))
-    print(statistics.median(once() for _ in range(repetitions)) * 1e6)
+    return statistics.median(once() for _ in range(repetitions)) * 1e6
+
+
+def main(manifest, seconds, platform="gpu"):
+    import jax
+
+    from inputs import load_manifest
+
+    entries = {entry["name"]: entry for entry in load_manifest(manifest)["programs"]}
+    device = jax.devices(platform)[0]
+    print(json.dumps({"version": jax.__version__, "device": device.device_kind}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        path = request["program"]
+        try:
+            entry = entries[os.path.splitext(os.path.basename(path))[0]]
+            answer = {"jax_us": timed(device, entry, path, seconds, request["products"])}
+        except Exception as error:  # The next program may well go.
+            answer = {"jax_error": "%s: %s" % (type(error).__name__, error), "goes_on": True}
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])

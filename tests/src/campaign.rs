@@ -86,7 +86,7 @@ impl Campaign {
         std::fs::create_dir_all(&self.keep)?;
         let progress = Mutex::new(Progress { next: 0, summary: Summary::default() });
         let end = self.time.map(|time| Instant::now() + time);
-        let worker = || Isolated::new(self.worker.clone(), self.patience, self.keep.clone());
+        let worker = || Isolated::new(self.worker.clone(), self.patience);
         let programs = std::iter::from_fn(|| self.take(&progress, end)).par_bridge();
         let tried =
             programs.map_init(worker, |isolated, (family, seed)| self.one(isolated, family, seed, &progress, watch));
@@ -155,13 +155,13 @@ impl Campaign {
         whole: &Program,
         kind: FailureKind,
     ) -> Result<Option<(Program, Failure)>> {
-        if isolated.failure(whole)?.is_none_or(|failure| failure.kind != kind) {
+        if isolated.failure(whole, &self.keep)?.is_none_or(|failure| failure.kind != kind) {
             return Ok(None);
         }
         let shared = Mutex::new(isolated);
         let ask = |candidate: &Program| {
             let mut isolated = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            isolated.failure(candidate)
+            isolated.failure(candidate, &self.keep)
         };
         let small = shrink(whole, &|candidate| matches!(ask(candidate), Ok(Some(failure)) if failure.kind == kind));
         Ok(ask(&small)?.map(|failure| (small, failure)))

@@ -15,6 +15,7 @@ use xla::compare::Tolerance;
 use xla::npz;
 use xla::{ArrayShape, ElementType, Literal};
 
+use crate::data;
 use crate::generate::epsilon;
 
 /// Roundings by which a result may differ from an expected one that was computed wider.
@@ -213,7 +214,7 @@ fn broken(suite: &str, path: &str, what: &str) -> Error {
 }
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus/suites")
+    data::folder().join("corpus/suites")
 }
 
 #[cfg(test)]

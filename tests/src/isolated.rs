@@ -1,28 +1,30 @@
 //! Isolated workers: a process that dies or hangs is a finding, and the next one is started.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::differential::{Failure, FailureKind};
 use crate::program::Program;
 use crate::worker::{Reply, Request};
 
 /// Lines of a worker's standard error that are kept.
-const LAST_WORDS: usize = 6;
+const LAST_WORDS: usize = 20;
 
 /// The workers of one thread: one after the other, each until it dies.
 pub struct Isolated {
     command: Vec<String>,
     patience: Duration,
     worker: Option<Worker>,
-    /// Folder of programs for the worker to read.
-    folder: PathBuf,
 }
 
 struct Worker {
@@ -34,15 +36,14 @@ struct Worker {
 }
 
 impl Isolated {
-    /// Workers that this command starts, each with so much time for a program. Programs are handed over in files of
-    /// that folder.
-    pub fn new(command: Vec<String>, patience: Duration, folder: PathBuf) -> Isolated {
-        Isolated { command, patience, worker: None, folder }
+    /// Workers that this command starts, each with so much time for a request.
+    pub fn new(command: Vec<String>, patience: Duration) -> Isolated {
+        Isolated { command, patience, worker: None }
     }
 
-    /// Reply of the worker; [`FailureKind::Crash`] or [`FailureKind::Hang`] where there is none. The error is that no
-    /// worker can be started.
-    pub fn ask(&mut self, request: &Request) -> std::io::Result<Reply> {
+    /// The worker's reply to a request, both a line of JSON; [`FailureKind::Crash`] or [`FailureKind::Hang`] where
+    /// there is none, after which the next request has a new worker. The error is that no worker can be started.
+    pub fn exchange<R: DeserializeOwned>(&mut self, request: &impl Serialize) -> std::io::Result<Result<R, Failure>> {
         let line = serde_json::to_string(request)?;
         let worker = match self.worker.take() {
             Some(worker) => self.worker.insert(worker),
@@ -54,7 +55,7 @@ impl Isolated {
         if let Ok(answer) = &answer
             && let Ok(reply) = serde_json::from_str(answer)
         {
-            return Ok(reply);
+            return Ok(Ok(reply));
         }
         let (kind, message) = match answer {
             Err(RecvTimeoutError::Timeout) => {
@@ -62,14 +63,20 @@ impl Isolated {
             }
             Ok(_) | Err(RecvTimeoutError::Disconnected) => (FailureKind::Crash, String::new()),
         };
-        let end = self.worker.take().map_or_else(String::new, Worker::end);
-        let message = if message.is_empty() { end } else { message };
-        Ok(Reply::Differ(Failure { kind, message }))
+        let end = self.end();
+        let message = if message.is_empty() { end.to_string() } else { message };
+        Ok(Err(Failure { kind, message }))
     }
 
-    /// Checks a program in its text form, on one and two threads; `None` if it passes, or if it is not a program.
-    pub fn failure(&mut self, program: &Program) -> std::io::Result<Option<Failure>> {
-        let path = self.folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
+    /// Reply of a worker that checks programs, with its death or its silence among the replies.
+    pub fn ask(&mut self, request: &Request) -> std::io::Result<Reply> {
+        Ok(self.exchange(request)?.unwrap_or_else(Reply::Differ))
+    }
+
+    /// Checks a program in its text form, on one and two threads; `None` if it passes, or if it is not a program. It is
+    /// handed over in a file of that folder.
+    pub fn failure(&mut self, program: &Program, folder: &Path) -> std::io::Result<Option<Failure>> {
+        let path = folder.join(format!("candidate-{}-{:?}.hlo", std::process::id(), std::thread::current().id()));
         std::fs::write(&path, program.to_text())?;
         let reply = self.ask(&Request::File(path.clone()))?;
         std::fs::remove_file(&path)?;
@@ -78,13 +85,32 @@ impl Isolated {
             Reply::Agree(_) | Reply::Invalid(_) => None,
         })
     }
+
+    /// Ends the worker, if there is one. The next request has a new one.
+    pub fn end(&mut self) -> End {
+        self.worker.take().map_or_else(End::default, Worker::end)
+    }
+}
+
+/// End of a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Its exit status.
+    pub status: String,
+    /// The last lines that it wrote to standard error.
+    pub words: String,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let End { status, words } = self;
+        if words.is_empty() { write!(f, "{status}") } else { write!(f, "{status}: {words}") }
+    }
 }
 
 impl Drop for Isolated {
     fn drop(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            worker.end();
-        }
+        self.end();
     }
 }
 
@@ -123,8 +149,8 @@ impl Worker {
         Ok(Worker { child, requests, replies, last_words, listener: Some(listener) })
     }
 
-    /// Ends the process and returns its exit status and last message.
-    fn end(mut self) -> String {
+    /// Ends the process.
+    fn end(mut self) -> End {
         drop(self.requests);
         // A worker that died has its own status; one that hangs gets this one.
         let ended = match self.child.try_wait() {
@@ -140,6 +166,6 @@ impl Worker {
         let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         let words: Vec<&str> = words.iter().map(String::as_str).filter(|line| !line.trim().is_empty()).collect();
         let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-        if words.is_empty() { status } else { format!("{status}: {}", words.join("\n")) }
+        End { status, words: words.join("\n") }
     }
 }

@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod corpus;
 pub mod coverage;
 pub mod cross;
+mod data;
 pub mod differential;
 mod each_pass;
 pub mod generate;

@@ -4,11 +4,16 @@
 
 mod command;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // Where a file is to be small it is both commands, by two names: they share LLVM.
+    if std::env::args_os().next().is_some_and(|name| Path::new(&name).file_stem().is_some_and(|stem| stem == "xla")) {
+        return xla::command::main();
+    }
     command::run(command::Arguments::parse()).unwrap_or_else(|error| {
         eprintln!("error: {error}");
         ExitCode::from(2)

@@ -30,6 +30,11 @@
 
 #![warn(missing_docs)]
 
+// The command names this library as everybody does.
+extern crate self as xla;
+
+#[doc(hidden)]
+pub mod command;
 pub mod compare;
 mod module_source;
 pub mod npz;

@@ -7,14 +7,15 @@ use pico_args::Arguments;
 
 use crate::shell::{cargo, run as run_program};
 use crate::{
-    book, corpus, downstream, examples, finish, packages, ptxas, simulated_gpu, test, test_backend, tidy, wheel,
+    book, corpus, downstream, examples, finish, gpu_report, packages, ptxas, simulated_gpu, test, test_backend, tidy,
+    wheel,
 };
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
 benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors and on emulated ones, applications around
-compiled programs, kernels on a simulated GPU, the JAX plugin as a wheel that trains a model, and the corpus on every platform.
-Stops at the first step that fails.
+compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model, and
+the corpus on every platform. Stops at the first step that fails.
 ";
 
 /// A step's name and its work.
@@ -35,6 +36,7 @@ const STEPS: &[Step] = &[
     ("examples", examples::check),
     ("simulated gpu", || simulated_gpu::check(&test_backend::tests_command("gpu")?)),
     ("ptxas", ptxas::quick_if_possible),
+    ("gpu bundle", gpu_report::check),
     ("wheel", wheel::of_release),
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];

@@ -239,7 +239,7 @@ fn not_yet() -> Result<Vec<String>> {
 }
 
 /// The names of the archives, sorted.
-fn archives() -> Result<Vec<String>> {
+pub fn archives() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(root().join("tests/corpus/suites"))? {
         names.extend(entry?.path().file_stem().map(|name| name.to_string_lossy().into_owned()));

@@ -14,6 +14,7 @@ mod examples;
 mod fuzz;
 mod gpu_report;
 mod jax_tests;
+mod link;
 mod llvm_names;
 mod packages;
 mod ptxas;
@@ -112,7 +113,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "gpu-report",
-        about: "all there is to know about this machine's GPU, in one note",
+        about: "all there is to know about a GPU, in steps; a bundle for machines with one",
         help: gpu_report::HELP,
         run: gpu_report::run,
     },

@@ -23,6 +23,10 @@ evaluates, and the operation to lower next.
   --expected FILE  the expected failures (expected-failures.txt of the backend's crate, if there is one)
   --generated N    number of generated programs of each family
   --jobs N         number of cases run at the same time
+  --workers N      number of processes that cases run in, so that a lost device or an endless kernel costs one case (platform
+                   gpu: --jobs; else 0, which is this process)
+  --patience S     seconds for one case (300)
+  --log FILE       each result is appended to it as it comes, as a line of JSON
   --quick          smaller sizes and fewer programs
   --target-cpu CPU platform cpu generates code for another processor: v1, v2, v3, v4 of x86-64, znver4, znver5, sapphirerapids,
                    several with commas, or all; without --level, levels 2, 3 and 5. Code is run without what this machine
@@ -37,7 +41,8 @@ NAME is a platform: cpu, interpreter, template, ... or optimized:NAME, the evalu
 ";
 
 /// Options with a value that are handed on to `xla-tests conformance`.
-const HANDED_ON: &[&str] = &["--level", "--filter", "--report", "--output", "--generated", "--jobs"];
+const HANDED_ON: &[&str] =
+    &["--level", "--filter", "--report", "--output", "--generated", "--jobs", "--workers", "--patience", "--log"];
 
 pub fn run(mut args: Arguments) -> Result<()> {
     let path: Option<PathBuf> = args.opt_value_from_str("--path")?;

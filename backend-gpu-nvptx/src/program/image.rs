@@ -11,6 +11,13 @@ pub(crate) struct ModuleImage {
     pub objects: Vec<CodeObject>,
 }
 
+impl ModuleImage {
+    /// Whether it holds machine code of a GPU.
+    pub fn has_machine_code(&self) -> bool {
+        self.objects.iter().any(|object| matches!(object, CodeObject::Cubin(_)))
+    }
+}
+
 /// Code that is loaded as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CodeObject {

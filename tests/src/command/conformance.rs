@@ -1,10 +1,13 @@
 //! `xla-tests conformance`: the suite for one platform, with progress and a report.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use xla_tests::conformance::{CaseResult, Expected, Level, Observer, Suite};
+use xla_tests::conformance::{CaseResult, Expected, Level, Observer, PATIENCE, Suite};
 
 use super::Outcome;
 use super::target::TargetArguments;
@@ -37,9 +40,23 @@ pub struct Arguments {
     /// Number of generated programs of each family.
     #[arg(long)]
     generated: Option<u64>,
-    /// Number of cases run at the same time [default: the machine's cores].
+    /// Number of cases run at the same time [default: the machine's cores, 8 at most in processes].
     #[arg(long)]
     jobs: Option<usize>,
+    /// Runs cases in so many processes, one case at a time in each: a case that loses the device, dies or does not end
+    /// is named, and the others go on in a new process. 0 = all in this process [default: --jobs on platform gpu,
+    /// else 0].
+    #[arg(long)]
+    workers: Option<usize>,
+    /// Time for one case; one that has not ended then has failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs_f64(), value_parser = seconds)]
+    patience: f64,
+    /// File to which each result is appended as it comes: a line of JSON, with the whole message.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Runs the cases that lines on standard input name; `--workers` starts these.
+    #[arg(long, hide = true)]
+    serve: bool,
     /// Smaller sizes and fewer programs.
     #[arg(long)]
     quick: bool,
@@ -60,14 +77,27 @@ fn level(text: &str) -> Result<Level, String> {
     found.ok_or_else(|| format!("levels are 0 to {}", Level::ALL.len() - 1))
 }
 
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|n| Duration::try_from_secs_f64(*n).is_ok() && *n > 0.0);
+    number.ok_or_else(|| "a number of seconds is needed".to_string())
+}
+
+/// Processes with a device of their own each; more of them want more of its memory than they save time.
+const MOST_WORKERS: usize = 8;
+
 /// Gives 0 if the platform passes, 1 if not; 2, as an error, if there is no such platform or file.
 pub fn run(arguments: Arguments) -> Outcome {
     let suite = suite(&arguments)?;
+    if arguments.serve {
+        suite.serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if arguments.list {
         suite.cases().iter().for_each(|case| println!("{}", case.id));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut progress = Progress { bar: ProgressBar::hidden(), failed: 0 };
+    let log = arguments.log.as_deref().map(appended).transpose()?;
+    let mut progress = Progress { bar: ProgressBar::hidden(), failed: 0, log };
     let report = suite.run(&mut progress)?;
     progress.bar.finish_and_clear();
     let text = match arguments.report {
@@ -91,9 +121,18 @@ pub fn run(arguments: Arguments) -> Outcome {
 }
 
 fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
-    let jobs = arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let workers = arguments.workers.unwrap_or_else(|| match arguments.platform.as_str() {
+        "gpu" => arguments.jobs.unwrap_or_else(|| cores().min(MOST_WORKERS)),
+        _ => 0,
+    });
+    let jobs = if workers > 0 { workers } else { arguments.jobs.unwrap_or_else(cores) };
     let registry = arguments.target.registry(&arguments.platform)?;
     let mut suite = Suite::new(&registry, &arguments.platform).filter(&arguments.filter).jobs(jobs);
+    suite = suite.patience(Duration::from_secs_f64(arguments.patience));
+    if workers > 0 {
+        suite = suite.workers(serving()?);
+    }
     if !arguments.level.is_empty() {
         suite = suite.levels(&arguments.level);
     }
@@ -110,9 +149,22 @@ fn suite(arguments: &Arguments) -> Result<Suite, Box<dyn std::error::Error>> {
     Ok(if arguments.quick { suite.quick() } else { suite })
 }
 
+/// The command that started this process, with the option that has it run cases on request.
+fn serving() -> std::io::Result<Vec<String>> {
+    let program = std::env::current_exe()?.to_string_lossy().into_owned();
+    Ok(std::iter::once(program).chain(std::env::args().skip(1)).chain(["--serve".to_string()]).collect())
+}
+
+/// A file that is written at its end.
+fn appended(path: &Path) -> Result<File, String> {
+    let opened = File::options().create(true).append(true).open(path);
+    opened.map_err(|error| format!("{}: {error}", path.display()))
+}
+
 struct Progress {
     bar: ProgressBar,
     failed: usize,
+    log: Option<File>,
 }
 
 impl Observer for Progress {
@@ -124,6 +176,12 @@ impl Observer for Progress {
     }
 
     fn done(&mut self, result: &CaseResult) {
+        if let Some(log) = &mut self.log
+            && let Err(error) = writeln!(log, "{}", serde_json::json!(result))
+        {
+            self.bar.suspend(|| eprintln!("the results are not appended any more: {error}"));
+            self.log = None;
+        }
         if let Some(message) = result.outcome.failure() {
             self.failed += 1;
             let first = message.lines().next().unwrap_or_default().to_string();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xla::{Client, CompilationCache, Error, Platform, PlatformRegistry, Result};
 use xla_hlo::{ElementType, Opcode};
 use xla_service::StreamExecutor;
@@ -65,10 +65,14 @@ impl Level {
 }
 
 /// Reason that a case did not pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
     /// A promise was broken.
     Failed(String),
+    /// The device was lost, or the process died, so that nothing else could have run there.
+    Lost(String),
+    /// It did not end.
+    Hung(String),
     /// The platform lacks an optional ability that the case is about.
     Skipped(String),
 }
@@ -78,6 +82,8 @@ impl Stop {
     pub fn when(self, what: impl std::fmt::Display) -> Stop {
         match self {
             Stop::Failed(message) => Stop::Failed(format!("{what}: {message}")),
+            Stop::Lost(message) => Stop::Lost(format!("{what}: {message}")),
+            Stop::Hung(message) => Stop::Hung(format!("{what}: {message}")),
             Stop::Skipped(why) => Stop::Skipped(why),
         }
     }

@@ -32,12 +32,15 @@ mod faulty;
 mod judge;
 mod launch;
 mod levels;
+mod one;
 mod pseudo;
 mod report;
 mod run;
 #[cfg(test)]
 mod tests;
+mod workers;
 
+use std::io::{BufRead, Write};
 use std::time::Duration;
 
 use xla::{PlatformRegistry, Result};
@@ -53,6 +56,9 @@ const GENERATED: u64 = 40;
 /// The same for quick runs.
 const GENERATED_QUICK: u64 = 4;
 
+/// Time for a case, unless told otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The suite for one platform.
 pub struct Suite {
     registry: PlatformRegistry,
@@ -65,6 +71,8 @@ pub struct Suite {
     jobs: usize,
     quick: bool,
     patience: Duration,
+    /// Command that starts a process for cases; without it they run in this one.
+    workers: Option<Vec<String>>,
 }
 
 /// Sees how a run goes on.
@@ -96,7 +104,8 @@ impl Suite {
             generated: None,
             jobs: 1,
             quick: false,
-            patience: Duration::from_secs(300),
+            patience: PATIENCE,
+            workers: None,
         }
     }
 
@@ -154,6 +163,19 @@ impl Suite {
     pub fn patience(mut self, patience: Duration) -> Suite {
         self.patience = patience;
         self
+    }
+
+    /// Cases run in processes that this command starts, as many at a time as there are jobs: one that loses the device,
+    /// dies or does not end costs itself alone. The command calls [`Suite::serve`] of the same suite.
+    #[must_use]
+    pub fn workers(mut self, command: Vec<String>) -> Suite {
+        self.workers = Some(command);
+        self
+    }
+
+    /// Runs the cases that another process asks for, line by line, until there are no more requests.
+    pub fn serve(&self, requests: impl BufRead, replies: impl Write) -> Result<()> {
+        workers::serve(self, requests, replies)
     }
 
     /// The cases that would run.

@@ -1,23 +1,18 @@
-//! Runs cases: several at the same time, each on a thread of its own, so that one that hangs or panics is a finding.
+//! Runs cases, several at the same time, and puts what came of them together.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Instant;
 
 use xla::{PlatformRegistry, Result};
 
-use super::case::{Case, Check, Level, Notes, Stop, Subject};
+use super::case::{Case, Level, Stop};
+use super::one::{Raw, one};
 use super::pseudo;
 use super::report::{CaseResult, Outcome, Report};
+use super::workers::Worker;
 use super::{Observer, Suite};
-
-/// Evaluating deep programs in a debug build takes more than the usual stack.
-const STACK: usize = 16 << 20;
-
-/// Result of a case, before the expected failures are looked up.
-type Raw = (Arc<Case>, Check, Notes, Duration);
 
 pub(super) fn run(suite: &Suite, observer: &mut dyn Observer) -> Result<Report> {
     let started = Instant::now();
@@ -61,8 +56,13 @@ fn run_with_jobs(
         for _ in 0..jobs.unwrap_or(suite.jobs).min(cases.len()) {
             let (sender, next, cases) = (sender.clone(), &next, &cases);
             scope.spawn(move || {
+                let mut worker = suite.workers.as_ref().map(|command| Worker::new(command, suite.patience));
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if sender.send(one(suite, registry, case)).is_err() {
+                    let result = match &mut worker {
+                        Some(worker) => worker.run(case),
+                        None => one(&suite.platform, registry, case, suite.patience),
+                    };
+                    if sender.send(result).is_err() {
                         return;
                     }
                 }
@@ -73,41 +73,6 @@ fn run_with_jobs(
     });
 }
 
-/// Runs one case, but waits for it no longer than the suite's patience.
-fn one(suite: &Suite, registry: &PlatformRegistry, case: &Arc<Case>) -> Raw {
-    let started = Instant::now();
-    let (sender, outcome) = channel();
-    let (work, registry, name) = (case.clone(), registry.clone(), suite.platform.clone());
-    let notes = Arc::new(Mutex::new(Notes::default()));
-    let written = notes.clone();
-    let run = move || {
-        let mut notes = Notes::default();
-        let check = || (work.work)(&Subject::new(&registry, &name)?, &mut notes);
-        let check = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|panic| Err(Stop::Failed(said(&*panic))));
-        *written.lock().unwrap_or_else(PoisonError::into_inner) = notes;
-        // Nobody listens any more where the case took too long.
-        let _ = sender.send(check);
-    };
-    let spawned = std::thread::Builder::new().name(case.id.clone()).stack_size(STACK).spawn(run);
-    let check = match spawned {
-        Err(error) => Err(Stop::Failed(format!("no thread could be started: {error}"))),
-        Ok(_) => match outcome.recv_timeout(suite.patience) {
-            Ok(check) => check,
-            Err(RecvTimeoutError::Timeout) => {
-                Err(Stop::Failed(format!("it has not ended after {} s", suite.patience.as_secs())))
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(Stop::Failed("its thread died".to_string())),
-        },
-    };
-    let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));
-    (case.clone(), check, notes, started.elapsed())
-}
-
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("it panics: {}", text.unwrap_or("without a message"))
-}
-
 impl Report {
     /// Takes what came of a case in, and tells the observer.
     fn add(&mut self, suite: &Suite, (case, check, notes, time): Raw, observer: &mut dyn Observer) {
@@ -116,8 +81,12 @@ impl Report {
             (Ok(()), Some(line)) if line.prefix().is_none() => Outcome::BeginsToPass(line.reason.clone()),
             (Ok(()), _) => Outcome::Passed,
             (Err(Stop::Skipped(why)), _) => Outcome::Skipped(why),
-            (Err(Stop::Failed(message)), Some(line)) => Outcome::Expected { message, reason: line.reason.clone() },
+            (Err(Stop::Failed(message) | Stop::Lost(message) | Stop::Hung(message)), Some(line)) => {
+                Outcome::Expected { message, reason: line.reason.clone() }
+            }
             (Err(Stop::Failed(message)), None) => Outcome::Failed(message),
+            (Err(Stop::Lost(message)), None) => Outcome::Lost(message),
+            (Err(Stop::Hung(message)), None) => Outcome::Hung(message),
         };
         let result = CaseResult { id: case.id.clone(), level: case.level, outcome, seconds: time.as_secs_f64() };
         observer.done(&result);

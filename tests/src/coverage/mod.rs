@@ -6,6 +6,7 @@ mod recipes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use xla::compare::Tolerance;
 use xla::{
     Client, CompileOptions, Error, FallbackPolicy, Literal, LoadedExecutable, Module, PlatformRegistry, Result,
@@ -31,7 +32,7 @@ pub fn program_text(opcode: Opcode, ty: ElementType) -> Option<String> {
 }
 
 /// Status of an operation with an element type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// The shape rule forbids it.
     NotAllowed,

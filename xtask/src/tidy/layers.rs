@@ -29,7 +29,9 @@ fn below(name: &str) -> Option<&'static [&'static str]> {
         "xla-pjrt-plugin" => &["xla-pjrt", "xla"],
         "xla" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-"],
         "xla-build" => &["xla"],
-        "xla-tests" => &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-", "xla"],
+        "xla-tests" => {
+            &["xla-hlo", "xla-passes", "xla-service", "xla-llvm", "xla-stablehlo", "backend-", "xla", "simulated-gpu"]
+        }
         _ => return None,
     })
 }

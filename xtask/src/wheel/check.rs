@@ -7,15 +7,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::work;
-use crate::python;
 use crate::shell::{capture, line, program, root, run};
+use crate::{link, python};
 
 /// The function that JAX looks for.
 const ENTRY: &str = "GetPjrtApi";
-
-/// Libraries that every system with glibc has, and that `manylinux` allows.
-const SYSTEM: &[&str] =
-    &["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libdl.so.2", "librt.so.1", "libpthread.so.0"];
 
 /// Greatest sizes in bytes, packed and installed.
 const PACKED: u64 = 20_000_000;
@@ -23,24 +19,13 @@ const INSTALLED: u64 = 60_000_000;
 
 /// Checks what the library exports and needs, and returns the exported symbols.
 pub fn library(path: &Path) -> Result<String> {
-    let ask = |tool: &str, options: &[&str]| {
-        let mut command = program(tool, options);
-        command.arg(path);
-        capture(command)
-    };
-    let symbols = ask("nm", &["--dynamic", "--defined-only", "--format=just-symbols"])?;
+    let mut command = program("nm", &["--dynamic", "--defined-only", "--format=just-symbols"]);
+    command.arg(path);
+    let symbols = capture(command)?;
     let exported: Vec<&str> = symbols.split_whitespace().collect();
     ensure!(exported == [ENTRY], "{} exports {}, not {ENTRY} alone", path.display(), exported.join(", "));
-    let dynamic = ask("readelf", &["--dynamic", "--wide"])?;
-    let foreign: Vec<&str> = needed(&dynamic).filter(|name| !SYSTEM.contains(name)).collect();
-    ensure!(foreign.is_empty(), "{} needs {}, which a system may lack", path.display(), foreign.join(", "));
+    link::check_needs(path)?;
     Ok(exported.join(", "))
-}
-
-/// Names in `readelf --dynamic`: `0x1 (NEEDED)  Shared library: [libm.so.6]`.
-fn needed(dynamic: &str) -> impl Iterator<Item = &str> {
-    let lines = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
-    lines.filter_map(|line| line.split_once('[')?.1.split_once(']')).map(|(name, _)| name)
 }
 
 /// Checks the sizes of a wheel, and tells them.
@@ -110,15 +95,4 @@ fn losses(python: &Path, platform: &str) -> Result<Vec<f64>> {
     }
     let loss = |line: &str| line.rsplit_once(" loss ").map(|(_, loss)| loss.parse().with_context(|| line.to_owned()));
     text.lines().filter_map(loss).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn needed_libraries_are_read() {
-        let dynamic = " 0x01 (NEEDED)  Shared library: [libm.so.6]\n 0x0e (SONAME)  Library soname: [x.so]\n 0x01 (NEEDED) Shared library: [libLLVM.so.22.1]\n";
-        assert_eq!(needed(dynamic).collect::<Vec<_>>(), ["libm.so.6", "libLLVM.so.22.1"]);
-    }
 }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{library, name};
+use super::name;
+use crate::link;
 use crate::shell::{capture, cargo, program, root};
 
 /// Beginnings of names of files that a crate states its licence in.
@@ -16,7 +17,7 @@ const FILES: &[&str] = &["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE",
 /// Writes them into a folder.
 pub fn collect(folder: &Path) -> Result<()> {
     fs::copy(root().join("LICENSE"), folder.join("LICENSE"))?;
-    for package in owners(&library::archives()?)? {
+    for package in owners(&link::archives()?)? {
         let text = Path::new("/usr/share/doc").join(&package).join("copyright");
         fs::copy(&text, folder.join(&package)).with_context(|| text.display().to_string())?;
     }

@@ -20,6 +20,7 @@ use super::module::CudaModule;
 use super::stream::CudaStream;
 use crate::program::caches::{AllCaches, Caches};
 use crate::program::commands::CommandSequence;
+use crate::program::image::ModuleImage;
 use crate::program::launcher::{DeviceCode, GraphCode};
 use crate::program::serialized::DeviceProgram;
 use crate::ptx::assembler::Assemble;
@@ -81,20 +82,34 @@ impl GpuCode {
         Ok(loaded)
     }
 
-    /// Loads the code; as machine code, if that is kept.
+    /// Loads the code. Machine code of the program that the driver does not take, of a toolkit that came after it for
+    /// instance, is assembled again from the PTX beside it.
     fn load(&self, context: &Arc<Context>) -> Result<CudaModule> {
+        let image = self.program.image_for(context.info().capability)?;
+        let loaded = self.load_image(context, &image);
+        match loaded {
+            Err(error) if image.has_machine_code() => {
+                tracing::warn!(%error, "the program's machine code cannot be loaded; its PTX is assembled");
+                let assembled = self.load_image(context, &self.program.image);
+                assembled.map_err(|ptx| error.note(format!("The PTX beside it cannot be loaded either: {ptx}")))
+            }
+            loaded => loaded,
+        }
+    }
+
+    /// Loads an image; its PTX as machine code, if that is kept.
+    fn load_image(&self, context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
         let capability = context.info().capability;
-        let image = self.program.image_for(capability)?;
         let linker = Linker::new(context);
         let linker = linker.as_ref().map(|linker| linker as &dyn Assemble);
         let architecture = self.program.architecture_on(capability);
-        if let Some(machine_code) = self.caches.machine_code.machine_code(&image, &architecture, linker) {
+        if let Some(machine_code) = self.caches.machine_code.machine_code(image, &architecture, linker) {
             match CudaModule::load(context, &machine_code) {
                 Ok(module) => return Ok(module),
                 Err(error) => tracing::warn!(%error, "kept machine code cannot be loaded; the driver assembles again"),
             }
         }
-        CudaModule::load(context, &image)
+        CudaModule::load(context, image)
     }
 }
 
@@ -176,5 +191,83 @@ impl GraphCode for GpuCode {
         let predicate = stream.address_of(memory, predicate.offset, predicate.size)?;
         let (condition, body) = (condition.downcast()?, body.downcast()?);
         loaded.kept(launch.thunk.id).slot.run_loop(condition, predicate, body, &loaded.libraries, stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Level, Metadata};
+
+    use super::*;
+    use crate::program::compiled_for::CompiledFor;
+    use crate::program::image::{CodeObject, KernelFunction};
+
+    /// Counts warnings.
+    #[derive(Clone, Default)]
+    struct Warnings(Arc<AtomicUsize>);
+
+    impl tracing::Subscriber for Warnings {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            *metadata.level() == Level::WARN
+        }
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    fn code(architecture: &str, cubin: &[u8], ptx: &str) -> GpuCode {
+        let function = KernelFunction {
+            name: "scale".to_string(),
+            object: 0,
+            threads: 128,
+            shared_bytes: 0,
+            together: false,
+            parameters: 2,
+        };
+        let program = DeviceProgram {
+            compiled_for: CompiledFor::Gpu(architecture.to_string()),
+            image: ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx(ptx.to_string())] },
+            cubins: vec![Some(cubin.to_vec())],
+            command_sequences: Vec::new(),
+            lowerings: Vec::new(),
+            thunk_hash: [0; 32],
+        };
+        GpuCode::new(Arc::new(program), &AllCaches::default(), &CompileOptions::default())
+    }
+
+    #[test]
+    fn machine_code_that_is_refused_is_assembled_from_its_ptx_with_a_warning() {
+        let Ok(context) = Context::new(0) else { return };
+        let architecture = format!("sm_{}0", context.info().capability.0);
+        let load = |cubin: &[u8], ptx: &str| {
+            let warnings = Warnings::default();
+            let code = code(&architecture, cubin, ptx);
+            let loaded = tracing::subscriber::with_default(warnings.clone(), || code.load(&context));
+            (loaded, warnings.0.load(Ordering::Relaxed))
+        };
+        let ptx = include_str!("../../ptx/scale.ptx");
+        let mut elf = b"\x7fELF of no device".to_vec();
+        elf.resize(4096, 0);
+        for cubin in [elf.as_slice(), b"garbled"] {
+            let (loaded, warnings) = load(cubin, ptx);
+            assert!(loaded.is_ok(), "{:?}", loaded.err());
+            assert_eq!(warnings, 1);
+        }
+        let (loaded, _) = load(b"garbled", "no PTX either");
+        let error = loaded.unwrap_err();
+        assert!(error.message().contains("garbled") && error.message().contains("PTX beside it"), "{error}");
     }
 }

@@ -7,6 +7,9 @@ use super::status::Status;
 /// Result of a call: nothing or a value, or a status code.
 pub(crate) type DriverResult<T = ()> = Result<T, Status>;
 
+/// Failure of work: the driver's code, and a sentence.
+pub(crate) type Failure = (Status, String);
+
 /// A number that stands for something of the driver.
 pub(crate) type Handle = u64;
 

@@ -10,6 +10,7 @@ mod modules;
 mod objects;
 mod options;
 mod pinned;
+mod plans;
 mod random;
 mod status;
 mod streams;
@@ -59,6 +60,7 @@ impl Driver {
             conditions: Conditions::default(),
             random: Random::new(options.seed),
             dump: options.dump.clone(),
+            plans: plans::Plans::new(&options.plans, options.once.clone()),
         };
         Driver {
             options,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::plans::{Plan, PlanKind};
 use crate::code::Approximations;
 
 /// The environment variable.
@@ -24,7 +25,14 @@ pub struct Options {
     pub version: i32,
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
+    /// Failures of kernels that are wanted, to see what comes of them.
+    pub plans: Vec<Plan>,
+    /// Folder of marks of planned failures that have happened: they happen once then, in one process of many.
+    pub once: Option<PathBuf>,
 }
+
+/// All options, for people.
+const FORM: &str = "seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
 
 impl Default for Options {
     fn default() -> Options {
@@ -36,21 +44,20 @@ impl Default for Options {
             checks_written: true,
             version: 12_080,
             dump: None,
+            plans: Vec::new(),
+            once: None,
         }
     }
 }
 
 impl Options {
-    /// Reads `seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER`; the others have their
-    /// defaults.
+    /// Reads options with commas between them; the others have their defaults. `fault=KERNEL:N` is an illegal address
+    /// at launch N (1 without it) of kernels with that text in their names, `endless=KERNEL:N` a launch that does not
+    /// end; there may be several. Each process counts for itself; `once=FOLDER` makes each come true in one of them.
     pub fn parse(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let bad = || {
-                format!(
-                    "{VARIABLE}: `{part}` is not understood: seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER"
-                )
-            };
+            let bad = || format!("{VARIABLE}: `{part}` is not understood: {FORM}");
             let (name, value) = part.split_once('=').ok_or_else(bad)?;
             match name {
                 "seed" => options.seed = value.parse().map_err(|_| bad())?,
@@ -74,6 +81,9 @@ impl Options {
                     options.version = i32::from(major.ok_or_else(bad)?) * 1000 + i32::from(minor.ok_or_else(bad)?) * 10;
                 }
                 "dump" => options.dump = Some(value.into()),
+                "once" => options.once = Some(value.into()),
+                "fault" => options.plans.push(Plan::parse(PlanKind::Fault, value).ok_or_else(bad)?),
+                "endless" => options.plans.push(Plan::parse(PlanKind::Endless, value).ok_or_else(bad)?),
                 _ => return Err(bad()),
             }
         }
@@ -108,7 +118,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         assert_eq!(Options::parse(""), Ok(Options::default()));
-        let options = "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x";
+        let options = "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x,fault=add:2";
         let options = Options::parse(options).unwrap();
         let expected = Options {
             seed: 3,
@@ -118,9 +128,12 @@ mod tests {
             checks_written: false,
             version: 12_040,
             dump: Some("/x".into()),
+            plans: vec![Plan { kind: PlanKind::Fault, kernel: "add".to_owned(), launch: 2 }],
+            once: None,
         };
         assert_eq!(options, expected);
-        for bad in ["seed", "memory=3X", "target=90", "approx=much", "colour=red", "memory=99999999999999999999G"] {
+        let bad = ["seed", "fault=add:0", "memory=3X", "target=90", "approx=much", "colour=red"];
+        for bad in bad.into_iter().chain(["memory=99999999999999999999G"]) {
             assert!(Options::parse(bad).unwrap_err().contains("is not understood"), "{bad}");
         }
     }

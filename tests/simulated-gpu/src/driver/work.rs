@@ -5,8 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::handle::Handle;
+use super::handle::{Failure, Handle};
 use super::pinned::Pinned;
+use super::plans::Plans;
 use super::random::Random;
 use super::status::Status;
 
@@ -130,9 +131,6 @@ impl StreamWork {
     }
 }
 
-/// Failure of work: the driver's code, and a sentence.
-pub(crate) type Failure = (Status, String);
-
 /// The state that work is done with.
 pub(crate) struct Device {
     pub memory: Memory,
@@ -141,6 +139,7 @@ pub(crate) struct Device {
     pub random: Random,
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
+    pub plans: Plans,
 }
 
 /// Conditions of the loops of the graph that is running.
@@ -234,6 +233,7 @@ impl Device {
 
     fn launch(&mut self, call: &KernelCall) -> Result<(), Failure> {
         let kernel = &call.program.kernels()[call.kernel];
+        self.plans.launch(&kernel.name)?;
         let how = Launch {
             kernel,
             grid: call.grid,

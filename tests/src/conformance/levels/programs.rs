@@ -12,6 +12,7 @@ use xla_service::Signature;
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
 use crate::conformance::{judge, launch};
 use crate::coverage::evaluate_at_bounds;
+use crate::data;
 use crate::program::Program;
 
 const THREADS: usize = 4;
@@ -89,7 +90,7 @@ fn counted(dims: &[usize], order: &[usize], step: usize) -> xla::Result<Literal>
 
 /// The programs, sorted.
 pub fn files() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = data::folder();
     let folders = [root.join("conformance/programs"), root.join("regressions")];
     let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

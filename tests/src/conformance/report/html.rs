@@ -63,7 +63,7 @@ fn levels(report: &Report) -> String {
 fn class_of(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
-        Outcome::Failed(_) | Outcome::BeginsToPass(_) => "failed",
+        Outcome::Failed(_) | Outcome::Lost(_) | Outcome::Hung(_) | Outcome::BeginsToPass(_) => "failed",
         Outcome::Expected { .. } => "expected",
         Outcome::Skipped(_) => "skipped",
     }
@@ -80,7 +80,7 @@ fn cases(report: &Report, level: Level) -> String {
     for result in told {
         let message = match &result.outcome {
             Outcome::Passed => String::new(),
-            Outcome::Failed(message) => message.clone(),
+            Outcome::Failed(message) | Outcome::Lost(message) | Outcome::Hung(message) => message.clone(),
             Outcome::Expected { message, reason } => format!("{reason}\n{message}"),
             Outcome::BeginsToPass(_) => result.outcome.failure().unwrap_or_default(),
             Outcome::Skipped(why) => why.clone(),

@@ -21,6 +21,10 @@ pub enum Outcome {
     Passed,
     /// A promise was broken.
     Failed(String),
+    /// The device was lost, or its process died; the cases after it ran in a new process.
+    Lost(String),
+    /// It did not end, and its process was ended.
+    Hung(String),
     /// It failed, and that is declared.
     Expected {
         /// Broken promise.
@@ -38,7 +42,7 @@ impl Outcome {
     /// Reason why the whole run fails because of it.
     pub fn failure(&self) -> Option<String> {
         match self {
-            Outcome::Failed(message) => Some(message.clone()),
+            Outcome::Failed(message) | Outcome::Lost(message) | Outcome::Hung(message) => Some(message.clone()),
             Outcome::BeginsToPass(reason) => {
                 Some(format!("begins to pass: remove its line from the expected failures ({reason})"))
             }
@@ -146,7 +150,7 @@ impl Report {
                 Outcome::Passed | Outcome::BeginsToPass(_) => notes.status.unwrap_or(Status::Native),
                 Outcome::Expected { reason, .. } => Status::Expected(reason.clone()),
                 Outcome::Skipped(why) => Status::Refused(why.clone()),
-                Outcome::Failed(message) => match notes.status {
+                Outcome::Failed(message) | Outcome::Lost(message) | Outcome::Hung(message) => match notes.status {
                     Some(status @ (Status::Refused(_) | Status::Missing)) => status,
                     _ => Status::Wrong(message.clone()),
                 },

@@ -47,7 +47,17 @@ pub(super) fn text(report: &Report) -> String {
     }
     text += &next(report);
     let verdict = if report.passed() { "passes" } else { "FAILS" };
-    text + &format!("\n{} {verdict}: {} cases in {:.0} s\n", report.platform, report.results.len(), report.seconds)
+    let (cases, seconds) = (report.results.len(), report.seconds);
+    text + &format!("\n{} {verdict}: {cases} cases in {seconds:.0} s{}\n", report.platform, casualties(report))
+}
+
+/// Numbers of cases that took the device or the process with them, where any did.
+fn casualties(report: &Report) -> String {
+    let count = |is: fn(&Outcome) -> bool| report.results.iter().filter(|result| is(&result.outcome)).count();
+    match (count(|outcome| matches!(outcome, Outcome::Lost(_))), count(|outcome| matches!(outcome, Outcome::Hung(_)))) {
+        (0, 0) => String::new(),
+        (lost, hung) => format!("; {lost} lost the device or died, {hung} did not end"),
+    }
 }
 
 fn summary(level: Level, results: &[&CaseResult]) -> String {

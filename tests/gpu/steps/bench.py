@@ -1,0 +1,49 @@
+"""Times the benchmark programs, beside JAX's compiler on the same GPU: f32 multiplied exactly, and with TF32, on both sides."""
+import json
+import os
+
+from . import toolbox
+from .jax_server import JaxServer
+from .toolbox import Failure
+
+TITLE = "benchmark programs beside JAX"
+LIMIT, LEAST = 4800, 120
+
+# How f32 is multiplied, and what our command says for it.
+PRODUCTS = {"exact": [], "tf32": ["--allow-tf32"]}
+# What there is of the programs where the step itself is tried.
+SMALL = ["dispatch_floor", "elementwise_4k"]
+
+
+def run(opt, results):
+    if not opt.data:
+        return results.leave_out("no --data")
+    folder = opt.suite("bench")
+    manifest = os.path.join(folder, "manifest.json")
+    with open(manifest) as file:
+        entries = json.load(file)["programs"]
+    with JaxServer(opt, manifest) as jax:
+        results.fact("jax", jax.device)
+        for entry in entries:
+            if not opt.small or entry["name"] in SMALL:
+                results.add(entry["name"], **row(opt, jax, folder, entry))
+
+
+def row(opt, jax, folder, entry):
+    path, ok, found = os.path.join(folder, entry["file"]), True, {}
+    for products, options in PRODUCTS.items():
+        times = found[products] = {}
+        try:
+            times["run_us"] = toolbox.timed(opt, path, options)["run_us"]
+        except Failure as error:
+            ok, times["message"] = False, str(error)
+        times.update(jax.time(path, products))
+        if "run_us" in times and "jax_us" in times:
+            times["ratio"] = times["run_us"] / times["jax_us"]
+    executable = opt.executable("bench", entry["name"])
+    if executable and opt.platform == "gpu":
+        try:
+            found["machine_code_us"] = toolbox.timed(opt, executable, executable=True)["run_us"]
+        except Failure as error:
+            ok, found["message"] = False, "machine code: %s" % error
+    return dict(found, ok=ok)

@@ -1,0 +1,45 @@
+"""Times products of matrices, beside cuBLAS."""
+import os
+
+from . import toolbox
+from .toolbox import Failure
+
+TITLE = "products of matrices beside cuBLAS"
+LIMIT, LEAST = 1200, 60
+
+CUBLAS = os.path.join(os.path.dirname(toolbox.HERE), "cublas_time.py")
+
+
+def run(opt, results):
+    side = 32 if opt.small else 512 if opt.quick else 8192
+    half = side // 2
+    for kind, (m, k, n) in [("f32", (half,) * 3), ("tf32", (side,) * 3), ("f16", (side,) * 3), ("bf16", (side,) * 3),
+                            ("bf16", (16, side, side)), ("bf16", (128, side, side)), ("f64", (half,) * 3)]:
+        name = "%s %dx%dx%d" % (kind, m, k, n)
+        try:
+            row = {"run_us": toolbox.timed(opt, toolbox.write_program(opt, name, product(kind, m, k, n)))["run_us"]}
+        except Failure as error:
+            results.add(name, ok=False, message=str(error))
+            continue
+        row["tera_per_s"] = 2 * m * k * n / row["run_us"] / 1e6
+        row.update(cublas_time(opt, kind, m, k, n))
+        if "cublas_us" in row:
+            row["of_cublas"] = row["cublas_us"] / row["run_us"]
+        results.add(name, **row)
+
+
+def product(kind, m, k, n):
+    element, algorithm = ("f32", ", algorithm=dot_tf32_tf32_f32") if kind == "tf32" else (kind, "")
+    lines = ["HloModule m", "", "ENTRY main {", "  x = %s[%d,%d] parameter(0)" % (element, m, k),
+             "  y = %s[%d,%d] parameter(1)" % (element, k, n),
+             "  ROOT r = %s[%d,%d] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}%s" % (element, m, n, algorithm)]
+    return "\n".join(lines + ["}", ""])
+
+
+def cublas_time(opt, *what):
+    """The time of the same product by cuBLAS, in a process of its own; without it, why."""
+    words = [opt.python, CUBLAS] + list(what) + [opt.seconds()]
+    try:
+        return {"cublas_us": float(toolbox.run(words, timeout=300, env=opt.environment()).splitlines()[-1])}
+    except (Failure, ValueError, IndexError) as error:
+        return {"cublas_error": str(error)}
