@@ -185,7 +185,7 @@ fn array_bytes(folder: &Path) -> u64 {
 
 /// Compiles programs with the bundle's own command. Those that this compiler refuses are named, and left out.
 fn executables(options: &Options, programs: &[Program], stage: &Path) -> Result<()> {
-    let assembler = ptxas::find_or_fetch(options.ptxas.clone());
+    let assembler = ptxas::PTXAS.find_or_fetch(options.ptxas.clone());
     if let Err(error) = &assembler {
         println!("there is no ptxas, so the executables have PTX alone: {error:#}");
     }
