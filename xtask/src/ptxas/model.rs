@@ -127,8 +127,11 @@ impl Estimate {
 }
 
 /// A kernel, with its estimate where machine code was disassembled.
+#[derive(Default)]
 pub struct Measured {
     pub kernel: Kernel,
+    /// Its machine code, if it is to be estimated.
+    pub code: Vec<u8>,
     pub estimate: Option<Estimate>,
 }
 
