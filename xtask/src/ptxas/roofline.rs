@@ -137,7 +137,8 @@ fn loops(rows: &[Row]) -> String {
         let [_, memory, issue, special, tensor] = estimate.seconds.map(|seconds| seconds * 1e6);
         let _ = writeln!(
             text,
-            "{program}/{}: {}\n  {} blocks of {} threads, {:.0} elements, {} registers; {:.2} instructions by elements{}\n  \
+            "{program}/{}: {}\n  {} blocks of {} threads, {:.0} elements, {} registers, {} jumps by data; {:.2} instructions by \
+             elements{}\n  \
              us: memory {memory:.2}, issue {issue:.2}, special {special:.2}, tensor {tensor:.2}",
             kernel.name,
             kernel.strategy,
@@ -145,6 +146,7 @@ fn loops(rows: &[Row]) -> String {
             launch.threads,
             estimate.elements,
             kernel.registers,
+            estimate.guesses,
             estimate.per_element,
             if estimate.by_data { ", at least: data decides how often a loop is done" } else { "" },
         );
