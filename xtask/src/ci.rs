@@ -13,9 +13,9 @@ use crate::{
 
 pub const HELP: &str = "\
 Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the release build, the
-benchmark programs as machine code for GPUs (where ptxas can be had), code for other processors and on emulated ones, applications around
-compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model, and
-the corpus on every platform. Stops at the first step that fails.
+benchmark programs as machine code for GPUs with estimates of it (where ptxas can be had), code for other processors and on emulated ones, applications
+around compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model,
+and the corpus on every platform. Stops at the first step that fails.
 ";
 
 /// A step's name and its work.

@@ -107,7 +107,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "wheel", about: "the JAX plugin as one file for pip", help: wheel::HELP, run: wheel::run },
     Command {
         name: "ptxas",
-        about: "assemble every program for GPUs, and report its kernels' resource usage",
+        about: "assemble every program for GPUs: resources of kernels, and their least times",
         help: ptxas::HELP,
         run: ptxas::run,
     },

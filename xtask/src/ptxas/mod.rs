@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! wheel      NVIDIA's tools                       rows       registers, spills and shared memory, by programs
-//! kernel     what the compiler says of kernels    sass       machine code as text -> instructions
+//! kernel     what the compiler says of kernels    cubin      machine code of kernels
+//! sass       machine code as text -> instructions
 //! loops      basic blocks and loops               class      what instructions take of the machine
 //! thread     how often instructions are done      rates      what machines do a second
 //! model      -> times and bounds                  table      the table in the repository
@@ -11,6 +12,7 @@
 //! ```
 
 mod class;
+mod cubin;
 mod kernel;
 mod loops;
 mod model;
@@ -47,10 +49,11 @@ failures, spills, and all rows of a short list.
   --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100; with --roofline sm_90)
   --filter TEXT       only programs whose name contains TEXT
   --quick             tests/ and the benchmark programs of this repository alone
-  --roofline          the benchmark programs of this repository alone, whose machine code is disassembled: instructions, loads in
-                      flight, tensor instructions and spills of each kernel and inner loop, and how long it takes at least. Fails when
-                      a kernel is worse than docs/results/roofline-ARCH.txt has it, or slower by instructions than by memory with
-                      no reason in that table. Every loop goes to target/ptxas/roofline-ARCH.txt
+  --roofline          the benchmark programs of this repository (with --quick those of tests/, too), whose machine code is
+                      disassembled: instructions, loads in flight, tensor instructions and spills of each kernel and inner loop,
+                      and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it, or
+                      slower by instructions than by memory with no reason in that table. Every loop goes to
+                      target/ptxas/roofline-ARCH.txt
   --update            with --roofline: writes that table anew, and keeps its reasons
   --ptxas FILE        assembler; else the one in PATH (not with --roofline), else one fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)
@@ -97,7 +100,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     };
     let mut programs = programs(quick || estimates)?;
     programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
-    programs.retain(|(name, _)| !estimates || name.starts_with(roofline::PROGRAMS));
+    programs.retain(|(name, _)| quick || !estimates || name.starts_with(roofline::PROGRAMS));
     let default = if estimates { TABLE_ARCHITECTURE } else { ARCHITECTURES };
     check(&tools, &programs, architectures.as_deref().unwrap_or(default))
 }
@@ -197,7 +200,10 @@ fn check(tools: &Tools, programs: &[(String, PathBuf)], architectures: &str) -> 
     }
     let mut problems = Vec::new();
     for architecture in architectures.split(',') {
-        let rows = assemble_all(tools, programs, architecture)?;
+        let mut rows = assemble_all(tools, programs, architecture)?;
+        if let Some(roofline) = &tools.roofline {
+            roofline.estimate(&mut rows, architecture)?;
+        }
         let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
         let file = root().join(format!("target/ptxas/{architecture}.txt"));
         fs::write(&file, format!("{}\n{text}", Row::HEAD)).with_context(|| file.display().to_string())?;
@@ -249,8 +255,8 @@ fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, fold
     let kernels = json["kernels"].as_array().context("kernels.json lists no kernels")?.iter();
     let kernels: Vec<Kernel> = kernels.map(Kernel::read).collect::<Result<_>>()?;
     match &tools.roofline {
-        Some(roofline) if name.starts_with(roofline::PROGRAMS) => roofline.estimate(kernels, folder, architecture),
-        Some(_) | None => Ok(kernels.into_iter().map(|kernel| Measured { kernel, estimate: None }).collect()),
+        Some(_) if name.starts_with(roofline::PROGRAMS) => Roofline::with_code(kernels, folder),
+        Some(_) | None => Ok(kernels.into_iter().map(|kernel| Measured { kernel, ..Measured::default() }).collect()),
     }
 }
 

@@ -85,6 +85,8 @@ pub struct Estimate {
     pub loops: Vec<Stretch>,
     /// Whether data decides how often a loop is gone through, so that counts and times are least ones.
     pub by_data: bool,
+    /// Number of jumps that depend on data and may go another way.
+    pub guesses: usize,
     /// Elements that all threads together compute or read: of the largest array, as far as it is gone through.
     pub elements: f64,
     /// Instructions of all threads by elements.
@@ -111,6 +113,7 @@ impl Estimate {
             loops: loops.iter().filter_map(inner).collect(),
             whole,
             by_data: trace.by_data,
+            guesses: trace.guesses.len(),
         }
     }
 
@@ -127,8 +130,11 @@ impl Estimate {
 }
 
 /// A kernel, with its estimate where machine code was disassembled.
+#[derive(Default)]
 pub struct Measured {
     pub kernel: Kernel,
+    /// Its machine code, if it is to be estimated.
+    pub code: Vec<u8>,
     pub estimate: Option<Estimate>,
 }
 

@@ -1,11 +1,14 @@
 //! Estimates of the benchmark programs' kernels, and their comparison with the table in the repository.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::cubin;
 use super::kernel::Kernel;
 use super::model::{Estimate, Measured, Stretch};
 use super::rates::Rates;
@@ -27,25 +30,52 @@ pub struct Roofline {
 }
 
 impl Roofline {
-    /// Estimates kernels whose machine code lies in a folder.
-    pub fn estimate(&self, kernels: Vec<Kernel>, folder: &Path, architecture: &str) -> Result<Vec<Measured>> {
-        let rates = Rates::of(architecture)?;
-        let mut objects: Vec<u64> = kernels.iter().map(|kernel| kernel.object).collect();
-        objects.sort_unstable();
-        objects.dedup();
-        let mut functions = Vec::new();
-        for object in objects {
-            let mut command = program(&self.nvdisasm, &["--print-code", "--no-dataflow"]);
-            command.arg(folder.join(format!("kernels.{object}.cubin")));
-            functions.extend(sass::parse(&capture(command)?).with_context(|| format!("kernels.{object}.cubin"))?);
+    /// Kernels with their machine code, which lies in a folder.
+    pub fn with_code(kernels: Vec<Kernel>, folder: &Path) -> Result<Vec<Measured>> {
+        let mut objects = HashMap::new();
+        for kernel in &kernels {
+            if let Entry::Vacant(entry) = objects.entry(kernel.object) {
+                let file = folder.join(format!("kernels.{}.cubin", kernel.object));
+                let bytes = fs::read(&file).with_context(|| file.display().to_string())?;
+                entry.insert(cubin::kernels(&bytes)?);
+            }
         }
         let measured = |kernel: Kernel| {
-            let function = functions.iter().find(|function| function.name == kernel.name);
-            let function = function.with_context(|| format!("{} is not in the machine code", kernel.name))?;
-            let estimate = Some(Estimate::new(&kernel, function, rates));
-            Ok(Measured { kernel, estimate })
+            let codes = objects.get(&kernel.object).into_iter().flatten();
+            let code = codes.filter(|(name, _)| *name == kernel.name).map(|(_, code)| code.clone()).next();
+            let code = code.with_context(|| format!("{} is not in the machine code", kernel.name))?;
+            Ok(Measured { kernel, code, estimate: None })
         };
         kernels.into_iter().map(measured).collect()
+    }
+
+    /// Estimates all kernels with machine code, which is disassembled as one: a start of the disassembler takes a
+    /// quarter of a second, a kernel next to nothing.
+    pub fn estimate(&self, rows: &mut [Row], architecture: &str) -> Result<()> {
+        let rates = Rates::of(architecture)?;
+        let kernels = || rows.iter().flat_map(|row| row.outcome.iter().flatten()).filter(|of| !of.code.is_empty());
+        let file = root().join("target/ptxas/out/kernels.bin");
+        fs::write(&file, kernels().flat_map(|of| of.code.iter().copied()).collect::<Vec<u8>>())?;
+        let mut command = program(&self.nvdisasm, &["--binary", &architecture.replace("sm_", "SM")]);
+        command.arg(&file);
+        let mut end = 0;
+        let starts: Vec<(&str, u64)> = kernels()
+            .map(|of| {
+                end += of.code.len() as u64;
+                (of.kernel.name.as_str(), end - of.code.len() as u64)
+            })
+            .collect();
+        let functions = if starts.is_empty() { Vec::new() } else { sass::parse_binary(&capture(command)?, starts)? };
+        let mut functions = functions.into_iter();
+        for measured in rows.iter_mut().flat_map(|row| row.outcome.iter_mut().flatten()) {
+            if !measured.code.is_empty() {
+                let name = &measured.kernel.name;
+                let function = functions.next().filter(|function| function.name == *name);
+                let function = function.with_context(|| format!("{name} is not in what the disassembler printed"))?;
+                measured.estimate = Some(Estimate::new(&measured.kernel, &function, rates));
+            }
+        }
+        Ok(())
     }
 
     /// Compares estimates with the table, or writes it.
@@ -78,7 +108,10 @@ impl Roofline {
             comparison.better, comparison.new, comparison.gone
         );
         comparison.problems.iter().for_each(|problem| println!("{problem}"));
-        if comparison.problems.is_empty() { Ok(()) } else { bail!("{} kernels are worse", comparison.problems.len()) }
+        match comparison.problems.len() {
+            0 => Ok(()),
+            count => bail!("{architecture}: {count} estimates are worse than the table allows"),
+        }
     }
 }
 
@@ -104,7 +137,8 @@ fn loops(rows: &[Row]) -> String {
         let [_, memory, issue, special, tensor] = estimate.seconds.map(|seconds| seconds * 1e6);
         let _ = writeln!(
             text,
-            "{program}/{}: {}\n  {} blocks of {} threads, {:.0} elements, {} registers; {:.2} instructions by elements{}\n  \
+            "{program}/{}: {}\n  {} blocks of {} threads, {:.0} elements, {} registers, {} jumps by data; {:.2} instructions by \
+             elements{}\n  \
              us: memory {memory:.2}, issue {issue:.2}, special {special:.2}, tensor {tensor:.2}",
             kernel.name,
             kernel.strategy,
@@ -112,6 +146,7 @@ fn loops(rows: &[Row]) -> String {
             launch.threads,
             estimate.elements,
             kernel.registers,
+            estimate.guesses,
             estimate.per_element,
             if estimate.by_data { ", at least: data decides how often a loop is done" } else { "" },
         );

@@ -79,7 +79,7 @@ mod tests {
 
     fn kernel(name: &str, registers: u64, spill_bytes: u64) -> Measured {
         let kernel = Kernel { name: name.to_owned(), registers, spill_bytes, shared_bytes: 128, ..Kernel::default() };
-        Measured { kernel, estimate: None }
+        Measured { kernel, ..Measured::default() }
     }
 
     #[test]

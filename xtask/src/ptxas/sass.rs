@@ -58,6 +58,26 @@ pub fn parse(text: &str) -> Result<Vec<Function>> {
     functions.into_iter().map(Reader::finish).collect()
 }
 
+/// The functions of `nvdisasm --binary`, which are one after the other, from these addresses on. All that comes after
+/// an address belongs to the function that begins there.
+pub fn parse_binary<'n>(text: &str, starts: impl IntoIterator<Item = (&'n str, u64)>) -> Result<Vec<Function>> {
+    let mut starts = starts.into_iter().peekable();
+    let mut with_sections = String::with_capacity(text.len());
+    for line in text.lines() {
+        let address =
+            line.trim().strip_prefix("/*").and_then(|rest| u64::from_str_radix(rest.split_once('*')?.0, 16).ok());
+        if let Some((name, _)) = starts.next_if(|(_, start)| address == Some(*start)) {
+            with_sections += &format!(".section .text.{name}\n");
+        }
+        with_sections += line;
+        with_sections.push('\n');
+    }
+    match starts.next() {
+        Some((name, start)) => bail!("{name} begins at {start:#x}, where there is no instruction"),
+        None => parse(&with_sections),
+    }
+}
+
 /// A function whose jumps are not resolved yet.
 struct Reader {
     name: String,
@@ -67,15 +87,22 @@ struct Reader {
 
 impl Reader {
     fn finish(mut self) -> Result<Function> {
+        let places: HashMap<u64, usize> = self.code.iter().enumerate().map(|(place, i)| (i.address, place)).collect();
+        let start = self.code.first().map_or(0, |first| first.address);
         for instruction in &mut self.code {
-            let Some(label) = instruction.operands.iter().find_map(|o| o.strip_prefix("`(")) else { continue };
-            let label = label.trim_end_matches(')');
-            let target = self.labels.get(label).copied();
-            // A call's target may be code of another section, a jump's never.
-            if target.is_none() && instruction.base() == "BRA" {
+            instruction.address -= start;
+            // Targets of calls are of no interest, and may be code of another section.
+            if instruction.base() != "BRA" {
+                continue;
+            }
+            let label = instruction.operands.last().map(String::as_str).unwrap_or_default();
+            instruction.target = match label.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok().and_then(|address| places.get(&address).copied()),
+                None => self.labels.get(label.trim_start_matches("`(").trim_end_matches(')')).copied(),
+            };
+            if instruction.target.is_none() {
                 bail!("{}: a jump to '{label}', which is nowhere", self.name);
             }
-            instruction.target = target;
         }
         Ok(Function { name: self.name, code: self.code })
     }
@@ -115,6 +142,22 @@ mod tests {
         let load = function.code.iter().find(|i| i.base() == "LDG").unwrap();
         assert!(load.has("128") && load.has("E") && !load.has("64"));
         assert_eq!(load.operands, ["R4", "desc[UR6][R4.64]"]);
+    }
+
+    #[test]
+    fn code_without_sections_is_split_by_addresses() {
+        let text = "
+            .headerflags @\"EF_CUDA_SM90\"
+            /*0000*/ EXIT ;
+            /*0010*/ NOP;
+            /*0020*/ MOV R1, R2 ;
+            /*0030*/ @P0 BRA 0x20;";
+        let functions = parse_binary(text, [("k0", 0), ("k1", 0x20)]).unwrap();
+        let [first, second] = &functions[..] else { panic!("{functions:?}") };
+        assert_eq!((first.code.len(), second.code.len(), second.name.as_str()), (2, 2, "k1"));
+        assert_eq!((second.code[1].target, second.code[1].address), (Some(0), 0x10));
+        assert!(parse_binary(text, [("k0", 0), ("k1", 0x40)]).unwrap_err().to_string().contains("k1 begins at 0x40"));
+        assert!(parse_binary(text, [("k0", 0), ("k1", 0x30)]).unwrap_err().to_string().contains("a jump to '0x20'"));
     }
 
     #[test]

@@ -315,3 +315,88 @@ fn constant(state: &mut State, instruction: &Instruction, operands: &[Operand]) 
     state.set_words(Some(result), &values);
     Some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ptxas::sass;
+    use crate::ptxas::thread::state::Launch;
+
+    /// The word of a register, and a predicate, after some instructions.
+    fn after(code: &[&str]) -> (Known<u32>, Known<bool>) {
+        let lines = code.iter().enumerate().map(|(number, line)| format!("/*{:04x}*/ {line} ;\n", 16 * number));
+        let text = lines.collect::<String>();
+        let function = sass::parse_binary(&text, [("k", 0)]).unwrap().remove(0);
+        let mut state = State::new(Launch { blocks: 16, threads: 128 });
+        for instruction in &function.code {
+            let operands: Vec<Operand> = instruction.operands.iter().map(|text| Operand::parse(text)).collect();
+            step(&mut state, instruction, &operands);
+        }
+        (state.word(Some(&Operand::parse("R0"))), state.predicate(Some(&Operand::parse("P0"))))
+    }
+
+    fn word(code: &[&str]) -> Known<u32> {
+        after(code).0
+    }
+
+    #[test]
+    fn sums_carry() {
+        assert_eq!(after(&["IADD3 R0, P0, R1, 0x1, RZ"]), (None, None));
+        assert_eq!(after(&["MOV R1, 0xffffffff", "IADD3 R0, P0, R1, 0x1, RZ"]), (Some(0), Some(true)));
+        // A difference carries unless it borrows.
+        let less = |value: &str| after(&["MOV R1, 0x10", &format!("MOV R2, {value}"), "IADD3 R0, P0, -R1, R2, RZ"]);
+        assert_eq!((less("0x10"), less("0xf")), ((Some(0), Some(true)), (Some(0xffff_ffff), Some(false))));
+        let high = ["MOV R1, 0xf", "IADD3 R2, P0, -R1, 0xe, RZ", "IMAD.X R0, RZ, RZ, ~RZ, P0"];
+        assert_eq!(word(&high), Some(0xffff_ffff));
+        assert_eq!(word(&["MOV R1, 0x5", "VIADD R0, R1, 0xfffffffe"]), Some(3));
+        // A negative zero carries.
+        assert_eq!(after(&["MOV R1, RZ", "LEA R0, P0, -R1, RZ, 0x1"]), (Some(0), Some(true)));
+        assert_eq!(after(&["MOV R1, 0x3", "LEA R0, P0, -R1, RZ, 0x1"]), (Some(0xffff_fffa), Some(false)));
+    }
+
+    #[test]
+    fn products_and_shifts() {
+        assert_eq!(word(&["MOV R1, 0xfffffffe", "IMAD R0, R1, 0x3, RZ"]), Some(0xffff_fffa));
+        assert_eq!(word(&["MOV R1, 0x80000000", "IMAD.HI.U32 R0, R1, 0x6, RZ"]), Some(3));
+        let wide = ["MOV R1, 0xffffffff", "IMAD.WIDE.U32 R2, R1, 0x10, RZ", "MOV R0, R3"];
+        assert_eq!(word(&wide), Some(15));
+        assert_eq!(word(&["MOV R1, 0xffffffff", "IMAD.WIDE R2, R1, 0x10, RZ", "MOV R0, R3"]), Some(0xffff_ffff));
+        assert_eq!(word(&["MOV R1, 0x80", "SHF.R.U32.HI R0, RZ, 0x7, R1"]), Some(1));
+        assert_eq!(word(&["MOV R1, 0x80000000", "SHF.R.S32.HI R0, RZ, 0x1f, R1"]), Some(0xffff_ffff));
+        assert_eq!(word(&["MOV R1, 0x80000001", "SHF.L.U64.HI R0, R1, 0x1, RZ"]), Some(1));
+        assert_eq!(word(&["MOV R1, 0x80000001", "SHF.L.W.U32.HI R0, R1, 0x1, R1"]), Some(3));
+        assert_eq!(word(&["MOV R1, 0x80000000", "LEA.HI R0, R1, 0x1, RZ, 0x2"]), Some(3));
+        assert_eq!(word(&["MOV R1, 0x8000", "PRMT R0, R1, 0x9910, RZ"]), Some(0xffff_8000));
+        assert_eq!(word(&["MOV R1, 0x1ff", "SGXT R0, R1, 0x8"]), Some(0xffff_ffff));
+        assert_eq!(word(&["HFMA2.MMA R0, -RZ, RZ, 1.75, 5.9604644775390625e-08"]), Some(0x3f00_0001));
+    }
+
+    #[test]
+    fn comparisons_of_two_words() {
+        let less = |low: &str, high: &str| {
+            let code = [
+                &format!("MOV R1, {low}"),
+                &format!("MOV R2, {high}"),
+                "ISETP.LT.U32.AND P0, PT, R1, 0x7f0, PT",
+                "ISETP.LT.U32.AND.EX P0, PT, R2, RZ, PT, P0",
+            ];
+            after(&code).1
+        };
+        let found = [less("0x7ef", "RZ"), less("0x7f0", "RZ"), less("0x0", "0x1"), less("R9", "0x1")];
+        assert_eq!(found, [Some(true), Some(false), Some(false), None]);
+        let select = ["ISETP.GT.AND P0, PT, RZ, -0x1, PT", "SEL R0, RZ, 0x7, !P0"];
+        assert_eq!(after(&select), (Some(7), Some(true)));
+        assert_eq!(after(&["MOV R1, 0x5", "VIMNMX R0, R1, 0x3, PT"]).0, Some(3));
+    }
+
+    #[test]
+    fn logic_needs_only_what_matters() {
+        assert_eq!(word(&["LOP3.LUT R0, R1, 0xff, RZ, 0xc0, !PT"]), None);
+        assert_eq!(word(&["LOP3.LUT R0, R1, RZ, RZ, 0xc0, !PT"]), Some(0));
+        assert_eq!(word(&["S2R R1, SR_CTAID.X", "LOP3.LUT R0, R1, 0x1f, RZ, 0xc0, !PT"]), Some(10));
+        assert_eq!(after(&["PLOP3.LUT P0, PT, PT, PT, P3, 0x80, 0x0"]).1, None);
+        assert_eq!(after(&["PLOP3.LUT P0, PT, PT, PT, PT, 0x8, 0x0"]).1, Some(false));
+        assert_eq!(word(&["LDC R0, c[0x0][RZ]"]), Some(128));
+        assert_eq!(word(&["MOV R0, 0x1", "LDG.E R0, desc[UR4][R2.64]"]), None);
+    }
+}

@@ -8,6 +8,8 @@ mod arithmetic;
 mod operand;
 mod state;
 
+use std::collections::BTreeSet;
+
 use operand::Operand;
 pub use state::Launch;
 use state::State;
@@ -25,6 +27,8 @@ pub struct Trace {
     pub counts: Vec<u64>,
     /// Whether data decides how often a loop is gone through, so that counts are least ones.
     pub by_data: bool,
+    /// The places of other jumps that depend on data, slow ways left out.
+    pub guesses: BTreeSet<usize>,
 }
 
 pub fn follow(function: &Function, loops: &[Loop], launch: Launch) -> Trace {
@@ -35,7 +39,7 @@ pub fn follow(function: &Function, loops: &[Loop], launch: Launch) -> Trace {
         guards: function.code.iter().map(|i| i.guard.as_deref().map(Operand::parse)).collect(),
         state: State::new(launch),
         left: vec![false; function.code.len()],
-        trace: Trace { counts: vec![0; function.code.len()], by_data: false },
+        trace: Trace { counts: vec![0; function.code.len()], by_data: false, guesses: BTreeSet::new() },
     };
     walk.run();
     walk.trace
@@ -125,7 +129,11 @@ impl Walk<'_> {
             self.left[place] = !self.left[place];
             return !self.left[place];
         }
-        self.function.code[place + 1..target].iter().any(|instruction| instruction.base() == "CALL")
+        let is_slow = self.function.code[place + 1..target].iter().any(|instruction| instruction.base() == "CALL");
+        if !is_slow {
+            self.trace.guesses.insert(place);
+        }
+        is_slow
     }
 }
 
