@@ -53,7 +53,7 @@ fn a_lost_device_and_an_endless_kernel_cost_a_case_each() {
     std::fs::create_dir_all(&marks).unwrap();
     let log = scratch.join("log.jsonl");
     let plans = format!("fault=r:2,endless=r:3,once={}", marks.display());
-    let words = ["--workers", "2", "--patience", "20", "--log", log.to_str().unwrap()];
+    let words = ["--workers", "2", "--patience", "10", "--log", log.to_str().unwrap()];
     let done = conformance(&scratch, &plans, &words);
     let (text, said) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let outcomes = outcomes(&log);
