@@ -123,7 +123,7 @@ pub(crate) mod threads {
 
 /// Rows and columns that threads reduce together.
 pub(crate) mod row_reduce {
-    /// Elements of a row that one thread is worth, a power of two.
+    /// Elements of a row that one thread is worth, a power of two; twice as many where threads abound.
     pub const PER_THREAD: u64 = 8;
     /// Elements of a reduction from which on a warp does it rather than a thread.
     pub const LEAST_REDUCTION: u64 = 32;

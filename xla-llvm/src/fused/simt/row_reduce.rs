@@ -50,7 +50,12 @@ impl<'m> FusedKernel<'_, 'm> {
         if rows == rank && reduction < LEAST_REDUCTION {
             return None;
         }
-        let threads = (row.max(reduction) / PER_THREAD).next_power_of_two().clamp(WARP.into(), LARGEST.into());
+        // What a group does together costs each of its threads the same: it has fewer, where there are groups enough.
+        let longest = row.max(reduction);
+        let elements = self.dims[..rows].iter().fold(longest, |all, &d| all.saturating_mul(d as u64));
+        let is_many = elements / (2 * PER_THREAD) >= MANY_THREADS;
+        let per_thread = if is_many { 2 * PER_THREAD } else { PER_THREAD };
+        let threads = (longest / per_thread).next_power_of_two().clamp(WARP.into(), LARGEST.into());
         Some(RowShape { rows, threads: threads as u32 })
     }
 
