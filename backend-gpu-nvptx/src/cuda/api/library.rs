@@ -18,7 +18,8 @@ pub(crate) struct Library {
 impl Library {
     /// Opens a library: by the loader's path, then in folders of Python packages and toolkits; of several CUDA versions
     /// the newest first that a driver of version `driver` serves. [`Error::FailedPrecondition`] where there is none,
-    /// with the remedy.
+    /// with the remedy. A file on the loader's path that cannot be opened ends the search: it hides what lies elsewhere
+    /// from everybody else, too.
     pub fn open(wanted: &Wanted, driver: i32) -> Result<Library> {
         Library::open_in(wanted, driver, &Places::of_this_machine())
     }
@@ -27,13 +28,16 @@ impl Library {
     pub fn open_in(wanted: &Wanted, driver: i32, places: &Places) -> Result<Library> {
         let mut refused = None;
         for file in wanted.candidates(driver, places) {
+            if file.is_absolute() && refused.as_ref().is_some_and(|(first, _): &(PathBuf, _)| !first.is_absolute()) {
+                break;
+            }
             // SAFETY: opening a library of NVIDIA runs its initialisers, which is what asking for it means.
             match unsafe { libloading::Library::new(&file) } {
                 Ok(handle) => {
                     let path = file.is_absolute().then(|| file.clone());
                     return Ok(Library { handle: std::mem::ManuallyDrop::new(handle), path });
                 }
-                Err(error) if file.is_absolute() => refused = refused.or(Some((file, error))),
+                Err(error) if file.is_absolute() || is_there(&error) => refused = refused.or(Some((file, error))),
                 Err(_) => {}
             }
         }
@@ -68,6 +72,11 @@ impl Library {
         let file = self.path.as_deref().unwrap_or(Path::new("the one that was found"));
         wanted.missing().note(format!("{} has another version: it lacks {function}.", file.display()))
     }
+}
+
+/// Whether a library could not be opened though there is a file, by the words of Linux's loader.
+fn is_there(error: &libloading::Error) -> bool {
+    cfg!(target_os = "linux") && !error.to_string().contains("No such file or directory")
 }
 
 /// The file that an address was loaded from.
