@@ -4,6 +4,7 @@ use std::sync::{Arc, Once};
 
 use xla_hlo::{Error, Module, Opcode, Result, VerifiedModule, proto};
 use xla_llvm::driver::ModuleSize;
+use xla_llvm::emitter::EmitOptions;
 use xla_llvm::target::Target;
 use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
 use xla_service::{AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize};
@@ -196,8 +197,9 @@ fn compile_and_tell(
     let program = place(module, &mut recorder, options)?;
     let lowerings = recorder.lowerings;
     let with_texts = options.dump_to.is_some();
+    let emission = EmitOptions { round_each_operation: !options.excess_precision, ..EmitOptions::default() };
     let GeneratedCode { image, kernels, texts } =
-        codegen::generate(target, lowering.kernels.codes(), (modules, options.thread_count()), with_texts)?;
+        codegen::generate(target, lowering.kernels.codes(), (modules, options.thread_count()), emission, with_texts)?;
     let command_sequences = lowering.command_sequences(&kernels)?;
     let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
     let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };

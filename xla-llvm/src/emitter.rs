@@ -22,8 +22,9 @@ use xla_service::Optimize;
 pub struct EmitOptions {
     /// Let the code generator fuse a multiplication and an addition of two HLO instructions into one FMA.
     pub contract: bool,
-    /// Round f16, bf16 and f8 after each operation, as the operations are written. `false` keeps the f32 result from
-    /// operation to operation and rounds when it is stored, or made to be of the narrow type by a convert.
+    /// Round f16 and bf16 after each operation, as the operations are written; narrower types always are. `false` keeps
+    /// the f32 result from operation to operation and rounds when it is stored, or made to be of the narrow type by a
+    /// convert.
     pub round_each_operation: bool,
     /// Whether the code may run where subnormals are [flushed](crate::denormals).
     pub flush_denormals: bool,

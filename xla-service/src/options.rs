@@ -56,6 +56,10 @@ pub struct CompileOptions {
     /// library calls such as large dots, operations left to the host, and constants folded by passes. Other platforms
     /// compute the same with it as without.
     pub flush_denormals: bool,
+    /// Whether values of `f16` and `bf16` may stay `f32` from one operation to the next inside of a kernel, and be
+    /// rounded once, where they are stored or converted to their type, as XLA does by default. It is a permission that
+    /// platforms `gpu` and `gpu-emulated` use; others compute the same with it as without.
+    pub excess_precision: bool,
 }
 
 /// Optimisation level. Results never differ by level but in rounding.
@@ -95,6 +99,7 @@ impl Default for CompileOptions {
             profile: false,
             allow_tf32: false,
             flush_denormals: false,
+            excess_precision: false,
         }
     }
 }

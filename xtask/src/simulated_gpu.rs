@@ -58,6 +58,9 @@ const QUICK_LEVELS: &str = "0,1,3,5";
 /// Level and filter of cases that call libraries.
 const CALLING: &[&str] = &["2,4", "--filter", "fft"];
 
+/// Functions that kernels compute by approximate instructions, as parts of the names of their cases.
+const APPROXIMATE: &[&str] = &["divide", "erf", "exponential", "log", "power", "rsqrt", "tanh"];
+
 /// Builds it, and returns the folder where it has the names of NVIDIA's files. All names are one file, so that it is
 /// loaded once.
 pub fn library(installed: Installed) -> Result<PathBuf> {
@@ -137,6 +140,21 @@ pub fn check(tests: &Path) -> Result<()> {
         let mut conformance = program(tests, &[&quick[..], words].concat());
         provide(&mut conformance, &folder);
         run(conformance)?;
+    }
+    approximate_functions(tests)
+}
+
+/// Those functions with each instruction as wrong, on either side, as its document allows.
+fn approximate_functions(tests: &Path) -> Result<()> {
+    let folder = library(Installed::Driver)?;
+    for side in ["low", "high"] {
+        for function in APPROXIMATE {
+            let mut conformance =
+                program(tests, &["conformance", "gpu", "--quick", "--level", "2", "--filter", function]);
+            provide(&mut conformance, &folder);
+            conformance.env("SIMULATED_GPU", format!("approx={side}"));
+            run(conformance)?;
+        }
     }
     Ok(())
 }

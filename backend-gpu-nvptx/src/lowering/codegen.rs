@@ -27,6 +27,7 @@ pub(crate) fn generate(
     target: &Target,
     codes: &[KernelCode<'_>],
     (modules, threads): (ModuleSize, usize),
+    emission: EmitOptions,
     with_texts: bool,
 ) -> Result<GeneratedCode> {
     let (machine, kind) = match target.simt() {
@@ -35,7 +36,7 @@ pub(crate) fn generate(
         }
         Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
     };
-    let driver = CodegenDriver { target, threads, modules, with_texts, emission: EmitOptions::default(), kind };
+    let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };
     let emitted = driver.emit_kernels(codes, &machine, |emitter, number, code| {
         let kernel = code.emit(emitter, &kernel_name(number, code))?;
         emitter.set_block_size(&kernel.name, block_threads(&kernel));

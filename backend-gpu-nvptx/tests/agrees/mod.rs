@@ -1,6 +1,7 @@
 //! Agreement of emulated kernels with the reference evaluator.
 
 mod contractions;
+mod excess_precision;
 mod picking;
 mod random;
 mod reductions;

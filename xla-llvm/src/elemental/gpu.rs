@@ -31,10 +31,11 @@ pub(super) fn unary<'e, 'ctx>(op: UnaryOp, ty: ElementType, x: Lanes<'e, 'ctx>) 
     })
 }
 
-/// The quotient of two floats.
+/// The quotient of two floats. It must be exact where it is halfway between two numbers of the type, which quotients of
+/// 8 bits and less often are.
 pub(super) fn divide<'e, 'ctx>(ty: ElementType, x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     match ty {
-        _ if !gpu::serves(x) => x / y,
+        _ if !gpu::serves(x) || ty.bit_width() < 16 => x / y,
         // Numbers of f16 are nowhere near what the reciprocal flushes to zero, if each is rounded to it.
         F16 if x.emitter().options().round_each_operation => gpu::divide_brief(x, y),
         _ => gpu::divide(x, y),

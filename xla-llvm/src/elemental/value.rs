@@ -37,7 +37,9 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
     /// [`EmitOptions`](crate::emitter::EmitOptions) allows, when it is stored.
     pub fn rounded(ty: ElementType, lanes: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
         let narrow = computed_scalar(ty) != stored_scalar(ty);
-        match narrow && lanes.emitter().options().round_each_operation {
+        // Some of the narrower types lack a sign, zero or infinity: what is beyond them must not come back.
+        let may_wait = ty.bit_width() == 16 && !lanes.emitter().options().round_each_operation;
+        match narrow && !may_wait {
             true => Value::stored(ty, format::encode(ty, lanes)),
             false => Value::new(ty, lanes.to_float(computed_scalar(ty))),
         }

@@ -37,8 +37,8 @@ impl Options {
     pub fn read(bytes: &[u8]) -> Result<Options, Status> {
         let message = CompileOptionsProto::decode(bytes)
             .map_err(|error| Status::invalid_argument(format!("the compile options are malformed: {error}")))?;
-        // As XLA:CPU does, and as JAX's tests expect.
-        let mut service = CompileOptions { flush_denormals: true, ..CompileOptions::default() };
+        // As XLA:CPU does, and as JAX's tests expect; and as XLA:GPU does.
+        let mut service = CompileOptions { flush_denormals: true, excess_precision: true, ..CompileOptions::default() };
         let build = message.executable_build_options.clone().unwrap_or_default();
         if let Some((_, level)) = EFFORT.iter().find(|(number, _)| *number == build.optimization_level) {
             service.opt_level = *level;

@@ -63,6 +63,7 @@ fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Resul
                 Some(_) => OptLevel::O3,
             };
         }
+        ("xla_allow_excess_precision", value) => options.excess_precision = as_flag(value).unwrap_or(true),
         ("xla_dump_to", OverrideValue::Text(folder)) if !folder.is_empty() => {
             options.dump_to = Some(PathBuf::from(folder));
         }

@@ -47,6 +47,9 @@ pub struct Common {
     /// Flush subnormal operands and results of floating-point arithmetic to zero, where the platform can
     #[arg(long, global = true)]
     flush_denormals: bool,
+    /// Round bf16 and f16 after each operation on GPUs, not once for a chain of operations in a kernel
+    #[arg(long, global = true)]
+    no_excess_precision: bool,
     /// Log to standard error; repeat for more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
@@ -140,6 +143,7 @@ impl Session {
             autotune: !self.common.no_autotune,
             allow_tf32: self.common.allow_tf32,
             flush_denormals: self.common.flush_denormals,
+            excess_precision: !self.common.no_excess_precision,
             profile: self.common.trace.is_some(),
             ..CompileOptions::default()
         }

@@ -149,6 +149,8 @@ fn extreme_accuracy(opcode: Opcode, ty: ElementType) -> Option<Accuracy> {
         | Reverse | DynamicSlice | DynamicUpdateSlice | Gather | AfterAll | AddDependency | GetDimensionSize
         | SetDimensionSize | Ceil | Floor | RoundNearestAfz | RoundNearestEven => Some(Accuracy::Bits),
         Multiply | Divide | Sign | Sqrt | Remainder | Map if ty.is_complex() => None,
+        // GPUs divide within 2 ulp.
+        Divide if ty == ElementType::F32 => Some(Accuracy::Rounded),
         Add | Subtract | Multiply | Divide | Sign | Sqrt | Remainder | Maximum | Minimum | Clamp | And | Or | Xor
         | Mulhi | ShiftLeft | ShiftRightArithmetic | ShiftRightLogical | Convert | ReducePrecision | Map | Call
         | Conditional | Fusion | Iota => Some(Accuracy::Values),
