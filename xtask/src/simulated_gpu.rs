@@ -125,36 +125,25 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
 /// The part of the backend tests that fits into CI: those tests, and the quick cases of the conformance suite's lower
 /// levels; with libraries, of CUDA 12 those tests, and of CUDA 13 programs that call them.
 pub fn check(tests: &Path) -> Result<()> {
-    let quick = ["conformance", "gpu", "--quick", "--level"];
-    let levels = [QUICK_LEVELS].as_slice();
-    for (installed, words) in
-        [(Installed::Driver, levels), (Installed::Libraries, &[]), (Installed::NewLibraries, CALLING)]
-    {
-        let folder = library(installed)?;
-        if installed != Installed::NewLibraries {
-            unit_tests(installed, &folder)?;
-        }
-        if words.is_empty() {
-            continue;
-        }
-        let mut conformance = program(tests, &[&quick[..], words].concat());
-        provide(&mut conformance, &folder);
-        run(conformance)?;
-    }
-    approximate_functions(tests)
-}
-
-/// Those functions with each instruction as wrong, on either side, as its document allows.
-fn approximate_functions(tests: &Path) -> Result<()> {
-    let folder = library(Installed::Driver)?;
-    for side in ["low", "high"] {
+    let [driver, libraries, new] =
+        [library(Installed::Driver)?, library(Installed::Libraries)?, library(Installed::NewLibraries)?];
+    unit_tests(Installed::Driver, &driver)?;
+    conformance(tests, &driver, &[QUICK_LEVELS], None)?;
+    unit_tests(Installed::Libraries, &libraries)?;
+    conformance(tests, &new, CALLING, None)?;
+    // Each approximate instruction as wrong, on either side, as its document allows.
+    for side in ["approx=low", "approx=high"] {
         for function in APPROXIMATE {
-            let mut conformance =
-                program(tests, &["conformance", "gpu", "--quick", "--level", "2", "--filter", function]);
-            provide(&mut conformance, &folder);
-            conformance.env("SIMULATED_GPU", format!("approx={side}"));
-            run(conformance)?;
+            conformance(tests, &driver, &["2", "--filter", function], Some(side))?;
         }
     }
     Ok(())
+}
+
+/// Quick cases of those levels, with options of the simulated device.
+fn conformance(tests: &Path, folder: &Path, levels: &[&str], options: Option<&str>) -> Result<()> {
+    let mut command = program(tests, &[&["conformance", "gpu", "--quick", "--level"], levels].concat());
+    provide(&mut command, folder);
+    command.envs(options.map(|options| ("SIMULATED_GPU", options)));
+    run(command)
 }

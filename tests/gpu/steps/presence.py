@@ -1,5 +1,4 @@
-"""Lists the device, its driver, libraries and tools."""
-import glob
+"""Lists the device, its driver, libraries and tools. What the compiler found of NVIDIA's is told by `xla platforms`."""
 import os
 import platform
 import shutil
@@ -12,8 +11,6 @@ TITLE = "what is there"
 LIMIT, LEAST = 600, 10
 
 TOOLS = ["nvidia-smi", "ptxas", "cuobjdump", "nvdisasm", "compute-sanitizer", "ncu", "nsys"]
-LIBRARIES = ["libcuda.so*", "libcublasLt.so*", "libcublas.so*", "libcudnn*.so*", "libcufft.so*"]
-FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/cuda/lib64", "/usr/local/nvidia/lib64"]
 FIELDS = ["driver_version", "clocks.max.sm", "clocks.max.mem", "clocks.sm", "clocks.mem", "power.limit", "memory.total",
           "memory.used", "temperature.gpu", "mig.mode.current", "persistence_mode", "ecc.mode.current"]
 
@@ -23,7 +20,6 @@ def run(opt, results):
     told(results, "platforms", [opt.xla, "platforms"], opt.environment())
     results.fact("machine", "%s, %d cores, Python %s" % (platform.platform(), os.cpu_count() or 0, sys.version.split()[0]))
     results.fact("tools", {name: shutil.which(name) for name in TOOLS})
-    results.fact("libraries", libraries(opt))
     if shutil.which("nvidia-smi"):
         # One at a time: a driver that does not know one of them answers none.
         for field in FIELDS:
@@ -39,10 +35,3 @@ def told(results, name, words, env=None):
         results.fact(name, toolbox.run(words, timeout=200, env=env).strip())
     except Failure as error:
         results.fact(name, "not to be had: %s" % error)
-
-
-def libraries(opt):
-    """Files that may be NVIDIA's libraries."""
-    paths = os.pathsep.join(filter(None, [opt.libraries, opt.driver, os.environ.get("LD_LIBRARY_PATH")]))
-    folders = [folder for folder in paths.split(os.pathsep) if folder] + FOLDERS
-    return sorted({path for folder in folders for name in LIBRARIES for path in glob.glob(os.path.join(folder, name))})

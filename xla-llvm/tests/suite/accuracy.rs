@@ -6,7 +6,8 @@
 use std::io::Write;
 
 use xla_hlo::ElementType;
-use xla_llvm::elemental::Value;
+use xla_hlo::ops::BinaryOp;
+use xla_llvm::elemental::{self, Value};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::lanes::Lanes;
 use xla_llvm::math;
@@ -278,4 +279,24 @@ fn failures(cases: &[Case], check: impl Fn(&Target, &Case) + Sync + std::panic::
     });
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{failed:#?}");
+}
+
+/// The conformance suite lets f32 quotients be wrong by 2 ulp, as GPUs' are; processors' are not.
+#[test]
+fn quotients_of_processors_are_correctly_rounded() {
+    let (x, y) = pairs_f32(400_000);
+    for target in targets() {
+        let options = EmitOptions::default();
+        let signature =
+            Signature { width: 1, inputs: &[ElementType::F32; 2], output: ElementType::F32, masked: false, options };
+        let kernel = Kernel::new(&target, &signature, |emitter, values| {
+            elemental::binary(emitter, BinaryOp::Divide, values[0], values[1])
+        });
+        let results = kernel.unwrap().run::<f32>(&[&x, &y]);
+        for ((&x, &y), &quotient) in x.iter().zip(&y).zip(&results) {
+            let expected = x / y;
+            let is_right = quotient.to_bits() == expected.to_bits() || quotient.is_nan() && expected.is_nan();
+            assert!(is_right, "{x:e} / {y:e} is {quotient:e}, not {expected:e}, on {}", target.cpu());
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A shared library of NVIDIA: opened by one of its names, and kept open until the process ends.
 #![expect(unsafe_code, reason = "opens libraries and looks for their functions")]
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use xla_hlo::{Error, Result};
@@ -10,7 +11,7 @@ use super::search::{Places, Wanted};
 /// An opened library. It is never closed: functions of it are kept, and its threads would not end.
 #[derive(Debug)]
 pub(crate) struct Library {
-    handle: std::mem::ManuallyDrop<libloading::Library>,
+    handle: ManuallyDrop<libloading::Library>,
     /// The file, where the system tells.
     path: Option<PathBuf>,
 }
@@ -27,18 +28,18 @@ impl Library {
     /// As [`Library::open`], in those places after the loader's.
     pub fn open_in(wanted: &Wanted, driver: i32, places: &Places) -> Result<Library> {
         let mut refused = None;
-        for file in wanted.candidates(driver, places) {
-            if file.is_absolute() && refused.as_ref().is_some_and(|(first, _): &(PathBuf, _)| !first.is_absolute()) {
-                break;
-            }
-            // SAFETY: opening a library of NVIDIA runs its initialisers, which is what asking for it means.
-            match unsafe { libloading::Library::new(&file) } {
-                Ok(handle) => {
-                    let path = file.is_absolute().then(|| file.clone());
-                    return Ok(Library { handle: std::mem::ManuallyDrop::new(handle), path });
-                }
-                Err(error) if file.is_absolute() || is_there(&error) => refused = refused.or(Some((file, error))),
+        for name in wanted.names(driver).into_iter().map(PathBuf::from) {
+            match open(&name) {
+                Ok(handle) => return Ok(Library { handle, path: None }),
+                Err(error) if is_there(&error) => refused = refused.or(Some((name, error))),
                 Err(_) => {}
+            }
+        }
+        let files = if refused.is_none() { wanted.files(driver, places) } else { Vec::new() };
+        for file in files {
+            match open(&file) {
+                Ok(handle) => return Ok(Library { handle, path: Some(file) }),
+                Err(error) => refused = refused.or(Some((file, error))),
             }
         }
         let missing = wanted.missing();
@@ -72,6 +73,11 @@ impl Library {
         let file = self.path.as_deref().unwrap_or(Path::new("the one that was found"));
         wanted.missing().note(format!("{} has another version: it lacks {function}.", file.display()))
     }
+}
+
+fn open(file: &Path) -> std::result::Result<ManuallyDrop<libloading::Library>, libloading::Error> {
+    // SAFETY: opening a library of NVIDIA runs its initialisers, which is what asking for it means.
+    unsafe { libloading::Library::new(file) }.map(ManuallyDrop::new)
 }
 
 /// Whether a library could not be opened though there is a file, by the words of Linux's loader.

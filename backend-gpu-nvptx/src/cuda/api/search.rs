@@ -27,17 +27,22 @@ pub(crate) struct Places {
 }
 
 impl Wanted {
-    /// Files that may be opened, in order: names for the loader, then files that there are.
-    pub fn candidates(&self, driver: i32, places: &Places) -> Vec<PathBuf> {
-        let served = |&&(version, _): &&(i32, &str)| version / 1000 <= driver / 1000;
+    /// The names, in the order in which they are to be tried.
+    pub fn names(&self, driver: i32) -> Vec<&'static str> {
+        let (mut served, newer): (Vec<_>, Vec<_>) =
+            self.files.iter().partition(|(version, _)| version / 1000 <= driver / 1000);
         // A newer library than the driver serves may still work, with the driver's compatibility package.
-        let newer = self.files.iter().filter(|file| !served(file));
-        let names: Vec<&str> = self.files.iter().filter(served).chain(newer).map(|(_, name)| *name).collect();
+        served.extend(newer);
+        served.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The files of those names that there are, in the same order.
+    pub fn files(&self, driver: i32, places: &Places) -> Vec<PathBuf> {
         let packages = places.packages.iter().flat_map(|all| self.folders.iter().map(move |folder| all.join(folder)));
         let folders: Vec<PathBuf> = packages.chain(places.toolkits.iter().cloned()).collect();
-        let inside = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-        let found: Vec<PathBuf> = inside.filter(|file| file.exists()).collect();
-        names.iter().map(PathBuf::from).chain(found).collect()
+        let names = self.names(driver).into_iter();
+        let files = names.flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+        files.filter(|file| file.exists()).collect()
     }
 
     /// The error where there is none.

@@ -46,36 +46,37 @@ fn the_newest_toolkit_is_first() {
     assert_eq!(names[1..], ["cuda-12.8/lib64", "cuda-9.2/lib64"]);
 }
 
-/// Places with empty files of those names, and the candidates in them, without their folder.
-fn candidates(wanted: &Wanted, driver: i32, files: &[&str]) -> Vec<String> {
+/// The files of a library among empty ones, without their folder.
+fn files(wanted: &Wanted, driver: i32, there: &[&str]) -> Vec<String> {
     let root = tempfile::tempdir().unwrap();
-    for file in files {
+    for file in there {
         let file = root.path().join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "").unwrap();
     }
     let places =
         Places { packages: vec![root.path().join("site-packages")], toolkits: vec![root.path().join("toolkit")] };
-    let name = |file: PathBuf| file.strip_prefix(root.path()).unwrap_or(&file).display().to_string();
-    wanted.candidates(driver, &places).into_iter().map(name).collect()
+    let name = |file: PathBuf| file.strip_prefix(root.path()).unwrap().display().to_string();
+    wanted.files(driver, &places).into_iter().map(name).collect()
 }
 
 #[test]
 fn libraries_of_both_cuda_versions_are_found() {
-    let files = [
+    let there = [
         "site-packages/nvidia/cublas/lib/libcublasLt.so.12",
         "site-packages/nvidia/cu13/lib/libcublasLt.so.13",
         "toolkit/libcublasLt.so.12",
     ];
-    let [old, new, toolkit] = files;
-    let loaders = ["libcublasLt.so.13", "libcublasLt.so.12"];
-    assert_eq!(candidates(&BLAS.wanted, 13_000, &files), [loaders[0], loaders[1], new, old, toolkit]);
+    let [old, new, toolkit] = there;
+    assert_eq!(BLAS.wanted.names(13_000), ["libcublasLt.so.13", "libcublasLt.so.12"]);
+    assert_eq!(files(&BLAS.wanted, 13_000, &there), [new, old, toolkit]);
     // A driver for CUDA 12 serves libraries of CUDA 12.
-    assert_eq!(candidates(&BLAS.wanted, 12_080, &files), [loaders[1], loaders[0], old, toolkit, new]);
-    let cufft = ["site-packages/nvidia/cufft/lib/libcufft.so.11", "site-packages/nvidia/cu13/lib/libcufft.so.12"];
-    assert_eq!(candidates(&FFT.wanted, 13_010, &cufft)[2..], [cufft[1], cufft[0]]);
-    let cudnn = ["site-packages/nvidia/cudnn/lib/libcudnn.so.9"];
-    assert_eq!(candidates(&DNN.wanted, 13_010, &cudnn), ["libcudnn.so.9", cudnn[0]]);
+    assert_eq!(BLAS.wanted.names(12_080), ["libcublasLt.so.12", "libcublasLt.so.13"]);
+    assert_eq!(files(&BLAS.wanted, 12_080, &there), [old, toolkit, new]);
+    let there = ["site-packages/nvidia/cufft/lib/libcufft.so.11", "site-packages/nvidia/cu13/lib/libcufft.so.12"];
+    assert_eq!(files(&FFT.wanted, 13_010, &there), [there[1], there[0]]);
+    let there = ["site-packages/nvidia/cudnn/lib/libcudnn.so.9"];
+    assert_eq!(files(&DNN.wanted, 13_010, &there), there);
 }
 
 #[test]

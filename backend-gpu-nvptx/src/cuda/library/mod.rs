@@ -28,7 +28,7 @@ use crate::program::library_call::LibraryCall;
 use blas::Blas;
 use dnn::Dnn;
 use fft::Fft;
-use presence::{BLAS, DNN, FFT, Optional};
+use presence::{BLAS, DNN, FFT, OptionalLibrary};
 
 /// A call with the library's algorithm for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Libraries {
             (&DNN, self.dnn().map(Dnn::version)),
             (&FFT, self.fft().and_then(Fft::version)),
         ];
-        let line = |(library, version): (&Optional, Result<String>)| {
+        let line = |(library, version): (&OptionalLibrary, Result<String>)| {
             let told = version.and_then(|version| Ok(format!("{version}, {}", library.file()?)));
             (library.wanted.name.to_string(), told)
         };

@@ -10,7 +10,7 @@ use crate::cuda::api::{cublaslt, cudnn, cufft};
 use crate::cuda::driver::Driver;
 
 /// A library of NVIDIA that programs can do without.
-pub(crate) struct Optional {
+pub(crate) struct OptionalLibrary {
     pub wanted: Wanted,
     /// One of its functions.
     function: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Optional {
 }
 
 /// cuBLASLt.
-pub(crate) static BLAS: Optional = Optional {
+pub(crate) static BLAS: OptionalLibrary = OptionalLibrary {
     wanted: Wanted {
         name: "cuBLASLt",
         files: &[(13_000, "libcublasLt.so.13"), (12_000, "libcublasLt.so.12")],
@@ -32,7 +32,7 @@ pub(crate) static BLAS: Optional = Optional {
 };
 
 /// cuDNN, whose version 9 is one for both versions of CUDA.
-pub(crate) static DNN: Optional = Optional {
+pub(crate) static DNN: OptionalLibrary = OptionalLibrary {
     wanted: Wanted {
         name: "cuDNN",
         files: &[(12_000, "libcudnn.so.9")],
@@ -45,7 +45,7 @@ pub(crate) static DNN: Optional = Optional {
 };
 
 /// cuFFT, whose numbers are not those of CUDA.
-pub(crate) static FFT: Optional = Optional {
+pub(crate) static FFT: OptionalLibrary = OptionalLibrary {
     wanted: Wanted {
         name: "cuFFT",
         files: &[(13_000, "libcufft.so.12"), (12_000, "libcufft.so.11")],
@@ -57,7 +57,7 @@ pub(crate) static FFT: Optional = Optional {
     opened: OnceLock::new(),
 };
 
-impl Optional {
+impl OptionalLibrary {
     /// Opens the library and looks for all functions that are called, once. [`Error::FailedPrecondition`] says what is
     /// missing.
     pub fn get(&self) -> Result<&Library> {
