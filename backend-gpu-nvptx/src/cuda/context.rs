@@ -1,7 +1,7 @@
 //! Context of one device: every driver call goes through it, and it remembers when the device is lost.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute};
 use xla_hlo::{Error, Result};
@@ -19,6 +19,9 @@ pub(crate) struct Context {
     /// The first error after which every call fails.
     lost: OnceLock<String>,
     in_flight: Mutex<InFlightLog>,
+    /// Held for reading while a stream is captured, and for writing by who waits for the whole context, which the
+    /// driver refuses meanwhile.
+    captures: RwLock<()>,
 }
 
 // SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of
@@ -34,7 +37,14 @@ impl Context {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer, and the driver was started.
         check("cuDevicePrimaryCtxRetain", unsafe { api::cuDevicePrimaryCtxRetain(&mut raw, info.device) })?;
-        Ok(Arc::new(Context { raw, ordinal, info, lost: OnceLock::new(), in_flight: Mutex::default() }))
+        Ok(Arc::new(Context {
+            raw,
+            ordinal,
+            info,
+            lost: OnceLock::new(),
+            in_flight: Mutex::default(),
+            captures: RwLock::default(),
+        }))
     }
 
     /// The device's number among those that programs can run on.
@@ -113,10 +123,9 @@ impl Context {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all work of the device is done.
-    pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the context is current.
-        self.call("cuCtxSynchronize", || unsafe { api::cuCtxSynchronize() })
+    /// Held by who captures a stream: nobody waits for the whole context meanwhile.
+    pub fn capturing(&self) -> RwLockReadGuard<'_, ()> {
+        self.captures.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Device memory, aligned to 256 bytes at least; `None` if there is not enough. `bytes` is not zero.
@@ -130,8 +139,11 @@ impl Context {
         }
     }
 
-    /// Frees memory of [`Context::allocate`] that no work uses any more.
+    /// Frees memory of [`Context::allocate`] when all work of the device is done; before that, waits for captures.
     pub fn free(&self, address: u64) -> Result<()> {
+        let _no_captures = self.captures.write().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the context is current.
+        self.call("cuCtxSynchronize", || unsafe { api::cuCtxSynchronize() })?;
         // SAFETY: an address that is none of the driver's allocations is answered with an error.
         self.call("cuMemFree", || unsafe { api::cuMemFree_v2(address) })
     }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CString, c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule};
 use xla_hlo::{Error, Result, ResultExt};
@@ -27,6 +27,8 @@ pub(crate) struct CudaModule {
     context: Arc<Context>,
     modules: Vec<CUmodule>,
     functions: Vec<CudaFunction>,
+    /// The queues that its kernels were sent to, also as parts of graphs.
+    queues: Mutex<Vec<Arc<Queue>>>,
 }
 
 struct CudaFunction {
@@ -64,7 +66,12 @@ unsafe impl Sync for KernelLaunch {}
 impl CudaModule {
     /// Loads the code of a program. PTX is assembled by the driver, whose messages are in the error.
     pub fn load(context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
-        let mut module = CudaModule { context: context.clone(), modules: Vec::new(), functions: Vec::new() };
+        let mut module = CudaModule {
+            context: context.clone(),
+            modules: Vec::new(),
+            functions: Vec::new(),
+            queues: Mutex::default(),
+        };
         for (number, object) in image.objects.iter().enumerate() {
             let loaded = module.load_object(object).context(|| format!("code object {number} of the program"))?;
             module.modules.push(loaded);
@@ -74,6 +81,14 @@ impl CudaModule {
             module.functions.push(found);
         }
         Ok(module)
+    }
+
+    /// Notes that its kernels are sent to a queue: the code stays until that is done.
+    pub fn used_by(&self, queue: &Arc<Queue>) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if !queues.iter().any(|known| Arc::ptr_eq(known, queue)) {
+            queues.push(queue.clone());
+        }
     }
 
     fn load_object(&self, object: &CodeObject) -> Result<CUmodule> {
@@ -242,10 +257,11 @@ pub(crate) fn log_text(bytes: &[u8]) -> String {
 }
 
 impl Drop for CudaModule {
-    /// Waits for the device, whose queued work may be running the code.
+    /// Waits for the queues whose work may be running the code, and for no others.
     fn drop(&mut self) {
-        // The device is lost, or another thread's library call is being captured: code that may be running stays.
-        if self.context.synchronize().is_err() {
+        let queues = self.queues.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // The device is lost: code that may be running stays.
+        if queues.iter().any(|queue| queue.synchronize().is_err()) {
             return;
         }
         for module in self.modules.drain(..) {

@@ -6,22 +6,16 @@ use std::sync::Arc;
 use xla_hlo::Error;
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
 
-use super::graph::recording::Recording;
-use super::graph::{GraphCounts, GraphSlot};
-use super::library::Libraries;
 use super::module::CudaModule;
 use super::stream::CudaStream;
 use crate::executor::CudaExecutor;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
 /// Multiplies floats, one for each of 128 threads.
-const PTX: &str = include_str!("../ptx/scale.ptx");
-const THREADS: usize = 128;
+pub(super) const PTX: &str = include_str!("../ptx/scale.ptx");
+pub(super) const THREADS: usize = 128;
 
-/// Takes one off a number, and says whether it is not yet zero.
-const COUNT: &str = include_str!("count.ptx");
-
-fn executor() -> Option<CudaExecutor> {
+pub(super) fn executor() -> Option<CudaExecutor> {
     let executor = CudaExecutor::new("gpu", 0, None);
     executor.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()
 }
@@ -30,19 +24,19 @@ fn pattern(seed: usize, size: usize) -> Vec<u8> {
     (0..size).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed * 97) >> 7) as u8).collect()
 }
 
-fn filled(executor: &CudaExecutor, stream: &dyn Stream, bytes: &[u8]) -> DeviceMemory {
+pub(super) fn filled(executor: &CudaExecutor, stream: &dyn Stream, bytes: &[u8]) -> DeviceMemory {
     let mut memory = executor.allocate(bytes.len()).unwrap();
     stream.copy_to_device(bytes, &mut memory, 0).unwrap();
     memory
 }
 
-fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> Vec<u8> {
+pub(super) fn bytes(stream: &dyn Stream, memory: &DeviceMemory) -> Vec<u8> {
     let mut bytes = vec![0; memory.byte_size()];
     stream.copy_to_host(memory, 0, &mut bytes).unwrap();
     bytes
 }
 
-fn image(ptx: &str, name: &str) -> ModuleImage {
+pub(super) fn image(ptx: &str, name: &str) -> ModuleImage {
     let function = KernelFunction {
         name: name.to_string(),
         object: 0,
@@ -54,16 +48,21 @@ fn image(ptx: &str, name: &str) -> ModuleImage {
     ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx(ptx.to_string())] }
 }
 
-fn floats(memory: &DeviceMemory, stream: &dyn Stream) -> Vec<f32> {
+pub(super) fn floats(memory: &DeviceMemory, stream: &dyn Stream) -> Vec<f32> {
     bytes(stream, memory).chunks_exact(4).map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect()
 }
 
-fn ones(executor: &CudaExecutor, stream: &dyn Stream) -> DeviceMemory {
+pub(super) fn ones(executor: &CudaExecutor, stream: &dyn Stream) -> DeviceMemory {
     filled(executor, stream, &1f32.to_ne_bytes().repeat(THREADS))
 }
 
 /// Launches a function of a module on one block.
-fn launch(module: &CudaModule, number: usize, arguments: &[u64], stream: &CudaStream) -> xla_hlo::Result<()> {
+pub(super) fn launch(
+    module: &CudaModule,
+    number: usize,
+    arguments: &[u64],
+    stream: &CudaStream,
+) -> xla_hlo::Result<()> {
     stream.launch(module.call(number, 1, arguments)?)
 }
 
@@ -165,70 +164,6 @@ fn kernels_are_launched() {
     let error = CudaModule::load(executor.context(), &image(&PTX.replace("mul.f32", "mulx.f32"), "scale")).unwrap_err();
     assert!(error.message().starts_with("code object 0 of the program: "), "{error}");
     assert!(error.message().contains("mulx"), "{error}");
-}
-
-#[test]
-fn a_graph_is_changed_in_place_when_addresses_change() {
-    let Some(executor) = executor() else { return };
-    let stream = executor.create_stream().unwrap();
-    let cuda: &CudaStream = stream.downcast().unwrap();
-    let module = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
-    let libraries = Libraries::new(executor.context());
-    let slot = GraphSlot::default();
-    let mut held = Vec::new();
-    for factor in [2, 2, 3] {
-        let memories = [(); 2].map(|()| ones(&executor, &*stream));
-        let [one, two] = memories.each_ref().map(|m| cuda.address_of(m, 0, m.byte_size()).unwrap());
-        let mut recording = Recording::default();
-        let first = recording.kernel(module.call(0, 1, &[one, factor]).unwrap(), &[]);
-        let copied = recording.copy(one, two, THREADS * 4, &[first]);
-        recording.kernel(module.call(0, 1, &[two, 5]).unwrap(), &[copied]);
-        slot.run(recording, &libraries, cuda).unwrap();
-        let [one, two] = memories.each_ref().map(|m| floats(m, &*stream));
-        assert_eq!((one[THREADS - 1], two[THREADS - 1]), (factor as f32, 5.0 * factor as f32));
-        held.push(memories);
-    }
-    assert_eq!(slot.counts(), GraphCounts { launches: 3, builds: 1, changes: 6, sent: 0 });
-}
-
-#[test]
-fn notes_become_graphs_and_loops_of_the_device() {
-    let Some(executor) = executor() else { return };
-    let stream = executor.create_stream().unwrap();
-    let cuda: &CudaStream = stream.downcast().unwrap();
-    let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
-    let mut one_thread = image(COUNT, "count");
-    one_thread.functions[0].threads = 1;
-    let count = CudaModule::load(executor.context(), &one_thread).unwrap();
-    let libraries = Libraries::new(executor.context());
-    let [outer, inner] = [(); 2].map(|()| GraphSlot::default());
-    for rounds in [4u32, 1, 4] {
-        let memory = ones(&executor, &*stream);
-        let [counter, predicate] = [&rounds.to_ne_bytes()[..], &[0]].map(|bytes| filled(&executor, &*stream, bytes));
-        let capture = cuda.capture();
-        let [condition, body] = [(); 2].map(|()| capture.capture());
-        let at = |memory: &DeviceMemory, stream: &CudaStream| stream.address_of(memory, 0, memory.byte_size()).unwrap();
-        launch(&count, 0, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
-        // By way of scratch memory, which is dropped before the work is sent.
-        let mut aside = executor.allocate(memory.byte_size()).unwrap();
-        body.copy(&memory, 0..memory.byte_size(), &mut aside, 0).unwrap();
-        launch(&scale, 0, &[at(&aside, &body), 2], &body).unwrap();
-        let mut memory = memory;
-        body.copy(&aside, 0..aside.byte_size(), &mut memory, 0).unwrap();
-        drop(aside);
-        let another = filled(&executor, &*stream, &[0xff; THREADS * 4]);
-        inner.run_loop(&condition, at(&predicate, &capture), &body, &libraries, &capture).unwrap();
-        launch(&scale, 0, &[at(&memory, &capture), 3], &capture).unwrap();
-        assert!(capture.synchronize().is_err() && capture.record_event().is_err());
-        assert_eq!(floats(&memory, &*stream), [1.0; THREADS], "notes are not sent");
-        let recording = capture.end_capture();
-        outer.run(recording, &libraries, cuda).unwrap();
-        assert_eq!(floats(&memory, &*stream), [3.0 * 2f32.powi(rounds as i32 - 1); THREADS]);
-        assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");
-    }
-    assert_eq!(inner.counts(), GraphCounts::default());
-    // Without 12.4's nodes the host decides; the results are the same.
-    assert_eq!(outer.counts().launches + outer.counts().sent, 3);
 }
 
 #[test]

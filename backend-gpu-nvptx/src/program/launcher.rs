@@ -7,14 +7,17 @@ use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
 use xla_passes::buffers::Slice;
 use xla_service::thunks::{
-    ArraySlice, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, SequenceLauncher, Thunk,
-    ThunkSequence,
+    ArraySlice, DeviceConditionals, DeviceLoops, ExecutionBuffers, KernelRef, Launch, Launcher, LibraryRef, Selector,
+    SequenceLauncher, Thunk,
 };
 use xla_service::{ExecutionContext, Stream};
 
 use crate::cuda::driver::Driver;
 use crate::program::commands::CommandSequence;
 use crate::program::serialized::DeviceProgram;
+
+/// Thunks from which on a run is kept as a graph.
+const WORTH_A_GRAPH: usize = 4;
 
 /// A program's code, where it runs.
 pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
@@ -29,11 +32,11 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a sequence as one graph, if it is long enough. `lowered` finds commands by the index of a kernel or
-    /// library call.
-    fn run_sequence<'a>(
+    /// Sends a run of launches as one graph; returns `false` and does nothing on a stream that captures. `lowered`
+    /// finds commands by the index of a kernel or library call.
+    fn run_thunks<'a>(
         &self,
-        sequence: &ThunkSequence,
+        thunks: &[Thunk],
         lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
@@ -49,6 +52,15 @@ pub(crate) trait GraphCode {
         condition: &dyn Stream,
         predicate: Slice,
         body: &dyn Stream,
+    ) -> Result<()>;
+
+    /// Sends a conditional whose selector the device itself looks at to the launch's stream.
+    fn run_conditional(
+        &self,
+        launch: &mut Launch<'_>,
+        selector: Selector,
+        slice: Slice,
+        branches: &[Box<dyn Stream>],
     ) -> Result<()>;
 }
 
@@ -109,16 +121,31 @@ impl DeviceLoops for GpuLauncher {
     ) -> Result<()> {
         self.graphs()?.run_while(launch, &*condition, predicate, &*body)
     }
+
+    fn conditionals(&self) -> Option<&dyn DeviceConditionals> {
+        Some(self)
+    }
+}
+
+impl DeviceConditionals for GpuLauncher {
+    fn run_conditional(
+        &self,
+        launch: &mut Launch<'_>,
+        selector: Selector,
+        slice: Slice,
+        branches: Vec<Box<dyn Stream>>,
+    ) -> Result<()> {
+        self.graphs()?.run_conditional(launch, selector, slice, &branches)
+    }
 }
 
 impl SequenceLauncher for GpuLauncher {
-    fn run(
-        &self,
-        sequence: &ThunkSequence,
-        context: &ExecutionContext<'_>,
-        buffers: &mut ExecutionBuffers,
-    ) -> Result<bool> {
-        self.graphs()?.run_sequence(sequence, &|index| self.lowered(index), context, buffers)
+    fn shortest_run(&self) -> usize {
+        WORTH_A_GRAPH
+    }
+
+    fn run(&self, thunks: &[Thunk], context: &ExecutionContext<'_>, buffers: &mut ExecutionBuffers) -> Result<bool> {
+        self.graphs()?.run_thunks(thunks, &|index| self.lowered(index), context, buffers)
     }
 }
 

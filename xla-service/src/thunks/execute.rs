@@ -8,8 +8,8 @@ use xla_passes::buffers::Slice;
 use super::sequence::{Selector, can_be_recorded};
 use super::streams::SideStreams;
 use super::{
-    DeviceLoops, ExecutionBuffers, Launch, Launcher, StreamId, StreamPool, Thunk, ThunkId, ThunkKind, ThunkSequence,
-    run_custom_call, run_fallback,
+    DeviceLoops, ExecutionBuffers, Launch, Launcher, SequenceLauncher, StreamId, StreamPool, Thunk, ThunkId, ThunkKind,
+    ThunkSequence, run_custom_call, run_fallback,
 };
 use crate::executable::ExecutionContext;
 use crate::executor::{Event, Stream};
@@ -52,13 +52,10 @@ type Events = HashMap<ThunkId, Option<Event>>;
 impl<'a> SequenceRun<'a> {
     /// Runs a sequence whose own stream is `home`.
     fn sequence(&mut self, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
-        if let Some(sequences) = self.launcher.sequences()
-            && sequence.thunks.iter().all(|thunk| thunk.kind.is_launch())
-        {
-            let context = self.on(home)?;
-            context.cancel.check()?;
-            if sequences.run(sequence, &context, self.buffers)? {
-                return Ok(());
+        if let Some(sequences) = self.launcher.sequences() {
+            let mut runs = sequence.thunks.chunk_by(are_launches);
+            if runs.any(|run| run[0].kind.is_launch() && run.len() >= sequences.shortest_run()) {
+                return self.runs(sequences, sequence, home);
             }
         }
         if self.side.is_none() || sequence.is_on_one_stream() {
@@ -81,6 +78,19 @@ impl<'a> SequenceRun<'a> {
             }
         }
         wait(home, &sequence.joins, &events)
+    }
+
+    /// Runs a sequence on its own stream alone: what is between steps of the host is sent at once where that is better.
+    fn runs(&mut self, sequences: &dyn SequenceLauncher, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
+        let (context, module, launcher) = (self.on(home)?, self.module, self.launcher);
+        let mut inner = SequenceRun { module, launcher, context: &context, side: None, buffers: self.buffers };
+        for run in sequence.thunks.chunk_by(are_launches) {
+            context.cancel.check()?;
+            if !run[0].kind.is_launch() || !sequences.run(run, &context, inner.buffers)? {
+                run.iter().try_for_each(|thunk| inner.step(thunk, &context))?;
+            }
+        }
+        Ok(())
     }
 
     /// The context with that stream.
@@ -108,8 +118,7 @@ impl<'a> SequenceRun<'a> {
             },
             ThunkKind::While { condition, body, predicate, .. }
                 if let Some(loops) = self.launcher.device_loops(context)
-                    && can_be_recorded(condition)
-                    && can_be_recorded(body) =>
+                    && [condition, body].iter().all(|part| can_be_recorded(part, loops.conditionals().is_some())) =>
             {
                 let condition = self.recorded(loops, condition, context)?;
                 let body = self.recorded(loops, body, context)?;
@@ -126,11 +135,18 @@ impl<'a> SequenceRun<'a> {
             ThunkKind::While { body, trip_count: Some(count), .. } => {
                 (0..*count).try_for_each(|_| self.sequence(body, thunk.stream))
             }
+            ThunkKind::Conditional { selector, slice, branches }
+                if let Some(loops) = self.launcher.device_loops(context)
+                    && let Some(conditionals) = loops.conditionals()
+                    && branches.iter().all(|branch| can_be_recorded(branch, true)) =>
+            {
+                let recorded = branches.iter().map(|branch| self.recorded(loops, branch, context));
+                let recorded = recorded.collect::<Result<_>>()?;
+                context.announce(&|| thunk.place());
+                conditionals.run_conditional(&mut self.launch(thunk, context), *selector, *slice, recorded)
+            }
             ThunkKind::Conditional { selector, slice, branches } => {
-                let branch = match selector {
-                    Selector::Predicate => usize::from(self.byte(*slice, context)? == 0),
-                    Selector::Index => branch_of(self.word(*slice, context)?, branches.len()),
-                };
+                let branch = selector.branch(self.selector(*selector, *slice, context)?, branches.len());
                 let branch = branches.get(branch).ok_or_else(|| Error::internal("a conditional lacks a branch"))?;
                 self.sequence(branch, thunk.stream)
             }
@@ -167,8 +183,12 @@ impl<'a> SequenceRun<'a> {
         self.read(slice, context).map(|[byte]| byte)
     }
 
-    fn word(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<i32> {
-        self.read(slice, context).map(i32::from_le_bytes)
+    /// The bytes of a selector, the first ones if it has fewer.
+    fn selector(&self, selector: Selector, slice: Slice, context: &ExecutionContext<'_>) -> Result<[u8; 4]> {
+        match selector {
+            Selector::Predicate => self.byte(slice, context).map(|byte| [byte, 0, 0, 0]),
+            Selector::Index => self.read(slice, context),
+        }
     }
 
     fn read<const N: usize>(&self, slice: Slice, context: &ExecutionContext<'_>) -> Result<[u8; N]> {
@@ -186,8 +206,7 @@ fn wait(stream: &dyn Stream, waits: &[ThunkId], events: &Events) -> Result<()> {
     })
 }
 
-/// The branch of that index: the last one for indices that no branch has.
-fn branch_of(index: i32, branches: usize) -> usize {
-    let last = branches.saturating_sub(1);
-    usize::try_from(index).map_or(last, |i| i.min(last))
+/// Whether two thunks that follow each other are both launches.
+fn are_launches(one: &Thunk, next: &Thunk) -> bool {
+    one.kind.is_launch() && next.kind.is_launch()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use xla_hlo::Result;
 use xla_passes::buffers::Slice;
 
-use super::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkSequence};
+use super::{ExecutionBuffers, KernelRef, LibraryRef, Selector, Thunk};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
@@ -36,20 +36,18 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     }
 }
 
-/// Optional ability of a [`Launcher`]: sequences of kernels, library calls and copies that are launched as one.
+/// Optional ability of a [`Launcher`]: runs of kernels, library calls and copies that are launched as one.
 ///
-/// A device whose launches are expensive keeps the launches of such a sequence (a graph), and starts all of it at once
-/// whenever it comes again: as a program, as the body of a loop.
+/// A device whose launches are expensive keeps the launches of such a run (a graph), and starts all of it at once
+/// whenever it comes again: as a program, as the body of a loop, between two steps of the host.
 pub trait SequenceLauncher {
-    /// Sends a whole sequence to the context's stream, or returns `false` and does nothing, where it is better sent
-    /// thunk by thunk. The sequence has no other thunks than those that it asks for; their streams and waits are one
-    /// way to run it, and the slices say what must be in order.
-    fn run(
-        &self,
-        sequence: &ThunkSequence,
-        context: &ExecutionContext<'_>,
-        buffers: &mut ExecutionBuffers,
-    ) -> Result<bool>;
+    /// The number of thunks from which on it is worth it.
+    fn shortest_run(&self) -> usize;
+
+    /// Sends a run of thunks, which follow each other in a sequence, to the context's stream, or returns `false` and
+    /// does nothing, where it is better sent thunk by thunk. Their streams and waits are one way to run them, and the
+    /// slices say what must be in order.
+    fn run(&self, thunks: &[Thunk], context: &ExecutionContext<'_>, buffers: &mut ExecutionBuffers) -> Result<bool>;
 }
 
 /// Optional ability of a [`Launcher`]: loops whose condition the device itself looks at.
@@ -70,6 +68,26 @@ pub trait DeviceLoops {
         condition: Box<dyn Stream>,
         predicate: Slice,
         body: Box<dyn Stream>,
+    ) -> Result<()>;
+
+    /// The ability to choose the branch of a conditional on the device as well, if it has it.
+    fn conditionals(&self) -> Option<&dyn DeviceConditionals> {
+        None
+    }
+}
+
+/// Optional ability beside [`DeviceLoops`]: conditionals whose selector the device itself looks at.
+///
+/// Without it, the host waits for the selector, and a loop with a conditional in it is run by the host.
+pub trait DeviceConditionals {
+    /// Sends a conditional to the launch's stream, which may itself be recording: the recording of the branch that the
+    /// bytes at `slice` choose by [`Selector::branch`].
+    fn run_conditional(
+        &self,
+        launch: &mut Launch<'_>,
+        selector: Selector,
+        slice: Slice,
+        branches: Vec<Box<dyn Stream>>,
     ) -> Result<()>;
 }
 

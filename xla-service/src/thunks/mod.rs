@@ -41,7 +41,7 @@ pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
 pub use execute::execute;
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
-pub use launcher::{DeviceLoops, Launch, Launcher, SequenceLauncher};
+pub use launcher::{DeviceConditionals, DeviceLoops, Launch, Launcher, SequenceLauncher};
 pub use library::{LibraryOp, LibraryRef};
 pub use lowering::{Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;

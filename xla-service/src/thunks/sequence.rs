@@ -129,6 +129,25 @@ pub enum Selector {
     Index,
 }
 
+impl Selector {
+    /// The bytes that it has.
+    pub fn byte_size(self) -> usize {
+        match self {
+            Selector::Predicate => 1,
+            Selector::Index => 4,
+        }
+    }
+
+    /// The number of the branch that those bytes choose of `branches`.
+    pub fn branch(self, bytes: [u8; 4], branches: usize) -> usize {
+        let last = branches.saturating_sub(1);
+        match self {
+            Selector::Predicate => usize::from(bytes[0] == 0).min(last),
+            Selector::Index => usize::try_from(i32::from_le_bytes(bytes)).map_or(last, |index| index.min(last)),
+        }
+    }
+}
+
 /// Counts of instructions by where they run; see [`ThunkSequence::coverage`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -211,13 +230,15 @@ impl ThunkKind {
 }
 
 /// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host: from a recording,
-/// which is one stream.
-pub(super) fn can_be_recorded(sequence: &ThunkSequence) -> bool {
+/// which is one stream. `conditionals` says whether it has [`DeviceConditionals`](super::DeviceConditionals) as well.
+pub(super) fn can_be_recorded(sequence: &ThunkSequence, conditionals: bool) -> bool {
+    let can_be = |sequence: &ThunkSequence| can_be_recorded(sequence, conditionals);
     sequence.is_on_one_stream()
         && sequence.thunks.iter().all(|thunk| match &thunk.kind {
             // Thunks with effects, such as drawing random numbers, are launched anew each time.
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
-            ThunkKind::While { condition, body, .. } => can_be_recorded(condition) && can_be_recorded(body),
-            ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+            ThunkKind::While { condition, body, .. } => can_be(condition) && can_be(body),
+            ThunkKind::Conditional { branches, .. } => conditionals && branches.iter().all(can_be),
+            ThunkKind::CustomCall | ThunkKind::HostFallback => false,
         })
 }

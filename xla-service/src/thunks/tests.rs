@@ -1,6 +1,8 @@
 //! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the
 //! evaluator.
 
+mod runs;
+
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::eval::RandomState;
 use xla_hlo::ops::{CompareDirection, CustomCallRegistry};
@@ -67,11 +69,17 @@ impl Launcher for Adder {
 }
 
 fn program(module: VerifiedModule) -> ThunkExecutable {
+    let (module, program) = lowered(module);
+    ThunkExecutable::new(module, program, std::sync::Arc::new(Adder))
+}
+
+/// A module, and its thunks.
+fn lowered(module: VerifiedModule) -> (OptimizedModule, ThunkProgram) {
     let (module, _) = prepare(module);
     let module = OptimizedModule::new(module);
     let (buffers, options) = (BufferOptions::default(), CompileOptions::default());
     let program = ThunkProgram::new(&module, &mut lower_add, &HostTransfer, &buffers, &options).unwrap();
-    ThunkExecutable::new(module, program, std::sync::Arc::new(Adder))
+    (module, program)
 }
 
 /// A host device for one test, which checks that all memory came back when it goes.

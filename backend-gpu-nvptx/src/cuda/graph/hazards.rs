@@ -43,6 +43,11 @@ impl Hazards {
         self.before.push(behind);
         after
     }
+
+    /// Whether a command follows an earlier one, at once or by way of others.
+    pub fn follows(&self, number: usize, earlier: usize) -> bool {
+        self.before.get(number).is_some_and(|before| has(before, earlier))
+    }
 }
 
 fn has(bits: &[u64], number: usize) -> bool {
@@ -106,6 +111,7 @@ mod tests {
                 };
                 let all = reached(&after);
                 for earlier in 0..number {
+                    prop_assert_eq!(hazards.follows(number, earlier), all[earlier]);
                     prop_assert!(all[earlier] || !conflict(&work[earlier], accesses));
                 }
                 for left_out in 0..after.len() {

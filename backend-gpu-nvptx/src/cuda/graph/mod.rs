@@ -5,25 +5,36 @@
 //!    │     a capturing stream makes one as well: `CudaStream::capture`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
-//!          later          diff: only nodes whose addresses or numbers changed are told to the driver
+//!          later          known bases: launched, without a recording (GraphSlot::launch)
+//!                         others: another instance, up to four; then only nodes whose addresses or numbers changed
+//!                         are told to the driver
 //! ```
 //!
-//! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records a
-//! run of thunks that need no host in between; short runs are cheaper to send one by one ([`Recording::send`]).
+//! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records
+//! runs of thunks that need no host in between; short ones are cheaper to send one by one.
 
+mod builder;
 pub(crate) mod condition;
 mod driver;
 pub(crate) mod hazards;
+mod instances;
 pub(crate) mod recording;
+mod refusal;
+mod template;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Mutex, PoisonError};
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Result};
 
 use super::library::Libraries;
 use super::stream::CudaStream;
 use driver::Graph;
+pub(crate) use instances::GraphBases;
+use instances::Instances;
 use recording::{GraphNode, NodeKind, Recording};
+use refusal::Refusal;
 
 /// Slot of an executable for the graph of one run of its thunks.
 #[derive(Debug, Default)]
@@ -31,9 +42,8 @@ pub(crate) struct GraphSlot(Mutex<GraphState>);
 
 #[derive(Debug, Default)]
 struct GraphState {
-    graph: Option<Graph>,
-    /// The driver refused to make a graph of it; it is not asked again.
-    is_refused: bool,
+    instances: Instances,
+    refusal: Refusal,
     counts: GraphCounts,
 }
 
@@ -51,13 +61,29 @@ pub(crate) struct GraphCounts {
 }
 
 impl GraphSlot {
+    /// Launches the graph of a run with those bases, if there is one; else nothing happens, and the run is recorded.
+    pub fn launch(&self, bases: &GraphBases, stream: &CudaStream) -> Result<bool> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = state.instances.choose_by_bases(bases, stream);
+        let Some(graph) = state.instances.chosen().filter(|_| found) else { return Ok(false) };
+        graph.launch(stream)?;
+        state.counts.launches += 1;
+        Ok(true)
+    }
+
     /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of
     /// the same program on the same device: they differ in addresses and numbers alone, or the graph is built again.
-    pub fn run(&self, recording: Recording, libraries: &Libraries, stream: &CudaStream) -> Result<()> {
+    /// Equal bases, where there are any, say that recordings are equal.
+    pub fn run(
+        &self,
+        recording: Recording,
+        bases: Option<GraphBases>,
+        libraries: &Libraries,
+        stream: &CudaStream,
+    ) -> Result<()> {
         let Recording { nodes, kept } = recording;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let graph = if state.is_refused { None } else { state.graph_of(&nodes, libraries, stream)? };
-        match graph {
+        match state.graph_of(&nodes, bases, libraries, stream)? {
             Some(graph) => {
                 graph.launch(stream)?;
                 state.counts.launches += 1;
@@ -71,24 +97,6 @@ impl GraphSlot {
         // Freed after the work.
         drop(kept);
         Ok(())
-    }
-
-    /// Runs a loop of the device: the capture of `condition`, then, while the byte at `predicate` is not 0, those of
-    /// `body` and `condition` again. Not used if `stream` is capturing itself: the loop is then a part of its
-    /// recording.
-    pub fn run_loop(
-        &self,
-        condition: &CudaStream,
-        predicate: u64,
-        body: &CudaStream,
-        libraries: &Libraries,
-        stream: &CudaStream,
-    ) -> Result<()> {
-        let (condition, body) = (condition.end_capture(), body.end_capture());
-        let Some((condition, body)) = stream.capture_loop(condition, predicate, body) else { return Ok(()) };
-        let mut recording = Recording::default();
-        recording.repeat(condition, predicate, body, &[]);
-        self.run(recording, libraries, stream)
     }
 
     /// Counts of the runs so far.
@@ -105,37 +113,48 @@ fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Resu
         NodeKind::Library { call, addresses, workspace } => libraries.send(call, addresses, *workspace, stream.queue()),
         NodeKind::While { condition, predicate, body } => loop {
             send(condition, libraries, stream)?;
-            if stream.read_byte(*predicate)? == 0 {
+            let mut byte = [0];
+            stream.read(*predicate, &mut byte)?;
+            if byte == [0] {
                 return Ok(());
             }
             send(body, libraries, stream)?;
         },
+        NodeKind::Choose { selector, address, branches } => {
+            let mut bytes = [0; 4];
+            stream.read(*address, &mut bytes[..selector.byte_size()])?;
+            let branch = branches.get(selector.branch(bytes, branches.len()));
+            send(branch.ok_or_else(|| Error::internal("a conditional lacks a branch"))?, libraries, stream)
+        }
     })
 }
 
 impl GraphState {
     /// The graph of these nodes; `None` if the driver refuses it. The error is that the device is lost.
-    fn graph_of(&mut self, nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<Option<&Graph>> {
-        let changes = match &mut self.graph {
-            Some(graph) => graph.change(nodes, libraries, stream)?,
-            None => None,
-        };
-        match changes {
+    fn graph_of(
+        &mut self,
+        nodes: &[GraphNode],
+        bases: Option<GraphBases>,
+        libraries: &Libraries,
+        stream: &CudaStream,
+    ) -> Result<Option<&Graph>> {
+        match self.instances.choose_by_nodes(nodes, bases.as_ref(), libraries, stream)? {
             Some(changes) => self.counts.changes += changes,
+            None if self.refusal.is_waiting() => return Ok(None),
             None => {
-                // The old one goes first: its memory is the driver's.
-                self.graph = None;
+                self.instances.make_room();
+                self.counts.builds += 1;
                 match Graph::build(nodes.to_vec(), libraries, stream) {
-                    Ok(graph) => self.graph = Some(graph),
+                    Ok(graph) => self.instances.add(graph, bases),
                     Err(error) => {
                         stream.queue().context().with(|| ())?;
-                        tracing::warn!(%error, "the driver makes no graph of a part of the program; its work is sent one by one");
-                        self.is_refused = true;
+                        self.refusal.add(&error);
+                        return Ok(None);
                     }
                 }
-                self.counts.builds += 1;
+                self.refusal = Refusal::default();
             }
         }
-        Ok(self.graph.as_ref())
+        Ok(self.instances.chosen())
     }
 }

@@ -1,5 +1,7 @@
 //! Recording of work that is sent later: nodes with the earlier nodes that each must follow.
 
+use xla_service::thunks::Selector;
+
 use crate::cuda::library::ChosenCall;
 use crate::cuda::memory::CudaMemory;
 use crate::cuda::module::KernelLaunch;
@@ -25,6 +27,7 @@ pub(super) enum NodeKind {
     Copy { from: u64, to: u64, bytes: usize },
     Library { call: ChosenCall, addresses: Vec<u64>, workspace: u64 },
     While { condition: Vec<GraphNode>, predicate: u64, body: Vec<GraphNode> },
+    Choose { selector: Selector, address: u64, branches: Vec<Vec<GraphNode>> },
 }
 
 impl Recording {
@@ -49,6 +52,17 @@ impl Recording {
         self.kept.extend(condition.kept);
         self.kept.extend(body.kept);
         self.push(NodeKind::While { condition: condition.nodes, predicate, body: body.nodes }, after)
+    }
+
+    /// Adds a conditional that the device decides by itself: the branch that the bytes at an address choose. Only where
+    /// [`crate::cuda::driver::Driver::has_loops`].
+    pub fn choose(&mut self, (selector, address): (Selector, u64), branches: Vec<Recording>, after: &[usize]) -> usize {
+        let mut recorded = Vec::with_capacity(branches.len());
+        for branch in branches {
+            self.kept.extend(branch.kept);
+            recorded.push(branch.nodes);
+        }
+        self.push(NodeKind::Choose { selector, address, branches: recorded }, after)
     }
 
     /// Keeps memory until the work is sent; it is freed after that.
@@ -83,11 +97,11 @@ fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
             }
             (NodeKind::Copy { bytes: old, .. }, NodeKind::Copy { bytes: new, .. }) => old == new,
             (NodeKind::Library { call: old, .. }, NodeKind::Library { call: new, .. }) => old == new,
-            // Nodes inside of loops are not changed in place.
+            // Nodes inside of loops and conditionals are not changed in place.
             (NodeKind::While { .. }, NodeKind::While { .. }) => old == new,
-            (NodeKind::Kernel(_) | NodeKind::Copy { .. } | NodeKind::Library { .. } | NodeKind::While { .. }, _) => {
-                false
-            }
+            (NodeKind::Choose { .. }, NodeKind::Choose { .. }) => old == new,
+            (NodeKind::Kernel(_) | NodeKind::Copy { .. } | NodeKind::Library { .. }, _) => false,
+            (NodeKind::While { .. } | NodeKind::Choose { .. }, _) => false,
         }
 }
 

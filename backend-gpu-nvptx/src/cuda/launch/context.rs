@@ -8,7 +8,6 @@ use xla_service::thunks::{ExecutionBuffers, Thunk};
 use super::loaded::LoadedProgram;
 use crate::autotune::cache::AutotuneCache;
 use crate::cuda::library::ChosenCall;
-use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::CudaStream;
 use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::launcher::{array, next_rng_counter, no_scratch};
@@ -28,9 +27,8 @@ pub(crate) struct LaunchContext<'a> {
     pub thunk: &'a Thunk,
     buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
-    /// The sequence's own memory, which must live until the work is sent.
-    pub scratch: Vec<CudaMemory>,
-    scratch_addresses: Vec<u64>,
+    /// The addresses of the sequence's own memories, which live until the work is sent.
+    scratch: &'a [u64],
     /// The random counter that the sequence draws from, low half first.
     counter: [u64; 2],
 }
@@ -49,7 +47,7 @@ impl ResolvedCommand {
 }
 
 impl<'a> LaunchContext<'a> {
-    /// Allocates the scratch memory of the sequence.
+    /// The place of a sequence, which draws from the random counter if it draws at all.
     pub fn new(
         loaded: &'a LoadedProgram,
         autotune: &'a AutotuneCache,
@@ -57,13 +55,10 @@ impl<'a> LaunchContext<'a> {
         thunk: &'a Thunk,
         buffers: &'a ExecutionBuffers,
         (stream, random): (&'a CudaStream, &RandomState),
-    ) -> Result<LaunchContext<'a>> {
-        let memories = sequence.scratch.iter().map(|&bytes| stream.scratch(bytes)).collect::<Result<Vec<_>>>()?;
-        let addresses =
-            memories.iter().zip(&sequence.scratch).map(|(memory, &bytes)| stream.address_in(memory, 0, bytes));
-        let scratch_addresses = addresses.collect::<Result<_>>()?;
+        scratch: &'a [u64],
+    ) -> LaunchContext<'a> {
         let counter = next_rng_counter(sequence, random);
-        Ok(LaunchContext { loaded, autotune, thunk, buffers, stream, scratch: memories, scratch_addresses, counter })
+        LaunchContext { loaded, autotune, thunk, buffers, stream, scratch, counter }
     }
 
     /// Adds a library call with the commands before and after it.
@@ -109,7 +104,7 @@ impl<'a> LaunchContext<'a> {
     pub fn argument(&self, argument: &KernelArgument) -> Result<u64> {
         match *argument {
             KernelArgument::Number(number) => Ok(number as u64),
-            KernelArgument::Scratch(number) => self.scratch_addresses.get(number).copied().ok_or_else(no_scratch),
+            KernelArgument::Scratch(number) => self.scratch.get(number).copied().ok_or_else(no_scratch),
             KernelArgument::Counter(half) => self.counter.get(half).copied().ok_or_else(no_scratch),
             KernelArgument::Array(number) => array_address(self.thunk, number, self.buffers, self.stream),
         }

@@ -1,26 +1,24 @@
-//! Program code on one device, with the graphs that are kept of its thunk sequences.
+//! Program code on one device, with the graphs that are kept of its runs of thunks.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use xla_hlo::entity::EntityId;
-use xla_passes::buffers::Slice;
-use xla_service::thunks::{Thunk, ThunkId, ThunkSequence};
+use xla_hlo::Result;
+use xla_passes::buffers::AllocationId;
+use xla_service::thunks::{Thunk, ThunkId};
 
+use super::arrangement::{Arrangement, Step};
 use crate::autotune::Candidate;
 use crate::cuda::graph::GraphSlot;
-use crate::cuda::graph::hazards::{Access, Hazards};
 use crate::cuda::library::Libraries;
 use crate::cuda::module::CudaModule;
+use crate::program::commands::CommandSequence;
 use crate::program::library_call::LibraryCall;
-
-/// Scratch memories have numbers from here on; those below are allocations.
-const SCRATCH: usize = usize::MAX / 2;
 
 /// The code on one device.
 #[derive(Debug)]
 pub(crate) struct LoadedProgram {
-    /// By the first thunk of the sequence, or a loop's own. They go before the code that they launch.
+    /// By the first thunk of the run, or a loop's or conditional's own. They go before the code that they launch.
     graphs: Mutex<HashMap<ThunkId, Arc<KeptGraph>>>,
     pub(crate) module: CudaModule,
     pub(crate) libraries: Arc<Libraries>,
@@ -34,49 +32,68 @@ impl LoadedProgram {
         LoadedProgram { module, libraries, candidates: Mutex::default(), graphs: Mutex::default() }
     }
 
-    /// The graph of the sequence that begins with that thunk, or of that loop.
+    /// The graph of the run that begins with that thunk, or of that loop or conditional.
     pub fn kept(&self, thunk: ThunkId) -> Arc<KeptGraph> {
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner).entry(thunk).or_default().clone()
     }
 }
 
-/// A sequence that is kept.
+/// A run of thunks that is kept.
 #[derive(Debug, Default)]
 pub(crate) struct KeptGraph {
     pub slot: GraphSlot,
-    /// The thunk of each command, and the earlier commands that it must follow; computed when the sequence
-    /// first runs.
-    order: Mutex<Option<(Vec<usize>, GraphOrder)>>,
+    needs: OnceLock<RunNeeds>,
+    arrangement: Mutex<Option<Arc<Arrangement>>>,
 }
 
-/// For each command, the numbers of the earlier ones that it must follow.
-pub(crate) type GraphOrder = Arc<[Vec<usize>]>;
+/// The memory of a run's commands, whatever its addresses are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunNeeds {
+    /// The allocations, each with the bytes from its beginning that are used.
+    pub allocations: Vec<(AllocationId, usize)>,
+    /// Bytes of the scratch memories, those of one thunk after those of another.
+    pub scratch: Vec<usize>,
+    /// Whether random numbers are drawn, so that no run is as the one before.
+    pub draws: bool,
+}
 
 impl KeptGraph {
-    /// The order of commands. Those of one thunk follow each other.
-    pub fn order(&self, sequence: &ThunkSequence, owners: &[usize]) -> GraphOrder {
-        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The needs of the run, whose thunks have those commands.
+    pub fn needs(&self, thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> &RunNeeds {
+        self.needs.get_or_init(|| RunNeeds::of(thunks, commands))
+    }
+
+    /// The arrangement of the latest run whose thunks were sent one by one, if there was one.
+    pub fn latest_arrangement(&self) -> Option<Arc<Arrangement>> {
+        self.arrangement.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The arrangement of those commands.
+    pub fn arrangement(&self, thunks: &[Thunk], steps: Vec<Step>) -> Result<Arc<Arrangement>> {
+        let mut known = self.arrangement.lock().unwrap_or_else(PoisonError::into_inner);
         // A library call may have become kernels, or kernels a library call.
-        if let Some((_, order)) = known.as_ref().filter(|(of, _)| of == owners) {
-            return order.clone();
+        if let Some(arrangement) = known.as_ref().filter(|known| known.steps == steps) {
+            return Ok(arrangement.clone());
         }
-        let mut hazards = Hazards::default();
-        let found = owners.iter().map(|&owner| hazards.add(&accesses(&sequence.thunks[owner], owner)));
-        let order: GraphOrder = found.collect();
-        *known = Some((owners.to_vec(), order.clone()));
-        order
+        let found = Arc::new(Arrangement::new(thunks, steps));
+        *known = Some(found.clone());
+        Ok(found)
     }
 }
 
-/// The accesses of a thunk, with those of its scratch memory.
-fn accesses(thunk: &Thunk, number: usize) -> Vec<Access> {
-    let of = |slice: Slice, writes| Access {
-        memory: slice.allocation.index(),
-        bytes: slice.offset..slice.offset + slice.size,
-        writes,
-    };
-    let reads = thunk.operands.iter().map(|array| of(array.slice, false));
-    let writes = thunk.results.iter().map(|array| of(array.slice, true));
-    let own = Access { memory: SCRATCH + number, bytes: 0..1, writes: true };
-    reads.chain(writes).chain([own]).collect()
+impl RunNeeds {
+    fn of(thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> RunNeeds {
+        let mut allocations = BTreeMap::new();
+        for array in thunks.iter().flat_map(|thunk| thunk.operands.iter().chain(&thunk.results)) {
+            let end = array.slice.offset + array.slice.size;
+            let known = allocations.entry(array.slice.allocation).or_insert(end);
+            *known = end.max(*known);
+        }
+        let commands = || commands.iter().copied().flatten();
+        RunNeeds {
+            allocations: allocations.into_iter().collect(),
+            scratch: commands().flat_map(|commands| commands.scratch.iter().copied()).collect(),
+            draws: commands().any(|commands| commands.rng_delta.is_some()),
+        }
+    }
 }

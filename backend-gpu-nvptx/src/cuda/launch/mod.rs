@@ -1,16 +1,19 @@
 //! Launches of command sequences on a GPU: one by one, or as graphs where they are repeated.
 
+mod arrangement;
 mod context;
 mod loaded;
 mod resolve;
+mod run;
 mod trial;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use xla_hlo::{Error, Result};
+use xla_hlo::Result;
 use xla_passes::buffers::Slice;
-use xla_service::thunks::{ExecutionBuffers, KernelRef, Launch, LibraryRef, ThunkKind, ThunkSequence};
+use xla_service::thunks::{ExecutionBuffers, Launch, Selector, Thunk};
 use xla_service::{CompileOptions, ExecutionContext, OptLevel, Stream};
 
 use super::context::Context;
@@ -24,11 +27,10 @@ use crate::program::image::ModuleImage;
 use crate::program::launcher::{DeviceCode, GraphCode};
 use crate::program::serialized::DeviceProgram;
 use crate::ptx::assembler::Assemble;
-use context::{LaunchContext, ResolvedCommand, copy};
+use context::LaunchContext;
 use loaded::LoadedProgram;
+use run::{GraphRun, OwnMemory, commands_of};
 
-/// Thunks from which on a sequence is kept as a graph.
-const WORTH_A_GRAPH: usize = 4;
 /// The code of a program for GPUs, loaded into each when it first runs there.
 #[derive(Debug)]
 pub(crate) struct GpuCode {
@@ -44,15 +46,11 @@ impl DeviceCode for GpuCode {
         let loaded = self.on(stream)?;
         let mut resolved = Vec::new();
         // Its memory is freed in stream order, after the commands.
-        let launch_context = LaunchContext::new(
-            &loaded,
-            &self.caches.autotune,
-            commands,
-            launch.thunk,
-            launch.buffers,
-            (stream, launch.context.random),
-        )?;
-        launch_context.resolve(&commands.commands, &mut resolved)?;
+        let scratch = OwnMemory::new(&commands.scratch, stream)?;
+        let place = (stream, launch.context.random);
+        let autotune = &self.caches.autotune;
+        LaunchContext::new(&loaded, autotune, commands, launch.thunk, launch.buffers, place, &scratch.addresses)
+            .resolve(&commands.commands, &mut resolved)?;
         resolved.iter().try_for_each(|command| command.send(&loaded, stream))
     }
 
@@ -73,13 +71,15 @@ impl GpuCode {
         let context = stream.queue().context();
         // A failed load leaves the table as it was.
         let mut table = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = table.get(&context.ordinal()) {
-            return Ok(loaded.clone());
-        }
-        let (module, libraries) = (self.load(context)?, stream.resources().libraries.clone());
-        let loaded = Arc::new(LoadedProgram::new(module, libraries));
-        table.insert(context.ordinal(), loaded.clone());
-        Ok(loaded)
+        let loaded = match table.entry(context.ordinal()) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let (module, libraries) = (self.load(context)?, stream.resources().libraries.clone());
+                entry.insert(Arc::new(LoadedProgram::new(module, libraries)))
+            }
+        };
+        loaded.module.used_by(stream.queue());
+        Ok(loaded.clone())
     }
 
     /// Loads the code. Machine code of the program that the driver does not take, of a toolkit that came after it for
@@ -113,62 +113,22 @@ impl GpuCode {
     }
 }
 
-/// Loops whose predicates the device itself reads: their thunks are sent to capturing streams, which become graphs.
+/// Runs of thunks become graphs; so do loops and conditionals that the device itself decides, whose thunks are sent to
+/// capturing streams.
 impl GraphCode for GpuCode {
-    fn run_sequence<'a>(
+    fn run_thunks<'a>(
         &self,
-        sequence: &ThunkSequence,
+        thunks: &[Thunk],
         lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
-        let Some(first) = sequence.thunks.first().filter(|_| sequence.thunks.len() >= WORTH_A_GRAPH) else {
-            return Ok(false);
-        };
         let stream: &CudaStream = context.stream.downcast()?;
-        if stream.is_capturing() {
-            return Ok(false);
-        }
+        let Some(first) = thunks.first().filter(|_| !stream.is_capturing()) else { return Ok(false) };
         let loaded = self.on(stream)?;
         let kept = loaded.kept(first.id);
-        let (mut resolved, mut owners) = (Vec::new(), Vec::new());
-        let mut recording = Recording::default();
-        for (number, thunk) in sequence.thunks.iter().enumerate() {
-            match &thunk.kind {
-                ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
-                    let commands = lowered(*index)?;
-                    let launch_context = LaunchContext::new(
-                        &loaded,
-                        &self.caches.autotune,
-                        commands,
-                        thunk,
-                        buffers,
-                        (stream, context.random),
-                    )?;
-                    launch_context.resolve(&commands.commands, &mut resolved)?;
-                    launch_context.scratch.into_iter().for_each(|memory| recording.keep(memory));
-                }
-                ThunkKind::Copy => resolved.push(copy(thunk, [0, 1], buffers, stream)?),
-                _ => return Err(Error::internal(format!("{} is not a launch", thunk.name))),
-            }
-            owners.resize(resolved.len(), number);
-        }
-        let order = kept.order(sequence, &owners);
-        for (command, after) in resolved.into_iter().zip(order.iter()) {
-            match command {
-                ResolvedCommand::Launch { function, blocks, arguments } => {
-                    recording.kernel(loaded.module.call(function, blocks, &arguments)?, after);
-                }
-                ResolvedCommand::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
-                ResolvedCommand::Library { call, addresses } => {
-                    let bytes = loaded.libraries.workspace(&call, &addresses)?;
-                    let memory = stream.scratch(bytes)?;
-                    recording.library(&call, &addresses, stream.address_in(&memory, 0, bytes)?, after);
-                    recording.keep(memory);
-                }
-            }
-        }
-        kept.slot.run(recording, &loaded.libraries, stream)?;
+        let (loaded, autotune, commands) = (&*loaded, &self.caches.autotune, commands_of(thunks, lowered)?);
+        GraphRun { loaded, autotune, thunks, commands, context, buffers, stream }.send(&kept)?;
         Ok(true)
     }
 
@@ -185,12 +145,48 @@ impl GraphCode for GpuCode {
         predicate: Slice,
         body: &dyn Stream,
     ) -> Result<()> {
+        let (condition, body): (&CudaStream, &CudaStream) = (condition.downcast()?, body.downcast()?);
+        let (condition, body) = (condition.end_capture(), body.end_capture());
+        self.run_control(launch, predicate, |recording, predicate, after| {
+            recording.repeat(condition, predicate, body, after)
+        })
+    }
+
+    /// Sends a conditional to the launch's stream.
+    fn run_conditional(
+        &self,
+        launch: &mut Launch<'_>,
+        selector: Selector,
+        slice: Slice,
+        branches: &[Box<dyn Stream>],
+    ) -> Result<()> {
+        let captured = branches.iter().map(|branch| Ok(branch.downcast::<CudaStream>()?.end_capture()));
+        let branches = captured.collect::<Result<Vec<_>>>()?;
+        self.run_control(launch, slice, |recording, address, after| {
+            recording.choose((selector, address), branches, after)
+        })
+    }
+}
+
+impl GpuCode {
+    /// Sends control flow that looks at the bytes of a slice: `add` adds it to a recording, given their address.
+    fn run_control(
+        &self,
+        launch: &Launch<'_>,
+        slice: Slice,
+        add: impl FnOnce(&mut Recording, u64, &[usize]) -> usize,
+    ) -> Result<()> {
         let stream: &CudaStream = launch.context.stream.downcast()?;
+        let address = stream.address_of(launch.buffers.memory(slice.allocation)?, slice.offset, slice.size)?;
+        let add = |recording: &mut Recording, after: &[usize]| add(recording, address, after);
+        if stream.is_capturing() {
+            stream.record(add);
+            return Ok(());
+        }
+        let mut recording = Recording::default();
+        add(&mut recording, &[]);
         let loaded = self.on(stream)?;
-        let memory = launch.buffers.memory(predicate.allocation)?;
-        let predicate = stream.address_of(memory, predicate.offset, predicate.size)?;
-        let (condition, body) = (condition.downcast()?, body.downcast()?);
-        loaded.kept(launch.thunk.id).slot.run_loop(condition, predicate, body, &loaded.libraries, stream)
+        loaded.kept(launch.thunk.id).slot.run(recording, None, &loaded.libraries, stream)
     }
 }
 

@@ -159,7 +159,7 @@ impl Bench {
         let mut recording = Recording::default();
         recording.library(chosen, addresses, stream.address_in(&workspace, 0, bytes).unwrap(), &[]);
         recording.keep(workspace);
-        slot.run(recording, &self.libraries, stream).unwrap();
+        slot.run(recording, None, &self.libraries, stream).unwrap();
     }
 }
 

@@ -94,16 +94,11 @@ impl CudaStream {
         }
     }
 
-    /// Records a loop of the device, if this stream is capturing; else hands the two recordings back.
-    pub(crate) fn capture_loop(
-        &self,
-        condition: Recording,
-        predicate: u64,
-        body: Recording,
-    ) -> Option<(Recording, Recording)> {
-        let Some(mut capture) = self.capture_state() else { return Some((condition, body)) };
-        capture.add(|recording, after| recording.repeat(condition, predicate, body, after));
-        None
+    /// Adds control flow of the device to what is captured. Nothing happens on a stream that sends.
+    pub(crate) fn record(&self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) {
+        if let Some(mut capture) = self.capture_state() {
+            capture.add(add);
+        }
     }
 
     /// Memory for a command sequence's own use, free again in stream order when dropped.
@@ -130,12 +125,10 @@ impl CudaStream {
         self.address_in(memory, offset, size)
     }
 
-    /// The byte at an address, after everything that was sent.
-    pub(crate) fn read_byte(&self, address: u64) -> Result<u8> {
+    /// Reads bytes at an address, after everything that was sent.
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
         self.with_host()?;
-        let mut byte = [0];
-        self.resources.staging.download(&self.queue, address, &mut byte)?;
-        Ok(byte[0])
+        self.resources.staging.download(&self.queue, address, bytes)
     }
 
     /// Whether it captures instead of sending.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::launch::parameters;
 use super::{call, handle, pointer, put};
-use crate::driver::{BodyPlace, Driver, DriverResult, LaunchShape, Status, StreamWork, address_of, misuse};
+use crate::driver::{BodyPlace, Driver, DriverResult, LaunchShape, Repeats, Status, StreamWork, address_of, misuse};
 
 /// `CUDA_KERNEL_NODE_PARAMS` of version 2.
 #[repr(C)]
@@ -71,14 +71,15 @@ struct ConditionalNode {
     context: *mut c_void,
 }
 
-/// `CU_MEMORYTYPE_DEVICE`, `CU_GRAPH_NODE_TYPE_CONDITIONAL`, `CU_GRAPH_COND_TYPE_WHILE`,
+/// `CU_MEMORYTYPE_DEVICE`, `CU_GRAPH_NODE_TYPE_CONDITIONAL`, `CU_GRAPH_COND_TYPE_IF`, `CU_GRAPH_COND_TYPE_WHILE`,
 /// `CU_GRAPH_COND_ASSIGN_DEFAULT`.
 const DEVICE_MEMORY: c_int = 2;
 const CONDITIONAL: c_int = 13;
+const IF: c_int = 0;
 const WHILE: c_int = 1;
 const ASSIGN_DEFAULT: c_uint = 1;
 
-/// Bodies' handles by the loop's node, for as long as the process: programs have their addresses.
+/// Bodies' handles by the conditional node, for as long as the process: programs have their addresses.
 static BODIES: Mutex<Option<HashMap<u64, BodyPlace>>> = Mutex::new(None);
 
 /// # Safety
@@ -257,14 +258,19 @@ unsafe extern "C" fn cuGraphAddNode_v2(
         // SAFETY: by the interface; all kinds of parameters are longer than this.
         let parameters = unsafe { &mut *parameters };
         if parameters.node_type != CONDITIONAL || !edges.is_null() {
-            return misuse("cuGraphAddNode of another node than a loop, or with data of edges", Status::NOT_SUPPORTED);
+            return misuse(
+                "cuGraphAddNode of another node than a conditional one, or with data of edges",
+                Status::NOT_SUPPORTED,
+            );
         }
-        if (parameters.kind, parameters.size) != (WHILE, 1) {
-            return misuse("a condition that is not a loop's", Status::NOT_SUPPORTED);
-        }
+        let repeats = match (parameters.kind, parameters.size) {
+            (IF, 1) => Repeats::Once,
+            (WHILE, 1) => Repeats::While,
+            _ => return misuse("a conditional node of another kind than if and while", Status::NOT_SUPPORTED),
+        };
         // SAFETY: by the interface.
         let before = unsafe { nodes(before, count) };
-        let (added, body) = driver.add_loop(handle(graph), parameters.condition, &before)?;
+        let (added, body) = driver.add_conditional(handle(graph), repeats, parameters.condition, &before)?;
         parameters.bodies = address_of(&body).cast();
         let mut bodies = BODIES.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.get_or_insert_default().insert(added, body);

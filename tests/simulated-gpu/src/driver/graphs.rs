@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::handle::{DriverResult, Handle, misuse};
 use super::objects::{Executable, Graph, Node, NodeKind};
-use super::work::{GraphPlan, StreamWork};
+use super::work::{GraphPlan, Repeats, StreamWork};
 use super::{Driver, Status};
 
-/// Place of the handle of a loop's body, whose address the program gets.
+/// Place of the handle of a conditional node's body, whose address the program gets.
 pub(crate) type BodyPlace = Arc<[AtomicU64; 1]>;
 
 impl Driver {
@@ -25,19 +25,19 @@ impl Driver {
     pub fn destroy_graph(&mut self, handle: Handle) -> DriverResult {
         match self.graphs.get(&handle) {
             Some(graph) if !graph.is_body => {}
-            Some(_) => return misuse("cuGraphDestroy of a loop's body", Status::INVALID_VALUE),
+            Some(_) => return misuse("cuGraphDestroy of a conditional node's body", Status::INVALID_VALUE),
             None => return misuse("cuGraphDestroy of a graph that does not exist", Status::INVALID_VALUE),
         }
         self.remove_graph(handle);
         Ok(())
     }
 
-    /// Removes a graph with the bodies of its loops.
+    /// Removes a graph with the bodies of its conditional nodes.
     fn remove_graph(&mut self, handle: Handle) {
         let Some(graph) = self.graphs.remove(&handle) else { return };
         self.nodes.retain(|_, (owner, _)| *owner != handle);
         for node in graph.nodes {
-            if let NodeKind::While(condition, body) = node.kind {
+            if let NodeKind::Conditional(_, condition, body) = node.kind {
                 self.conditions.remove(&condition);
                 self.remove_graph(body);
             }
@@ -95,12 +95,12 @@ impl Driver {
     pub fn add_child(&mut self, graph: Handle, child: Handle, before: &[Handle]) -> DriverResult<Handle> {
         let plan = self.plan(child)?;
         if !plan.conditions.is_empty() {
-            return misuse("a graph with loops cannot be a child", Status::NOT_SUPPORTED);
+            return misuse("a graph with conditional nodes cannot be a child", Status::NOT_SUPPORTED);
         }
         self.add_node(graph, NodeKind::Work(StreamWork::Child(plan.into())), before)
     }
 
-    /// A condition for one loop of a graph, with the value that each launch starts with if there is one.
+    /// A condition for one node of a graph, with the value that each launch starts with if there is one.
     pub fn create_condition(&mut self, graph: Handle, value: Option<u32>) -> DriverResult<u64> {
         self.graph(graph)?;
         let handle = self.fresh();
@@ -108,18 +108,24 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Adds a loop, whose body is an empty graph yet; the node, and where the body's handle stands.
-    pub fn add_loop(&mut self, graph: Handle, condition: u64, before: &[Handle]) -> DriverResult<(Handle, BodyPlace)> {
+    /// Adds a loop or conditional, whose body is an empty graph yet; the node, and where the body's handle stands.
+    pub fn add_conditional(
+        &mut self,
+        graph: Handle,
+        repeats: Repeats,
+        condition: u64,
+        before: &[Handle],
+    ) -> DriverResult<(Handle, BodyPlace)> {
         match self.conditions.get(&condition) {
             Some((owner, _)) if *owner == graph => {}
-            _ => return misuse("a loop's condition was not made for its graph", Status::INVALID_VALUE),
+            _ => return misuse("the condition of a node was not made for its graph", Status::INVALID_VALUE),
         }
-        let is_taken = |node: &Node| matches!(node.kind, NodeKind::While(other, _) if other == condition);
+        let is_taken = |node: &Node| matches!(node.kind, NodeKind::Conditional(_, other, _) if other == condition);
         if self.graph(graph)?.nodes.iter().any(is_taken) {
-            return misuse("two loops have one condition", Status::INVALID_VALUE);
+            return misuse("two nodes have one condition", Status::INVALID_VALUE);
         }
         let body = self.keep_graph(Graph { nodes: Vec::new(), is_body: true });
-        let node = self.add_node(graph, NodeKind::While(condition, body), before)?;
+        let node = self.add_node(graph, NodeKind::Conditional(repeats, condition, body), before)?;
         Ok((node, Arc::new([AtomicU64::new(body)])))
     }
 
@@ -131,26 +137,26 @@ impl Driver {
         for node in &graph.nodes {
             let work = match &node.kind {
                 NodeKind::Work(work) => work.clone(),
-                NodeKind::While(condition, body) => {
-                    bodies.push((plan.nodes.len(), *condition, *body));
+                NodeKind::Conditional(repeats, condition, body) => {
+                    bodies.push((plan.nodes.len(), *repeats, *condition, *body));
                     StreamWork::Nothing
                 }
             };
             plan.nodes.push((work, node.before.clone()));
         }
-        for (number, condition, body) in bodies {
+        for (number, repeats, condition, body) in bodies {
             let mut body = self.plan(body)?;
             let value = self.conditions.get(&condition).and_then(|(_, value)| *value);
             plan.conditions.push((condition, value));
             plan.conditions.append(&mut body.conditions);
-            plan.nodes[number].0 = StreamWork::While { condition, body: body.into() };
+            plan.nodes[number].0 = StreamWork::Conditional { repeats, condition, body: body.into() };
         }
         Ok(plan)
     }
 
     pub fn instantiate(&mut self, graph: Handle) -> DriverResult<Handle> {
         if self.graph(graph)?.is_body {
-            return misuse("a loop's body is instantiated alone", Status::INVALID_VALUE);
+            return misuse("a conditional node's body is instantiated alone", Status::INVALID_VALUE);
         }
         let plan = self.plan(graph)?;
         let handle = self.fresh();
@@ -207,7 +213,7 @@ impl Driver {
     }
 }
 
-/// The address of a loop's body's handle.
+/// The address of a body's handle.
 pub(crate) fn address_of(place: &BodyPlace) -> *mut u64 {
     debug_assert_ne!(place[0].load(Ordering::Relaxed), 0, "a body has a handle");
     place[0].as_ptr()

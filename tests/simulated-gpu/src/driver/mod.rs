@@ -23,7 +23,7 @@ pub(crate) use handle::{DriverResult, Handle, misuse, tell};
 pub(crate) use modules::{LaunchShape, MOST_SHARED};
 pub use options::{Options, VARIABLE};
 pub use status::Status;
-pub(crate) use work::{LibraryWork, StreamWork};
+pub(crate) use work::{LibraryWork, Repeats, StreamWork};
 
 use crate::machine::Memory;
 use objects::{Event, Executable, Function, Graph, LoadedModule, Stream};

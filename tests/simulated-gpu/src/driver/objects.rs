@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::handle::Handle;
-use super::work::{GraphPlan, StreamWork};
+use super::work::{GraphPlan, Repeats, StreamWork};
 use crate::program::Program;
 
 /// A stream.
@@ -48,7 +48,7 @@ pub(super) struct Function {
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Whether it is the body of a loop.
+    /// Whether it is the body of a loop or conditional.
     pub is_body: bool,
 }
 
@@ -59,8 +59,8 @@ pub(super) struct Node {
 
 pub(super) enum NodeKind {
     Work(StreamWork),
-    /// A loop: its condition, and the graph of its body.
-    While(u64, Handle),
+    /// A loop or conditional: its condition, and the graph of its body.
+    Conditional(Repeats, u64, Handle),
 }
 
 /// A graph that can be launched.

@@ -106,6 +106,9 @@ impl Driver {
     }
 
     pub fn synchronize_all(&mut self) -> DriverResult {
+        if self.streams.values().any(|stream| stream.capture.is_some()) {
+            return misuse("a context is waited for while a stream is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
         let streams: Vec<(Handle, u64)> =
             self.streams.iter().map(|(handle, stream)| (*handle, stream.sent())).collect();
         streams.into_iter().try_for_each(|(handle, until)| self.finish(handle, until))

@@ -90,18 +90,28 @@ pub(crate) enum StreamWork {
     Graph(Arc<GraphPlan>),
     /// A graph within a graph.
     Child(Arc<GraphPlan>),
-    /// Nodes that are done while a condition holds.
-    While {
+    /// Nodes that are done if, or while, a condition holds.
+    Conditional {
+        repeats: Repeats,
         condition: u64,
         body: Arc<GraphPlan>,
     },
+}
+
+/// Number of times that the body of a conditional node is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeats {
+    /// Once, if the condition is not 0.
+    Once,
+    /// While the condition is not 0.
+    While,
 }
 
 /// Nodes of a graph, each with the numbers of those before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GraphPlan {
     pub nodes: Vec<(StreamWork, Vec<usize>)>,
-    /// Conditions of loops, with the value that a launch starts with if there is one.
+    /// Conditions of its nodes, with the value that a launch starts with if there is one.
     pub conditions: Vec<(u64, Option<u32>)>,
 }
 
@@ -110,7 +120,7 @@ impl StreamWork {
     pub fn uses_module(&self, module: Handle) -> bool {
         match self {
             StreamWork::Kernel(call) => call.module == module,
-            StreamWork::Graph(plan) | StreamWork::Child(plan) | StreamWork::While { body: plan, .. } => {
+            StreamWork::Graph(plan) | StreamWork::Child(plan) | StreamWork::Conditional { body: plan, .. } => {
                 plan.nodes.iter().any(|(work, _)| work.uses_module(module))
             }
             StreamWork::Library(_)
@@ -142,7 +152,7 @@ pub(crate) struct Device {
     pub plans: Plans,
 }
 
-/// Conditions of the loops of the graph that is running.
+/// Conditions of the nodes of the graph that is running.
 #[derive(Debug, Default)]
 pub(crate) struct Conditions(HashMap<u64, Option<u32>>);
 
@@ -190,20 +200,23 @@ impl Device {
                 done
             }
             StreamWork::Child(plan) => self.run(plan),
-            StreamWork::While { condition, body } => self.repeat(*condition, body),
+            StreamWork::Conditional { repeats, condition, body } => self.conditional(*repeats, *condition, body),
         }
     }
 
-    fn repeat(&mut self, condition: u64, body: &GraphPlan) -> Result<(), Failure> {
+    fn conditional(&mut self, repeats: Repeats, condition: u64, body: &GraphPlan) -> Result<(), Failure> {
         loop {
             match self.conditions.0.get(&condition) {
                 Some(Some(0)) => return Ok(()),
                 Some(Some(_)) => self.run(body)?,
                 Some(None) => {
-                    let message = "a loop of a graph looks at a condition that this launch has not set yet";
+                    let message = "a node of a graph looks at a condition that this launch has not set yet";
                     return Err((Status::LAUNCH_FAILED, message.to_owned()));
                 }
-                None => return Err((Status::LAUNCH_FAILED, "a loop's condition is another graph's".to_owned())),
+                None => return Err((Status::LAUNCH_FAILED, "a node's condition is another graph's".to_owned())),
+            }
+            if repeats == Repeats::Once {
+                return Ok(());
             }
         }
     }

@@ -182,7 +182,7 @@ impl Assigner<'_> {
     fn is_recorded(&self, kind: &ThunkKind) -> bool {
         match kind {
             ThunkKind::While { condition, body, .. } => {
-                self.profile.device_loops && can_be_recorded(condition) && can_be_recorded(body)
+                self.profile.device_loops && [condition, body].iter().all(|part| can_be_recorded(part, false))
             }
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => false,
             ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => false,

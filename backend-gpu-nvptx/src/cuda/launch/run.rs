@@ -1,0 +1,151 @@
+//! A run of thunks without the host, sent as one graph: a known one by the bases of its memory, or a recording.
+
+use std::sync::Arc;
+
+use xla_hlo::{Error, Result};
+use xla_service::ExecutionContext;
+use xla_service::thunks::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind};
+
+use super::arrangement::{Arrangement, Step};
+use super::context::{LaunchContext, ResolvedCommand, copy};
+use super::loaded::{KeptGraph, LoadedProgram, RunNeeds};
+use crate::autotune::cache::AutotuneCache;
+use crate::cuda::graph::GraphBases;
+use crate::cuda::graph::recording::Recording;
+use crate::cuda::memory::CudaMemory;
+use crate::cuda::stream::CudaStream;
+use crate::program::commands::CommandSequence;
+
+/// A run, and where it is launched.
+pub(super) struct GraphRun<'a> {
+    pub loaded: &'a LoadedProgram,
+    pub autotune: &'a AutotuneCache,
+    pub thunks: &'a [Thunk],
+    /// The commands of each thunk, but of copies.
+    pub commands: Vec<Option<&'a CommandSequence>>,
+    pub context: &'a ExecutionContext<'a>,
+    pub buffers: &'a ExecutionBuffers,
+    pub stream: &'a CudaStream,
+}
+
+/// Memories that nobody else has until the work is sent, with their addresses.
+#[derive(Default)]
+pub(super) struct OwnMemory {
+    kept: Vec<CudaMemory>,
+    pub addresses: Vec<u64>,
+}
+
+impl GraphRun<'_> {
+    /// Sends the run.
+    pub fn send(&self, kept: &KeptGraph) -> Result<()> {
+        let needs = kept.needs(self.thunks, &self.commands);
+        let allocations = self.allocations(needs)?;
+        let scratch = OwnMemory::new(&needs.scratch, self.stream)?;
+        let bases = |workspaces: &OwnMemory| {
+            let all = [&allocations[..], &scratch.addresses, &workspaces.addresses].concat();
+            (!needs.draws).then(|| GraphBases(all.into()))
+        };
+        let mut workspaces = OwnMemory::default();
+        let expected = kept.latest_arrangement();
+        if let Some(arrangement) = &expected {
+            workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
+            if let Some(bases) = bases(&workspaces)
+                && kept.slot.launch(&bases, self.stream)?
+            {
+                return Ok(());
+            }
+        }
+        let (commands, steps) = self.resolve(&scratch.addresses)?;
+        let arrangement = kept.arrangement(self.thunks, steps)?;
+        if !expected.is_some_and(|expected| Arc::ptr_eq(&expected, &arrangement)) {
+            workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
+        }
+        let bases = bases(&workspaces);
+        let mut recording = self.record(commands, &arrangement, &workspaces.addresses)?;
+        scratch.kept.into_iter().chain(workspaces.kept).for_each(|memory| recording.keep(memory));
+        kept.slot.run(recording, bases, &self.loaded.libraries, self.stream)
+    }
+
+    /// The addresses where the allocations begin.
+    fn allocations(&self, needs: &RunNeeds) -> Result<Vec<u64>> {
+        let address = |&(allocation, bytes)| self.stream.address_of(self.buffers.memory(allocation)?, 0, bytes);
+        needs.allocations.iter().map(address).collect()
+    }
+
+    /// The commands with their addresses.
+    fn resolve(&self, scratch: &[u64]) -> Result<(Vec<ResolvedCommand>, Vec<Step>)> {
+        let (mut resolved, mut steps) = (Vec::new(), Vec::new());
+        let mut scratch = scratch;
+        for (owner, thunk) in self.thunks.iter().enumerate() {
+            match self.commands[owner] {
+                Some(commands) => {
+                    let (own, rest) = scratch.split_at(commands.scratch.len());
+                    scratch = rest;
+                    let place = (self.stream, self.context.random);
+                    LaunchContext::new(self.loaded, self.autotune, commands, thunk, self.buffers, place, own)
+                        .resolve(&commands.commands, &mut resolved)?;
+                }
+                None => resolved.push(copy(thunk, [0, 1], self.buffers, self.stream)?),
+            }
+            for command in &resolved[steps.len()..] {
+                let workspace = match command {
+                    ResolvedCommand::Library { call, addresses } => self.loaded.libraries.workspace(call, addresses)?,
+                    ResolvedCommand::Launch { .. } | ResolvedCommand::Copy { .. } => 0,
+                };
+                steps.push(Step { owner, workspace });
+            }
+        }
+        Ok((resolved, steps))
+    }
+
+    /// The commands as nodes of a graph.
+    fn record(
+        &self,
+        commands: Vec<ResolvedCommand>,
+        arrangement: &Arrangement,
+        workspaces: &[u64],
+    ) -> Result<Recording> {
+        let mut recording = Recording::default();
+        for (number, command) in commands.into_iter().enumerate() {
+            let after = &arrangement.order[number];
+            match command {
+                ResolvedCommand::Launch { function, blocks, arguments } => {
+                    recording.kernel(self.loaded.module.call(function, blocks, &arguments)?, after);
+                }
+                ResolvedCommand::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
+                ResolvedCommand::Library { call, addresses } => {
+                    // Calls that need none get none.
+                    let workspace = arrangement.workspace[number].map_or(0, |number| workspaces[number]);
+                    recording.library(&call, &addresses, workspace, after);
+                }
+            }
+        }
+        Ok(recording)
+    }
+}
+
+impl OwnMemory {
+    /// Memories of those sizes, for work that is sent to the stream next.
+    pub fn new(sizes: &[usize], stream: &CudaStream) -> Result<OwnMemory> {
+        let kept = sizes.iter().map(|&bytes| stream.scratch(bytes)).collect::<Result<Vec<_>>>()?;
+        let addresses = kept.iter().zip(sizes).map(|(memory, &bytes)| stream.address_in(memory, 0, bytes));
+        Ok(OwnMemory { addresses: addresses.collect::<Result<_>>()?, kept })
+    }
+}
+
+/// The commands of each thunk, but of copies. `lowered` finds them by the index of a kernel or library call.
+pub(super) fn commands_of<'a>(
+    thunks: &[Thunk],
+    lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
+) -> Result<Vec<Option<&'a CommandSequence>>> {
+    let commands = thunks.iter().map(|thunk| match &thunk.kind {
+        ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
+            lowered(*index).map(Some)
+        }
+        ThunkKind::Copy => Ok(None),
+        ThunkKind::While { .. } | ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => {
+            Err(Error::internal(format!("{} is not a launch", thunk.name)))
+        }
+    });
+    commands.collect()
+}
