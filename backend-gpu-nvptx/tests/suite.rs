@@ -2,5 +2,7 @@
 
 mod agrees;
 mod executables;
+mod graphs;
 mod libraries;
+mod log;
 mod ptx;

@@ -105,11 +105,11 @@ pub fn unit_tests(installed: Installed, folder: &Path) -> Result<()> {
                 "run",
                 "--workspace",
                 "-E",
-                "package(backend-gpu-nvptx) & test(/^(cuda::|libraries::no_fallback)/)",
+                "package(backend-gpu-nvptx) & test(/^(cuda::|graphs::|libraries::no_fallback)/)",
             ]
         }
         (Some(_), Installed::Libraries | Installed::NewLibraries) => {
-            let which = "package(backend-gpu-nvptx) & test(/^(cuda|libraries|lowering::libraries)::/)";
+            let which = "package(backend-gpu-nvptx) & test(/^(cuda|graphs|libraries|lowering::libraries)::/)";
             vec!["nextest", "run", "--workspace", "-E", which]
         }
         (None, Installed::Driver) => vec!["test", "--workspace", "--lib", "--quiet", "cuda::"],

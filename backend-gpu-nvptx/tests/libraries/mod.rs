@@ -1,12 +1,12 @@
 //! Programs large enough for NVIDIA's libraries, on a GPU that has them, against the evaluator; else our kernels or
 //! nothing.
 
-use std::sync::{Arc, Mutex};
-
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
 use xla_tests::agreement::assert_agrees;
+
+use crate::log::Log;
 
 /// Runs a program on a GPU and compares it with the evaluator.
 fn agrees(text: &str) {
@@ -30,21 +30,6 @@ fn dot(types: [&str; 3], dims: [&str; 3], attributes: &str) -> String {
 
 const ROWS_BY_COLUMNS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 const ROWS_BY_ROWS: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
-
-/// Texts that are logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// A call that was lowered for a library and is done by kernels is told, once; nothing is told where the library does
 /// it.
@@ -75,7 +60,7 @@ fn no_fallback_is_silent() {
     for text in [&product, &product, transform, transform] {
         agrees(text);
     }
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     for name in ["cuBLASLt", "cuFFT"] {
         let (_, found) = libraries.iter().find(|(library, _)| library == name).unwrap();
         let told = log.matches(&format!("{name} is not used")).count();

@@ -116,6 +116,7 @@ impl Graph {
     /// Sends the graph to a stream of its device. A launch in flight is not changed by later changes, and
     /// launches of one graph follow each other.
     pub fn launch(&self, stream: &CudaStream) -> Result<()> {
+        tracing::debug!(nodes = self.nodes.len(), "a graph is launched");
         // SAFETY: graph and stream are alive and of one context.
         let launched = stream.queue().send("cuGraphLaunch", |raw| unsafe { api::cuGraphLaunch(self.executable, raw) });
         launched.context(|| format!("a graph of {} launches", self.nodes.len()))

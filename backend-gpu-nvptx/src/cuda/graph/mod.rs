@@ -139,13 +139,21 @@ impl GraphState {
         stream: &CudaStream,
     ) -> Result<Option<&Graph>> {
         match self.instances.choose_by_nodes(nodes, bases.as_ref(), libraries, stream)? {
-            Some(changes) => self.counts.changes += changes,
+            Some(changes) => {
+                if changes > 0 {
+                    tracing::debug!(changes, "a graph is changed");
+                }
+                self.counts.changes += changes;
+            }
             None if self.refusal.is_waiting() => return Ok(None),
             None => {
                 self.instances.make_room();
                 self.counts.builds += 1;
                 match Graph::build(nodes.to_vec(), libraries, stream) {
-                    Ok(graph) => self.instances.add(graph, bases),
+                    Ok(graph) => {
+                        tracing::debug!(nodes = nodes.len(), "a graph is built");
+                        self.instances.add(graph, bases);
+                    }
                     Err(error) => {
                         stream.queue().context().with(|| ())?;
                         self.refusal.add(&error);
