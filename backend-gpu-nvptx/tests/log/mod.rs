@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// What was logged so far.
+    /// All that was logged so far.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
