@@ -114,12 +114,17 @@ impl ReductionSplit {
         let wanted = wanted.div_ceil(apart.max(1));
         let mut reduced = reduce.dimensions.clone();
         reduced.sort_unstable();
-        let (dims, reduced, cut) = match simple {
-            Some(_) => (dims.to_vec(), reduced.clone(), DimensionCut::longest(dims, &reduced, wanted)?),
+        let one_dimension = simple.is_some().then(|| DimensionCut::longest(dims, &reduced, wanted)).flatten();
+        let (dims, reduced, cut) = match one_dimension {
+            Some(cut) => (dims.to_vec(), reduced, cut),
             None => {
+                // Neighbours are long enough together where none is.
                 let (dims, reduced) = merged(dims, &reduced);
-                let cut = DimensionCut::outermost(&dims, &reduced, wanted)?;
-                (dims, reduced, cut)
+                let cut = match simple {
+                    Some(_) => DimensionCut::longest(&dims, &reduced, wanted),
+                    None => DimensionCut::outermost(&dims, &reduced, wanted),
+                };
+                (dims, reduced, cut?)
             }
         };
         let (arrays, inits) = (arrays.to_vec(), inits.to_vec());
