@@ -8,6 +8,8 @@
 //!          later          diff: only nodes whose addresses or numbers changed are told to the driver
 //! ```
 //!
+//! Runs are timed as a graph of many of them ([`time`]).
+//!
 //! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records a
 //! run of thunks that need no host in between; short runs are cheaper to send one by one ([`Recording::send`]).
 
@@ -17,11 +19,13 @@ pub(crate) mod hazards;
 pub(crate) mod recording;
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Result};
 
 use super::library::Libraries;
 use super::stream::CudaStream;
+use super::stream::clock::TimeMark;
 use driver::Graph;
 use recording::{GraphNode, NodeKind, Recording};
 
@@ -96,6 +100,34 @@ impl GraphSlot {
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
+}
+
+/// Runs a recording `rounds` times as a graph, after once to warm up, and returns the device's time of each.
+/// [`Error::Unimplemented`] if the driver makes no graph of it.
+pub(crate) fn time(
+    recording: Recording,
+    libraries: &Libraries,
+    stream: &CudaStream,
+    rounds: usize,
+) -> Result<Vec<Duration>> {
+    let Recording { nodes, kept } = recording;
+    let graph = match Graph::build(nodes, libraries, stream) {
+        Ok(graph) => graph,
+        Err(error) => {
+            stream.queue().context().with(|| ())?;
+            return Err(Error::unimplemented(format!("the driver makes no graph of its runs: {error}")));
+        }
+    };
+    graph.launch(stream)?;
+    // All are sent at once: the device goes from one to the next without the host.
+    let mut marks = vec![TimeMark::new(stream.queue())?];
+    for _ in 0..rounds {
+        graph.launch(stream)?;
+        marks.push(TimeMark::new(stream.queue())?);
+    }
+    stream.queue().synchronize()?;
+    drop(kept);
+    marks.windows(2).map(|pair| pair[1].since(&pair[0])).collect()
 }
 
 fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<()> {

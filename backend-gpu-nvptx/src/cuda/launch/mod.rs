@@ -62,9 +62,9 @@ impl DeviceCode for GpuCode {
 }
 
 impl GpuCode {
-    /// Nothing is loaded yet. Without optimisation all commands are sent one by one.
+    /// Nothing is loaded yet. Without graphs or optimisation all commands are sent one by one.
     pub fn new(program: Arc<DeviceProgram>, caches: &AllCaches, options: &CompileOptions) -> GpuCode {
-        let makes_graphs = options.opt_level > OptLevel::O0;
+        let makes_graphs = options.graphs && options.opt_level > OptLevel::O0;
         GpuCode { program, caches: caches.of(options), makes_graphs, loaded: Mutex::default() }
     }
 
@@ -122,13 +122,12 @@ impl GraphCode for GpuCode {
         context: &ExecutionContext<'_>,
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
-        let Some(first) = sequence.thunks.first().filter(|_| sequence.thunks.len() >= WORTH_A_GRAPH) else {
+        let stream: &CudaStream = context.stream.downcast()?;
+        // What is captured becomes a part of a graph, however short it is.
+        let is_worth_it = stream.is_capturing() || sequence.thunks.len() >= WORTH_A_GRAPH;
+        let Some(first) = sequence.thunks.first().filter(|_| is_worth_it) else {
             return Ok(false);
         };
-        let stream: &CudaStream = context.stream.downcast()?;
-        if stream.is_capturing() {
-            return Ok(false);
-        }
         let loaded = self.on(stream)?;
         let kept = loaded.kept(first.id);
         let (mut resolved, mut owners) = (Vec::new(), Vec::new());
@@ -168,7 +167,9 @@ impl GraphCode for GpuCode {
                 }
             }
         }
-        kept.slot.run(recording, &loaded.libraries, stream)?;
+        if let Some(recording) = stream.capture_sequence(recording) {
+            kept.slot.run(recording, &loaded.libraries, stream)?;
+        }
         Ok(true)
     }
 
