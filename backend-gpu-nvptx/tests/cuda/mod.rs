@@ -1,5 +1,6 @@
 //! Programs on a GPU, looked at from outside; without one the tests say so and pass.
 
+mod autotune;
 mod device_time;
 mod ranges;
 
