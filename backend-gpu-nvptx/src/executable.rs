@@ -70,6 +70,10 @@ impl Executable for GpuExecutable {
         self.thunks.thunks()
     }
 
+    fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
+        self.thunks.can_be_recorded(context)
+    }
+
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
         Some(self)
     }

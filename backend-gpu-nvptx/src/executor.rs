@@ -1,32 +1,44 @@
 //! The executor of one GPU: memory from a pool, and streams.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use xla_hlo::Result;
-use xla_service::{DeviceDescription, DeviceMemory, MemoryStats, Stream, StreamExecutor};
+use xla_service::{DeviceDescription, DeviceMemory, MemoryStats, Stream, StreamExecutor, Timing};
 
 use crate::cuda::context::Context;
-use crate::cuda::description::describe;
+use crate::cuda::description::{cache_bytes, describe};
 use crate::cuda::driver;
+use crate::cuda::graph;
+use crate::cuda::nvtx::Profiler;
 use crate::cuda::resources::DeviceResources;
 use crate::cuda::stream::CudaStream;
+use crate::cuda::stream::clock::TimeMark;
 
 /// A GPU.
 #[derive(Debug)]
 pub(crate) struct CudaExecutor {
     description: DeviceDescription,
+    cache_bytes: usize,
     resources: Arc<DeviceResources>,
 }
 
 impl CudaExecutor {
     /// Device `ordinal` of the platform named `platform`, of which at most `limit` bytes may be in use; all of its
-    /// memory for `None`. Errors are those of [`Driver::get`], or that there is no such device.
-    pub fn new(platform: &str, ordinal: usize, limit: Option<usize>) -> Result<CudaExecutor> {
+    /// memory for `None`. A profiler is shown ranges. Errors are those of [`driver::Driver::get`], or that there is no
+    /// such device.
+    pub fn new(
+        platform: &str,
+        ordinal: usize,
+        limit: Option<usize>,
+        profiler: Option<Profiler>,
+    ) -> Result<CudaExecutor> {
         let context = Context::new(ordinal)?;
         let memory = driver::device_memory(context.device())?;
         let description = describe(platform, &context, memory)?;
-        let resources = DeviceResources::new(context, limit.unwrap_or(memory));
-        Ok(CudaExecutor { description, resources: Arc::new(resources) })
+        let cache_bytes = cache_bytes(&context)?;
+        let resources = DeviceResources::new(context, limit.unwrap_or(memory), profiler);
+        Ok(CudaExecutor { description, cache_bytes, resources: Arc::new(resources) })
     }
 
     /// The context, for code and libraries.
@@ -61,5 +73,33 @@ impl StreamExecutor for CudaExecutor {
 
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
         Ok(Box::new(CudaStream::new(&self.resources)?))
+    }
+
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+}
+
+impl Timing for CudaExecutor {
+    fn cache_bytes(&self) -> usize {
+        self.cache_bytes
+    }
+
+    fn time(&self, stream: &dyn Stream, send: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
+        let queue = stream.downcast::<CudaStream>()?.queue();
+        let begin = TimeMark::new(queue)?;
+        send()?;
+        let end = TimeMark::new(queue)?;
+        queue.synchronize()?;
+        end.since(&begin)
+    }
+
+    fn record(&self, stream: &dyn Stream) -> Result<Option<Box<dyn Stream>>> {
+        Ok(Some(Box::new(stream.downcast::<CudaStream>()?.capture())))
+    }
+
+    fn time_recorded(&self, recorded: Box<dyn Stream>, stream: &dyn Stream, rounds: usize) -> Result<Vec<Duration>> {
+        let recording = recorded.downcast::<CudaStream>()?.end_capture();
+        graph::time(recording, &self.resources.libraries, stream.downcast()?, rounds)
     }
 }

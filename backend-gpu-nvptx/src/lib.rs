@@ -44,4 +44,4 @@ pub use emulation::emulated_platform;
 #[cfg(feature = "compile")]
 pub use names::EMULATED_NAME;
 pub use names::NAME;
-pub use platform::platform;
+pub use platform::{GpuOptions, platform, platform_with};

@@ -1,6 +1,7 @@
 //! Platform of this machine's GPUs.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xla_hlo::Result;
@@ -8,6 +9,7 @@ use xla_service::{Compiler, Platform, StreamExecutor, TransferManager};
 
 use crate::compiler::GpuCompiler;
 use crate::cuda::driver::Driver;
+use crate::cuda::nvtx::Profiler;
 use crate::executor::CudaExecutor;
 use crate::names::NAME;
 use crate::program::caches::AllCaches;
@@ -15,11 +17,25 @@ use crate::transfer;
 
 /// NVIDIA's GPUs, through the CUDA driver.
 pub fn platform() -> Arc<dyn Platform> {
-    Arc::new(GpuPlatform::default())
+    platform_with(GpuOptions::default())
+}
+
+/// The same, with options.
+pub fn platform_with(options: GpuOptions) -> Arc<dyn Platform> {
+    Arc::new(GpuPlatform { options, ..GpuPlatform::default() })
+}
+
+/// Options of the platform.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// The library of a profiler that listens to NVTX 3, which profilers name in `NVTX_INJECTION64_PATH`: runs of
+    /// programs and their thunks are ranges in it. The first one of a process is the only one.
+    pub profiler: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
 struct GpuPlatform {
+    options: GpuOptions,
     caches: Arc<AllCaches>,
     /// Created when first requested, by ordinal.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
@@ -44,7 +60,8 @@ impl Platform for GpuPlatform {
         if let Some(executor) = executors.get(&ordinal) {
             return Ok(executor.clone());
         }
-        let executor = Arc::new(CudaExecutor::new(NAME, ordinal, None)?);
+        let profiler = self.options.profiler.as_deref().and_then(Profiler::attach);
+        let executor = Arc::new(CudaExecutor::new(NAME, ordinal, None, profiler)?);
         executors.insert(ordinal, executor.clone());
         Ok(executor)
     }

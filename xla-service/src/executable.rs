@@ -53,6 +53,12 @@ pub trait Executable: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether a run can be sent to a stream that only records; the error says, for people, why not.
+    fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
+        let _ = context;
+        Err("the platform records no programs".to_string())
+    }
+
     /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if
     /// there is none.
     fn dumps(&self) -> Vec<(String, String)> {

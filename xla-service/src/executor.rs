@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use xla_hlo::{Error, Result};
 
@@ -47,9 +48,39 @@ pub trait StreamExecutor: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// The ability to tell how long work takes, if this device has it.
+    fn timing(&self) -> Option<&dyn Timing> {
+        None
+    }
+
     /// Fault injection, for tests of error handling, if this device has it.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
         None
+    }
+}
+
+/// Optional ability: time of work by the device's own clock, without what the host does before and after.
+pub trait Timing: Send + Sync {
+    /// Bytes of the last cache in front of the device's memory: who wants times of work on data that no cache holds
+    /// alternates between more than that.
+    fn cache_bytes(&self) -> usize;
+
+    /// Time from the beginning of the work that `send` sends to the stream to its end, for which it waits. Where the
+    /// host is slower than the device it is the host's time.
+    fn time(&self, stream: &dyn Stream, send: &mut dyn FnMut() -> Result<()>) -> Result<Duration>;
+
+    /// A stream that records the work sent to it, for [`Timing::time_recorded`] on `stream`; `None` for a device that
+    /// records nothing. Memory given to it stays alive with it; copies from and to the host, and events, are errors.
+    fn record(&self, stream: &dyn Stream) -> Result<Option<Box<dyn Stream>>> {
+        let _ = stream;
+        Ok(None)
+    }
+
+    /// Sends recorded work to a stream, as a whole, once to warm up and `rounds` times more, and returns how long each
+    /// of these took. [`Error::Unimplemented`] where the device cannot take it as a whole.
+    fn time_recorded(&self, recorded: Box<dyn Stream>, stream: &dyn Stream, rounds: usize) -> Result<Vec<Duration>> {
+        let _ = (recorded, stream, rounds);
+        Err(Error::unimplemented("the device records no work"))
     }
 }
 
@@ -116,6 +147,21 @@ pub trait Stream: Any + Send + Sync + fmt::Debug {
     /// Returns when everything sent so far is done. An error of earlier work comes out here.
     fn synchronize(&self) -> Result<()>;
 
+    /// Whether it only records work, to be sent to another stream of the device later.
+    fn is_recording(&self) -> bool {
+        false
+    }
+
+    /// Opens a range of that name in the profiler that watches the device, on the line of the calling thread; `false`
+    /// where none does. Ranges of a thread are nested. See [`ProfilerRange`].
+    fn open_range(&self, name: &dyn Fn() -> String) -> bool {
+        let _ = name;
+        false
+    }
+
+    /// Closes the range that the calling thread opened last.
+    fn close_range(&self) {}
+
     /// Names the owner of work that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A
     /// device puts it in front of errors that come out later, when nobody else knows any more whose they are. Whoever
     /// calls says it of errors that come at once, so a device that does everything at once has no use for it.
@@ -134,6 +180,23 @@ impl dyn Stream {
                 std::any::type_name::<T>()
             ))
         })
+    }
+}
+
+/// A range in the profiler that watches a device, until dropped. Without a profiler it costs a question.
+#[derive(Debug)]
+pub struct ProfilerRange<'a>(Option<&'a dyn Stream>);
+
+impl<'a> ProfilerRange<'a> {
+    /// Opens it for work that the calling thread sends to that stream.
+    pub fn open(stream: &'a dyn Stream, name: &dyn Fn() -> String) -> ProfilerRange<'a> {
+        ProfilerRange(stream.open_range(name).then_some(stream))
+    }
+}
+
+impl Drop for ProfilerRange<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|stream| stream.close_range());
     }
 }
 

@@ -51,8 +51,8 @@ mod workers;
 pub use cache::{CacheStats, CompilationCache};
 pub use cancel::CancelToken;
 pub use client::{
-    Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Device, DeviceResults, Dispatch,
-    Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
+    Buffer, BufferHold, BufferPromise, Client, ClientOptions, Completer, Completion, Device, DeviceResults,
+    DeviceTimes, Dispatch, Donate, ExecuteOptions, LoadedExecutable, StagedBuffer,
 };
 pub use compiler::{
     AotCompilationOptions, AotExtra, Assembler, Compiler, ConstantsIn, Contraction, ExternalCall, HloPasses, Optimize,
@@ -60,7 +60,7 @@ pub use compiler::{
 };
 pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis};
 pub use executor::{
-    DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor,
+    DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor, Timing,
 };
 pub use file_cache::FileCache;
 pub use fingerprint::Fingerprint;

@@ -45,6 +45,10 @@ pub struct CompileOptions {
     /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose
     /// programs run as one piece of code too. It costs a program of small kernels much of its speed.
     pub profile: bool,
+    /// Whether launches that follow each other may be sent as one, such as a CUDA graph, on devices where that is
+    /// cheaper. Without it, and without optimisation, each is sent by itself: for profiles, and to find errors. Other
+    /// platforms do the same with it as without.
+    pub graphs: bool,
     /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix
     /// units then are many times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that
     /// name no algorithm and whose `operand_precision` is `default` on both sides; `high` and `highest` never round.
@@ -97,6 +101,7 @@ impl Default for CompileOptions {
             cache_programs: false,
             autotune: false,
             profile: false,
+            graphs: true,
             allow_tf32: false,
             flush_denormals: false,
             excess_precision: false,

@@ -41,6 +41,8 @@ pub mod npz;
 
 #[cfg(feature = "cpu")]
 pub use backend_cpu as cpu;
+#[cfg(feature = "gpu-run")]
+pub use backend_gpu_nvptx as gpu;
 pub use module_source::ModuleSource;
 pub use xla_hlo as hlo;
 pub use xla_hlo::{

@@ -15,7 +15,7 @@ use crate::shell::{cargo, metadata, output, program, run};
 pub enum Installed {
     /// The driver: our own kernels do everything.
     Driver,
-    /// The driver with cuBLASLt, cuDNN and cuFFT of CUDA 12.
+    /// The driver with cuBLASLt, cuDNN and cuFFT of CUDA 12, and a profiler.
     Libraries,
     /// The same of CUDA 13.
     NewLibraries,
@@ -43,7 +43,9 @@ impl Installed {
     fn names(self) -> &'static [&'static str] {
         match self {
             Installed::Driver => &["libcuda.so", "libcuda.so.1"],
-            Installed::Libraries => &["libcuda.so.1", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11"],
+            Installed::Libraries => {
+                &["libcuda.so.1", "libcublasLt.so.12", "libcudnn.so.9", "libcufft.so.11", "libsimulated-nvtx.so"]
+            }
             Installed::NewLibraries => &["libcuda.so.1", "libcublasLt.so.13", "libcudnn.so.9", "libcufft.so.12"],
         }
     }

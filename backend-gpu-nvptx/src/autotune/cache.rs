@@ -16,8 +16,8 @@ use xla_service::CompileOptions;
 use crate::autotune::{Candidate, Trial, fastest};
 use crate::program::library_call::LibraryCall;
 
-/// The version of the files' form.
-const VERSION: u32 = 2;
+/// The version of the files' form, and of what their entries mean.
+const VERSION: u32 = 3;
 /// Maximal number of entries of a file; the oldest go first.
 const MOST_ENTRIES: usize = 4096;
 
@@ -201,7 +201,8 @@ mod tests {
     }
 
     fn trial(library: u64, own: u64) -> Fake {
-        Fake { candidates: vec![(Candidate::Library(0), Some(library)), (Candidate::Own, Some(own))], runs: 0 }
+        let candidates = vec![(Candidate::Library(0), Some(library)), (Candidate::Own, Some(own))];
+        Fake { candidates, ..Fake::default() }
     }
 
     #[test]
@@ -260,7 +261,7 @@ mod tests {
             std::fs::write(&path, garbled).unwrap();
             assert_eq!(decide(false), None);
         }
-        let other = String::from_utf8(whole.clone()).unwrap().replace("\"version\": 2", "\"version\": 1");
+        let other = String::from_utf8(whole.clone()).unwrap().replace("\"version\": 3", "\"version\": 1");
         std::fs::write(&path, other).unwrap();
         assert_eq!(decide(false), None);
         assert_eq!(decide(true), Some(Candidate::Own), "measured again");

@@ -3,14 +3,19 @@
 //! ```text
 //! AutotuneCache::decide ── known, in memory or on disk (cache.rs) ──> candidate
 //!        └── else, where it may be measured: fastest(Trial) ──> candidate, kept
+//!              on random operands (random.rs), of those that compute the same (agreement.rs)
 //! ```
 
+pub(crate) mod agreement;
 pub(crate) mod cache;
+pub(crate) mod random;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::Result;
+
+use agreement::{Results, majority};
 
 /// Time for one candidate in a round, if it is quick; a slow one is run once.
 const ROUND: Duration = Duration::from_millis(2);
@@ -37,19 +42,24 @@ pub(crate) trait Trial {
     /// The candidates, the likelier first.
     fn candidates(&self) -> Vec<Candidate>;
 
+    /// The call, for people.
+    fn call(&self) -> String;
+
+    /// Results of one run of a candidate. The error is that it cannot be run.
+    fn results(&mut self, candidate: Candidate) -> Result<Results>;
+
     /// Time of `runs` runs of a candidate, from the start of the first to the end of the last. The error is that it
     /// cannot be run.
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration>;
 }
 
-/// The fastest candidate; `None` if none can be run.
+/// The fastest candidate of those that compute the same as most do; `None` if none can be run.
 pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     let mut tried: Vec<(Candidate, Duration)> = Vec::new();
-    for candidate in trial.candidates() {
-        // The first run may load code or make plans.
-        match trial.time(candidate, 1).and_then(|_| trial.time(candidate, 1)) {
+    for candidate in agreeing(trial) {
+        match trial.time(candidate, 1) {
             Ok(time) => tried.push((candidate, time)),
-            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run"),
+            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run again"),
         }
     }
     let best = tried.iter().map(|(_, time)| *time).min()?;
@@ -65,6 +75,27 @@ pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     }
     tracing::debug!(candidate = ?winner.0, time = ?winner.1, of = ?tried, "measured");
     Some(winner.0)
+}
+
+/// The candidates that can be run and compute the same as most do, or as the first one where there is no majority.
+/// After this nothing is to be loaded or planned.
+fn agreeing(trial: &mut dyn Trial) -> Vec<Candidate> {
+    let (mut candidates, mut all) = (Vec::new(), Vec::new());
+    for candidate in trial.candidates() {
+        match trial.results(candidate) {
+            Ok(results) => {
+                candidates.push(candidate);
+                all.push(results);
+            }
+            Err(error) => tracing::debug!(?candidate, %error, "a candidate cannot be run"),
+        }
+    }
+    let is_right = majority(&all);
+    for (candidate, _) in candidates.iter().zip(&is_right).filter(|(_, is_right)| !**is_right) {
+        let call = trial.call();
+        tracing::warn!(?candidate, call, "a candidate computes something else than the others and is not used");
+    }
+    candidates.into_iter().zip(is_right).filter_map(|(candidate, is_right)| is_right.then_some(candidate)).collect()
 }
 
 /// Best time of one run of each candidate.
@@ -88,15 +119,26 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Candidates with their microseconds a run; `None` cannot be run.
+    /// Candidates with their microseconds a run; `None` cannot be run. All agree but one.
+    #[derive(Default)]
     pub struct Fake {
         pub candidates: Vec<(Candidate, Option<u64>)>,
+        pub wrong: Option<Candidate>,
         pub runs: u32,
     }
 
     impl Trial for Fake {
         fn candidates(&self) -> Vec<Candidate> {
             self.candidates.iter().map(|(candidate, _)| *candidate).collect()
+        }
+
+        fn call(&self) -> String {
+            "a call".to_string()
+        }
+
+        fn results(&mut self, candidate: Candidate) -> Result<Results> {
+            self.time(candidate, 1)?;
+            Ok(Results::of(if self.wrong == Some(candidate) { 2.0 } else { 1.0 }))
         }
 
         fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
@@ -111,7 +153,8 @@ pub(crate) mod tests {
     fn chosen(times: &[Option<u64>]) -> Option<Candidate> {
         let (own, library) = times.split_last().unwrap();
         let library = library.iter().enumerate().map(|(number, time)| (Candidate::Library(number as u32), *time));
-        fastest(&mut Fake { candidates: library.chain([(Candidate::Own, *own)]).collect(), runs: 0 })
+        let candidates = library.chain([(Candidate::Own, *own)]).collect();
+        fastest(&mut Fake { candidates, ..Fake::default() })
     }
 
     #[test]
@@ -123,6 +166,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn who_computes_something_else_never_wins() {
+        let of = |times: [u64; 3], wrong| {
+            let numbers = [Candidate::Library(0), Candidate::Library(1), Candidate::Own];
+            let candidates = numbers.into_iter().zip(times.map(Some)).collect();
+            fastest(&mut Fake { candidates, wrong: Some(wrong), runs: 0 })
+        };
+        assert_eq!(of([30, 10, 20], Candidate::Library(1)), Some(Candidate::Own));
+        assert_eq!(of([10, 30, 20], Candidate::Library(0)), Some(Candidate::Own));
+        assert_eq!(of([30, 20, 10], Candidate::Own), Some(Candidate::Library(1)));
+        // Of two that disagree the library's choice is right.
+        let candidates = vec![(Candidate::Library(0), Some(30)), (Candidate::Own, Some(10))];
+        let mut two = Fake { candidates, wrong: Some(Candidate::Own), runs: 0 };
+        assert_eq!(fastest(&mut two), Some(Candidate::Library(0)));
+    }
+
+    #[test]
     fn noise_decides_nothing() {
         assert_eq!(chosen(&[Some(1000), Some(980), Some(975)]), Some(Candidate::Library(0)));
         assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Candidate::Own));
@@ -130,13 +189,15 @@ pub(crate) mod tests {
 
     #[test]
     fn hopeless_and_long_ways_are_not_run_often() {
-        let mut slow =
-            Fake { candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own, Some(1_000_000))], runs: 0 };
+        let mut slow = Fake {
+            candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own, Some(1_000_000))],
+            ..Fake::default()
+        };
         assert_eq!(fastest(&mut slow), Some(Candidate::Library(0)));
         assert_eq!(slow.runs, 4);
         let mut long = Fake {
             candidates: vec![(Candidate::Library(0), Some(900_000)), (Candidate::Own, Some(1_000_000))],
-            runs: 0,
+            ..Fake::default()
         };
         assert_eq!(fastest(&mut long), Some(Candidate::Library(0)));
         assert_eq!(long.runs, 4 + 2 * ROUNDS);

@@ -37,6 +37,12 @@ pub(crate) fn describe(platform: &str, context: &Context, memory: usize) -> Resu
     })
 }
 
+/// Bytes of the second-level cache.
+pub(crate) fn cache_bytes(context: &Context) -> Result<usize> {
+    let bytes = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// `CUDA 12.8, /usr/lib/x86_64-linux-gnu/libcuda.so.1`
 fn driver_line(driver: &Driver) -> String {
     let file = driver.file.as_ref().map(|file| format!(", {}", file.display()));

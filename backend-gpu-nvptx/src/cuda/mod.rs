@@ -6,16 +6,17 @@
 //!   context      one device: its facts, its errors     description   the same for the service
 //!   module       loaded code, launches                 linker        PTX to machine code
 //!   memory       memory of a device: pool (in stream order), staging (pinned buffers)
-//!   stream       copies, launches, events, capture: queue (streams of the driver), in_flight (for late errors)
+//!   stream       copies, launches, events, capture: queue (streams of the driver), clock, in_flight (for late errors)
 //!   resources    what the executor and the streams of a device share
 //!   graph        CUDA graphs: recording, hazards (their edges), driver (building and changing)
 //!   launch       command sequences, one by one or as graphs: context, resolve, trial (of candidates), loaded (code)
 //!   library      cuBLASLt, cuDNN, cuFFT
+//!   nvtx         ranges for NVIDIA's profilers
 //! ```
 //!
-//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `stream/queue`, `memory/staging`, `graph/driver`
-//! and `library`, which are safe to use: handles are created and freed there and nowhere else. The compiler vouches for
-//! a kernel's memory accesses.
+//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `nvtx`, `stream/{queue,clock}`,
+//! `memory/staging`, `graph/driver` and `library`, which are safe to use: handles are created and freed there and
+//! nowhere else. The compiler vouches for a kernel's memory accesses.
 
 pub(crate) mod api;
 pub(crate) mod context;
@@ -27,6 +28,7 @@ pub(crate) mod library;
 mod linker;
 pub(crate) mod memory;
 pub(crate) mod module;
+pub(crate) mod nvtx;
 pub(crate) mod resources;
 pub(crate) mod stream;
 

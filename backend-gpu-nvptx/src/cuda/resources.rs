@@ -11,6 +11,7 @@ use super::memory::pool::Pool;
 use super::memory::staging::Staging;
 use super::memory::{CudaMemory, DriverChunks};
 use super::module::CudaModule;
+use super::nvtx::Profiler;
 use super::stream::queue::Queue;
 
 /// Resources that an executor and its streams share.
@@ -20,6 +21,8 @@ pub(crate) struct DeviceResources {
     pub staging: Staging,
     /// One handle and one set of plans for all programs.
     pub libraries: Arc<Libraries>,
+    /// The profiler that ranges are shown to.
+    pub profiler: Option<Profiler>,
     queues: Mutex<Queues>,
     /// The kernel that reads a loop's predicate in graphs; loaded when a loop first wants it.
     condition: OnceLock<Result<CudaModule>>,
@@ -35,10 +38,11 @@ struct Queues {
 
 impl DeviceResources {
     /// Those of a context's device, of whose memory at most `limit` bytes may be in use.
-    pub fn new(context: Arc<Context>, limit: usize) -> DeviceResources {
+    pub fn new(context: Arc<Context>, limit: usize, profiler: Option<Profiler>) -> DeviceResources {
         let pool = Pool::new(DriverChunks::new(&context), limit);
         let (staging, libraries) = (Staging::new(&context), Arc::new(Libraries::new(&context)));
-        DeviceResources { context, pool, staging, libraries, queues: Mutex::default(), condition: OnceLock::new() }
+        let (queues, condition) = (Mutex::default(), OnceLock::new());
+        DeviceResources { context, pool, staging, libraries, profiler, queues, condition }
     }
 
     /// Memory of the pool.

@@ -32,7 +32,7 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a run of launches as one graph; returns `false` and does nothing on a stream that captures. `lowered`
+    /// Sends a run of launches as one graph. `lowered`
     /// finds commands by the index of a kernel or library call.
     fn run_thunks<'a>(
         &self,

@@ -34,7 +34,9 @@ def row(opt, jax, folder, entry):
     for products, options in PRODUCTS.items():
         times = found[products] = {}
         try:
-            times["run_us"] = toolbox.timed(opt, path, options)["run_us"]
+            found_times = toolbox.timed(opt, path, options)
+            times.update(run_us=found_times["run_us"], device_us=toolbox.device_us(found_times))
+            times["recorded"] = found_times.get("device_time", {}).get("recorded")
         except Failure as error:
             ok, times["message"] = False, str(error)
         times.update(jax.time(path, products))
@@ -43,7 +45,7 @@ def row(opt, jax, folder, entry):
     executable = opt.executable("bench", entry["name"])
     if executable and opt.platform == "gpu":
         try:
-            found["machine_code_us"] = toolbox.timed(opt, executable, executable=True)["run_us"]
+            found["machine_code_us"] = toolbox.device_us(toolbox.timed(opt, executable, executable=True))
         except Failure as error:
             ok, found["message"] = False, "machine code: %s" % error
     return dict(found, ok=ok)

@@ -16,13 +16,13 @@ def run(opt, results):
     for name, before, shape, body, moved in programs(elements):
         text = "HloModule m\n\n%sENTRY main {\n  x = %s parameter(0)\n%s}\n" % (before, shape, body)
         try:
-            us = toolbox.timed(opt, toolbox.write_program(opt, name, text))["run_us"]
+            us = toolbox.device_us(toolbox.timed(opt, toolbox.write_program(opt, name, text)))
         except Failure as error:
             results.add(name, ok=False, message=str(error))
             continue
         rate = moved / us / 1e3
         copied = rate if name == "copy by the driver" else copied
-        results.add(name, run_us=us, bytes=moved, gb_per_s=rate, of_copy=rate / copied if copied else None)
+        results.add(name, device_us=us, bytes=moved, gb_per_s=rate, of_copy=rate / copied if copied else None)
 
 
 def programs(n):

@@ -1,4 +1,4 @@
-"""Measures what a launch costs: a program of one thunk, and each thunk more, in graphs and without."""
+"""Measures what a launch costs the device and the host: a program of one thunk, each thunk more, in graphs and without."""
 from . import toolbox
 
 TITLE = "launch costs"
@@ -10,16 +10,19 @@ def run(opt, results):
     paths = {n: toolbox.write_program(opt, "chain%d" % n, chain(n)) for n in (1, short, long)}
 
     def time(length, *options):
-        return toolbox.timed(opt, paths[length], options)["run_us"]
+        times = toolbox.timed(opt, paths[length], options)
+        return {"device_us": toolbox.device_us(times), "run_us": times["run_us"],
+                "queued_us": times.get("device_time", {}).get("queued_us", times["run_us"])}
 
     def more(*options):
-        return (time(long, *options) - time(short, *options)) / (long - short)
+        least, most = time(short, *options), time(long, *options)
+        return {name: (most[name] - least[name]) / (long - short) for name in least}
 
     measures = [("a program of one thunk", lambda: time(1)), ("one thunk more, in a graph", more),
-                ("one thunk more, without graphs", lambda: more("-O0"))]
+                ("one thunk more, without graphs", lambda: more("--no-graphs"))]
     for name, measure in measures:
         try:
-            results.add(name, us=measure())
+            results.add(name, **measure())
         except toolbox.Failure as error:
             results.add(name, ok=False, message=str(error))
 

@@ -66,24 +66,33 @@ def table(head, items, cells):
 
 
 def ceilings(items):
-    return table(["program", "us", "GB/s", "of a copy"], items, lambda row: [
-        number(row["run_us"], "%.1f"), number(row["gb_per_s"], "%.0f"), percent(row["of_copy"])])
+    return table(["program", "device us", "GB/s", "of a copy"], items, lambda row: [
+        number(row["device_us"], "%.1f"), number(row["gb_per_s"], "%.0f"), percent(row["of_copy"])])
 
 
 def products(items):
-    return table(["program", "us", "10^12 operations/s", "cuBLAS us", "of cuBLAS"], items, lambda row: [
-        number(row["run_us"], "%.1f"), number(row["tera_per_s"], "%.2f"), number(row.get("cublas_us"), "%.1f"),
+    return table(["program", "device us", "10^12 operations/s", "cuBLAS us", "of cuBLAS"], items, lambda row: [
+        number(row["device_us"], "%.1f"), number(row["tera_per_s"], "%.2f"), number(row.get("cublas_us"), "%.1f"),
         percent(row.get("of_cublas"))])
 
 
 def launches(items):
-    return table(["", "us"], items, lambda row: [number(row["us"], "%.2f")])
+    return table(["", "device us", "queued call us", "latency us"], items, lambda row: [
+        number(row[name], "%.2f") for name in ("device_us", "queued_us", "run_us")])
+
+
+def device_time(items):
+    names = ("device_us", "queued_us", "latency_us")
+    head = ["program"] + ["%s %s" % (name.replace("_", " "), how) for how in ("graphs", "without") for name in names]
+    return table(head, items, lambda row: [
+        number(row[how][name], "%.2f") for how in ("graphs", "without_graphs") for name in names])
 
 
 def bench(items):
-    lines = table(["program", "exact us", "JAX us", "ratio", "TF32 us", "JAX us", "ratio", "machine code us"], items, lambda row: [
+    head = ["program", "exact us", "device us", "JAX us", "ratio", "TF32 us", "device us", "JAX us", "ratio", "machine code, device us"]
+    lines = table(head, items, lambda row: [
         cell for products in PRODUCTS for cell in (
-            number(row[products].get("run_us"), "%.1f"), number(row[products].get("jax_us"), "%.1f"),
+            number(row[products].get("run_us"), "%.1f"), number(row[products].get("device_us"), "%.1f"), number(row[products].get("jax_us"), "%.1f"),
             number(row[products].get("ratio"), "%.2f"))] + [number(row.get("machine_code_us"), "%.1f")])
     for products in PRODUCTS:
         ratios = [row[products]["ratio"] for row in items if "ratio" in row.get(products, {})]
@@ -93,7 +102,8 @@ def bench(items):
     return lines
 
 
-TABLES = {"ceilings": ceilings, "products": products, "launches": launches, "bench": bench}
+TABLES = {"ceilings": ceilings, "products": products, "launches": launches, "bench": bench,
+          "device_time": device_time}
 
 
 def number(value, form):

@@ -22,6 +22,16 @@ pub fn capability() -> Result<u32, Status> {
     }
 }
 
+/// Whether algorithms are to answer wrongly that could be known for it.
+pub fn is_wrong() -> bool {
+    let mut found = false;
+    let status = call(|driver| {
+        found = driver.options.wrong;
+        Ok(())
+    });
+    status == 0 && found
+}
+
 /// Sends work to a stream, or as a node to the graph that the stream is captured to. It is done later, as often as it
 /// is sent, and with the driver locked: it must make no call. An error of it loses the device; `call` names it in
 /// messages.

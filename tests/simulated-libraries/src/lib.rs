@@ -1,5 +1,5 @@
 //! NVIDIA's libraries for tests: cuBLASLt, cuDNN and cuFFT on a machine without a GPU, and a check of how they are
-//! called.
+//! called; and a profiler.
 //!
 //! ```text
 //! blas, dnn, fft   a library each
@@ -7,6 +7,7 @@
 //!     what was made    descriptions and plans, as far as programs of this repository use them
 //!       rules            what the library takes, by NVIDIA's documents
 //!         the work         plain loops in doubles, rounded once
+//! nvtx             what a profiler hears
 //! element, handles, workspace, refusal   numbers, handles, memory of calls, and what is said of a wrong one
 //! simulated-gpu    the driver, in the same file: work is sent to its streams, and done in its memory
 //! ```
@@ -21,5 +22,6 @@ mod dnn;
 mod element;
 mod fft;
 mod handles;
+mod nvtx;
 mod refusal;
 mod workspace;

@@ -64,6 +64,8 @@ fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Resul
             };
         }
         ("xla_allow_excess_precision", value) => options.excess_precision = as_flag(value).unwrap_or(true),
+        // A list of what may be in graphs: with nothing on it there are none.
+        ("xla_gpu_enable_command_buffer", OverrideValue::Text(list)) => options.graphs = !list.is_empty(),
         ("xla_dump_to", OverrideValue::Text(folder)) if !folder.is_empty() => {
             options.dump_to = Some(PathBuf::from(folder));
         }
@@ -95,5 +97,21 @@ fn as_real(value: &OverrideValue) -> Option<f64> {
         OverrideValue::Integer(number) => Some(*number as f64),
         OverrideValue::Text(text) => text.parse().ok(),
         OverrideValue::Flag(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn graphs_are_what_may_be_in_them() {
+        let graphs = |list: &str| {
+            let value = OptionOverrideProto { value: Some(OverrideValue::Text(list.to_string())) };
+            let mut options = CompileOptions::default();
+            apply(&HashMap::from([("xla_gpu_enable_command_buffer".to_string(), value)]), &mut options).unwrap();
+            options.graphs
+        };
+        assert!(graphs("fusion,cublas") && !graphs(""));
     }
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use xla_hlo::eval::RandomState;
-use xla_hlo::ops::CustomCallRegistry;
+use xla_hlo::ops::{CustomCallRegistry, RunContext};
 use xla_hlo::{ArrayShape, Error, Literal, Result, VerifiedModule};
 
 use super::value::Work;
@@ -13,8 +13,8 @@ use crate::cache::CompilationCache;
 use crate::cancel::CancelToken;
 use crate::compiler::Compiler;
 use crate::dump;
-use crate::executable::Executable;
-use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor};
+use crate::executable::{Executable, ExecutionContext};
+use crate::executor::{DeviceDescription, MemoryStats, Stream, StreamExecutor, Timing};
 use crate::options::CompileOptions;
 use crate::persistent_cache::PersistentCache;
 use crate::transfer::TransferManager;
@@ -104,6 +104,21 @@ impl Client {
 }
 
 impl Device {
+    /// The context of a run on it, whatever its caller wants; with those handlers of custom calls instead of the
+    /// client's, if there are any.
+    pub(super) fn context<'a>(&'a self, calls: Option<&'a CustomCallRegistry>) -> ExecutionContext<'a> {
+        let (client, state) = (&self.client.0, self.state());
+        ExecutionContext {
+            executor: &*state.executor,
+            stream: &*state.stream,
+            transfer: &*client.transfer,
+            custom_calls: calls.unwrap_or(&client.custom_calls),
+            random: &state.random,
+            cancel: &client.never,
+            run: RunContext::nothing(),
+        }
+    }
+
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client
@@ -117,6 +132,17 @@ impl Device {
     /// Description of the device.
     pub fn description(&self) -> &DeviceDescription {
         self.state().executor.description()
+    }
+
+    /// Bytes of the last cache in front of the device's memory. [`Error::Unimplemented`] where the platform cannot tell
+    /// [times of its devices](crate::LoadedExecutable::device_time).
+    pub fn cache_bytes(&self) -> Result<usize> {
+        Ok(self.timing()?.cache_bytes())
+    }
+
+    pub(super) fn timing(&self) -> Result<&dyn Timing> {
+        let timing = self.state().executor.timing();
+        timing.ok_or_else(|| self.client.cannot("tell how long work takes on its devices"))
     }
 
     /// Libraries that work of the device may call, with their versions and files, or why there are none. Opens them.

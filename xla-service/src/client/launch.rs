@@ -16,7 +16,7 @@ use super::options::{Dispatch, Donate, ExecuteOptions};
 use super::value::{Sender, Value, Work};
 use crate::cancel::CancelToken;
 use crate::executable::ExecutionContext;
-use crate::executor::{DeviceMemory, Event};
+use crate::executor::{DeviceMemory, Event, ProfilerRange};
 use crate::forked;
 use crate::signature::Donation;
 use crate::workers::is_host_call;
@@ -135,7 +135,7 @@ impl LoadedExecutable {
         DeviceResults { buffers, device, work }
     }
 
-    fn check_arguments(&self, device: usize, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+    pub(super) fn check_arguments(&self, device: usize, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
         let expected = self.signature().arguments();
         if arguments.len() != expected.len() {
             return Err(self.wrong_count("arguments", expected.len(), arguments.len()));
@@ -273,21 +273,17 @@ fn run(
 ) -> Result<(Vec<DeviceMemory>, Event)> {
     let (client, state, executable) = (&device.client().0, device.state(), program.executable());
     let _span = tracing::debug_span!("execute", module = program.name()).entered();
+    let _range = ProfilerRange::open(&*state.stream, &|| program.name().to_string());
     let arguments = inputs.read()?;
     let place = || format!("platform {}", client.platform);
     state.stream.annotate(&place);
-    let cancel = cancel.unwrap_or(&client.never);
     let calls = program.custom_calls(values);
     let context = ExecutionContext {
-        executor: &*state.executor,
-        stream: &*state.stream,
-        transfer: &*client.transfer,
-        custom_calls: calls.as_ref().unwrap_or(&client.custom_calls),
-        random: &state.random,
-        cancel,
+        cancel: cancel.unwrap_or(&client.never),
         run: values.map_or(RunContext::nothing(), |values| &**values),
+        ..device.context(calls.as_ref())
     };
-    let results = cancel.check().and_then(|()| {
+    let results = context.cancel.check().and_then(|()| {
         context.custom_calls.begin_run(executable.module())?;
         executable.execute(&context, arguments)
     });

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use xla_hlo::{Error, Result};
 
@@ -9,7 +10,10 @@ use super::machine::machine;
 use super::memory::MEMORY_ALIGNMENT;
 use super::outside::OutsideMemory;
 use super::pool::{HostMemory, MemoryPool, PoolLimits};
-use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor};
+use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor, Timing};
+
+/// As much as the caches of most processors; those of large servers have more.
+const CACHE_BYTES: usize = 64 << 20;
 
 /// The host's memory and cores as one device. Its memory is [`HostMemory`].
 #[derive(Debug)]
@@ -91,11 +95,28 @@ impl StreamExecutor for HostExecutor {
         Ok(Box::new(HostStream))
     }
 
+    fn timing(&self) -> Option<&dyn Timing> {
+        Some(self)
+    }
+
     fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
         if !memory.bytes().as_ptr().addr().is_multiple_of(MEMORY_ALIGNMENT) {
             return Err(memory);
         }
         Ok(DeviceMemory::new(HostMemory::outside(memory)))
+    }
+}
+
+/// The time of the device is that of the host.
+impl Timing for HostExecutor {
+    fn cache_bytes(&self) -> usize {
+        CACHE_BYTES
+    }
+
+    fn time(&self, _: &dyn Stream, send: &mut dyn FnMut() -> Result<()>) -> Result<Duration> {
+        let begin = Instant::now();
+        send()?;
+        Ok(begin.elapsed())
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use xla_hlo::{Module, Result};
 
-use super::{ExecutionBuffers, Launcher, StreamPool, ThunkProgram, ThunkSequence, execute};
+use super::sequence::can_be_recorded;
+use super::{ExecutionBuffers, Launcher, StreamPool, Thunk, ThunkKind, ThunkProgram, ThunkSequence, execute};
 use crate::compiler::OptimizedModule;
 use crate::executable::{Argument, CostAnalysis, Executable, ExecutionContext, MemoryAnalysis, SerializeExecutable};
 use crate::executor::DeviceMemory;
@@ -78,6 +79,28 @@ impl Executable for ThunkExecutable {
 
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
         self.platform.is_some().then_some(self)
+    }
+
+    fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
+        if self.launcher.sequences().is_none() {
+            return Err("the platform sends its work piece by piece".to_string());
+        }
+        let loops = self.launcher.device_loops(context);
+        let conditionals = loops.is_some_and(|loops| loops.conditionals().is_some());
+        let is_recorded = |thunk: &&Thunk| match &thunk.kind {
+            ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
+            ThunkKind::While { condition, body, .. } => {
+                loops.is_some() && [condition, body].iter().all(|part| can_be_recorded(part, conditionals))
+            }
+            ThunkKind::Conditional { branches, .. } => {
+                conditionals && branches.iter().all(|branch| can_be_recorded(branch, conditionals))
+            }
+            ThunkKind::CustomCall | ThunkKind::HostFallback => false,
+        };
+        match self.program.sequence.thunks.iter().find(|thunk| !is_recorded(thunk)) {
+            Some(thunk) => Err(format!("{} needs the host", thunk.place())),
+            None => Ok(()),
+        }
     }
 
     fn dumps(&self) -> Vec<(String, String)> {

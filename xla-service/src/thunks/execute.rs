@@ -12,11 +12,12 @@ use super::{
     ThunkSequence, run_custom_call, run_fallback,
 };
 use crate::executable::ExecutionContext;
-use crate::executor::{Event, Stream};
+use crate::executor::{Event, ProfilerRange, Stream};
 
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 ///
-/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. When this returns, whatever it
+/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. If the context's only records,
+/// everything goes to it. When this returns, whatever it
 /// returns, the context's stream is after everything that was sent to others, so that memory may be given back in its
 /// order.
 pub fn execute(
@@ -27,7 +28,7 @@ pub fn execute(
     buffers: &mut ExecutionBuffers,
     pool: &StreamPool,
 ) -> Result<()> {
-    if !pool.is_needed() {
+    if !pool.is_needed() || context.stream.is_recording() {
         return SequenceRun { module, launcher, context, side: None, buffers }.sequence(sequence, StreamId(0));
     }
     let mut side = pool.take(context)?;
@@ -103,6 +104,7 @@ impl<'a> SequenceRun<'a> {
 
     fn step(&mut self, thunk: &Thunk, context: &ExecutionContext<'_>) -> Result<()> {
         let _span = tracing::trace_span!("thunk", name = %thunk.name, id = %thunk.id).entered();
+        let _range = ProfilerRange::open(context.stream, &|| thunk.name.clone());
         context.cancel.check().context(|| thunk.place())?;
         context.during(|| thunk.place(), || self.thunk(thunk, context))
     }

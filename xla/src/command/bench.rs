@@ -9,9 +9,10 @@ use xla::hlo::Literal;
 use xla::service::{Donation, ExecuteOptions, MemoryAnalysis};
 use xla::{Buffer, Client, CompileOptions, LoadedExecutable};
 
+use super::device_time::{self, DeviceTime, Effort};
 use super::failure::{Failure, Outcome};
 use super::inputs::{self, Inputs};
-use super::measure::{self, Sums, Times, timed};
+use super::measure::{self, Sums, Times, micros, timed};
 use super::process::{self, Status};
 use super::profile::{self, Profile};
 use super::program::{Runnable, RunnableArg};
@@ -25,11 +26,12 @@ Examples:
   xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
   xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
   xla bench module.hlo --profile                    also the time of each kernel and library call
+  xla bench module.hlo --platform gpu --device-time also the time on the device, without the host's part
   xla bench --executable build/main.xlax            load time and run time of an output of `xla compile`
 
-The clock starts when inputs are on the device and stops when all outputs are ready. Compiling is timed with a new
-client each time, from the parsed module to the executable. A manifest.json beside MODULE may specify the distributions
-of inputs; by default floats are uniform in [-1, 1) and integers in [0, 8).";
+The clock of `run` starts when inputs are on the device and stops when all outputs are ready: the latency of one call.
+Compiling is timed with a new client each time, from the parsed module to the executable. A manifest.json beside MODULE may
+specify the distributions of inputs; by default floats are uniform in [-1, 1) and integers in [0, 8).";
 
 /// Measure compile time and run time of a program
 #[derive(clap::Args, Debug)]
@@ -54,6 +56,9 @@ pub struct Args {
     /// Run again and report the time of each kernel, library call and copy, with its rates and share of the roofline
     #[arg(long, conflicts_with = "executable")]
     profile: bool,
+    /// Also report the time on the device of a run on data that is in no cache, and of calls that are queued
+    #[arg(long)]
+    device_time: bool,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -91,6 +96,8 @@ struct Report {
     argument_bytes: usize,
     output_bytes: usize,
     outputs: Vec<Sums>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_time: Option<DeviceTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Profile>,
 }
@@ -131,6 +138,7 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     Ok(Report {
         name: source.stem(),
         outputs: program.sums()?,
+        device_time: if args.device_time { Some(program.device_time(args, source.path(), &times)?) } else { None },
         profile: if args.profile { Some(profiled(session, args, &source)?) } else { None },
         ..report(implementation, threads, &compiled.times, &times, &peaks, &memory)
     })
@@ -190,6 +198,7 @@ fn report(
         argument_bytes: memory.argument_bytes,
         output_bytes: memory.output_bytes,
         outputs: Vec::new(),
+        device_time: None,
         profile: None,
     }
 }
@@ -299,6 +308,11 @@ impl Program {
         Ok(Times::new(times))
     }
 
+    fn device_time(&self, args: &Args, path: Option<&Path>, times: &Times) -> Outcome<DeviceTime> {
+        let (rounds, seconds, each) = (args.reps, args.min_seconds, times.median());
+        device_time::measure(&self.executable, path, Effort { rounds, seconds, each, seed: args.inputs_seed })
+    }
+
     fn sums(&mut self) -> Outcome<Vec<Sums>> {
         let (outputs, _) = self.once()?;
         let sums = outputs.into_iter().map(|buffer| Ok(Sums::of(&buffer.to_literal()?)));
@@ -320,6 +334,9 @@ impl std::fmt::Display for Report {
             "  run      {:>12.3} us    median of {reps}, 10% {low:.3}, 90% {high:.3}, least {least:.3}",
             self.run_us
         )?;
+        if let Some(time) = &self.device_time {
+            time.fmt(f)?;
+        }
         let temporaries = self.temp_bytes as f64 / f64::from(1 << 20);
         let peak = self.peak_rss_mb;
         writeln!(
@@ -341,11 +358,6 @@ impl std::fmt::Display for Report {
 /// Milliseconds to the microsecond.
 fn millis(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e3
-}
-
-/// Microseconds to the nanosecond.
-fn micros(time: Duration) -> f64 {
-    time.as_nanos() as f64 / 1e3
 }
 
 /// KiB as MiB to a tenth.

@@ -63,6 +63,11 @@ pub fn repetitions(seconds: f64, each: Duration) -> usize {
     ((seconds / each.as_secs_f64().max(1e-7)) as usize).clamp(LEAST, MOST)
 }
 
+/// Microseconds to the nanosecond.
+pub fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
 /// Runs `work` and tells how long it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();

@@ -6,6 +6,7 @@
 mod bench;
 mod compile;
 mod convert;
+mod device_time;
 mod expect;
 mod failure;
 mod form;

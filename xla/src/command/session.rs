@@ -41,6 +41,12 @@ pub struct Common {
     /// Disable GPU autotuning
     #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
+    /// Send each launch by itself on GPUs, not as graphs
+    #[arg(long, global = true)]
+    no_graphs: bool,
+    /// Library of a profiler that shows runs and thunks on GPUs as ranges (NVTX); profilers set it themselves
+    #[arg(long, global = true, value_name = "FILE", env = "NVTX_INJECTION64_PATH", hide_env = true)]
+    nvtx_library: Option<PathBuf>,
     /// Allow TF32 for f32 matmuls of default precision on GPUs: 10-bit mantissas, faster
     #[arg(long, global = true)]
     allow_tf32: bool,
@@ -79,7 +85,14 @@ impl Session {
 
     /// A registry of this build's platforms; always a new one, so that state of platforms is not shared.
     pub fn registry(&self) -> PlatformRegistry {
-        xla::registry()
+        #[cfg_attr(not(feature = "gpu-run"), expect(unused_mut, reason = "there is nothing to replace"))]
+        let mut registry = xla::registry();
+        #[cfg(feature = "gpu-run")]
+        if self.common.nvtx_library.is_some() {
+            registry
+                .register(xla::gpu::platform_with(xla::gpu::GpuOptions { profiler: self.common.nvtx_library.clone() }));
+        }
+        registry
     }
 
     /// As [`Session::registry`], where platform `cpu` has LLVM's code generators for all processors.
@@ -141,6 +154,7 @@ impl Session {
             cache_dir: self.cache_dir(),
             cache_programs: self.common.cache_dir.is_some(),
             autotune: !self.common.no_autotune,
+            graphs: !self.common.no_graphs,
             allow_tf32: self.common.allow_tf32,
             flush_denormals: self.common.flush_denormals,
             excess_precision: !self.common.no_excess_precision,

@@ -129,6 +129,7 @@ functions! {
     fn cuDriverGetVersion(driver_version: *mut c_int) -> CUresult;
     fn cuEventCreate(ph_event: *mut CUevent, flags: c_uint) -> CUresult;
     fn cuEventDestroy_v2(h_event: CUevent) -> CUresult;
+    fn cuEventElapsedTime(p_milliseconds: *mut f32, h_start: CUevent, h_end: CUevent) -> CUresult;
     fn cuEventQuery(h_event: CUevent) -> CUresult;
     fn cuEventRecord(h_event: CUevent, h_stream: CUstream) -> CUresult;
     fn cuEventSynchronize(h_event: CUevent) -> CUresult;

@@ -49,6 +49,12 @@ impl Library {
         })
     }
 
+    /// Opens the library in that file, or of that name.
+    pub fn at(file: &Path) -> Result<Library> {
+        let unopened = |error| Error::failed_precondition(format!("{} cannot be opened: {error}", file.display()));
+        Ok(Library { handle: open(file).map_err(unopened)?, path: Some(file.to_path_buf()) })
+    }
+
     /// A function by its name.
     ///
     /// # Safety

@@ -10,6 +10,8 @@
 //!                         are told to the driver
 //! ```
 //!
+//! Runs are timed as a graph of many of them ([`time`]).
+//!
 //! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records
 //! runs of thunks that need no host in between; short ones are cheaper to send one by one.
 
@@ -25,11 +27,13 @@ mod template;
 mod tests;
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use xla_hlo::{Error, Result};
 
 use super::library::Libraries;
 use super::stream::CudaStream;
+use super::stream::clock::TimeMark;
 use driver::Graph;
 pub(crate) use instances::GraphBases;
 use instances::Instances;
@@ -106,6 +110,34 @@ impl GraphSlot {
     }
 }
 
+/// Runs a recording `rounds` times as a graph, after once to warm up, and returns the device's time of each.
+/// [`Error::Unimplemented`] if the driver makes no graph of it.
+pub(crate) fn time(
+    recording: Recording,
+    libraries: &Libraries,
+    stream: &CudaStream,
+    rounds: usize,
+) -> Result<Vec<Duration>> {
+    let Recording { nodes, kept } = recording;
+    let graph = match Graph::build(nodes, libraries, stream) {
+        Ok(graph) => graph,
+        Err(error) => {
+            stream.queue().context().with(|| ())?;
+            return Err(Error::unimplemented(format!("the driver makes no graph of its runs: {error}")));
+        }
+    };
+    graph.launch(stream)?;
+    // All are sent at once: the device goes from one to the next without the host.
+    let mut marks = vec![TimeMark::new(stream.queue())?];
+    for _ in 0..rounds {
+        graph.launch(stream)?;
+        marks.push(TimeMark::new(stream.queue())?);
+    }
+    stream.queue().synchronize()?;
+    drop(kept);
+    marks.windows(2).map(|pair| pair[1].since(&pair[0])).collect()
+}
+
 fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<()> {
     nodes.iter().try_for_each(|node| match &node.work {
         NodeKind::Kernel(call) => call.clone().send(stream.queue()),
@@ -114,7 +146,7 @@ fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Resu
         NodeKind::While { condition, predicate, body } => loop {
             send(condition, libraries, stream)?;
             let mut byte = [0];
-            stream.read(*predicate, &mut byte)?;
+            stream.download(*predicate, &mut byte)?;
             if byte == [0] {
                 return Ok(());
             }
@@ -122,7 +154,7 @@ fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Resu
         },
         NodeKind::Choose { selector, address, branches } => {
             let mut bytes = [0; 4];
-            stream.read(*address, &mut bytes[..selector.byte_size()])?;
+            stream.download(*address, &mut bytes[..selector.byte_size()])?;
             let branch = branches.get(selector.branch(bytes, branches.len()));
             send(branch.ok_or_else(|| Error::internal("a conditional lacks a branch"))?, libraries, stream)
         }

@@ -65,6 +65,20 @@ impl Recording {
         self.push(NodeKind::Choose { selector, address, branches: recorded }, after)
     }
 
+    /// Adds all of another recording, its first nodes after those numbered `after`. Returns the nodes that whatever
+    /// follows must come after.
+    pub fn append(&mut self, other: Recording, after: &[usize]) -> Vec<usize> {
+        let (begin, count) = (self.nodes.len(), other.nodes.len());
+        let mut is_last = vec![true; count];
+        for GraphNode { work, after: earlier } in other.nodes {
+            earlier.iter().for_each(|&number| is_last[number] = false);
+            let shifted: Vec<usize> = earlier.iter().map(|number| begin + number).collect();
+            self.push(work, if shifted.is_empty() { after } else { &shifted });
+        }
+        self.kept.extend(other.kept);
+        if count == 0 { after.to_vec() } else { (0..count).filter(|&n| is_last[n]).map(|n| begin + n).collect() }
+    }
+
     /// Keeps memory until the work is sent; it is freed after that.
     pub fn keep(&mut self, memory: CudaMemory) {
         self.kept.push(memory);
@@ -135,6 +149,19 @@ mod tests {
         assert_eq!(old[2].after, [0, 1], "nodes come behind earlier ones alone");
         assert_eq!(difference(&old, &recording(256, 2).nodes), Some(vec![]));
         assert_eq!(difference(&old, &recording(512, 2).nodes), Some(vec![0, 1]));
+    }
+
+    #[test]
+    fn a_recording_comes_after_what_was_before() {
+        let mut all = recording(256, 2);
+        let mut more = Recording::default();
+        let first = more.kernel(kernel("a", 1, &[]), &[]);
+        more.kernel(kernel("b", 1, &[]), &[]);
+        more.kernel(kernel("c", 1, &[]), &[first]);
+        assert_eq!(all.append(more, &[2]), [4, 5], "nobody in it follows these");
+        let after: Vec<&[usize]> = all.nodes[3..].iter().map(|node| &node.after[..]).collect();
+        assert_eq!(after, [&[2][..], &[2], &[3]]);
+        assert_eq!(all.append(Recording::default(), &[4, 5]), [4, 5]);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) enum ResolvedCommand {
 pub(crate) struct LaunchContext<'a> {
     pub loaded: &'a LoadedProgram,
     pub autotune: &'a AutotuneCache,
+    pub sequence: &'a CommandSequence,
     pub thunk: &'a Thunk,
     buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
@@ -51,14 +52,14 @@ impl<'a> LaunchContext<'a> {
     pub fn new(
         loaded: &'a LoadedProgram,
         autotune: &'a AutotuneCache,
-        sequence: &CommandSequence,
+        sequence: &'a CommandSequence,
         thunk: &'a Thunk,
         buffers: &'a ExecutionBuffers,
         (stream, random): (&'a CudaStream, &RandomState),
         scratch: &'a [u64],
     ) -> LaunchContext<'a> {
         let counter = next_rng_counter(sequence, random);
-        LaunchContext { loaded, autotune, thunk, buffers, stream, scratch, counter }
+        LaunchContext { loaded, autotune, sequence, thunk, buffers, stream, scratch, counter }
     }
 
     /// Adds a library call with the commands before and after it.

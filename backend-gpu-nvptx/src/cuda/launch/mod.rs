@@ -60,9 +60,9 @@ impl DeviceCode for GpuCode {
 }
 
 impl GpuCode {
-    /// Nothing is loaded yet. Without optimisation all commands are sent one by one.
+    /// Nothing is loaded yet. Without graphs or optimisation all commands are sent one by one.
     pub fn new(program: Arc<DeviceProgram>, caches: &AllCaches, options: &CompileOptions) -> GpuCode {
-        let makes_graphs = options.opt_level > OptLevel::O0;
+        let makes_graphs = options.graphs && options.opt_level > OptLevel::O0;
         GpuCode { program, caches: caches.of(options), makes_graphs, loaded: Mutex::default() }
     }
 
@@ -124,7 +124,7 @@ impl GraphCode for GpuCode {
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool> {
         let stream: &CudaStream = context.stream.downcast()?;
-        let Some(first) = thunks.first().filter(|_| !stream.is_capturing()) else { return Ok(false) };
+        let Some(first) = thunks.first() else { return Ok(false) };
         let loaded = self.on(stream)?;
         let kept = loaded.kept(first.id);
         let (loaded, autotune, commands) = (&*loaded, &self.caches.autotune, commands_of(thunks, lowered)?);

@@ -41,10 +41,7 @@ impl LaunchContext<'_> {
             Some(candidate) => candidate,
             None => {
                 let candidate = self.find_candidate(library)?;
-                // Nothing is measured while capturing, so that there may be a better one.
-                if !self.stream.is_capturing() {
-                    known().insert(library.call.clone(), candidate);
-                }
+                known().insert(library.call.clone(), candidate);
                 candidate
             }
         };
@@ -69,18 +66,14 @@ impl LaunchContext<'_> {
         Ok(candidate.unwrap_or(Candidate::Library(0)))
     }
 
-    /// The candidate that is known to be the fastest, or found to be now; none where nothing is known and nothing can
-    /// be measured.
+    /// The candidate that is known to be the fastest, or found to be now, also while a loop is recorded; none where
+    /// nothing is known and nothing can be measured.
     fn decided(&self, library: &LibraryCommand, algorithms: usize) -> Result<Option<Candidate>> {
         let call: &LibraryCall = &library.call;
         let place =
             DeviceKey { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };
         let version = self.loaded.libraries.version(call)?;
-        if self.stream.is_capturing() {
-            // Nothing can be measured here.
-            return Ok(self.autotune.decide(&place, &version, call, None));
-        }
-        let mut candidates = LibraryTrial::new(self, library, algorithms);
+        let mut candidates = LibraryTrial::new(self, library, algorithms)?;
         Ok(self.autotune.decide(&place, &version, call, Some(&mut candidates)))
     }
 }

@@ -36,7 +36,7 @@ pub(super) struct OwnMemory {
 }
 
 impl GraphRun<'_> {
-    /// Sends the run.
+    /// Sends the run, or adds it to what the stream captures.
     pub fn send(&self, kept: &KeptGraph) -> Result<()> {
         let needs = kept.needs(self.thunks, &self.commands);
         let allocations = self.allocations(needs)?;
@@ -46,7 +46,8 @@ impl GraphRun<'_> {
             (!needs.draws).then(|| GraphBases(all.into()))
         };
         let mut workspaces = OwnMemory::default();
-        let expected = kept.latest_arrangement();
+        // What is captured is no graph of its own.
+        let expected = kept.latest_arrangement().filter(|_| !self.stream.is_capturing());
         if let Some(arrangement) = &expected {
             workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
             if let Some(bases) = bases(&workspaces)
@@ -63,7 +64,10 @@ impl GraphRun<'_> {
         let bases = bases(&workspaces);
         let mut recording = self.record(commands, &arrangement, &workspaces.addresses)?;
         scratch.kept.into_iter().chain(workspaces.kept).for_each(|memory| recording.keep(memory));
-        kept.slot.run(recording, bases, &self.loaded.libraries, self.stream)
+        match self.stream.capture_sequence(recording) {
+            Some(recording) => kept.slot.run(recording, bases, &self.loaded.libraries, self.stream),
+            None => Ok(()),
+        }
     }
 
     /// The addresses where the allocations begin.

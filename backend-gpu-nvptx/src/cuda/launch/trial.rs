@@ -1,12 +1,20 @@
-//! Trial of the candidates of a library call: timed on the program's own operands, with discarded results.
+//! Trial of the candidates of a library call: on random operands, timed by the device's clock, on a stream of its own.
+//!
+//! Nothing of the program is touched, so it may come at any moment: also while a loop is recorded whose body has the
+//! call.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use xla_hlo::{Error, Result};
+use xla_service::thunks::ArraySlice;
 
 use super::context::{LaunchContext, ResolvedCommand};
+use crate::autotune::agreement::Results;
+use crate::autotune::random::random;
 use crate::autotune::{Candidate, Trial};
 use crate::cuda::memory::CudaMemory;
+use crate::cuda::stream::CudaStream;
+use crate::cuda::stream::clock::TimeMark;
 use crate::program::commands::{KernelArgument, LibraryCommand};
 
 /// The candidates of one call.
@@ -14,45 +22,91 @@ pub(crate) struct LibraryTrial<'a> {
     context: &'a LaunchContext<'a>,
     library: &'a LibraryCommand,
     candidates: Vec<Candidate>,
-    /// Substitutes for the thunk's results; allocated when the first candidate is run.
-    results: Option<Vec<(CudaMemory, u64)>>,
+    /// Sends, also where the program's stream captures.
+    stream: CudaStream,
+    /// Made for the first candidate.
+    memory: Option<TrialMemory>,
+}
+
+/// Substitutes for memory of the program.
+struct TrialMemory {
+    arrays: Vec<Block>,
+    scratch: Vec<Block>,
+}
+
+struct Block {
+    /// Alive as long as the address is used.
+    _memory: CudaMemory,
+    address: u64,
 }
 
 impl<'a> LibraryTrial<'a> {
     /// The library's algorithms in its own order, then our kernels.
-    pub fn new(context: &'a LaunchContext<'a>, library: &'a LibraryCommand, algorithms: usize) -> LibraryTrial<'a> {
+    pub fn new(
+        context: &'a LaunchContext<'a>,
+        library: &'a LibraryCommand,
+        algorithms: usize,
+    ) -> Result<LibraryTrial<'a>> {
         let own = (!library.otherwise.is_empty()).then_some(Candidate::Own);
         let candidates = (0..algorithms as u32).map(Candidate::Library).chain(own).collect();
-        LibraryTrial { context, library, candidates, results: None }
+        Ok(LibraryTrial { context, library, candidates, stream: context.stream.aside()?, memory: None })
     }
 
-    /// The addresses of memory that candidates write their results to.
-    fn results(&mut self) -> Result<Vec<u64>> {
-        if self.results.is_none() {
-            let (stream, results) = (self.context.stream, &self.context.thunk.results);
-            let memory = |bytes| {
-                let memory = stream.scratch(bytes)?;
-                let address = stream.address_in(&memory, 0, bytes)?;
-                Ok((memory, address))
-            };
-            self.results = Some(results.iter().map(|result| memory(result.slice.size)).collect::<Result<_>>()?);
+    /// The arrays of the thunk: operands, then results.
+    fn arrays(&self) -> impl Iterator<Item = &'a ArraySlice> {
+        let thunk = self.context.thunk;
+        thunk.operands.iter().chain(&thunk.results)
+    }
+
+    /// The memory; all of it is made the first time, and operands are filled.
+    fn memory(&mut self) -> Result<&TrialMemory> {
+        let made = match self.memory.take() {
+            Some(memory) => memory,
+            None => {
+                let arrays = self.arrays().map(|array| self.block(array.slice.size)).collect::<Result<Vec<_>>>()?;
+                let operands = self.context.thunk.operands.len();
+                self.arrays().zip(&arrays).take(operands).try_for_each(|(array, block)| self.fill(array, block))?;
+                let scratch = self.context.sequence.scratch.iter().map(|&bytes| self.block(bytes));
+                TrialMemory { arrays, scratch: scratch.collect::<Result<_>>()? }
+            }
+        };
+        Ok(self.memory.insert(made))
+    }
+
+    fn block(&self, bytes: usize) -> Result<Block> {
+        let memory = self.stream.scratch(bytes)?;
+        let address = self.stream.address_in(&memory, 0, bytes)?;
+        Ok(Block { _memory: memory, address })
+    }
+
+    /// Fills an array with random numbers of its type.
+    fn fill(&self, array: &ArraySlice, block: &Block) -> Result<()> {
+        let size = array.slice.size;
+        let bytes = random(array.shape.element_type(), array.shape.element_count())?;
+        // What lies otherwise on the device than elements of whole bytes one after the other stays as it is.
+        let mut filled = bytes.len().min(size);
+        self.stream.upload(&bytes[..filled], block.address)?;
+        while filled > 0 && filled < size {
+            let more = filled.min(size - filled);
+            self.stream.copy_apart(block.address, block.address + filled as u64, more)?;
+            filled += more;
         }
-        Ok(self.results.iter().flatten().map(|(_, address)| *address).collect())
+        Ok(())
     }
 
     /// The commands of a candidate.
     fn commands(&mut self, candidate: Candidate) -> Result<Vec<ResolvedCommand>> {
-        let results = self.results()?;
-        let (context, operands) = (self.context, self.context.thunk.operands.len());
-        let argument = |argument: &KernelArgument| match *argument {
-            KernelArgument::Array(number) if number >= operands => {
-                let address = results.get(number - operands).copied();
-                address.ok_or_else(|| Error::internal("the thunk has no such result"))
-            }
-            KernelArgument::Array(_)
-            | KernelArgument::Scratch(_)
-            | KernelArgument::Counter(_)
-            | KernelArgument::Number(_) => context.argument(argument),
+        self.memory()?;
+        let (context, memory) = (self.context, self.memory.as_ref());
+        let argument = |argument: &KernelArgument| {
+            let block = match (*argument, memory) {
+                (KernelArgument::Array(number), Some(memory)) => memory.arrays.get(number),
+                (KernelArgument::Scratch(number), Some(memory)) => memory.scratch.get(number),
+                (KernelArgument::Counter(_) | KernelArgument::Number(_), _) | (_, None) => {
+                    return context.argument(argument);
+                }
+            };
+            block.map(|block| block.address).ok_or_else(|| Error::internal("the thunk has no such array"))
         };
         let mut commands = Vec::new();
         match candidate {
@@ -61,6 +115,10 @@ impl<'a> LibraryTrial<'a> {
         }
         Ok(commands)
     }
+
+    fn send(&self, commands: &[ResolvedCommand]) -> Result<()> {
+        commands.iter().try_for_each(|command| command.send(self.context.loaded, &self.stream))
+    }
 }
 
 impl Trial for LibraryTrial<'_> {
@@ -68,15 +126,34 @@ impl Trial for LibraryTrial<'_> {
         self.candidates.clone()
     }
 
+    fn call(&self) -> String {
+        self.library.call.to_string()
+    }
+
+    fn results(&mut self, candidate: Candidate) -> Result<Results> {
+        let commands = self.commands(candidate)?;
+        let operands = self.context.thunk.operands.len();
+        let results = || self.arrays().zip(self.memory.iter().flat_map(|memory| &memory.arrays)).skip(operands);
+        // Who writes nothing must not be found to agree with whoever was before.
+        results().try_for_each(|(array, block)| self.fill(array, block))?;
+        self.send(&commands)?;
+        let mut found = Results::default();
+        for (array, block) in results() {
+            let mut bytes = vec![0; array.slice.size];
+            self.stream.download(block.address, &mut bytes)?;
+            found.add(&self.library.call, array.shape.element_type(), bytes)?;
+        }
+        Ok(found)
+    }
+
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
         let commands = self.commands(candidate)?;
-        let stream = self.context.stream;
-        stream.queue().synchronize()?;
-        let begin = Instant::now();
-        for _ in 0..runs {
-            commands.iter().try_for_each(|command| command.send(self.context.loaded, stream))?;
-        }
-        stream.queue().synchronize()?;
-        Ok(begin.elapsed())
+        // The program's own work would take its share of the device.
+        self.context.stream.queue().synchronize()?;
+        let begin = TimeMark::new(self.stream.queue())?;
+        (0..runs).try_for_each(|_| self.send(&commands))?;
+        let end = TimeMark::new(self.stream.queue())?;
+        self.stream.queue().synchronize()?;
+        end.since(&begin)
     }
 }

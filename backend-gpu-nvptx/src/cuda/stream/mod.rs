@@ -1,5 +1,6 @@
 //! Stream of one GPU for the service: copies, events, synchronization, capture.
 
+pub(crate) mod clock;
 pub(crate) mod in_flight;
 pub(crate) mod queue;
 
@@ -33,11 +34,12 @@ pub(crate) struct CudaStream {
     capture: Option<Mutex<Capture>>,
 }
 
-/// Captured work, one command after the other.
+/// Captured work, one piece after the other: a command, or a sequence of commands with an order of its own.
 #[derive(Default)]
 struct Capture {
     recording: Recording,
-    last: Option<usize>,
+    /// The nodes that what comes next must follow.
+    last: Vec<usize>,
 }
 
 impl CudaStream {
@@ -101,6 +103,14 @@ impl CudaStream {
         }
     }
 
+    /// Adds a sequence after what was captured so far; hands it back if this stream sends.
+    pub(crate) fn capture_sequence(&self, sequence: Recording) -> Option<Recording> {
+        let Some(mut capture) = self.capture_state() else { return Some(sequence) };
+        let Capture { recording, last } = &mut *capture;
+        *last = recording.append(sequence, last);
+        None
+    }
+
     /// Memory for a command sequence's own use, free again in stream order when dropped.
     pub fn scratch(&self, bytes: usize) -> Result<CudaMemory> {
         self.resources.allocate(bytes)
@@ -125,10 +135,16 @@ impl CudaStream {
         self.address_in(memory, offset, size)
     }
 
-    /// Reads bytes at an address, after everything that was sent.
-    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
+    /// Writes host bytes to an address of memory that this stream uses.
+    pub(crate) fn upload(&self, source: &[u8], to: u64) -> Result<()> {
         self.with_host()?;
-        self.resources.staging.download(&self.queue, address, bytes)
+        self.resources.staging.upload(&self.queue, source, to)
+    }
+
+    /// Reads the bytes at an address, after everything that was sent.
+    pub(crate) fn download(&self, from: u64, target: &mut [u8]) -> Result<()> {
+        self.with_host()?;
+        self.resources.staging.download(&self.queue, from, target)
     }
 
     /// Whether it captures instead of sending.
@@ -162,7 +178,7 @@ impl CudaStream {
 
 impl Capture {
     fn add(&mut self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) {
-        self.last = Some(add(&mut self.recording, self.last.as_slice()));
+        self.last = vec![add(&mut self.recording, &self.last)];
     }
 }
 
@@ -177,14 +193,12 @@ impl Drop for CudaStream {
 impl Stream for CudaStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
         self.with_host()?;
-        let to = self.address_of(target, offset, source.len())?;
-        self.resources.staging.upload(&self.queue, source, to)
+        self.upload(source, self.address_of(target, offset, source.len())?)
     }
 
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()> {
         self.with_host()?;
-        let from = self.address_of(source, offset, target.len())?;
-        self.resources.staging.download(&self.queue, from, target)
+        self.download(self.address_of(source, offset, target.len())?, target)
     }
 
     fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()> {
@@ -230,6 +244,20 @@ impl Stream for CudaStream {
     fn synchronize(&self) -> Result<()> {
         self.with_host()?;
         self.queue.synchronize()
+    }
+
+    fn is_recording(&self) -> bool {
+        self.is_capturing()
+    }
+
+    fn open_range(&self, name: &dyn Fn() -> String) -> bool {
+        // Captured work is sent later: a range around it would say nothing of when it ran.
+        let profiler = self.resources.profiler.filter(|_| !self.is_capturing());
+        profiler.map(|profiler| profiler.push(&name())).is_some()
+    }
+
+    fn close_range(&self) {
+        self.resources.profiler.iter().for_each(|profiler| profiler.pop());
     }
 
     fn annotate(&self, place: &dyn Fn() -> String) {

@@ -55,10 +55,13 @@ unsafe extern "C" fn cuStreamEndCapture(stream: *mut c_void, graph: *mut *mut c_
     })
 }
 
+/// `CU_EVENT_DISABLE_TIMING`.
+const DISABLE_TIMING: c_uint = 2;
+
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, _flags: c_uint) -> u32 {
+unsafe extern "C" fn cuEventCreate(event: *mut *mut c_void, flags: c_uint) -> u32 {
     call(|driver| {
-        let made = driver.create_event();
+        let made = driver.create_event(flags & DISABLE_TIMING == 0);
         // SAFETY: as for `put`, by the interface.
         unsafe { put(event, pointer(made)) }
     })
@@ -82,4 +85,13 @@ extern "C" fn cuEventQuery(event: *mut c_void) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuEventSynchronize(event: *mut c_void) -> u32 {
     call(|driver| driver.wait_for_event(handle(event)))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, from: *mut c_void, to: *mut c_void) -> u32 {
+    call(|driver| {
+        let elapsed = driver.elapsed(handle(from), handle(to))?;
+        // SAFETY: as for `put`, by the interface.
+        unsafe { put(milliseconds, elapsed) }
+    })
 }

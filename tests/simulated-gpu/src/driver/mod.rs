@@ -14,6 +14,8 @@ mod plans;
 mod random;
 mod status;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use std::collections::{BTreeMap, HashMap};
@@ -61,6 +63,7 @@ impl Driver {
             random: Random::new(options.seed),
             dump: options.dump.clone(),
             plans: plans::Plans::new(&options.plans, options.once.clone()),
+            elsewhere: 0,
         };
         Driver {
             options,

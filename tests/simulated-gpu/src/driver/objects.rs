@@ -28,6 +28,9 @@ impl Stream {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Event {
     pub at: Option<(Handle, u64)>,
+    /// Whether it keeps the time at which that point is reached.
+    pub keeps_time: bool,
+    pub time: Option<u64>,
 }
 
 /// A module.

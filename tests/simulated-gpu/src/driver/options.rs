@@ -25,6 +25,8 @@ pub struct Options {
     pub version: i32,
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
+    /// Whether cuBLASLt's algorithms without a workspace, its fastest ones, give wrong products.
+    pub wrong: bool,
     /// Failures of kernels that are wanted, to see what comes of them.
     pub plans: Vec<Plan>,
     /// Folder of marks of planned failures that have happened: they happen once then, in one process of many.
@@ -32,7 +34,7 @@ pub struct Options {
 }
 
 /// All options, for people.
-const FORM: &str = "seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
+const FORM: &str = "seed=3,memory=256M,target=sm_90,approx=low,initcheck=off,version=12.4,dump=FOLDER,wrong=on,fault=KERNEL:2,endless=KERNEL,once=FOLDER";
 
 impl Default for Options {
     fn default() -> Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             checks_written: true,
             version: 12_080,
             dump: None,
+            wrong: false,
             plans: Vec::new(),
             once: None,
         }
@@ -81,6 +84,7 @@ impl Options {
                     options.version = i32::from(major.ok_or_else(bad)?) * 1000 + i32::from(minor.ok_or_else(bad)?) * 10;
                 }
                 "dump" => options.dump = Some(value.into()),
+                "wrong" => options.wrong = on(value).ok_or_else(bad)?,
                 "once" => options.once = Some(value.into()),
                 "fault" => options.plans.push(Plan::parse(PlanKind::Fault, value).ok_or_else(bad)?),
                 "endless" => options.plans.push(Plan::parse(PlanKind::Endless, value).ok_or_else(bad)?),
@@ -118,7 +122,8 @@ mod tests {
     #[test]
     fn options_are_read() {
         assert_eq!(Options::parse(""), Ok(Options::default()));
-        let options = "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x,fault=add:2";
+        let options =
+            "seed=3, memory=256M,target=sm_80,approx=low,initcheck=off,version=12.4,dump=/x,wrong=on,fault=add:2";
         let options = Options::parse(options).unwrap();
         let expected = Options {
             seed: 3,
@@ -128,6 +133,7 @@ mod tests {
             checks_written: false,
             version: 12_040,
             dump: Some("/x".into()),
+            wrong: true,
             plans: vec![Plan { kind: PlanKind::Fault, kernel: "add".to_owned(), launch: 2 }],
             once: None,
         };

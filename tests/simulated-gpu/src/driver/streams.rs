@@ -40,9 +40,9 @@ impl Driver {
         }
     }
 
-    pub fn create_event(&mut self) -> Handle {
+    pub fn create_event(&mut self, keeps_time: bool) -> Handle {
         let handle = self.fresh();
-        self.events.insert(handle, Event::default());
+        self.events.insert(handle, Event { keeps_time, ..Event::default() });
         handle
     }
 
@@ -53,14 +53,31 @@ impl Driver {
     }
 
     pub fn record_event(&mut self, event: Handle, stream: Handle) -> DriverResult {
-        self.event(event)?;
+        let Event { keeps_time, .. } = self.event(event)?;
         let found = self.stream(stream)?;
         if found.capture.is_some() {
             return misuse("an event is recorded in a stream that is captured", Status::STREAM_CAPTURE_UNSUPPORTED);
         }
-        let at = Some((stream, found.sent()));
-        self.events.insert(event, Event { at });
-        Ok(())
+        // Writing the time is work of its own, which the event comes after.
+        let at = Some((stream, found.sent() + u64::from(keeps_time)));
+        self.events.insert(event, Event { at, keeps_time, time: None });
+        if keeps_time { self.send(stream, StreamWork::Stamp { event }) } else { Ok(()) }
+    }
+
+    /// Milliseconds from one event to another one, as floats have them.
+    pub fn elapsed(&self, from: Handle, to: Handle) -> DriverResult<f32> {
+        let time = |handle| {
+            let event = self.event(handle)?;
+            match (event.keeps_time, event.at, event.time) {
+                (false, ..) => misuse("the time of an event that keeps none is asked for", Status::INVALID_HANDLE),
+                (true, None, _) => {
+                    misuse("the time of an event is asked for that was never recorded", Status::INVALID_HANDLE)
+                }
+                (true, Some(_), None) => Err(Status::NOT_READY),
+                (true, Some(_), Some(time)) => Ok(time as f64),
+            }
+        };
+        Ok(((time(to)? - time(from)?) / 1e6) as f32)
     }
 
     /// Whether work before the event is done. Asking may have some of it done.
@@ -175,6 +192,13 @@ impl Driver {
         let Some(stream) = self.streams.get_mut(&handle) else { return Ok(()) };
         let Some(work) = stream.queue.pop_front() else { return Ok(()) };
         stream.done += 1;
+        if let StreamWork::Stamp { event } = work {
+            let here = Some((handle, stream.done));
+            // One that was recorded again since waits for its new place.
+            if let Some(event) = self.events.get_mut(&event).filter(|event| event.at == here) {
+                event.time = Some(self.device.now());
+            }
+        }
         self.device.perform(&work).map_err(|(status, why)| self.lose(status, &why))
     }
 

@@ -86,6 +86,10 @@ pub(crate) enum StreamWork {
         stream: Handle,
         until: u64,
     },
+    /// The time is written to an event.
+    Stamp {
+        event: Handle,
+    },
     Nothing,
     Graph(Arc<GraphPlan>),
     /// A graph within a graph.
@@ -127,7 +131,7 @@ impl StreamWork {
             | StreamWork::Upload { .. }
             | StreamWork::Download { .. }
             | StreamWork::Copy { .. } => false,
-            StreamWork::Fill { .. } | StreamWork::Wait { .. } | StreamWork::Nothing => false,
+            StreamWork::Fill { .. } | StreamWork::Wait { .. } | StreamWork::Stamp { .. } | StreamWork::Nothing => false,
         }
     }
 
@@ -150,7 +154,15 @@ pub(crate) struct Device {
     /// Folder for the PTX of kernels with findings.
     pub dump: Option<PathBuf>,
     pub plans: Plans,
+    /// Nanoseconds of work without instructions.
+    pub elsewhere: u64,
 }
+
+/// Nanoseconds that a piece of a library's work takes, whatever it does: so many that nobody repeats it often.
+const LIBRARY_CALL: u64 = 1_000_000;
+
+/// Bytes that are copied or filled in a nanosecond.
+const BYTES_IN_A_NANOSECOND: u64 = 64;
 
 /// Conditions of the nodes of the graph that is running.
 #[derive(Debug, Default)]
@@ -163,8 +175,29 @@ impl Outside for Conditions {
 }
 
 impl Device {
+    /// The device's clock: nanoseconds, one for each instruction of each thread, and what else work takes. It counts
+    /// what was done and nothing else, so that the same work always takes the same time.
+    pub fn now(&self) -> u64 {
+        self.memory.instructions() + self.elsewhere
+    }
+
     /// Does work that needs nothing of other streams.
     pub fn perform(&mut self, work: &StreamWork) -> Result<(), Failure> {
+        self.elsewhere += match work {
+            StreamWork::Library(_) => LIBRARY_CALL,
+            StreamWork::Upload { from: HostBytes::Staged(content), .. } => moved(content.len()),
+            StreamWork::Upload { from: HostBytes::Pinned(_, bytes), .. }
+            | StreamWork::Download { bytes, .. }
+            | StreamWork::Copy { bytes, .. } => moved(*bytes),
+            StreamWork::Fill { size, count, .. } => moved(size * count),
+            StreamWork::Kernel(_)
+            | StreamWork::Wait { .. }
+            | StreamWork::Stamp { .. }
+            | StreamWork::Nothing
+            | StreamWork::Graph(_)
+            | StreamWork::Child(_)
+            | StreamWork::Conditional { .. } => 0,
+        };
         match work {
             StreamWork::Kernel(call) => self.launch(call),
             StreamWork::Library(work) => (work.run)(&mut self.memory).map_err(|problem| {
@@ -192,7 +225,8 @@ impl Device {
                 let element = &value.to_le_bytes()[..*size];
                 self.memory.write(*to, &element.repeat(*count)).map_err(failure)
             }
-            StreamWork::Wait { .. } | StreamWork::Nothing => Ok(()),
+            // What it is written to is the driver's.
+            StreamWork::Stamp { .. } | StreamWork::Wait { .. } | StreamWork::Nothing => Ok(()),
             StreamWork::Graph(plan) => {
                 self.conditions.0 = plan.conditions.iter().copied().collect();
                 let done = self.run(plan);
@@ -273,6 +307,11 @@ impl Device {
         }
         told
     }
+}
+
+/// Nanoseconds that moving bytes takes.
+fn moved(bytes: usize) -> u64 {
+    1 + bytes as u64 / BYTES_IN_A_NANOSECOND
 }
 
 fn freed(address: usize) -> Failure {

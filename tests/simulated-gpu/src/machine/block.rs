@@ -294,7 +294,9 @@ impl<'a> Block<'a> {
         };
         let registers = &mut registers[base..base + kernel.image.len()];
         let mut at = thread.at as usize;
-        let ended = execute(kernel, registers, &mut reach, *outside, &mut at);
+        let mut steps = 0;
+        let ended = execute(kernel, registers, &mut reach, *outside, &mut at, &mut steps);
+        reach.memory.instructions += steps;
         thread.at = at as u32;
         thread.doubt = reach.doubt;
         let (problem, other) = match ended {
@@ -308,19 +310,19 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there.
+/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there; counts its steps from zero.
 fn execute(
     kernel: &Kernel,
     registers: &mut [u64],
     reach: &mut Reach<'_>,
     outside: &mut dyn Outside,
     at: &mut usize,
+    steps: &mut u64,
 ) -> Result<ThreadStatus, InvalidAccess> {
-    let mut steps = 0u64;
     loop {
         let instruction = &kernel.code[*at];
-        steps += 1;
-        if steps > MOST_STEPS {
+        *steps += 1;
+        if *steps > MOST_STEPS {
             return Err((Problem::new(Class::Endless, "the thread does not come to an end"), None));
         }
         if instruction.guard != ALWAYS && (registers[instruction.guard as usize] & 1 == 1) == instruction.negated {

@@ -23,17 +23,24 @@ pub struct Memory {
     checks_written: bool,
     /// Of launches: see [`super::shadow`].
     pub(super) segments: u64,
+    /// Instructions that kernels have executed in it, of all their threads.
+    pub(super) instructions: u64,
 }
 
 impl Memory {
     /// Memory of `limit` bytes. Reads of uninitialised memory are reported if `checks_written`.
     pub fn new(limit: usize, checks_written: bool) -> Memory {
-        Memory { regions: Vec::new(), used: 0, limit, checks_written, segments: 1 }
+        Memory { regions: Vec::new(), used: 0, limit, checks_written, segments: 1, instructions: 0 }
     }
 
     /// Bytes that are not allocated, and all.
     pub fn free_and_total(&self) -> (usize, usize) {
         (self.limit - self.used, self.limit)
+    }
+
+    /// Instructions that kernels have executed so far, of all their threads.
+    pub fn instructions(&self) -> u64 {
+        self.instructions
     }
 
     pub(super) fn checks_written(&self) -> bool {

@@ -231,3 +231,18 @@ fn an_end_is_not_before_another_one_whatever_that_is() {
     assert_eq!(both.wait().unwrap_err().message(), "second");
     assert!(Completion::done().not_before(&first).is_done());
 }
+
+#[test]
+fn runs_are_timed_and_nothing_is_donated() {
+    let client = client();
+    let program = in_place(&client);
+    let lists =
+        [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]].map(|values| [(); 2].map(|()| client.buffer(&f32s(&values)).unwrap()));
+    let lists: Vec<Vec<&Buffer>> = lists.iter().map(|list| list.iter().collect()).collect();
+    let times = program.device_time(&lists, 5).unwrap();
+    assert_eq!((times.rounds.len(), times.recorded.is_err()), (5, true));
+    assert_eq!(lists[0][1].to_literal().unwrap(), f32s(&[1.0, 2.0, 3.0]));
+    let error = program.device_time(&[vec![lists[0][0]]], 5).unwrap_err();
+    assert!(error.message().contains("takes 2 arguments, 1 were given"), "{error}");
+    assert!(client.first_device().cache_bytes().unwrap() > 0);
+}

@@ -1,0 +1,42 @@
+//! Programs on a GPU, looked at from outside; without one the tests say so and pass.
+
+mod autotune;
+mod device_time;
+mod ranges;
+
+use std::io::Write;
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{Literal, Scalar, VerifiedModule};
+use xla_service::{Buffer, Client, CompileOptions, LoadedExecutable, Platform, PlatformRegistry};
+
+/// A client of the first GPU.
+fn client() -> Option<Client> {
+    client_of(backend_gpu_nvptx::platform())
+}
+
+fn client_of(platform: std::sync::Arc<dyn Platform>) -> Option<Client> {
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    let client = Client::new(&registry, "gpu");
+    client.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()
+}
+
+fn compiled(client: &Client, text: &str, options: &CompileOptions) -> LoadedExecutable {
+    client.compile(&VerifiedModule::new(parse_module(text).unwrap()).unwrap(), options).unwrap()
+}
+
+/// So many lists of arguments, each in memory of its own.
+fn arguments(program: &LoadedExecutable, count: usize) -> Vec<Vec<Buffer>> {
+    let leaf = |number: usize| {
+        let shape = &program.signature().arguments()[number].shape;
+        let literal = Literal::from_fn(shape, |i| Scalar::Float(1.0 + (i % 7) as f64 / 8.0)).unwrap();
+        program.argument_buffer(number, &literal).unwrap()
+    };
+    (0..count).map(|_| (0..program.signature().arguments().len()).map(leaf).collect()).collect()
+}
+
+/// Whether times are those of a clock that counts instructions.
+fn is_simulated(client: &Client) -> bool {
+    client.first_device().description().model.starts_with("Simulated")
+}
