@@ -123,8 +123,8 @@ fn other_levels() -> Option<&'static str> {
     None
 }
 
-/// Random programs where memory that nobody has written to holds something else each time, as in the conformance suite's
-/// levels 2 and 3 among the tests.
+/// Random programs where memory that nobody has written to holds something else each time, as it does for the levels 2
+/// and 3 among the tests.
 pub fn dirty_memory() -> Result<()> {
     let tests = tests_command("cpu")?;
     let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "100", "--keep", "target/fuzz"].map(str::to_owned);
