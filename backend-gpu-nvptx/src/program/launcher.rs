@@ -29,8 +29,8 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a sequence as one graph, if it is long enough. `lowered` finds commands by the index of a kernel or
-    /// library call.
+    /// Sends a sequence as one graph, if it is long enough, or adds it to what the context's stream captures. `lowered`
+    /// finds commands by the index of a kernel or library call.
     fn run_sequence<'a>(
         &self,
         sequence: &ThunkSequence,
