@@ -32,8 +32,8 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a run of launches as one graph. `lowered`
-    /// finds commands by the index of a kernel or library call.
+    /// Sends a run of launches as one graph, or adds it to what the context's stream captures. `lowered` finds commands
+    /// by the index of a kernel or library call.
     fn run_thunks<'a>(
         &self,
         thunks: &[Thunk],

@@ -26,7 +26,7 @@ Examples:
   xla bench module.hlo --json --threads 1           one line of JSON, measured on one CPU
   xla bench module.hlo --reps 100 --compiles 1      time 100 runs, compile once
   xla bench module.hlo --profile                    also the time of each kernel and library call
-  xla bench module.hlo --platform gpu --device-time also the time on the device, without the host's part
+  xla bench module.hlo --device-time                also the time on the device, without the host's part
   xla bench --executable build/main.xlax            load time and run time of an output of `xla compile`
 
 The clock of `run` starts when inputs are on the device and stops when all outputs are ready: the latency of one call.
