@@ -192,7 +192,7 @@ fn compile_and_tell(
     modules: ModuleSize,
     options: &CompileOptions,
 ) -> Result<(Compiled, Vec<String>)> {
-    let mut lowering = GpuLowering::new(module, target);
+    let mut lowering = GpuLowering::new(module, target, options);
     let mut recorder = RecordingLowering::new(&mut lowering);
     let program = place(module, &mut recorder, options)?;
     let lowerings = recorder.lowerings;
@@ -226,7 +226,7 @@ mod tests {
     use crate::program::commands::{Command, KernelArgument, LibraryCommand};
     use crate::program::launches::LaunchFacts;
     use crate::program::library_call::LibraryCall;
-    use crate::program::library_call::matmul::Precision;
+    use crate::program::library_call::matmul::{Activation, Precision};
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
@@ -309,6 +309,47 @@ mod tests {
             compile(&module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().program.sequence;
         assert_eq!(sequence.coverage().library_calls, BTreeMap::from([(LibraryOp::Matmul, 1)]));
         assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
+    }
+
+    /// JAX's `jax.nn.gelu(x @ w + b)`.
+    #[test]
+    fn gelu_is_the_librarys() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = f32[128,192] parameter(0)
+              w = f32[192,256] parameter(1)
+              d = f32[128,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              b = f32[256] parameter(2)
+              row = f32[1,256] reshape(b)
+              column = f32[256] reshape(row)
+              rows = f32[128,256] broadcast(column), dimensions={1}
+              v = f32[128,256] add(d, rows)
+              square = f32[128,256] multiply(v, v)
+              cube = f32[128,256] multiply(square, v)
+              c3 = f32[] constant(0.044715)
+              c3s = f32[128,256] broadcast(c3), dimensions={}
+              third = f32[128,256] multiply(cube, c3s)
+              odd = f32[128,256] add(v, third)
+              c1 = f32[] constant(0.797884583)
+              c1s = f32[128,256] broadcast(c1), dimensions={}
+              u = f32[128,256] multiply(odd, c1s)
+              t = f32[128,256] tanh(u)
+              one = f32[] constant(1)
+              ones = f32[128,256] broadcast(one), dimensions={}
+              t1 = f32[128,256] add(t, ones)
+              half = f32[] constant(0.5)
+              halves = f32[128,256] broadcast(half), dimensions={}
+              cdf = f32[128,256] multiply(t1, halves)
+              ROOT r = f32[128,256] multiply(v, cdf)
+            }",
+            false,
+        );
+        let (command, _) = library_command(&module);
+        let LibraryCall::Matmul(matmul) = &command.call else { panic!("{command:?}") };
+        assert_eq!((matmul.activation, matmul.has_bias), (Activation::GeluTanh, true));
+        // The library does all of it; our own kernel does where it is not there.
+        assert_eq!((command.before.len(), command.then.len(), command.otherwise.len()), (0, 0, 1));
     }
 
     #[test]
