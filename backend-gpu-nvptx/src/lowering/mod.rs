@@ -103,7 +103,7 @@ impl<'m> GpuLowering<'m> {
     /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
-        let plan = kernels::scan::plan(&mut self.kernels, &source)
+        let plan = kernels::scan::plan(&mut self.kernels, &source, &self.target)
             .or_else(|| kernels::split_k::plan(&mut self.kernels, &source, &self.target));
         Some(plan.unwrap_or_else(|| PlannedSequence {
             commands: vec![self.kernel(cx, source)],
