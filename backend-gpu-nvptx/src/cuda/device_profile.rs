@@ -26,6 +26,7 @@ fn of(device: &DeviceInfo) -> GpuProfile {
         told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
     ];
     GpuProfile {
+        name: device.name.clone(),
         multiprocessors: told(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).unwrap_or(known.multiprocessors),
         clock_hz: clock.unwrap_or(known.clock_hz),
         memory_bandwidth: bandwidth.unwrap_or(known.memory_bandwidth),
