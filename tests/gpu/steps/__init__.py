@@ -5,8 +5,8 @@ A step is a module with TITLE, LIMIT (seconds after which it is ended), LEAST (s
 import importlib
 
 NAMES = [
-    "presence", "life", "corpus", "conformance", "own_kernels", "sanitizer", "ceilings", "bench", "products", "launches",
-    "conformance_slow", "stress",
+    "presence", "life", "corpus", "conformance", "own_kernels", "sanitizer", "ceilings", "bench", "bench_large", "products",
+    "launches", "conformance_slow", "stress",
 ]
 
 STEPS = {name: importlib.import_module("." + name, __name__) for name in NAMES}
