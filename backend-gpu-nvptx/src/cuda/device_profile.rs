@@ -35,3 +35,24 @@ fn of(device: &DeviceInfo) -> GpuProfile {
         ..known
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_numbers_are_taken() {
+        let Ok(driver) = Driver::get() else { return };
+        let device = driver.device(0).unwrap();
+        let gpu = of_first().unwrap();
+        let told = |attribute| device_attribute(device.device, attribute).unwrap() as u32;
+        assert_eq!(gpu.multiprocessors, told(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+        assert_eq!(gpu.l2_bytes, u64::from(told(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)));
+        assert_eq!(gpu.shared_bytes[1], told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+        assert_eq!(gpu.name, device.name);
+        assert!(gpu.is_sound());
+        // Within the range of all GPUs that programs run on: units are as they should be.
+        assert!((1e10..2e13).contains(&(gpu.memory_bandwidth as f64)), "{gpu:?}");
+        assert!((3e8..5e9).contains(&(gpu.clock_hz as f64)), "{gpu:?}");
+    }
+}
