@@ -10,11 +10,13 @@ use xla_service::compiler::{AheadOfTimeCompiler, AotFile, LoadExecutable};
 use xla_service::{AotCompilationOptions, CompileOptions, Compiler, Executable, HloPasses, OptimizedModule, optimize};
 
 use crate::capabilities::profile;
+use crate::cuda::device_profile;
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::cuda::library::fft;
 use crate::emulation::{self, EmulatedCode};
 use crate::executable::{Compiled, GpuExecutable};
+use crate::gpu_profile::GpuProfile;
 use crate::lowering::GpuLowering;
 use crate::lowering::codegen::{self, GeneratedCode};
 use crate::names::EMULATED_NAME;
@@ -51,11 +53,11 @@ impl Compiler for GpuCompiler {
         if !has_transforms {
             self.tell_of_transforms(&module);
         }
-        Ok(optimize(module, &self.passes_for(options, has_transforms), options, None)?.0)
+        Ok(optimize(module, &passes_for(&self.gpu_here(), options, has_transforms), options, None)?.0)
     }
 
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
-        Ok(Some(self.passes_for(options, self.has_transforms())))
+        Ok(Some(passes_for(&self.gpu_here(), options, self.has_transforms())))
     }
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
@@ -63,7 +65,7 @@ impl Compiler for GpuCompiler {
             GpuCompiler::Emulated => Target::host_threads()?,
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
-        let compiled = compile(&module, &target, ModuleSize::ByThreads, options)?;
+        let compiled = compile(&module, (&target, self.gpu_here()), ModuleSize::ByThreads, options)?;
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
             GpuCompiler::Emulated => Box::new(EmulatedCode::load(&device.image)?),
@@ -110,21 +112,29 @@ impl GpuCompiler {
         }
     }
 
-    /// The standard stages; without optimisation, only required lowering. Without cuFFT, Fourier transforms are
-    /// expanded into other operations.
-    fn passes_for(&self, options: &CompileOptions, has_transforms: bool) -> HloPasses {
-        let mut profile = profile();
-        profile.tf32 = options.allow_tf32;
-        if has_transforms {
-            profile.lacks.remove(&Opcode::Fft);
+    /// The GPU that programs are planned for which run in this process: the first one, where there is one.
+    fn gpu_here(&self) -> GpuProfile {
+        match self {
+            GpuCompiler::Gpu(_) => device_profile::of_first().unwrap_or_else(GpuProfile::usual),
+            GpuCompiler::Emulated => GpuProfile::usual(),
         }
-        HloPasses::for_level(options.opt_level, profile)
     }
+}
 
-    /// Runs the passes for a machine that may lack the library for Fourier transforms.
-    fn optimize_for_files(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        Ok(optimize(module, &self.passes_for(options, false), options, None)?.0)
+/// The standard stages; without optimisation, only required lowering. Without cuFFT, Fourier transforms are expanded
+/// into other operations.
+fn passes_for(gpu: &GpuProfile, options: &CompileOptions, has_transforms: bool) -> HloPasses {
+    let mut profile = profile(gpu);
+    profile.tf32 = options.allow_tf32;
+    if has_transforms {
+        profile.lacks.remove(&Opcode::Fft);
     }
+    HloPasses::for_level(options.opt_level, profile)
+}
+
+/// Runs the passes for a machine that may lack the library for Fourier transforms.
+fn optimize_for_files(module: VerifiedModule, gpu: &GpuProfile, options: &CompileOptions) -> Result<OptimizedModule> {
+    Ok(optimize(module, &passes_for(gpu, options, false), options, None)?.0)
 }
 
 impl AheadOfTimeCompiler for GpuCompiler {
@@ -146,8 +156,10 @@ impl AheadOfTimeCompiler for GpuCompiler {
             }
         };
         ahead_of_time::refuse_what_is_for_objects(options)?;
-        let module = as_loaded(self.optimize_for_files(module, &options.compile)?)?;
-        let (compiled, strategies) = compile_and_tell(&module, &target, ModuleSize::Fixed, &options.compile)?;
+        // Whatever device this machine has, a target's files are the same.
+        let gpu = GpuProfile::of_architecture(target.cpu()).unwrap_or_else(GpuProfile::usual);
+        let module = as_loaded(optimize_for_files(module, &gpu, &options.compile)?)?;
+        let (compiled, strategies) = compile_and_tell(&module, (&target, gpu), ModuleSize::Fixed, &options.compile)?;
         ahead_of_time::files(self.platform(), &module, (compiled, &strategies), options)
     }
 }
@@ -178,23 +190,24 @@ fn architecture() -> Result<String> {
 
 fn compile(
     module: &OptimizedModule,
-    target: &Target,
+    (target, gpu): (&Target, GpuProfile),
     modules: ModuleSize,
     options: &CompileOptions,
 ) -> Result<Compiled> {
-    Ok(compile_and_tell(module, target, modules, options)?.0)
+    Ok(compile_and_tell(module, (target, gpu), modules, options)?.0)
 }
 
 /// A program, and the strategy of each of its kernels.
 fn compile_and_tell(
     module: &OptimizedModule,
-    target: &Target,
+    (target, gpu): (&Target, GpuProfile),
     modules: ModuleSize,
     options: &CompileOptions,
 ) -> Result<(Compiled, Vec<String>)> {
-    let mut lowering = GpuLowering::new(module, target);
+    let target = &target.with_multiprocessors(gpu.multiprocessors);
+    let mut lowering = GpuLowering::new(module, target, options);
     let mut recorder = RecordingLowering::new(&mut lowering);
-    let program = place(module, &mut recorder, options)?;
+    let program = place(module, &mut recorder, &gpu, options)?;
     let lowerings = recorder.lowerings;
     let with_texts = options.dump_to.is_some();
     let emission = EmitOptions { round_each_operation: !options.excess_precision, ..EmitOptions::default() };
@@ -202,7 +215,8 @@ fn compile_and_tell(
         codegen::generate(target, lowering.kernels.codes(), (modules, options.thread_count()), emission, with_texts)?;
     let command_sequences = lowering.command_sequences(&kernels)?;
     let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
-    let device = DeviceProgram { compiled_for, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
+    let device =
+        DeviceProgram { compiled_for, gpu, image, cubins: Vec::new(), command_sequences, lowerings, thunk_hash };
     let strategies = kernels.into_iter().map(|kernel| kernel.strategy).collect();
     Ok((Compiled { program, device: Arc::new(device), texts }, strategies))
 }
@@ -213,6 +227,9 @@ fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
     drop(module);
     Ok(OptimizedModule::new(VerifiedModule::new(proto::parse_module(&bytes)?)?))
 }
+
+#[cfg(test)]
+mod profile_tests;
 
 #[cfg(test)]
 mod tests {
@@ -226,7 +243,7 @@ mod tests {
     use crate::program::commands::{Command, KernelArgument, LibraryCommand};
     use crate::program::launches::LaunchFacts;
     use crate::program::library_call::LibraryCall;
-    use crate::program::library_call::matmul::Precision;
+    use crate::program::library_call::matmul::{Activation, Precision};
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
@@ -235,18 +252,16 @@ mod tests {
 
     fn optimized_with(text: &str, has_transforms: bool, options: &CompileOptions) -> OptimizedModule {
         let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
-        optimize(module, &gpu().passes_for(options, has_transforms), options, None).unwrap().0
-    }
-
-    fn gpu() -> GpuCompiler {
-        GpuCompiler::Gpu(Arc::default())
+        optimize(module, &passes_for(&GpuProfile::usual(), options, has_transforms), options, None).unwrap().0
     }
 
     /// The one library call of a program for sm_90, which can be serialised and loaded.
     fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(
-            compile(module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().device,
+            compile(module, (&target, GpuProfile::usual()), ModuleSize::Fixed, &CompileOptions::default())
+                .unwrap()
+                .device,
         );
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
@@ -305,18 +320,66 @@ mod tests {
             false,
         );
         let target = Target::nvptx("sm_90").unwrap();
-        let sequence =
-            compile(&module, &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap().program.sequence;
+        let sequence = compile(&module, (&target, GpuProfile::usual()), ModuleSize::Fixed, &CompileOptions::default())
+            .unwrap()
+            .program
+            .sequence;
         assert_eq!(sequence.coverage().library_calls, BTreeMap::from([(LibraryOp::Matmul, 1)]));
         assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
+    }
+
+    /// JAX's `jax.nn.gelu(x @ w + b)`.
+    #[test]
+    fn gelu_is_the_librarys() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = f32[128,192] parameter(0)
+              w = f32[192,256] parameter(1)
+              d = f32[128,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              b = f32[256] parameter(2)
+              row = f32[1,256] reshape(b)
+              column = f32[256] reshape(row)
+              rows = f32[128,256] broadcast(column), dimensions={1}
+              v = f32[128,256] add(d, rows)
+              square = f32[128,256] multiply(v, v)
+              cube = f32[128,256] multiply(square, v)
+              c3 = f32[] constant(0.044715)
+              c3s = f32[128,256] broadcast(c3), dimensions={}
+              third = f32[128,256] multiply(cube, c3s)
+              odd = f32[128,256] add(v, third)
+              c1 = f32[] constant(0.797884583)
+              c1s = f32[128,256] broadcast(c1), dimensions={}
+              u = f32[128,256] multiply(odd, c1s)
+              t = f32[128,256] tanh(u)
+              one = f32[] constant(1)
+              ones = f32[128,256] broadcast(one), dimensions={}
+              t1 = f32[128,256] add(t, ones)
+              half = f32[] constant(0.5)
+              halves = f32[128,256] broadcast(half), dimensions={}
+              cdf = f32[128,256] multiply(t1, halves)
+              ROOT r = f32[128,256] multiply(v, cdf)
+            }",
+            false,
+        );
+        let (command, _) = library_command(&module);
+        let LibraryCall::Matmul(matmul) = &command.call else { panic!("{command:?}") };
+        assert_eq!((matmul.activation, matmul.has_bias), (Activation::GeluTanh, true));
+        // The library does all of it; our own kernel does where it is not there.
+        assert_eq!((command.before.len(), command.then.len(), command.otherwise.len()), (0, 0, 1));
     }
 
     #[test]
     fn launches_know_their_arrays() {
         let facts = |text: &str| {
             let target = Target::nvptx("sm_90").unwrap();
-            let compiled =
-                compile(&optimized(text, false), &target, ModuleSize::Fixed, &CompileOptions::default()).unwrap();
+            let compiled = compile(
+                &optimized(text, false),
+                (&target, GpuProfile::usual()),
+                ModuleSize::Fixed,
+                &CompileOptions::default(),
+            )
+            .unwrap();
             LaunchFacts::of_kernels(&compiled.program, &compiled.device)
         };
         let added = facts(
@@ -405,8 +468,14 @@ mod tests {
         let has_one = |module: &Module| module.iter().any(|(_, g)| g.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
         assert!(has_one(&module) && !has_one(&optimized(text, false)));
         let verified = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
-        assert!(!has_one(&gpu().optimize_for_files(verified, &CompileOptions::default()).unwrap()));
+        assert!(!has_one(&optimize_for_files(verified, &GpuProfile::usual(), &CompileOptions::default()).unwrap()));
         let empty = optimized(&text.replace("4,32", "0,32"), true);
-        compile(&empty, &Target::nvptx("sm_90").unwrap(), ModuleSize::Fixed, &CompileOptions::default()).unwrap();
+        compile(
+            &empty,
+            (&Target::nvptx("sm_90").unwrap(), GpuProfile::usual()),
+            ModuleSize::Fixed,
+            &CompileOptions::default(),
+        )
+        .unwrap();
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! compile          with LLVM                                                   compiler.rs
-//!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs
+//!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs, gpu_profile.rs
 //!   run_backend      ThunkSequence: each thunk a command sequence              lowering/
 //!                    kernels -> LLVM modules -> PTX, or code for the host      lowering/codegen.rs
 //! serialize, load  code, commands and recorded lowerings beside the module     program/
@@ -31,6 +31,7 @@ mod cuda;
 mod emulation;
 mod executable;
 mod executor;
+mod gpu_profile;
 #[cfg(feature = "compile")]
 mod lowering;
 mod names;

@@ -4,6 +4,7 @@
     pack.py CORPUS [--suite NAME ...]        CORPUS/SUITE/CASE/..., as generate.py writes it
     pack.py CORPUS --bench BENCH             also BENCH/programs/*.hlo, as make_programs.py writes them, with the
                                              outputs that XLA gave for them: BENCH/baseline-example.json
+    pack.py CORPUS --bench-gpu PROGRAMS      also PROGRAMS/*.hlo, as make_gpu_programs.py writes them
 
 Packing the same files twice gives the same bytes. Needs only the standard library.
 """
@@ -51,11 +52,19 @@ def bench_members(bench):
         yield path.name, path.read_bytes()
 
 
+def gpu_bench_members(programs):
+    """The benchmark programs of a GPU's size, and their manifest."""
+    yield "manifest.json", (programs / "manifest.json").read_bytes()
+    for path in sorted(programs.glob("*.hlo")):
+        yield path.name, path.read_bytes()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--suite", nargs="*", help="only these suites")
     parser.add_argument("--bench", type=Path)
+    parser.add_argument("--bench-gpu", type=Path)
     options = parser.parse_args()
     suites = sorted({path.parent.parent for path in options.corpus.glob("*/*/case.json")})
     for suite in suites:
@@ -63,6 +72,8 @@ def main():
             write_archive(suite.name, suite_members(suite))
     if options.bench:
         write_archive("bench", bench_members(options.bench))
+    if options.bench_gpu:
+        write_archive("bench_gpu", gpu_bench_members(options.bench_gpu))
 
 
 if __name__ == "__main__":

@@ -25,9 +25,6 @@ pub const BARRIER: &str = "xla_simt_barrier";
 /// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value of lane `lane` of the same warp. All threads of
 /// the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
-/// Multiprocessors of a current data centre GPU, each of which runs some blocks at a time. Programs are compiled where
-/// there is none, so that a rough number must do.
-pub const MULTIPROCESSORS: u64 = 132;
 /// Threads of a warp: those that can shuffle.
 pub const WARP: u32 = 32;
 

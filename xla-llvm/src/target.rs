@@ -38,6 +38,10 @@ pub enum Simt {
 #[derive(Clone)]
 pub struct Target(Arc<Description>);
 
+/// Multiprocessors where nobody says how many there are: those of a data centre's GPU.
+const MULTIPROCESSORS: u32 = 132;
+
+#[derive(Clone)]
 struct Description {
     data_layout: String,
     /// Bytes of a pointer.
@@ -45,6 +49,7 @@ struct Description {
     big_endian: bool,
     abilities: Abilities,
     simt: Option<Simt>,
+    multiprocessors: u32,
     generators: Arc<GeneratorPool>,
 }
 
@@ -123,7 +128,15 @@ impl Target {
         let (pointer_bytes, big_endian) = generator.memory();
         let abilities = probe(&generators.description.triple, &generator)?;
         generators.put(generator);
-        Ok(Target(Arc::new(Description { data_layout, pointer_bytes, big_endian, abilities, simt, generators })))
+        Ok(Target(Arc::new(Description {
+            data_layout,
+            pointer_bytes,
+            big_endian,
+            abilities,
+            simt,
+            multiprocessors: MULTIPROCESSORS,
+            generators,
+        })))
     }
 
     /// This machine as if its processor were `cpu`, by LLVM's name: that processor's vector width, masks and
@@ -170,14 +183,19 @@ impl Target {
     pub fn host_threads() -> Result<Target> {
         let host = Target::host()?.0;
         let abilities = Abilities { vector_bits: 0, avx512: false, ..host.abilities };
-        Ok(Target(Arc::new(Description {
-            data_layout: host.data_layout.clone(),
-            pointer_bytes: host.pointer_bytes,
-            big_endian: host.big_endian,
-            abilities,
-            simt: Some(Simt::Host),
-            generators: host.generators.clone(),
-        })))
+        Ok(Target(Arc::new(Description { abilities, simt: Some(Simt::Host), ..Description::clone(&host) })))
+    }
+
+    /// This target with that many multiprocessors, each of which runs some blocks of threads at a time: kernels are cut
+    /// into blocks so that all of them have work. No result depends on it.
+    #[must_use]
+    pub fn with_multiprocessors(&self, multiprocessors: u32) -> Target {
+        Target(Arc::new(Description { multiprocessors: multiprocessors.max(1), ..Description::clone(&self.0) }))
+    }
+
+    /// Multiprocessors of a target whose kernels are run by many threads at once.
+    pub fn multiprocessors(&self) -> u32 {
+        self.0.multiprocessors
     }
 
     /// Means by which threads of one kernel know of each other, for targets that run many at once.

@@ -21,6 +21,8 @@
 pub(crate) mod api;
 pub(crate) mod context;
 pub(crate) mod description;
+#[cfg(feature = "compile")]
+pub(crate) mod device_profile;
 pub(crate) mod driver;
 pub(crate) mod graph;
 pub(crate) mod launch;

@@ -8,6 +8,7 @@ use xla_hlo::ops::{FusionKind, Op, Scatter};
 use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, VerifiedModule};
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_llvm::target::Target;
+use xla_service::CompileOptions;
 use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
 
 use crate::lowering::codegen::blocks;
@@ -27,6 +28,8 @@ pub(crate) struct GpuLowering<'m> {
     target: Target,
     /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
     capability: Option<(u32, u32)>,
+    /// Whether values of 16 bits may be rounded once, after a chain of operations.
+    excess_precision: bool,
     plans: Vec<PlannedSequence>,
 }
 
@@ -61,9 +64,15 @@ pub(crate) struct PlannedLibraryCall {
 }
 
 impl<'m> GpuLowering<'m> {
-    pub fn new(module: &'m Module, target: &Target) -> GpuLowering<'m> {
-        let capability = compiled_for::capability(target.cpu()).map(|(major, minor, _)| (major, minor));
-        GpuLowering { kernels: Kernels::default(), module, target: target.clone(), capability, plans: Vec::new() }
+    pub fn new(module: &'m Module, target: &Target, options: &CompileOptions) -> GpuLowering<'m> {
+        GpuLowering {
+            kernels: Kernels::default(),
+            module,
+            target: target.clone(),
+            capability: compiled_for::capability(target.cpu()).map(|(major, minor, _)| (major, minor)),
+            excess_precision: options.excess_precision,
+            plans: Vec::new(),
+        }
     }
 
     /// The command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], for kernels that have been generated.
@@ -94,7 +103,7 @@ impl<'m> GpuLowering<'m> {
     /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
-        let plan = kernels::scan::plan(&mut self.kernels, &source)
+        let plan = kernels::scan::plan(&mut self.kernels, &source, &self.target)
             .or_else(|| kernels::split_k::plan(&mut self.kernels, &source, &self.target));
         Some(plan.unwrap_or_else(|| PlannedSequence {
             commands: vec![self.kernel(cx, source)],
@@ -117,7 +126,7 @@ impl<'m> GpuLowering<'m> {
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
         let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
         let mut places = places;
-        let goes_on = match absorbed(cx, &found.call, (graph, id), capability) {
+        let goes_on = match self.absorbed(cx, &found.call, (graph, id), capability) {
             Some((whole, reads)) => {
                 found.call = LibraryCall::Matmul(whole);
                 found.arrays.extend(vec![None; reads.len()]);
@@ -133,6 +142,22 @@ impl<'m> GpuLowering<'m> {
         call.otherwise = std::mem::take(&mut plan.commands);
         plan.commands = vec![PlannedCommand::Library(call)];
         Ok(Some(plan))
+    }
+
+    /// A product's call with all that its fusion does to the result, and the thunk's operands that are read for it.
+    fn absorbed(
+        &self,
+        cx: &LoweringContext<'_>,
+        call: &LibraryCall,
+        (graph, id): (&Computation, InstrId),
+        capability: (u32, u32),
+    ) -> Option<(Matmul, Vec<usize>)> {
+        match (cx.instruction().op(), call) {
+            (Op::Fusion(_), LibraryCall::Matmul(matmul)) => {
+                libraries::absorb(matmul, graph, id, capability, self.excess_precision)
+            }
+            _ => None,
+        }
     }
 
     /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
@@ -237,19 +262,6 @@ impl Lowering for GpuLowering<'_> {
         };
         self.plans.push(plan);
         Ok(lowered)
-    }
-}
-
-/// A product's call with all that its fusion does to the result, and the thunk's operands that are read for it.
-fn absorbed(
-    cx: &LoweringContext<'_>,
-    call: &LibraryCall,
-    (graph, id): (&Computation, InstrId),
-    capability: (u32, u32),
-) -> Option<(Matmul, Vec<usize>)> {
-    match (cx.instruction().op(), call) {
-        (Op::Fusion(_), LibraryCall::Matmul(matmul)) => libraries::absorb(matmul, graph, id, capability),
-        _ => None,
     }
 }
 

@@ -104,6 +104,8 @@ fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result
 #[derive(Serialize)]
 struct Assembled<'a> {
     architecture: &'a str,
+    /// The product that it was planned for.
+    planned_for: &'a str,
     ptxas: &'a str,
     warnings: Vec<&'a str>,
     kernels: Vec<KernelFacts<'a>>,
@@ -159,8 +161,13 @@ fn report(
         })
     });
     let warnings = cubins.iter().flatten().flat_map(|cubin| cubin.report.warnings.iter().map(String::as_str));
-    let assembled =
-        Assembled { architecture, ptxas: ptxas.version(), warnings: warnings.collect(), kernels: kernels.collect() };
+    let assembled = Assembled {
+        architecture,
+        planned_for: &device.gpu.name,
+        ptxas: ptxas.version(),
+        warnings: warnings.collect(),
+        kernels: kernels.collect(),
+    };
     let bytes = serde_json::to_vec_pretty(&assembled);
     let bytes = bytes.map_err(|e| Error::internal(format!("the report of kernels cannot be written: {e}")))?;
     Ok(AotFile { name: "kernels.json".to_string(), bytes })

@@ -7,23 +7,22 @@ use xla_passes::analysis;
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 use xla_service::thunks::{ArraySlice, Thunk};
 
+use crate::gpu_profile::GpuProfile;
+
 /// Every allocation, and every array in one, begins at a multiple of this many bytes: the driver's own alignment.
 pub(crate) const MEMORY_ALIGNMENT: usize = 256;
-
-/// Bytes a second between the device's memory and its kernels.
-pub(crate) const MEMORY_BANDWIDTH: f64 = 3e12;
 
 /// Steps of the schedule after which the place of a temporary is used again, so that branches can run side by side.
 pub(crate) const REUSE_AFTER: u32 = 8;
 
 /// Costs and gains of streams.
-pub(crate) fn streams() -> StreamProfile {
+pub(crate) fn streams(gpu: &GpuProfile) -> StreamProfile {
     StreamProfile {
         compute_streams: 4,
         copy_streams: 1,
         launch_seconds: 3e-6,
         event_seconds: 3e-6,
-        copy_seconds_per_byte: 2.0 / MEMORY_BANDWIDTH,
+        copy_seconds_per_byte: 2.0 / gpu.memory_bandwidth as f64,
         copy_share: 0.5,
         copy_stream_bytes: 1 << 20,
         device_loops: false,
@@ -36,27 +35,29 @@ const FULL_BYTES: f64 = (4 << 20) as f64;
 const LEAST_SHARE: f64 = 0.01;
 /// Seconds that the smallest kernel runs.
 const LEAST_SECONDS: f64 = 2e-6;
-
-/// Operations a second, outside of tensor cores; a transcendental function counts as several.
-const FLOPS: f64 = 4e13;
+/// The part of its operations a second that a GPU does, outside of tensor cores.
+const USUAL_FLOPS: f64 = 0.6;
 
 /// Costs of the thunks of a module.
 pub(crate) struct ThunkCosts<'m> {
     module: &'m Module,
+    /// Bytes a second between the device's memory and its kernels.
+    memory_bandwidth: f64,
     /// Seconds of arithmetic, by the names of computation and instruction.
     arithmetic: HashMap<(String, String), f64>,
 }
 
 impl<'m> ThunkCosts<'m> {
-    pub fn new(module: &'m Module) -> ThunkCosts<'m> {
+    pub fn new(module: &'m Module, gpu: &GpuProfile) -> ThunkCosts<'m> {
+        let flops = USUAL_FLOPS * gpu.flops();
         let mut arithmetic = HashMap::new();
         for computation in analysis::cost::analyze(module).computations {
             for instruction in computation.instructions {
                 let operations = instruction.cost.operations() as f64;
-                arithmetic.insert((computation.name.clone(), instruction.name), operations / FLOPS);
+                arithmetic.insert((computation.name.clone(), instruction.name), operations / flops);
             }
         }
-        ThunkCosts { module, arithmetic }
+        ThunkCosts { module, memory_bandwidth: gpu.memory_bandwidth as f64, arithmetic }
     }
 
     /// The time of a thunk's traffic with memory or of its arithmetic, and the share of the device that its results can
@@ -66,7 +67,7 @@ impl<'m> ThunkCosts<'m> {
         let results = bytes(&thunk.results);
         let name = (self.module[thunk.computation].name().to_string(), thunk.name.clone());
         let arithmetic = self.arithmetic.get(&name).copied().unwrap_or(0.0);
-        let traffic = (bytes(&thunk.operands) + results) / MEMORY_BANDWIDTH;
+        let traffic = (bytes(&thunk.operands) + results) / self.memory_bandwidth;
         let share = (results / FULL_BYTES).clamp(LEAST_SHARE, 1.0);
         // A small kernel has a small part of the device's units at work.
         ThunkCost { seconds: LEAST_SECONDS + traffic.max(arithmetic / share), share }

@@ -11,6 +11,7 @@ use xla_service::{CompileOptions, Executable, OptimizedModule};
 use crate::cuda::driver::Driver;
 use crate::cuda::launch::GpuCode;
 use crate::executable::{Compiled, GpuExecutable};
+use crate::gpu_profile::GpuProfile;
 use crate::names::NAME;
 use crate::program::caches::AllCaches;
 use crate::program::costs::{MEMORY_ALIGNMENT, REUSE_AFTER, ThunkCosts, streams};
@@ -37,22 +38,23 @@ pub(crate) fn load(
     let (module, device) = DeviceProgram::read(platform, bytes)?;
     let device = Arc::new(device);
     let code = code(&device)?;
-    let program = place(&module, &mut ReplayLowering::new(&device.lowerings), options)?;
+    let program = place(&module, &mut ReplayLowering::new(&device.lowerings), &device.gpu, options)?;
     serialized::check_thunks(&program, &device)?;
     let compiled = Compiled { program, device, texts: Vec::new() };
     Ok(Arc::new(GpuExecutable::new(platform, module, compiled, code)))
 }
 
 /// Thunks, the places of their arrays and their streams; the same for a program that is compiled and for one that is
-/// loaded.
+/// loaded, since `gpu` is the one that it was compiled for.
 pub(crate) fn place(
     module: &OptimizedModule,
     lowering: &mut dyn Lowering,
+    gpu: &GpuProfile,
     options: &CompileOptions,
 ) -> Result<ThunkProgram> {
     let buffers = BufferOptions { alignment: MEMORY_ALIGNMENT, reuse_after: REUSE_AFTER, ..BufferOptions::default() };
     let mut program = ThunkProgram::new(module, lowering, &StreamTransfer, &buffers, options)?;
-    let costs = ThunkCosts::new(module);
-    program.assign_streams(&streams(), &|thunk| costs.of(thunk))?;
+    let costs = ThunkCosts::new(module, gpu);
+    program.assign_streams(&streams(gpu), &|thunk| costs.of(thunk))?;
     Ok(program)
 }

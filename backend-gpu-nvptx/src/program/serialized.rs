@@ -15,15 +15,18 @@ use super::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use super::compiled_for::{CodeFit, CompiledFor, capability};
 use super::image::{CodeObject, ModuleImage};
 use super::recorded_lowering::{RecordedLowering, other_build};
+use crate::gpu_profile::GpuProfile;
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The output of code generation for a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceProgram {
     /// The target of the code.
     pub compiled_for: CompiledFor,
+    /// The GPU that thunks are placed for, on any device.
+    pub gpu: GpuProfile,
     /// The code.
     pub image: ModuleImage,
     /// Machine code of the image's code objects, where an assembler was available.
@@ -76,6 +79,7 @@ impl DeviceProgram {
         let ModuleImage { functions, objects } = &self.image;
         let functions_are = functions.iter().all(|function| function.object < objects.len());
         functions_are
+            && self.gpu.is_sound()
             && self.cubins.len() <= objects.len()
             && self.command_sequences.iter().all(|sequence| self.are_sound(sequence, &sequence.commands))
     }
@@ -175,6 +179,7 @@ mod tests {
         };
         DeviceProgram {
             compiled_for: CompiledFor::Gpu("sm_80".to_string()),
+            gpu: GpuProfile::usual(),
             image: ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx("text".to_string())] },
             cubins: vec![Some(vec![1, 2, 3])],
             command_sequences: vec![CommandSequence {
@@ -215,7 +220,7 @@ mod tests {
 
     #[test]
     fn references_to_nothing_are_refused() {
-        let mut wrong = vec![program(); 6];
+        let mut wrong = vec![program(); 7];
         wrong[0].image.objects.clear();
         wrong[1].image.functions[0].parameters = 3;
         wrong[2].image.functions.clear();
@@ -223,6 +228,7 @@ mod tests {
         wrong[4].cubins.push(None);
         wrong[5].command_sequences[0].commands =
             vec![Command::Launch { function: 0, blocks: 3, arguments: vec![KernelArgument::Counter(0); 2] }];
+        wrong[6].gpu.memory_bandwidth = 0;
         for program in wrong {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
             assert!(error.message().contains("missing entries"), "{program:?}: {error}");

@@ -1,10 +1,11 @@
 //! Programs large enough for NVIDIA's libraries, on a GPU that has them, against the evaluator; else our kernels or
 //! nothing.
 
+use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry};
-use xla_tests::agreement::assert_agrees;
+use xla_tests::agreement::{assert_agrees, input};
 
 use crate::log::Log;
 
@@ -132,6 +133,102 @@ fn a_matmul_with_a_factor_an_addend_and_a_bias() {
           ROOT r = f64[3,64,256] add(before, product)
         }",
     );
+}
+
+/// `gelu` of a product, as JAX writes it, with a bias or without.
+fn gelu(ty: &str, bias: bool) -> String {
+    let biased = if bias { "add(product, rows)" } else { "copy(product)" };
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = T[128,136] parameter(0)
+          y = T[136,128] parameter(1)
+          bias = T[128] parameter(2)
+          small = T[] constant(0.015625)
+          smalls = T[128,128] broadcast(small), dimensions={{}}
+          dot = T[128,128] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+          product = T[128,128] multiply(dot, smalls)
+          rows = T[128,128] broadcast(bias), dimensions={{1}}
+          v = T[128,128] {biased}
+          square = T[128,128] multiply(v, v)
+          cube = T[128,128] multiply(square, v)
+          c3 = T[] constant(0.044715)
+          c3s = T[128,128] broadcast(c3), dimensions={{}}
+          third = T[128,128] multiply(cube, c3s)
+          odd = T[128,128] add(v, third)
+          c1 = T[] constant(0.797884583)
+          c1s = T[128,128] broadcast(c1), dimensions={{}}
+          u = T[128,128] multiply(odd, c1s)
+          t = T[128,128] tanh(u)
+          one = T[] constant(1)
+          ones = T[128,128] broadcast(one), dimensions={{}}
+          t1 = T[128,128] add(t, ones)
+          half = T[] constant(0.5)
+          halves = T[128,128] broadcast(half), dimensions={{}}
+          cdf = T[128,128] multiply(t1, halves)
+          ROOT r = T[128,128] multiply(v, cdf)
+        }}"
+    )
+    .replace("T[", &format!("{ty}["))
+}
+
+/// Runs a program on a GPU, on the inputs that agreement is tested with, but for some numbers of the first one.
+fn run(text: &str, excess_precision: bool, others: &[(usize, f64)]) -> Option<(Vec<Literal>, Literal)> {
+    let platform = backend_gpu_nvptx::platform();
+    platform.check().ok()?;
+    let mut registry = PlatformRegistry::new();
+    registry.register(platform);
+    let client = Client::new(&registry, "gpu").unwrap();
+    let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+    let entry = module.entry();
+    let parameters = entry.parameters().iter().enumerate();
+    let mut inputs: Vec<Literal> = parameters.map(|(salt, &id)| input(entry[id].shape(), salt)).collect();
+    others.iter().for_each(|&(place, number)| inputs[0].set(place, Scalar::Float(number)));
+    let options = CompileOptions { excess_precision, ..CompileOptions::default() };
+    let program = client.compile(&module, &options).unwrap();
+    let buffers: Vec<_> = inputs.iter().map(|input| client.buffer(input).unwrap()).collect();
+    let results = program.execute(&buffers.iter().collect::<Vec<_>>()).unwrap();
+    Some((inputs, results[0].to_literal().unwrap()))
+}
+
+/// In 16 bits the library rounds once: the result is that of f32, rounded.
+#[test]
+fn gelu_of_a_matmul() {
+    for bias in [true, false] {
+        agrees(&gelu("f32", bias));
+        for (ty, bits) in [("bf16", 8), ("f16", 11)] {
+            let Some((inputs, found)) = run(&gelu(ty, bias), true, &[]) else { return };
+            let same = parse_module(&gelu("f32", bias)).unwrap();
+            let wide = inputs.iter().map(|input| {
+                Literal::from_fn(&input.array_shape().clone().with_element_type(ElementType::F32), |i| input.get(i))
+                    .unwrap()
+            });
+            let expected = evaluate(&same, wide.collect()).unwrap();
+            for i in 0..128 * 128 {
+                let (Scalar::Float(found), Scalar::Float(expected)) = (found.get(i), expected.get(i)) else { panic!() };
+                // Half a unit in the last place, constants rounded to the type, and products of them.
+                let most = 2f64.powi(-bits) * 4.0 * expected.abs() + 1e-3;
+                assert!((found - expected).abs() <= most, "{ty} {i}: {found} instead of {expected}");
+            }
+        }
+    }
+}
+
+/// Nothing is asked of -inf, where NVIDIA's documents do not say what the library does.
+#[test]
+fn gelu_of_infinite_and_undefined_numbers() {
+    let number = |scalar| if let Scalar::Float(number) = scalar { number } else { panic!("{scalar:?}") };
+    for ty in ["f32", "bf16", "f16"] {
+        for first in [f64::NAN, f64::INFINITY] {
+            let Some((inputs, found)) = run(&gelu(ty, true), true, &[(0, first)]) else { return };
+            for i in 0..128 {
+                let (x, factor) = (number(found.get(i)), number(inputs[1].get(i)));
+                let is_right = if first * factor == f64::INFINITY { x == f64::INFINITY } else { x.is_nan() };
+                assert!(is_right || first * factor == f64::NEG_INFINITY, "{ty} {first} times {factor}: {x}");
+                assert!(number(found.get(128 + i)).is_finite());
+            }
+        }
+    }
 }
 
 #[test]

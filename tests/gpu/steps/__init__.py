@@ -5,7 +5,7 @@ A step is a module with TITLE, LIMIT (seconds after which it is ended), LEAST (s
 import importlib
 
 NAMES = [
-    "presence", "life", "corpus", "conformance", "own_kernels", "sanitizer", "ceilings", "bench", "products",
+    "presence", "life", "corpus", "conformance", "own_kernels", "sanitizer", "ceilings", "bench", "bench_large", "products",
     "device_time", "launches", "conformance_slow", "stress",
 ]
 

@@ -29,9 +29,11 @@ def run(opt, results):
                 results.add(entry["name"], **row(opt, jax, folder, entry))
 
 
-def row(opt, jax, folder, entry):
+def row(opt, jax, folder, entry, suite="bench", forms=PRODUCTS):
     path, ok, found = os.path.join(folder, entry["file"]), True, {}
     for products, options in PRODUCTS.items():
+        if products not in forms:
+            continue
         times = found[products] = {}
         try:
             found_times = toolbox.timed(opt, path, options)
@@ -42,7 +44,7 @@ def row(opt, jax, folder, entry):
         times.update(jax.time(path, products))
         if "run_us" in times and "jax_us" in times:
             times["ratio"] = times["run_us"] / times["jax_us"]
-    executable = opt.executable("bench", entry["name"])
+    executable = opt.executable(suite, entry["name"])
     if executable and opt.platform == "gpu":
         try:
             found["machine_code_us"] = toolbox.device_us(toolbox.timed(opt, executable, executable=True))

@@ -39,5 +39,5 @@ def executables(opt):
     found = []
     for folder, _, files in sorted(os.walk(opt.executables or os.devnull)):
         suite = os.path.basename(folder)
-        found += [(suite, name[:-5]) for name in sorted(files) if name.endswith(".xlax") and suite != "bench"]
+        found += [(suite, name[:-5]) for name in sorted(files) if name.endswith(".xlax") and not suite.startswith("bench")]
     return found

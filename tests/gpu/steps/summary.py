@@ -92,8 +92,8 @@ def bench(items):
     head = ["program", "exact us", "device us", "JAX us", "ratio", "TF32 us", "device us", "JAX us", "ratio", "machine code, device us"]
     lines = table(head, items, lambda row: [
         cell for products in PRODUCTS for cell in (
-            number(row[products].get("run_us"), "%.1f"), number(row[products].get("device_us"), "%.1f"), number(row[products].get("jax_us"), "%.1f"),
-            number(row[products].get("ratio"), "%.2f"))] + [number(row.get("machine_code_us"), "%.1f")])
+            number(row.get(products, {}).get("run_us"), "%.1f"), number(row.get(products, {}).get("device_us"), "%.1f"),
+            number(row.get(products, {}).get("jax_us"), "%.1f"), number(row.get(products, {}).get("ratio"), "%.2f"))] + [number(row.get("machine_code_us"), "%.1f")])
     for products in PRODUCTS:
         ratios = [row[products]["ratio"] for row in items if "ratio" in row.get(products, {})]
         if ratios:
@@ -102,7 +102,7 @@ def bench(items):
     return lines
 
 
-TABLES = {"ceilings": ceilings, "products": products, "launches": launches, "bench": bench,
+TABLES = {"ceilings": ceilings, "products": products, "launches": launches, "bench": bench, "bench_large": bench,
           "device_time": device_time}
 
 

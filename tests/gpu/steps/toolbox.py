@@ -11,8 +11,8 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The suite whose programs take several devices, and the one that has no expected results.
-NOT_CORPUS = ("multi_device", "bench")
+# The suite whose programs take several devices, and those that have no expected results.
+NOT_CORPUS = ("multi_device", "bench", "bench_gpu")
 
 
 class Failure(Exception):

@@ -126,17 +126,17 @@ impl Strategy {
                 return Ok(Strategy::Matmul(Tiling::new(&matmul, emitter.target())));
             }
         }
-        let rows = kernel.row_shape();
+        let rows = kernel.row_shape(emitter.target());
         let plan = kernel.loop_plan(emitter, rows.map_or(0, |shape| shape.rows))?;
         if let Some(shape) = rows {
             return Ok(Strategy::RowReduce(RowReduce { plan, shape }));
         }
-        if let Some(members) = kernel.column_members() {
+        if let Some(members) = kernel.column_members(emitter.target()) {
             return Ok(Strategy::ColumnReduce { plan, members });
         }
         Ok(match plan.across().filter(|_| !kernel.has_reductions() && !kernel.source.in_place) {
             Some(across) => Strategy::SharedTranspose { plan, across },
-            None => Strategy::ThreadLoops(kernel.thread_loops(plan)),
+            None => Strategy::ThreadLoops(kernel.thread_loops(plan, emitter.target())),
         })
     }
 

@@ -111,10 +111,33 @@ pub(crate) mod row_sort {
     pub const BLOCK_REGISTERS: u32 = 4;
 }
 
+/// The whole machine, by the number of its multiprocessors.
+pub(crate) mod device {
+    use crate::target::Target;
+
+    /// Threads that a multiprocessor holds at a time.
+    const RESIDENT: u64 = 2048;
+    /// Large blocks that a multiprocessor holds at a time, which is what the registers of their threads allow.
+    const LARGE_BLOCKS: u64 = 2;
+
+    /// Threads that keep it busy, a power of two.
+    pub fn many_threads(target: &Target) -> u64 {
+        1 << (u64::from(target.multiprocessors()) * RESIDENT).ilog2()
+    }
+
+    /// Threads below which each element gets one of its own: the machine has as many at hand.
+    pub fn few_threads(target: &Target) -> u64 {
+        many_threads(target) / 4
+    }
+
+    /// Large blocks that fill it.
+    pub fn busy_blocks(target: &Target) -> u64 {
+        u64::from(target.multiprocessors()) * LARGE_BLOCKS
+    }
+}
+
 /// Threads in general.
 pub(crate) mod threads {
-    /// Threads below which each element gets one of its own: the machine has as many at hand.
-    pub const FEW_THREADS: u64 = 1 << 16;
     /// Bits of the widest access to memory.
     pub const ACCESS_BITS: u32 = 128;
     /// Bits of registers that a value of a thread may take, where narrow elements are computed in wider lanes.
@@ -134,8 +157,6 @@ pub(crate) mod row_reduce {
     pub const MOST_CODE: u64 = 1024;
     /// Warps of a block whose groups are warps.
     pub const WARPS: u32 = 4;
-    /// Threads that keep a whole device busy.
-    pub const MANY_THREADS: u64 = 1 << 18;
     /// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
     pub const MOST_MEMBERS: u64 = 16;
     /// The largest group.
@@ -154,15 +175,10 @@ pub(crate) mod shared_transpose {
 
 /// Matmuls in tiles.
 pub(crate) mod matmul {
-    use crate::simt::MULTIPROCESSORS;
-
     /// M, N and K from which on tiles pay: a smaller matmul leaves most of a tile empty.
     pub const LEAST_EXTENT: u64 = 16;
     /// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
     pub const LEAST_WORK: u64 = 1 << 18;
-    /// Blocks of tiles that fill a large GPU: two on each multiprocessor, which is what the registers of their threads
-    /// allow.
-    pub const BUSY_BLOCKS: u64 = 2 * MULTIPROCESSORS;
     /// Threads along each side of a tile.
     pub const SIDE: u64 = 16;
     /// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
@@ -210,14 +226,10 @@ pub(crate) mod skinny_matmul {
 
 /// Scans.
 pub(crate) mod scan {
-    use crate::simt::MULTIPROCESSORS;
-
     /// Elements of a fiber from which on a block scans it rather than a thread.
     pub const LEAST_FIBER: u64 = 256;
     /// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
     pub const MANY_FIBERS: u64 = 1 << 14;
-    /// Blocks that keep the machine busy.
-    pub const FEW_BLOCKS: u64 = 2 * MULTIPROCESSORS;
     /// Elements of the shortest chunk.
     pub const LEAST_CHUNK: u64 = 4096;
 }

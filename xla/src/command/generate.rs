@@ -29,6 +29,9 @@ pub enum Generator {
     Bits,
     /// The same value everywhere.
     Const { value: Number },
+    /// The values of another distribution, for an array of so many elements, over and over: for large arrays, which are
+    /// copied sooner than made.
+    Tiled { period: usize, of: Box<Generator> },
 }
 
 /// A value before it is rounded or wrapped to its element type.
@@ -73,6 +76,9 @@ impl Generator {
     /// A complex array is made like one of twice as many real numbers. Errors: bounds out of order, memory.
     pub fn literal(&self, shape: &ArrayShape, seed: u64, parameter: usize) -> Result<Literal> {
         self.check()?;
+        if let Generator::Tiled { period, of } = self {
+            return tiled(shape, *period, |tile| of.literal(tile, seed, parameter));
+        }
         let key = mix64(seed.wrapping_add(step(parameter as u64)));
         let columns = shape.dims().last().map_or(1, |&d| d as u64).max(1);
         let element = |i: usize| self.value(mix64(key.wrapping_add(step(i as u64))), i as u64, columns);
@@ -96,6 +102,11 @@ impl Generator {
             }
             Generator::Uniform { .. } | Generator::UniformDiag { .. } | Generator::Normal { .. } => Ok(()),
             Generator::Int { .. } | Generator::Bits | Generator::Const { .. } => Ok(()),
+            Generator::Tiled { period: 0, .. } => Err(Error::invalid_argument("no values repeat after 0 elements")),
+            Generator::Tiled { of, .. } if matches!(**of, Generator::Tiled { .. }) => {
+                Err(Error::invalid_argument("values that repeat are made of values that repeat"))
+            }
+            Generator::Tiled { of, .. } => of.check(),
         }
     }
 
@@ -119,8 +130,19 @@ impl Generator {
                 let float = || Value::Float(value.as_f64().unwrap_or(f64::NAN));
                 value.as_i64().map_or_else(float, Value::Integer)
             }
+            Generator::Tiled { of, period } => of.value(z, i % (*period).max(1) as u64, columns),
         }
     }
+}
+
+/// An array that repeats one of at most `period` elements, which `of` makes.
+fn tiled(shape: &ArrayShape, period: usize, of: impl FnOnce(&ArrayShape) -> Result<Literal>) -> Result<Literal> {
+    let tile = of(&ArrayShape::new(shape.element_type(), [period.min(shape.element_count())]))?;
+    let mut literal = Literal::zeros(shape)?;
+    for chunk in literal.bytes_mut().chunks_mut(tile.bytes().len().max(1)) {
+        chunk.copy_from_slice(&tile.bytes()[..chunk.len()]);
+    }
+    Ok(literal)
 }
 
 impl Value {
@@ -157,7 +179,7 @@ mod tests {
     #[test]
     fn values_are_those_of_the_other_implementation() {
         let cases: Vec<Json> = serde_json::from_str(VECTORS).unwrap();
-        assert_eq!(cases.len(), 13);
+        assert_eq!(cases.len(), 16);
         for case in cases {
             let shape = shape_of(&case["param"]);
             let generator: Generator = serde_json::from_value(case["param"]["gen"].clone()).unwrap();
@@ -194,5 +216,31 @@ mod tests {
     fn bounds_must_be_in_order() {
         let error = Generator::Int { lo: 3, hi: 3 }.literal(&ArrayShape::new(ElementType::S32, [2]), 0, 0).unwrap_err();
         assert_eq!(error.message(), "no integer is at least 3 and below 3");
+        let tiled = |period, of: &Generator| Generator::Tiled { period, of: Box::new(of.clone()) };
+        let refused = |generator: Generator| {
+            generator.literal(&ArrayShape::new(ElementType::S32, [2]), 0, 0).unwrap_err().message().to_string()
+        };
+        assert_eq!(refused(tiled(0, &Generator::Bits)), "no values repeat after 0 elements");
+        assert_eq!(refused(tiled(2, &Generator::Int { lo: 3, hi: 3 })), "no integer is at least 3 and below 3");
+        assert!(refused(tiled(2, &tiled(2, &Generator::Bits))).contains("made of values that repeat"));
+    }
+
+    #[test]
+    fn values_repeat() {
+        let of = Box::new(Generator::Normal { mean: 0.0, std: 1.0 });
+        for (ty, dims, period) in [
+            (ElementType::F32, [5, 7], 11),
+            (ElementType::BF16, [4, 8], 16),
+            (ElementType::C64, [3, 3], 100),
+            (ElementType::S4, [3, 5], 4),
+            (ElementType::F64, [0, 3], 4),
+        ] {
+            let shape = ArrayShape::new(ty, dims);
+            let found = Generator::Tiled { period, of: of.clone() }.literal(&shape, 1, 2).unwrap();
+            let whole = of.literal(&shape, 1, 2).unwrap();
+            for i in 0..shape.element_count() {
+                assert_eq!(found.get(i), whole.get(i % period), "{ty} {i}");
+            }
+        }
     }
 }

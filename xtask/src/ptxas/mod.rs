@@ -48,7 +48,7 @@ failures, spills, and all rows of a short list.
 
   --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100; with --roofline sm_90)
   --filter TEXT       only programs whose name contains TEXT
-  --quick             tests/ and the benchmark programs of this repository alone
+  --quick             tests/ and the benchmark programs of this repository alone, without those of many large kernels
   --roofline          the benchmark programs of this repository (with --quick those of tests/, too), whose machine code is
                       disassembled: instructions, loads in flight, tensor instructions and spills of each kernel and inner loop,
                       and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it, or
@@ -81,11 +81,13 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let quick = args.contains("--quick");
     let (estimates, update) = (args.contains("--roofline"), args.contains("--update"));
     finish(args)?;
-    if update && (!estimates || filter.is_some()) {
-        bail!("--update goes with --roofline, and without --filter");
+    if update && (!estimates || filter.is_some() || quick) {
+        bail!("--update goes with --roofline, and without --filter and --quick");
     }
     let roofline = match estimates {
-        true => Some(Roofline { nvdisasm: NVDISASM.named_or_fetched(nvdisasm)?, update, whole: filter.is_none() }),
+        true => {
+            Some(Roofline { nvdisasm: NVDISASM.named_or_fetched(nvdisasm)?, update, whole: filter.is_none() && !quick })
+        }
         false => None,
     };
     let tools = Tools {
@@ -101,6 +103,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let mut programs = programs(quick || estimates)?;
     programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
     programs.retain(|(name, _)| quick || !estimates || name.starts_with(roofline::PROGRAMS));
+    programs.retain(|(name, _)| !quick || !is_slow(name));
     let default = if estimates { TABLE_ARCHITECTURE } else { ARCHITECTURES };
     check(&tools, &programs, architectures.as_deref().unwrap_or(default))
 }
@@ -109,7 +112,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
 /// network.
 pub fn quick_if_possible() -> Result<()> {
     let (ptxas, roofline) = match (PTXAS.fetched(), NVDISASM.fetched()) {
-        (Ok(ptxas), Ok(nvdisasm)) => (Ok(ptxas), Some(Roofline { nvdisasm, update: false, whole: true })),
+        (Ok(ptxas), Ok(nvdisasm)) => (Ok(ptxas), Some(Roofline { nvdisasm, update: false, whole: false })),
         (_, Err(error)) => {
             println!("no estimates are made, there is no nvdisasm: {error:#}");
             (PTXAS.find_or_fetch(None), None)
@@ -119,7 +122,9 @@ pub fn quick_if_possible() -> Result<()> {
     match ptxas {
         Ok(ptxas) => {
             let tools = Tools { ptxas, xla: built()?, jobs: default_jobs(), roofline };
-            check(&tools, &programs(true)?, TABLE_ARCHITECTURE)
+            let mut programs = programs(true)?;
+            programs.retain(|(name, _)| !is_slow(name));
+            check(&tools, &programs, TABLE_ARCHITECTURE)
         }
         Err(error) => {
             println!("left out, there is no ptxas: {error:#}");
@@ -149,6 +154,13 @@ fn built() -> Result<PathBuf> {
 /// The suite of programs for several devices, which nobody compiles yet.
 const SEVERAL_DEVICES: &str = "multi_device";
 
+/// Programs with many large kernels, by the beginnings of their names: seconds in all.
+const SLOW: &[&str] = &["bench/attention_backward_", "bench/layer_", "bench/resnet18_b64_"];
+
+fn is_slow(name: &str) -> bool {
+    SLOW.iter().any(|slow| name.starts_with(slow))
+}
+
 /// Programs by name.
 fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
     let root = root();
@@ -162,6 +174,7 @@ fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
     } else {
         collect(&shared.join("bench/programs"), "bench", &mut found)?;
     }
+    collect(&corpus::unpack("bench_gpu")?, "bench", &mut found)?;
     if !quick {
         match shared.join("corpus").exists() {
             true => collect(&shared.join("corpus"), "corpus", &mut found)?,

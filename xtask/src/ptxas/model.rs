@@ -275,7 +275,7 @@ mod tests {
             bytes_written: 132 * 64 * 4,
             ..Kernel::default()
         };
-        Estimate::new(&kernel, &sass::parse(text).unwrap()[0], Rates::of("sm_90").unwrap())
+        Estimate::new(&kernel, &sass::parse(text).unwrap()[0], &Rates::of("sm_90").unwrap())
     }
 
     #[test]

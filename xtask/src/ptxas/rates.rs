@@ -1,8 +1,13 @@
-//! Rates of GPUs, from NVIDIA's documents.
+//! Rates of GPUs, from the compiler's table of them.
+
+#[path = "../../../backend-gpu-nvptx/src/gpu_profile/products.rs"]
+#[expect(dead_code, reason = "the compiler looks at the others")]
+mod products;
 
 use anyhow::{Context, Result};
 
 use super::class::TensorType;
+use products::{PRODUCTS, Product};
 
 /// Rates of the largest GPU of an architecture.
 #[derive(Debug)]
@@ -27,44 +32,30 @@ pub struct Rates {
 /// `backend-gpu-nvptx/src/program/costs.rs`). An estimate, as NVIDIA documents none.
 pub const LAUNCH: f64 = 2e-6;
 
-/// Sources:
-/// - Schedulers and special function units: CUDA C++ Programming Guide 12.9, "Compute Capability 8.x" and "9.0" (four
-///   schedulers, 16 special function units), and its table "Throughput of Native Arithmetic Instructions".
-/// - sm_90: "NVIDIA H100 Tensor Core GPU Architecture" (132 multiprocessors of the SXM5 form; its 66.9 TFLOPS of FP32
-///   on 128 lanes each are 1.98 GHz) and the data sheet of H100 SXM (3.35 TB/s; half of the sparse 989 TF32, 1,979
-///   BF16 and 3,958 INT8 tera operations, and 67 of FP64).
-/// - sm_80: "NVIDIA A100 Tensor Core GPU Architecture" (108 multiprocessors, 1,410 MHz; 156 TF32, 312 BF16, 624 INT8,
-///   19.5 FP64) and the data sheet of A100 80GB SXM (2,039 GB/s).
-const RATES: &[Rates] = &[
-    Rates {
-        architecture: "sm_80",
-        product: "A100 80GB SXM",
-        multiprocessors: 108,
-        clock: 1.41e9,
-        issues: 4.0,
-        specials: 16.0,
-        bandwidth: 2.039e12,
-        tensor: [19.5e12 / 2.0, 156e12 / 2.0, 312e12 / 2.0, 624e12 / 2.0],
-    },
-    Rates {
-        architecture: "sm_90",
-        product: "H100 SXM",
-        multiprocessors: 132,
-        clock: 1.98e9,
-        issues: 4.0,
-        specials: 16.0,
-        bandwidth: 3.35e12,
-        tensor: [67e12 / 2.0, 494.5e12 / 2.0, 989.5e12 / 2.0, 1979e12 / 2.0],
-    },
-];
+/// Schedulers of a multiprocessor, and the lanes of its special function units: CUDA C++ Programming Guide 12.9,
+/// "Compute Capability 8.x" and "9.0" (four schedulers, 16 special function units), and its table "Throughput of Native
+/// Arithmetic Instructions".
+const SCHEDULERS: f64 = 4.0;
+const SPECIALS: f64 = 16.0;
 
 impl Rates {
-    pub fn of(architecture: &str) -> Result<&'static Rates> {
-        let known = || RATES.iter().map(|rates| rates.architecture).collect::<Vec<_>>().join(", ");
-        RATES
-            .iter()
-            .find(|rates| rates.architecture == architecture)
-            .with_context(|| format!("no rates of {architecture} are known, only those of {}", known()))
+    /// Those of an architecture that there is a product of in the table.
+    pub fn of(architecture: &str) -> Result<Rates> {
+        let known = || PRODUCTS.iter().map(|product| product.architecture).collect::<Vec<_>>().join(", ");
+        let product = PRODUCTS.iter().find(|product| product.architecture == architecture);
+        let product =
+            product.with_context(|| format!("no rates of {architecture} are known, only those of {}", known()))?;
+        let Product { architecture, name, multiprocessors, clock_hz, memory_bandwidth, tensor_tera, .. } = *product;
+        Ok(Rates {
+            architecture,
+            product: name,
+            multiprocessors: multiprocessors.into(),
+            clock: clock_hz as f64,
+            issues: SCHEDULERS,
+            specials: SPECIALS,
+            bandwidth: memory_bandwidth as f64,
+            tensor: tensor_tera.map(|tera| tera * 1e12 / 2.0),
+        })
     }
 
     /// Multiplications with additions a second.
@@ -80,7 +71,7 @@ mod tests {
     #[test]
     fn architectures_without_rates_are_named() {
         assert_eq!(Rates::of("sm_90").unwrap().product, "H100 SXM");
-        let error = Rates::of("sm_75").unwrap_err().to_string();
-        assert!(error.contains("sm_75") && error.contains("sm_80, sm_90"), "{error}");
+        let error = Rates::of("sm_76").unwrap_err().to_string();
+        assert!(error.contains("sm_76") && error.contains("sm_89, sm_90"), "{error}");
     }
 }

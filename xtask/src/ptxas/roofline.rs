@@ -72,7 +72,7 @@ impl Roofline {
                 let name = &measured.kernel.name;
                 let function = functions.next().filter(|function| function.name == *name);
                 let function = function.with_context(|| format!("{name} is not in what the disassembler printed"))?;
-                measured.estimate = Some(Estimate::new(&measured.kernel, &function, rates));
+                measured.estimate = Some(Estimate::new(&measured.kernel, &function, &rates));
             }
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Roofline {
         if self.update {
             now.take_reasons(&kept);
             fs::create_dir_all(root().join("docs/results"))?;
-            fs::write(&file, now.text(rates)).with_context(|| name.clone())?;
+            fs::write(&file, now.text(&rates)).with_context(|| name.clone())?;
             let without: Vec<String> = now.without_reason().map(|row| row.name.clone()).collect();
             if !without.is_empty() {
                 bail!("{name} is written; it lacks reasons of {}", without.join(", "));

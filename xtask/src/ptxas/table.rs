@@ -279,7 +279,7 @@ mod tests {
     fn there_and_back() {
         let rows =
             vec![row("a/k0", 3.25, Bound::Memory, ""), row("a/k1", 75.0, Bound::Instructions, "exact | by hand")];
-        let text = Table::new(rows.clone()).text(Rates::of("sm_90").unwrap());
+        let text = Table::new(rows.clone()).text(&Rates::of("sm_90").unwrap());
         assert_eq!(Table::parse(&text).unwrap().0, rows);
         let error = Table::parse("1 2 three").err().unwrap().to_string();
         assert!(error.contains("line 1 is no row: '1 2 three'"), "{error}");

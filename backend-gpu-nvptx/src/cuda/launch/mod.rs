@@ -234,6 +234,7 @@ mod tests {
             parameters: 2,
         };
         let program = DeviceProgram {
+            gpu: crate::gpu_profile::GpuProfile::usual(),
             compiled_for: CompiledFor::Gpu(architecture.to_string()),
             image: ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx(ptx.to_string())] },
             cubins: vec![Some(cubin.to_vec())],

@@ -1,7 +1,7 @@
 //! Recognition of NVIDIA's library calls in the operations of a program.
 //!
 //! ```text
-//! dot          ─ Matmul       cuBLASLt    dot.rs, and its epilogue: epilogue.rs
+//! dot          ─ Matmul       cuBLASLt    dot.rs, and its epilogue: epilogue.rs, gelu.rs
 //! convolution  ─ Convolution  cuDNN       convolution.rs; arrays in another layout: rearrangement.rs
 //! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
 //! ```
@@ -10,6 +10,7 @@ mod convolution;
 mod dot;
 mod epilogue;
 mod fourier;
+mod gelu;
 mod rearrangement;
 #[cfg(test)]
 mod reference;

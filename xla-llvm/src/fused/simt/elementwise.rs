@@ -10,8 +10,9 @@ use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
-use crate::fused::tuning::threads::FEW_THREADS;
+use crate::fused::tuning::device::few_threads;
 use crate::fused::value::SymbolValue;
+use crate::target::Target;
 
 /// Loops of a kernel whose iterations are threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl fmt::Display for ThreadLoops {
 
 impl FusedKernel<'_, '_> {
     /// The threads of a plan.
-    pub(crate) fn thread_loops(&self, plan: LoopPlan) -> ThreadLoops {
-        let width = self.thread_width(&plan);
+    pub(crate) fn thread_loops(&self, plan: LoopPlan, target: &Target) -> ThreadLoops {
+        let width = self.thread_width(&plan, target);
         ThreadLoops { plan, width }
     }
 
@@ -66,14 +67,14 @@ impl FusedKernel<'_, '_> {
     }
 
     /// Neighbouring elements that one thread computes: one access to memory, or two of what is wider.
-    fn thread_width(&self, plan: &LoopPlan) -> u64 {
+    fn thread_width(&self, plan: &LoopPlan, target: &Target) -> u64 {
         let loops = plan.loops();
         let (elements, inner): (u64, u64) = (loops.iter().product(), loops.last().copied().unwrap_or(1));
         let mut width = u64::from(self.access_width());
         if self.has_reductions() || plan.across().is_some() {
             return 1;
         }
-        while width > 1 && (!inner.is_multiple_of(width) || elements / width < FEW_THREADS) {
+        while width > 1 && (!inner.is_multiple_of(width) || elements / width < few_threads(target)) {
             width /= 2;
         }
         width

@@ -14,8 +14,10 @@ use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables, turn_variables};
 use crate::fused::mode::ThreadGroup;
-use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MANY_THREADS, MOST_MEMBERS, PER_THREAD, WARPS};
+use crate::fused::tuning::device::many_threads;
+use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MOST_MEMBERS, PER_THREAD, WARPS};
 use crate::simt::WARP;
+use crate::target::Target;
 
 /// Rows of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ impl fmt::Display for RowReduce {
 
 impl<'m> FusedKernel<'_, 'm> {
     /// Rows of the kernel, if threads reduce them together or some results are of whole rows.
-    pub(crate) fn row_shape(&self) -> Option<RowShape> {
+    pub(crate) fn row_shape(&self, target: &Target) -> Option<RowShape> {
         let rank = self.dims.len();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
         let rows = self.rows().unwrap_or(least);
@@ -53,7 +55,7 @@ impl<'m> FusedKernel<'_, 'm> {
         // What a group does together costs each of its threads the same: it has fewer, where there are groups enough.
         let longest = row.max(reduction);
         let elements = self.dims[..rows].iter().fold(longest, |all, &d| all.saturating_mul(d as u64));
-        let is_many = elements / (2 * PER_THREAD) >= MANY_THREADS;
+        let is_many = elements / (2 * PER_THREAD) >= many_threads(target);
         let per_thread = if is_many { 2 * PER_THREAD } else { PER_THREAD };
         let threads = (longest / per_thread).next_power_of_two().clamp(WARP.into(), LARGEST.into());
         Some(RowShape { rows, threads: threads as u32 })
@@ -68,12 +70,12 @@ impl<'m> FusedKernel<'_, 'm> {
 
     /// Number of threads that reduce a result together, where results are reductions of columns and too few to keep the
     /// device busy.
-    pub(crate) fn column_members(&self) -> Option<u32> {
+    pub(crate) fn column_members(&self, target: &Target) -> Option<u32> {
         let computed = self.computed();
         let across = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::Across);
         let reduction = computed.iter().filter(across).map(|&id| self.reduction_size(id)).min()?;
         let results: u64 = self.dims.iter().map(|&d| d as u64).product();
-        let wanted = (MANY_THREADS / results.max(1)).min(reduction / PER_THREAD).min(MOST_MEMBERS);
+        let wanted = (many_threads(target) / results.max(1)).min(reduction / PER_THREAD).min(MOST_MEMBERS);
         (wanted >= 2).then(|| 1 << wanted.ilog2())
     }
 

@@ -20,11 +20,13 @@ use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::loops::variables::counters;
 use crate::fused::source::KernelSource;
-use crate::fused::tuning::scan::{FEW_BLOCKS, LEAST_CHUNK, LEAST_FIBER, MANY_FIBERS};
+use crate::fused::tuning::device::busy_blocks;
+use crate::fused::tuning::scan::{LEAST_CHUNK, LEAST_FIBER, MANY_FIBERS};
 use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 use crate::simt::{Register, Shuffle, WARP};
+use crate::target::Target;
 
 /// Threads of the largest and the smallest block.
 const THREADS: [u64; 2] = [64, 256];
@@ -60,7 +62,7 @@ pub enum ScanPhase {
 impl ScanPlan {
     /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan fibers of
     /// its own.
-    pub fn new(source: &KernelSource<'_>) -> Option<ScanPlan> {
+    pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<ScanPlan> {
         let graph = &source.module[source.computation];
         let root = &graph[source.root];
         let Op::ReduceWindow(op) = root.op() else { return None };
@@ -83,7 +85,7 @@ impl ScanPlan {
         }
         let threads = (size / width).next_power_of_two().clamp(THREADS[0], THREADS[1]);
         let tile = threads * width;
-        let wanted = FEW_BLOCKS.div_ceil(fibers).min(size.div_ceil(LEAST_CHUNK));
+        let wanted = busy_blocks(target).div_ceil(fibers).min(size.div_ceil(LEAST_CHUNK));
         let chunk = size.div_ceil(wanted).next_multiple_of(tile);
         let chunks = size.div_ceil(chunk);
         Some(ScanPlan { combiner, ty, dimension, from_end, dims, threads, width, chunk, chunks })

@@ -27,7 +27,8 @@ use crate::fused::loops::range::Range;
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::ThreadGroup;
 use crate::fused::simt::matmul::cut::{Cut, Sink};
-use crate::fused::tuning::matmul::{BUSY_BLOCKS, LEAST_EXTENT};
+use crate::fused::tuning::device::busy_blocks;
+use crate::fused::tuning::matmul::LEAST_EXTENT;
 use crate::fused::tuning::row_reduce::WARPS;
 use crate::fused::tuning::skinny_matmul::{
     BLOCK_SUMS, BUSY_WARPS, ENOUGH_BLOCKS, GROUP_SUMS, LEAST_BYTES, LEAST_DEPTH, LEAST_TURNS, MOST_GROUP_WARPS,
@@ -36,6 +37,7 @@ use crate::fused::tuning::skinny_matmul::{
 use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
+use crate::target::Target;
 
 /// Plan of a skinny matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl SkinnyMatmul {
     }
 
     /// For parts of sums; both sides may be skinny. `None` where whole sums are enough for all threads, or short.
-    pub fn cut(matmul: &Matmul<'_>) -> Option<SkinnyMatmul> {
+    pub fn cut(matmul: &Matmul<'_>, target: &Target) -> Option<SkinnyMatmul> {
         if !SkinnyMatmul::is_skinny(matmul) {
             return None;
         }
@@ -87,7 +89,9 @@ impl SkinnyMatmul {
             By::Groups { threads, .. } => {
                 (BUSY_WARPS / (work_items * u64::from(threads / WARP)), skinny.width * u64::from(threads))
             }
-            By::Blocks { warps, across, steps } => (BUSY_BLOCKS / work_items, warps * u64::from(WARP) / across * steps),
+            By::Blocks { warps, across, steps } => {
+                (busy_blocks(target) / work_items, warps * u64::from(WARP) / across * steps)
+            }
         };
         let cut = Cut::new(matmul.k(), wanted, (group, LEAST_TURNS * group));
         (cut.parts > 1).then_some(SkinnyMatmul { cut, ..skinny })

@@ -59,7 +59,7 @@ impl SplitK {
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
         let matmul = target.simt().and_then(|_| kernel.only_matmul())?;
-        let (parts, cut) = match SkinnyMatmul::cut(&matmul) {
+        let (parts, cut) = match SkinnyMatmul::cut(&matmul, target) {
             Some(skinny) => (Parts::Skinny(skinny), skinny.cut),
             None if matmul.fills_tiles() && !SkinnyMatmul::is_skinny(&matmul) => {
                 let tiling = Tiling::cut(&matmul, target)?;

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Cut;
-use crate::fused::tuning::matmul::{BUSY, BUSY_BLOCKS, LEAST, LEAST_TURNS, SIDE};
+use crate::fused::tuning::device::busy_blocks;
+use crate::fused::tuning::matmul::{BUSY, LEAST, LEAST_TURNS, SIDE};
 use crate::mma::OperandType;
 use crate::target::Target;
 
@@ -40,7 +41,7 @@ impl Tiling {
         let least = LEAST_TURNS * largest.depth;
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
         // The loop goes back and forth between two halves of shared memory, so that parts begin at an even turn.
-        let cut = Cut::new(matmul.k(), BUSY_BLOCKS / tiling.tiles(matmul), (2 * tiling.depth, least));
+        let cut = Cut::new(matmul.k(), busy_blocks(target) / tiling.tiles(matmul), (2 * tiling.depth, least));
         (cut.parts > 1).then_some(Tiling { cut, ..tiling })
     }
 

@@ -1,0 +1,58 @@
+//! Sizes and rates of a GPU that is there, as its driver tells them.
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+
+use super::driver::{DeviceInfo, Driver, device_attribute};
+use crate::gpu_profile::GpuProfile;
+
+/// That of the first device; `None` where there is none.
+pub(crate) fn of_first() -> Option<GpuProfile> {
+    Some(of(Driver::get().ok()?.device(0).ok()?))
+}
+
+/// The driver's numbers, and those of the architecture for what it does not tell.
+fn of(device: &DeviceInfo) -> GpuProfile {
+    let (major, minor) = device.capability;
+    let known = GpuProfile::of_architecture(&format!("sm_{major}{minor}")).unwrap_or_else(GpuProfile::usual);
+    let told = |attribute| device_attribute(device.device, attribute).ok().and_then(|value| u32::try_from(value).ok());
+    let told = |attribute| told(attribute).filter(|&value| value > 0);
+    // Kilohertz and bits; memory sends twice in a cycle.
+    let clock = told(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).map(|clock| u64::from(clock) * 1000);
+    let memory = told(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    let bus = told(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    let bandwidth = memory.zip(bus).map(|(clock, bits)| u64::from(clock) * 1000 * 2 * u64::from(bits) / 8);
+    let shared = [
+        told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+    ];
+    GpuProfile {
+        name: device.name.clone(),
+        multiprocessors: told(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).unwrap_or(known.multiprocessors),
+        clock_hz: clock.unwrap_or(known.clock_hz),
+        memory_bandwidth: bandwidth.unwrap_or(known.memory_bandwidth),
+        l2_bytes: told(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE).map_or(known.l2_bytes, u64::from),
+        shared_bytes: [shared[0].unwrap_or(known.shared_bytes[0]), shared[1].unwrap_or(known.shared_bytes[1])],
+        ..known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_numbers_are_taken() {
+        let Ok(driver) = Driver::get() else { return };
+        let device = driver.device(0).unwrap();
+        let gpu = of_first().unwrap();
+        let told = |attribute| device_attribute(device.device, attribute).unwrap() as u32;
+        assert_eq!(gpu.multiprocessors, told(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+        assert_eq!(gpu.l2_bytes, u64::from(told(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)));
+        assert_eq!(gpu.shared_bytes[1], told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+        assert_eq!(gpu.name, device.name);
+        assert!(gpu.is_sound());
+        // Within the range of all GPUs that programs run on: units are as they should be.
+        assert!((1e10..2e13).contains(&(gpu.memory_bandwidth as f64)), "{gpu:?}");
+        assert!((3e8..5e9).contains(&(gpu.clock_hz as f64)), "{gpu:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Sizes and rates of GPUs, by which programs are planned: of a product of each architecture, or of a device that is
+//! there.
+//!
+//! A program keeps the profile that it was compiled for, and is loaded with it, so that its plan is the same on any
+//! device. Rates choose between two correct programs, so that a product stands for its whole architecture.
+
+mod products;
+
+use serde::{Deserialize, Serialize};
+
+use crate::program::compiled_for::capability;
+use products::{PRODUCTS, Product};
+
+/// The sizes and rates of one GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GpuProfile {
+    /// The product, or what the driver calls the device.
+    pub name: String,
+    /// Multiprocessors, each of which runs some blocks at a time.
+    pub multiprocessors: u32,
+    /// Cycles a second, at most.
+    pub clock_hz: u64,
+    /// Bytes a second between the device's memory and its kernels.
+    pub memory_bandwidth: u64,
+    /// Bytes of the second-level cache.
+    pub l2_bytes: u64,
+    /// Bytes of shared memory of a multiprocessor, and of those what a block may take.
+    pub shared_bytes: [u32; 2],
+    /// Multiplications with additions of f32 and of f64 that a multiprocessor does a cycle.
+    pub multiply_adds: [u32; 2],
+    /// Multiplications with additions a second on tensor cores: of f64, TF32, 16-bit floats, and 8-bit integers and
+    /// floats. 0 for what they do not have.
+    pub tensor: [u64; 4],
+}
+
+impl GpuProfile {
+    /// That of an architecture, such as `sm_90a`: of the last one before it where it has none of its own, and of the
+    /// first one where there is none before.
+    pub fn of_architecture(architecture: &str) -> Option<GpuProfile> {
+        let (major, minor, _) = capability(architecture)?;
+        let is_before = |product: &&Product| capability(product.architecture) <= Some((major, minor, false));
+        Some(GpuProfile::of(PRODUCTS.iter().rev().find(is_before).unwrap_or(&PRODUCTS[0])))
+    }
+
+    /// That of a data centre's GPU, for what is planned without one.
+    #[cfg_attr(not(feature = "compile"), expect(dead_code, reason = "programs come with theirs"))]
+    pub fn usual() -> GpuProfile {
+        GpuProfile::of_architecture("sm_90").unwrap_or_else(|| GpuProfile::of(&PRODUCTS[0]))
+    }
+
+    fn of(product: &Product) -> GpuProfile {
+        GpuProfile {
+            name: product.name.to_string(),
+            multiprocessors: product.multiprocessors,
+            clock_hz: product.clock_hz,
+            memory_bandwidth: product.memory_bandwidth,
+            l2_bytes: product.l2_bytes,
+            shared_bytes: product.shared_bytes,
+            multiply_adds: product.multiply_adds,
+            tensor: product.tensor_tera.map(|tera| (tera * 1e12 / 2.0) as u64),
+        }
+    }
+
+    /// Whether times can be computed by it.
+    pub fn is_sound(&self) -> bool {
+        let GpuProfile { multiprocessors, clock_hz, memory_bandwidth, multiply_adds, .. } = self;
+        *multiprocessors > 0 && *clock_hz > 0 && *memory_bandwidth > 0 && multiply_adds[0] > 0
+    }
+
+    /// Operations a second of f32, outside of tensor cores: a multiplication with an addition is two.
+    pub fn flops(&self) -> f64 {
+        2.0 * f64::from(self.multiply_adds[0]) * f64::from(self.multiprocessors) * self.clock_hz as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_product_is_plausible_and_in_order() {
+        for profile in PRODUCTS.iter().map(GpuProfile::of) {
+            let GpuProfile { name, multiprocessors, clock_hz, shared_bytes, .. } = &profile;
+            assert!(profile.is_sound(), "{name}");
+            assert!((16..=256).contains(multiprocessors), "{name}");
+            assert!((1_200_000_000..3_000_000_000).contains(clock_hz), "{name}");
+            assert!(shared_bytes[1] >= 48 << 10 && shared_bytes[1] <= shared_bytes[0], "{name}");
+            // Operations of f32 for each byte of memory.
+            let balance = profile.flops() / profile.memory_bandwidth as f64;
+            assert!((9.0..120.0).contains(&balance), "{name}: {balance}");
+            let [_, tf32, narrow, small] = profile.tensor.map(|rate| 2.0 * rate as f64);
+            let twice = |rate: f64, of: f64| rate == 0.0 || of == 0.0 || (1.9..2.1).contains(&(rate / of));
+            assert!(narrow >= 3.9 * profile.flops(), "{name}");
+            assert!(twice(narrow, tf32) && twice(small, narrow), "{name}");
+        }
+        assert!(PRODUCTS.is_sorted_by_key(|product| capability(product.architecture)));
+        assert!(PRODUCTS.iter().all(|product| capability(product.architecture).is_some()));
+    }
+
+    /// Lanes and clocks give the peak of f32 that data sheets have.
+    #[test]
+    fn rates_are_those_of_data_sheets() {
+        for (architecture, tera) in [
+            ("sm_70", 15.7),
+            ("sm_75", 8.1),
+            ("sm_80", 19.5),
+            ("sm_86", 38.7),
+            ("sm_89", 91.6),
+            ("sm_90", 67.0),
+            ("sm_100", 75.0),
+            ("sm_120", 125.0),
+        ] {
+            let found = GpuProfile::of_architecture(architecture).unwrap().flops() / 1e12;
+            assert!((found / tera - 1.0).abs() < 0.02, "{architecture}: {found}");
+        }
+    }
+
+    #[test]
+    fn architectures_between_products_are_like_the_last_one() {
+        let multiprocessors = |architecture| GpuProfile::of_architecture(architecture).map(|gpu| gpu.multiprocessors);
+        for (architecture, like) in [
+            ("sm_90a", "sm_90"),
+            ("sm_72", "sm_70"),
+            ("sm_87", "sm_86"),
+            ("sm_103", "sm_100"),
+            ("sm_121", "sm_120"),
+            ("sm_60", "sm_70"),
+            ("sm_999", "sm_120"),
+        ] {
+            assert_eq!(multiprocessors(architecture), multiprocessors(like), "{architecture}");
+        }
+        assert_eq!((multiprocessors("sm_80"), multiprocessors("x86-64")), (Some(108), None));
+        assert_eq!(GpuProfile::usual(), GpuProfile::of_architecture("sm_90").unwrap());
+    }
+}
