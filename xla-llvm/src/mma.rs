@@ -11,6 +11,8 @@
 //! | right 0, 1 | `(2t, g)`, `(2t + 8, g)` | `(t, g)`, `(t + 4, g)` |
 //! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` | the same |
 
+mod loads;
+
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Error, Result};
 
@@ -19,6 +21,8 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};
 use crate::target::{Simt, Target};
+
+pub use loads::MATRICES;
 
 /// M: rows of the result.
 pub const ROWS: u64 = 16;
@@ -124,7 +128,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    fn no_tensor_cores(&self) -> Error {
+    pub(super) fn no_tensor_cores(&self) -> Error {
         Error::internal(format!("{} has no matrix unit", self.target().triple()))
     }
 

@@ -6,6 +6,7 @@
 //! collective operations of threads are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
 
 mod atomics;
+mod copies;
 
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -19,6 +20,7 @@ use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
 pub use atomics::Atomic;
+pub use copies::{COPY_BYTES, Place};
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
 pub const BARRIER: &str = "xla_simt_barrier";
@@ -198,6 +200,18 @@ impl<'ctx> Emitter<'ctx> {
             }
             // A shuffle waits for all lanes.
             Simt::Host => _ = self.host_shuffle(self.long(0), self.host_lane(Shuffle::Xor(0))?)?,
+        }
+        Ok(())
+    }
+
+    /// Says that the assembler is not to unroll the loop that begins with the block that is being written. It unrolls
+    /// loops of few turns however long they are.
+    pub fn keep_loop(&self) -> Result<()> {
+        if self.simt()? == Simt::Nvptx {
+            let ty = self.context.void_type().fn_type(&[], false);
+            let text = ".pragma \"nounroll\";".to_owned();
+            let assembly = self.context.create_inline_asm(ty, text, String::new(), true, false, None, false);
+            self.record(self.builder.build_indirect_call(ty, assembly, &[], ""));
         }
         Ok(())
     }

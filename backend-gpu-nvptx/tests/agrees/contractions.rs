@@ -86,6 +86,64 @@ fn matmuls_in_tiles_of_every_size() {
     agrees(&dot(["c128"; 3], ["700,16", "16,700", "700,700"], ROWS_BY_COLUMNS));
 }
 
+/// Operands that lie in memory in rows of 16 bytes: every order of dimensions, and edges in every direction.
+#[test]
+fn matmuls_in_stages() {
+    let orders = [
+        (["M,K", "K,N"], "lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+        (["M,K", "N,K"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+        (["K,M", "K,N"], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+        (["K,M", "N,K"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
+    ];
+    let sizes =
+        [["64", "64", "96"], ["72", "136", "72"], ["200", "40", "40"], ["32", "264", "40"], ["264", "16", "136"]];
+    for (operands, attributes) in orders {
+        for [m, n, k] in sizes {
+            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
+            let result = format!("{m},{n}");
+            agrees(&dot(["bf16"; 3], [&x, &y, &result], attributes));
+            agrees(&dot(["f16", "f16", "f32"], [&x, &y, &result], attributes));
+        }
+    }
+    // Rows and columns that are no multiples of anything, where K lies in rows.
+    agrees(&dot(["bf16"; 3], ["131,72", "67,72", "131,67"], orders[1].1));
+    agrees(&dot(["bf16", "bf16", "f32"], ["131,72", "72,88", "131,88"], orders[0].1));
+    agrees(&dot(["f16"; 3], ["40,136", "67,40", "136,67"], orders[3].1));
+}
+
+#[test]
+fn matmuls_in_stages_in_batches_and_of_several_dimensions() {
+    let cases = [
+        (
+            ["3,40,48", "3,48,56", "3,40,56"],
+            "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}",
+        ),
+        (
+            ["40,3,48", "48,3,56", "3,40,56"],
+            "lhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_batch_dims={1}, rhs_contracting_dims={0}",
+        ),
+        (
+            ["2,40,3,48", "2,44,3,48", "2,3,40,44"],
+            "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}",
+        ),
+        // K of two dimensions that lie as one, and of two that do not.
+        (["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"),
+        (["70,6,16", "72,6,16", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={1,2}"),
+        (["6,70,16", "6,16,72", "70,72"], "lhs_contracting_dims={0,2}, rhs_contracting_dims={0,1}"),
+        (["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={2,1}, rhs_contracting_dims={1,0}"),
+        // Rows and columns of several dimensions.
+        (["5,14,64", "64,9,8", "5,14,9,8"], "lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
+        (["5,48,16", "9,48,8", "5,16,9,8"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+    ];
+    for (dims, attributes) in cases {
+        agrees(&dot(["bf16"; 3], dims, attributes));
+        agrees(&dot(["f16", "f16", "f32"], dims, attributes));
+    }
+    // K in parts.
+    agrees(&dot(["bf16"; 3], ["64,4104", "4104,64", "64,64"], ROWS_BY_COLUMNS));
+    agrees(&dot(["bf16"; 3], ["70,4104", "62,4104", "70,62"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"));
+}
+
 #[test]
 fn what_comes_before_and_after_a_matmul() {
     agrees(

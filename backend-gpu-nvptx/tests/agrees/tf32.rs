@@ -133,6 +133,11 @@ fn factors_of_few_bits_are_exact() {
     ] {
         agrees(&program(dims, &format!("dot(x, y), {ROWS_BY_COLUMNS}, {TF32}")));
     }
+    // Both operands in rows along K: they come in stages.
+    for dims in [["72,64", "96,64", "72,96"], ["131,36", "67,36", "131,67"], ["300,20", "48,20", "300,48"]] {
+        let columns = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+        agrees(&program(dims, &format!("dot(x, y), {columns}, {TF32}")));
+    }
     // Few rows, and none.
     for dims in [["3,512", "512,264", "3,264"], ["0,70", "70,20", "0,20"], ["30,0", "0,20", "30,20"]] {
         agrees(&program(dims, &format!("dot(x, y), {ROWS_BY_COLUMNS}, {TF32}")));

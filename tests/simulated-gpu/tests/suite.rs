@@ -4,6 +4,7 @@ mod suite {
     mod bench;
     mod collectives;
     mod computing;
+    mod copies;
     mod loading;
     mod memory;
     mod mma;

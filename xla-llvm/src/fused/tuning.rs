@@ -190,6 +190,16 @@ pub(crate) mod matmul {
     pub const LEAST_TURNS: u64 = 32;
 }
 
+/// Matmuls whose operands come in stages.
+pub(crate) mod matmul_stages {
+    /// Stages at most: steps of K that are computed or under way. Two turns of a warp take longer than memory.
+    pub const MOST: u64 = 4;
+    /// Bytes of all stages; as much as a kernel may declare.
+    pub const MOST_BYTES: u64 = 48 << 10;
+    /// Warps of a block along each side: of few large tiles each reads its fragments for most products.
+    pub const WARPS_ALONG: u64 = 2;
+}
+
 /// Matmuls whose K is split.
 pub(crate) mod split_k {
     /// Threads that add up parts on a whole device, together.

@@ -10,6 +10,9 @@ use super::rates::Rates;
 /// The part of its row by which a kernel may get worse.
 const SLACK: f64 = 0.05;
 
+/// The least percentage of tensor instructions in a loop that has any.
+const LEAST_TENSOR: f64 = 100.0 / 3.0;
+
 /// A kernel of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableRow {
@@ -97,6 +100,10 @@ impl TableRow {
         let mut problems = Vec::new();
         if self.local > 0 {
             problems.push(format!("{} instructions of a thread go to local memory", self.local));
+        }
+        if self.tensor > 0.0 && self.tensor < LEAST_TENSOR {
+            problems
+                .push(format!("{} percent of the inner loop are tensor instructions, less than a third", self.tensor));
         }
         if self.bound.is_of_instructions() && reason.is_empty() {
             problems.push(format!(
@@ -261,7 +268,7 @@ mod tests {
             name: name.to_owned(),
             per_element,
             in_loop: per_element,
-            tensor: 25.0,
+            tensor: 40.0,
             special: 0.0,
             local: 0,
             in_flight: 4,
@@ -306,7 +313,13 @@ mod tests {
         };
         assert!(with(|row| row.local = 2).contains("2 instructions of a thread go to local memory"));
         assert!(with(|row| row.time = 13.0).contains("microseconds: 13"));
-        assert!(with(|row| row.tensor = 20.0).contains("tensor"));
+        assert!(with(|row| row.tensor = 36.0).contains("percent of other than tensor instructions: 64"));
+        assert_eq!(with(|row| row.tensor = 39.0), "");
+        let mut few = row("new", 10.0, Bound::Memory, "");
+        few.tensor = 33.0;
+        assert!(compare(few.clone()).contains("33 percent of the inner loop are tensor instructions"));
+        few.tensor = 0.0;
+        assert_eq!(compare(few), "");
         let all = Table::new(vec![row("same", 5.0, Bound::Memory, ""), row("new", 1.0, Bound::Memory, "")]);
         let expected = Comparison { problems: Vec::new(), new: 1, gone: 2, better: 1 };
         assert_eq!(all.compare(&kept, true), expected);

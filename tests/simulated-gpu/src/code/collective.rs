@@ -1,6 +1,6 @@
-//! Collective instructions: barriers, shuffles, votes and matrix multiply-accumulates of the lanes of a warp.
+//! Collective instructions: barriers, shuffles, votes, matrix loads and multiply-accumulates of the lanes of a warp.
 
-use super::{Run, Slot, Slots, Type};
+use super::{MemoryOperand, Run, Slot, Slots, Type};
 
 /// Something that lanes of a warp do together.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,8 @@ pub enum Collective {
         /// Lanes.
         mask: Slot,
     },
+    /// `ldmatrix.sync`.
+    LoadMatrices(MatrixLoad),
     /// `mma.sync`.
     Mma {
         /// Shape and type.
@@ -77,6 +79,17 @@ pub enum Collective {
         /// The addend's registers.
         c: Slots,
     },
+}
+
+/// Matrices of eight rows of 16 bytes in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixLoad {
+    /// The lane's row of a matrix.
+    pub row: MemoryOperand,
+    /// Whether the elements of 16 bits change rows for columns.
+    pub transposed: bool,
+    /// A register for each matrix.
+    pub d: Slots,
 }
 
 /// From which lane a value comes.

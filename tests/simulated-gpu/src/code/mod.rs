@@ -18,7 +18,7 @@ mod types;
 use crate::ptx::Space;
 
 pub use approximate::Approximations;
-pub use collective::{Collective, Fragments, ShuffleMode, VoteMode};
+pub use collective::{Collective, Fragments, MatrixLoad, ShuffleMode, VoteMode};
 pub use decode::decode;
 pub use types::{Type, TypeKind};
 
@@ -30,6 +30,9 @@ pub type Run = fn(u64, u64, u64) -> u64;
 
 /// The slot of instructions that are always done.
 pub const ALWAYS: Slot = Slot::MAX;
+
+/// Number of groups of copies that stands for waiting for all copies, those of no group too.
+pub const ALL_COPIES: u32 = u32::MAX;
 
 /// The value of a register that nobody has written.
 pub const POISON: u64 = 0x7ff4_dead_7fa4_dead;
@@ -187,6 +190,21 @@ pub enum Op {
         /// The other operands.
         ab: [Slot; 2],
     },
+    /// Begins a copy into shared memory that is done by the time of a [`Op::WaitForCopies`].
+    CopyAsync {
+        /// Destination.
+        to: MemoryOperand,
+        /// Source.
+        from: MemoryOperand,
+        /// Bytes of the destination.
+        bytes: u32,
+        /// Slot for the bytes of the source; zeros follow.
+        read: Slot,
+    },
+    /// Ends a group of the thread's copies.
+    EndCopyGroup,
+    /// Waits until no more than so many of the last groups are under way; [`ALL_COPIES`] for none, ended or not.
+    WaitForCopies(u32),
     /// Goes on elsewhere.
     Branch(u32),
     /// Waits for all threads of the block, or for as many as slot `count` says.
@@ -214,7 +232,10 @@ impl Op {
     /// Whether it may reveal values that the thread has read to other threads or the host.
     #[inline]
     pub fn tells_others(self) -> bool {
-        matches!(self, Op::Store { .. } | Op::Atomic { .. } | Op::Collective(_) | Op::SetCondition(_))
+        matches!(
+            self,
+            Op::Store { .. } | Op::Atomic { .. } | Op::CopyAsync { .. } | Op::Collective(_) | Op::SetCondition(_)
+        )
     }
 }
 

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use super::launch::{Launch, Outside, coordinates};
 use super::memory::Memory;
+use super::pending::Copies;
 use super::reach::{Doubt, InvalidAccess, Reach};
 use super::shadow::{LANES_OF_WARP, Who};
 use super::store::Store;
-use crate::code::{ALWAYS, Kernel, Op, Run, Slot, Special};
+use crate::code::{ALWAYS, Kernel, MemoryOperand, Op, Run, Slot, Special};
 use crate::finding::{Class, Finding, Problem};
 
 /// Instructions of a thread without a wait, after which it is taken for one that never ends.
@@ -37,7 +38,40 @@ pub(super) struct Thread {
     /// Its knowledge of the clocks of its warp.
     pub heard: [u64; LANES_OF_WARP],
     local: Store,
+    copies: Copies,
     doubt: Option<Doubt>,
+}
+
+impl Thread {
+    /// The memory that it reaches now, in a launch and a block that began with those segments.
+    fn reach<'r>(
+        &'r mut self,
+        number: usize,
+        (kernel, launch): (&'r Kernel, &'r Launch<'_>),
+        (memory, shared): (&'r mut Memory, &'r mut Store),
+        (since, first): (u64, u64),
+    ) -> Reach<'r> {
+        let who = Who {
+            thread: number as u64,
+            segment: memory.segments,
+            block: first,
+            since,
+            heard: self.heard,
+            lanes: LANES_OF_WARP,
+        };
+        Reach {
+            memory,
+            shared,
+            local: &mut self.local,
+            parameters: launch.parameters,
+            kernel,
+            here: Who { since: first, ..who },
+            who,
+            copies: &mut self.copies,
+            doubt: self.doubt.take(),
+            at: 0,
+        }
+    }
 }
 
 /// An error, and the thread that detected it.
@@ -80,6 +114,7 @@ impl<'a> Block<'a> {
             status: ThreadStatus::Done,
             heard: [0; LANES_OF_WARP],
             local: Store::new(kernel.local_bytes, checked),
+            copies: Copies::default(),
             doubt: None,
         });
         let threads = threads.collect();
@@ -106,6 +141,7 @@ impl<'a> Block<'a> {
             thread.at = 0;
             thread.status = ThreadStatus::Ready;
             thread.doubt = None;
+            thread.copies.clear();
             if self.kernel.local_bytes > 0 {
                 thread.local.renew(self.kernel.local_bytes, checked);
             }
@@ -269,36 +305,28 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// Reads for a lane of a warp that reads with others, from an address of its own or of another lane.
+    pub(super) fn read_for(&mut self, number: usize, place: &MemoryOperand, address: u64) -> Result<u64, Fault> {
+        let Block { kernel, launch, memory, shared, threads, since, first, .. } = self;
+        let mut reach = threads[number].reach(number, (kernel, launch), (memory, shared), (*since, *first));
+        let read = reach.read(place, address);
+        let doubt = reach.doubt;
+        threads[number].doubt = doubt;
+        read.map_err(|(problem, other)| Fault { thread: number, problem, other })
+    }
+
     /// Runs a thread until it waits or ends. Its slots begin at `base`.
     fn run_thread(&mut self, number: usize, base: usize) -> Result<(), Fault> {
         let Block { kernel, launch, memory, outside, shared, registers, threads, since, first, .. } = self;
         let thread = &mut threads[number];
-        let who = Who {
-            thread: number as u64,
-            segment: memory.segments,
-            block: *first,
-            since: *since,
-            heard: thread.heard,
-            lanes: LANES_OF_WARP,
-        };
-        let mut reach = Reach {
-            memory,
-            shared,
-            local: &mut thread.local,
-            parameters: launch.parameters,
-            kernel,
-            here: Who { since: *first, ..who },
-            who,
-            doubt: thread.doubt.take(),
-            at: 0,
-        };
-        let registers = &mut registers[base..base + kernel.image.len()];
         let mut at = thread.at as usize;
+        let mut reach = thread.reach(number, (kernel, launch), (memory, shared), (*since, *first));
+        let registers = &mut registers[base..base + kernel.image.len()];
         let mut steps = 0;
         let ended = execute(kernel, registers, &mut reach, *outside, &mut at, &mut steps);
         reach.memory.instructions += steps;
-        thread.at = at as u32;
-        thread.doubt = reach.doubt;
+        let doubt = reach.doubt;
+        (thread.at, thread.doubt) = (at as u32, doubt);
         let (problem, other) = match ended {
             Ok(status) => {
                 thread.status = status;
@@ -364,6 +392,14 @@ fn execute(
                     Err(wrong) => return Err(wrong),
                 }
             }
+            Op::CopyAsync { ref to, ref from, bytes, read } => {
+                let address =
+                    |place: &MemoryOperand| registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
+                let (to, from) = ((to, address(to)), (from, address(from)));
+                reach.begin_copy(to, from, (bytes, registers[read as usize] as u32))?;
+            }
+            Op::EndCopyGroup => reach.end_copy_group(),
+            Op::WaitForCopies(pending) => reach.wait_for_copies(pending)?,
             Op::Barrier { id, count, aligned } => {
                 let [id, count] = [id, count].map(|slot| registers[slot as usize] & 0xffff_ffff);
                 return Ok(ThreadStatus::AtBarrier { id, count, aligned });

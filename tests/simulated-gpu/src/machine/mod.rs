@@ -4,15 +4,18 @@
 //! memory   allocations at addresses of their own, which are never used again
 //!   store    bytes, which of them were written, and who touched them last (shadow)
 //! grid     blocks one after another
-//!   block    threads, each of which runs until it must wait; reach: the memory that they touch
+//!   block    threads, each of which runs until it must wait; reach: the memory that they touch; copies: what is under
+//!            way to shared memory
 //!     warp     what lanes do together; mma: matrices
 //! ```
 
 mod block;
+mod copies;
 mod grid;
 mod launch;
 mod memory;
 mod mma;
+mod pending;
 mod reach;
 mod shadow;
 mod store;

@@ -1,6 +1,7 @@
 //! Memory accesses of a thread: loads, stores and atomics in every space.
 
 use super::memory::Memory;
+use super::pending::Copies;
 use super::shadow::Who;
 use super::store::{Store, StoreError, Watched};
 use super::{LOCAL_WINDOW, SHARED_WINDOW};
@@ -26,6 +27,8 @@ pub(super) struct Reach<'b> {
     pub who: Who,
     /// For shared memory.
     pub here: Who,
+    /// Copies that are under way.
+    pub copies: &'b mut Copies,
     /// The first read that may be wrong.
     pub doubt: Option<Doubt>,
     /// The instruction that loads.
@@ -91,6 +94,13 @@ impl Reach<'_> {
         Ok(())
     }
 
+    /// An element at an address, for a lane of a warp that reads together.
+    pub fn read(&mut self, place: &MemoryOperand, address: u64) -> Result<u64, InvalidAccess> {
+        let size = usize::from(place.bytes);
+        let (store, at, watched) = self.locate(place, address, size)?;
+        store.load(at, size, false, watched).map_err(|wrong| described(wrong, place, address, size, "reads"))
+    }
+
     /// Changes an element; returns its old value.
     pub fn atomic(
         &mut self,
@@ -111,7 +121,7 @@ impl Reach<'_> {
 
     /// The memory that has all of these bytes, where in it, and who is told of the access.
     #[inline]
-    fn locate(
+    pub fn locate(
         &mut self,
         place: &MemoryOperand,
         address: u64,
@@ -172,7 +182,13 @@ fn outside(what: &str, at: u64, bytes: usize, size: usize) -> InvalidAccess {
 }
 
 #[cold]
-fn described(wrong: StoreError, place: &MemoryOperand, address: u64, bytes: usize, does: &str) -> InvalidAccess {
+pub(super) fn described(
+    wrong: StoreError,
+    place: &MemoryOperand,
+    address: u64,
+    bytes: usize,
+    does: &str,
+) -> InvalidAccess {
     let space = match place.space {
         Space::Shared => "shared",
         Space::Local => "local",

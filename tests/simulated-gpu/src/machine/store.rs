@@ -1,5 +1,7 @@
 //! Bytes of memory, each with its state: written or not, and its last accesses.
 
+use std::ops::Range;
+
 use super::shadow::{Conflict, Shadow, Touch, Who};
 
 /// Content of fresh memory where nobody checks whether it was written.
@@ -96,7 +98,7 @@ impl Store {
     }
 
     /// Bytes that were all written, or the first one that was not.
-    pub fn bytes(&self, range: std::ops::Range<usize>) -> Result<&[u8], usize> {
+    pub fn bytes(&self, range: Range<usize>) -> Result<&[u8], usize> {
         match self.written[range.clone()].iter().position(|written| *written == 0) {
             Some(first) => Err(range.start + first),
             None => Ok(&self.bytes[range]),
@@ -104,7 +106,7 @@ impl Store {
     }
 
     /// Bytes, with which of them were written.
-    pub fn raw(&self, range: std::ops::Range<usize>) -> (&[u8], &[u8]) {
+    pub fn raw(&self, range: Range<usize>) -> (&[u8], &[u8]) {
         (&self.bytes[range.clone()], &self.written[range])
     }
 
@@ -114,6 +116,25 @@ impl Store {
         self.written[at..at + written.len()].copy_from_slice(written);
     }
 
+    /// Bytes that a thread reads, with which of them were written.
+    pub fn take(&mut self, range: Range<usize>, watched: Watched<'_>) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
+        self.touch(range.start, range.len(), Touch::Read { strong: false }, watched)?;
+        let (bytes, written) = self.raw(range);
+        Ok((bytes.to_vec(), written.to_vec()))
+    }
+
+    /// Bytes that a thread writes, with which of them are to count as written.
+    pub fn put(&mut self, at: usize, bytes: &[u8], written: &[u8], watched: Watched<'_>) -> Result<(), StoreError> {
+        self.set_raw(at, bytes, written);
+        self.touch(at, bytes.len(), Touch::Write { strong: false }, watched)
+    }
+
+    /// Forgets bytes that a thread is to write.
+    pub fn renounce(&mut self, range: Range<usize>, checked: bool, watched: Watched<'_>) -> Result<(), StoreError> {
+        self.forget(range.clone(), checked);
+        self.touch(range.start, range.len(), Touch::Write { strong: false }, watched)
+    }
+
     /// Writes bytes.
     pub fn set(&mut self, at: usize, bytes: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
@@ -121,13 +142,13 @@ impl Store {
     }
 
     /// Makes bytes poison, and unwritten ones if that is looked at.
-    pub fn forget(&mut self, range: std::ops::Range<usize>, checked: bool) {
+    pub fn forget(&mut self, range: Range<usize>, checked: bool) {
         self.bytes[range.clone()].fill(POISON);
         self.written[range].fill(u8::from(!checked));
     }
 
     /// Writes one byte many times.
-    pub fn fill(&mut self, range: std::ops::Range<usize>, byte: u8) {
+    pub fn fill(&mut self, range: Range<usize>, byte: u8) {
         self.bytes[range.clone()].fill(byte);
         self.written[range].fill(1);
     }

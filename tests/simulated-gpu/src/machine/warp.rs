@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::block::{Block, Fault, ThreadStatus};
 use super::mma::multiply;
 use super::shadow::LANES_OF_WARP;
-use crate::code::{Collective, ShuffleMode, Slot, VoteMode};
+use crate::code::{Collective, MatrixLoad, ShuffleMode, Slot, VoteMode};
 use crate::finding::Class;
 
 /// Lanes that do something together: their threads.
@@ -63,15 +63,15 @@ impl Block<'_> {
             | Collective::Vote { mask, .. }
             | Collective::Match { mask, .. }
             | Collective::Reduce { mask, .. } => self.get(thread, mask) & 0xffff_ffff,
-            Collective::Mma { .. } => 0xffff_ffff,
+            Collective::LoadMatrices(_) | Collective::Mma { .. } => 0xffff_ffff,
         };
         (collective, mask)
     }
 
     /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not.
-    /// Lanes that have ended are not waited for, but by an mma.
+    /// Lanes that have ended are not waited for, but by matrix instructions.
     fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
-        let all = matches!(collective, Collective::Mma { .. });
+        let all = matches!(collective, Collective::LoadMatrices(_) | Collective::Mma { .. });
         let synchronises = matches!(collective, Collective::Sync { .. });
         let mut members = Vec::with_capacity(LANES_OF_WARP);
         for other in lanes.clone().filter(|other| mask >> (other - lanes.start) & 1 == 1) {
@@ -122,11 +122,12 @@ impl Block<'_> {
                 let total = values.reduce(|x, y| run(x, y, 0)).unwrap_or(0);
                 group.members.iter().for_each(|&thread| self.set(thread, d, total));
             }
+            Collective::LoadMatrices(load) => {
+                whole_warp("ldmatrix", group)?;
+                self.load_matrices(group, load)?;
+            }
             Collective::Mma { fragments, d, a, b, c } => {
-                if group.members.len() != LANES_OF_WARP {
-                    let message = format!("mma takes 32 lanes, and the warp has {}", group.members.len());
-                    return Err(Fault::new(group.first, Class::Synchronization, message));
-                }
+                whole_warp("mma", group)?;
                 let kernel = self.kernel;
                 let read = |slots| {
                     let of_lane = |lane| kernel.list(slots).iter().map(move |&slot| (lane, slot));
@@ -142,6 +143,44 @@ impl Block<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Row `r` of matrix `i` is at the address of lane `8 i + r`. Lane `4 g + t` gets word `t` of row `g`, or element
+    /// `g` of the rows `2 t` and `2 t + 1`.
+    fn load_matrices(&mut self, group: &Group, load: MatrixLoad) -> Result<(), Fault> {
+        let kernel = self.kernel;
+        let address = |block: &Block<'_>, row: usize| {
+            block.get(group.first + row, load.row.base).wrapping_add(load.row.offset as i64 as u64)
+        };
+        let mut words = Vec::new();
+        for (matrix, &slot) in kernel.list(load.d).iter().enumerate() {
+            for row in 8 * matrix..8 * (matrix + 1) {
+                let address = address(self, row);
+                if address & 15 != 0 {
+                    let message = format!("a row of a matrix at {address:#x} is not aligned to 16 bytes");
+                    return Err(Fault::new(group.first + row, Class::Alignment, message));
+                }
+            }
+            for lane in 0..LANES_OF_WARP {
+                let (across, down) = (lane as u64 / 4, lane % 4);
+                let thread = group.first + lane;
+                let word = match load.transposed {
+                    false => {
+                        let row = address(self, 8 * matrix + lane / 4);
+                        self.read_for(thread, &load.row, row + 4 * down as u64)?
+                    }
+                    true => {
+                        let [low, high] = [0, 1].map(|next| address(self, 8 * matrix + 2 * down + next));
+                        let low = self.read_for(thread, &load.row, low + 2 * across)?;
+                        low | self.read_for(thread, &load.row, high + 2 * across)? << 16
+                    }
+                };
+                words.push((thread, slot, word));
+            }
+        }
+        // Addresses may be among the results.
+        words.into_iter().for_each(|(thread, slot, word)| self.set(thread, slot, word));
         Ok(())
     }
 
@@ -206,4 +245,13 @@ impl Block<'_> {
             self.set(thread, p, u64::from(agreed));
         }
     }
+}
+
+/// An instruction that only whole warps can do.
+fn whole_warp(name: &str, group: &Group) -> Result<(), Fault> {
+    if group.members.len() == LANES_OF_WARP {
+        return Ok(());
+    }
+    let message = format!("{name} takes 32 lanes, and the warp has {}", group.members.len());
+    Err(Fault::new(group.first, Class::Synchronization, message))
 }

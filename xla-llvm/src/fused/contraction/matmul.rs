@@ -8,10 +8,11 @@ use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
+use crate::fused::core::address::strides_of;
 use crate::fused::core::convolution::Tap;
 use crate::fused::core::reduce::{accumulator, placed};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::loops::affine::{AffineExpr, Index, row_major_strides};
 use crate::fused::tuning::matmul::{LEAST_EXTENT, LEAST_WORK};
 use crate::fused::value::Guard;
 use crate::mma::OperandType;
@@ -40,6 +41,8 @@ pub(crate) struct Matmul<'m> {
     pub neighbours: [Neighbours; 2],
     /// Bytes of an element of each operand.
     pub bytes: [u64; 2],
+    /// Elements from one step of K to the next of operands that are arrays in memory, where that is the same all along.
+    pub k_strides: [Option<u64>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -107,7 +110,11 @@ impl<'m> FusedKernel<'_, 'm> {
         let is_contraction = |id: &&InstrId| matches!(graph[**id].op(), Op::Dot(_) | Op::Convolution(_));
         let mut contractions = computed.iter().filter(is_contraction);
         let (Some(&id), None) = (contractions.next(), contractions.next()) else { return None };
-        let matmul = Matmul::new(graph, id)?;
+        let mut matmul = Matmul::new(graph, id)?;
+        for side in [MatmulSide::Left, MatmulSide::Right] {
+            let is_input = self.source.inputs.contains(&matmul.operands[side as usize]);
+            matmul.k_strides[side as usize] = is_input.then(|| matmul.k_stride(graph, side)).flatten();
+        }
         let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
         let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
         (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(matmul)
@@ -196,7 +203,28 @@ impl<'m> Matmul<'m> {
             operand_type,
             neighbours,
             bytes,
+            k_strides: [None; 2],
         })
+    }
+
+    /// Elements from one step of K to the next in a dot's operand, if it lies row by row and they are always as many.
+    fn k_stride(&self, graph: &Computation, side: MatmulSide) -> Option<u64> {
+        let Contraction::Dot(dot) = self.contraction else { return None };
+        let array = graph[self.operands[side as usize]].shape().as_array()?;
+        let contracting = match side {
+            MatmulSide::Left => dot.dims.lhs(array.rank()).contracting,
+            MatmulSide::Right => dot.dims.rhs(array.rank()).contracting,
+        };
+        let strides = strides_of(array);
+        let (&last, outer) = contracting.split_last()?;
+        let mut expected = strides[last] * array.dims()[last];
+        for &d in outer.iter().rev() {
+            if strides[d] != expected {
+                return None;
+            }
+            expected *= array.dims()[d];
+        }
+        (strides == row_major_strides(array.dims())).then_some(strides[last] as u64)
     }
 
     /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that

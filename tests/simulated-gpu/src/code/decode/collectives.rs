@@ -1,8 +1,10 @@
-//! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix multiply-accumulate.
+//! Decodes instructions that threads execute together: barriers, shuffles, votes, matrix loads and
+//! multiply-accumulates.
 
 use super::decoder::{Decoder, Result};
-use crate::code::{Collective, Fragments, Op, ShuffleMode, Slot, Slots, TypeKind, VoteMode, alu};
-use crate::ptx::Operand;
+use super::memory::MemoryAccess;
+use crate::code::{Collective, Fragments, MatrixLoad, Op, ShuffleMode, Slot, Slots, TypeKind, VoteMode, alu};
+use crate::ptx::{Operand, Space};
 
 impl<'a> Decoder<'a> {
     pub(super) fn together(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
@@ -54,6 +56,14 @@ impl<'a> Decoder<'a> {
                 let (a, mask) = (self.value(a, word)?, self.value(mask, word)?);
                 Collective::Reduce { run: found.run, d: self.result(d)?, a, mask }
             }
+            (["ldmatrix", "sync", "aligned", "m8n8", count, rest @ ..], [d, Operand::Address(base, offset)]) => {
+                let (transposed, rest) = match rest {
+                    ["trans", rest @ ..] => (true, rest),
+                    rest => (false, rest),
+                };
+                let ["shared" | "shared::cta", "b16"] = rest else { return self.unknown(opcode) };
+                return self.load_matrices(opcode, count, d, (base, *offset), transposed);
+            }
             (["mma", "sync", "aligned", shape, "row", "col", d, a, b, c], _) if a == b && d == c => {
                 return self.mma(opcode, shape, [a, d], operands);
             }
@@ -82,6 +92,30 @@ impl<'a> Decoder<'a> {
             Operand::Pair(d, p) => Ok((self.result(&Operand::Name(d))?, self.result(&Operand::Name(p))?)),
             d => Ok((self.result(d)?, self.result(&Operand::Name("_"))?)),
         }
+    }
+
+    fn load_matrices(
+        &mut self,
+        opcode: &str,
+        count: &str,
+        d: &Operand<'a>,
+        (base, offset): (&Operand<'a>, i64),
+        transposed: bool,
+    ) -> Result<()> {
+        let registers = match d {
+            Operand::Vector(registers) => registers.as_slice(),
+            other => std::slice::from_ref(other),
+        };
+        let Some(access) = MemoryAccess::plain(Space::Shared, if transposed { "b16" } else { "b32" }) else {
+            return self.unknown(opcode);
+        };
+        if !matches!((count, registers.len()), ("x1", 1) | ("x2", 2) | ("x4", 4)) {
+            return self.unknown(opcode);
+        }
+        let d = registers.iter().map(|d| self.result(d)).collect::<Result<Vec<_>>>()?;
+        let (row, d) = (self.place(&access, base, offset)?, self.slots(&d));
+        self.collective(Collective::LoadMatrices(MatrixLoad { row, transposed, d }));
+        Ok(())
     }
 
     fn mma(&mut self, opcode: &str, shape: &str, types: [&str; 2], operands: &[Operand<'a>]) -> Result<()> {

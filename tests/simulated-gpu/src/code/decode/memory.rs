@@ -6,7 +6,7 @@ use crate::machine::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
 /// An access, by its opcode.
-struct MemoryAccess {
+pub(super) struct MemoryAccess {
     space: Space,
     count: usize,
     ty: Type,
@@ -16,6 +16,11 @@ struct MemoryAccess {
 }
 
 impl MemoryAccess {
+    /// One element of a space.
+    pub(super) fn plain(space: Space, ty: &str) -> Option<MemoryAccess> {
+        Some(MemoryAccess { space, count: 1, ty: Type::parse(ty)?, is_strong: false, action: Vec::new() })
+    }
+
     fn parse(opcode: &str) -> Option<MemoryAccess> {
         let mut parts = opcode.split('.').skip(1).collect::<Vec<_>>();
         let mut access = MemoryAccess {
@@ -125,7 +130,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn place(&mut self, access: &MemoryAccess, base: &Operand<'a>, offset: i64) -> Result<MemoryOperand> {
+    pub(super) fn place(&mut self, access: &MemoryAccess, base: &Operand<'a>, offset: i64) -> Result<MemoryOperand> {
         let bytes = access.ty.bytes() as u8;
         let Ok(offset) = i32::try_from(offset) else { return self.error("the offset has more than 32 bits") };
         let granule = u32::from(bytes).ilog2().min(2);

@@ -2,6 +2,7 @@
 
 mod calls;
 mod collectives;
+mod copies;
 mod decoder;
 mod memory;
 
@@ -61,7 +62,8 @@ impl<'a> Decoder<'a> {
             ("membar" | "fence" | "nanosleep", _) => self.push(Op::Nothing),
             ("call", _) => self.call(operands)?,
             ("ld" | "st" | "atom" | "red" | "cvta" | "isspacep", _) => self.memory(opcode, operands)?,
-            ("bar" | "barrier", _) | ("shfl" | "vote" | "match" | "redux" | "mma" | "activemask", _) => {
+            ("cp", _) => self.copy(opcode, operands)?,
+            ("bar" | "barrier", _) | ("shfl" | "vote" | "match" | "redux" | "mma" | "ldmatrix" | "activemask", _) => {
                 self.together(opcode, operands)?;
             }
             _ => self.compute(opcode, operands)?,

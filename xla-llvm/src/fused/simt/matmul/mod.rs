@@ -4,6 +4,7 @@ mod cut;
 mod mma;
 pub(crate) mod skinny;
 pub(crate) mod split_k;
+mod staged;
 mod tile;
 pub(crate) mod tiles;
 pub(crate) mod tiling;

@@ -20,8 +20,9 @@ use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::mma::WarpPlace;
+use crate::fused::simt::matmul::staged::pipeline::Staged;
 use crate::fused::simt::matmul::tile::{Part, Tile};
-use crate::fused::simt::matmul::tiling::{THREADS, Tiling};
+use crate::fused::simt::matmul::tiling::Tiling;
 use crate::fused::tuning::matmul::SIDE;
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;
@@ -45,35 +46,17 @@ impl<'m> FusedKernel<'_, 'm> {
         let at = counters(&mut s, &AffineExpr::symbol(item), &[tiling.cut.parts * matmul.batches(), columns, rows])?;
         let (part, batch) = tiling.cut.divide(&mut s, &at[0], matmul.batches())?;
         let batch = counters(&mut s, &batch, &matmul.batch)?;
-        let thread = AffineExpr::symbol(s.uniform_symbol(thread?.zext(64), Some(THREADS)));
-        let warp = tiling.unit.map(|unit| Ok((unit, WarpPlace::new(&mut s, tiling, &thread)?))).transpose()?;
-        let own = match &warp {
-            Some((_, place)) => (place.row.clone(), place.column.clone()),
-            None => s.divide(&thread, SIDE as i64)?,
+        let thread = AffineExpr::symbol(s.uniform_symbol(thread?.zext(64), Some(tiling.threads())));
+        let (place, tiles) = ((&batch[..], &part), [&at[2], &at[1]]);
+        let results = match tiling.staged {
+            true => Staged::new(&mut s, (matmul, tiling), place, tiles, &thread)?.results(&mut s)?,
+            false => sums_through_registers(&mut s, (matmul, tiling), place, tiles, &thread)?,
         };
-        let left = Part::new(&mut s, matmul, tiling, MatmulSide::Left, &at[2], (&thread, &own.0))?;
-        let right = Part::new(&mut s, matmul, tiling, MatmulSide::Right, &at[1], (&thread, &own.1))?;
-        let tile = Tile { matmul, tiling, batch, part, parts: [left, right] };
-        let results = match &warp {
-            None => {
-                let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| tile.add(s, halves, sums);
-                let sums = tile.sums(&mut s, tile.vectors(), add)?;
-                tile.places([&own.0, &own.1]).into_iter().zip(sums).collect()
-            }
-            Some((unit, place)) => {
-                let read = tile.fragments(&mut s, place)?;
-                let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| {
-                    tile.multiply_by_warps(s, *unit, (read, halves), sums)
-                };
-                let sums = tile.sums(&mut s, tile.warp_vectors(), add)?;
-                tile.warp_results(place, &sums)
-            }
-        };
-        let sink = Sink::new(matmul, &tile.batch, tiling.cut, (&at[0], scratch))?;
+        let sink = Sink::new(matmul, &batch, tiling.cut, (&at[0], scratch))?;
         for ([row, column], sum) in &results {
             self.store_vector(&mut s, &sink, [row, column], *sum)?;
         }
-        Ok(Launch { work_items, block: Some(THREADS as u32) })
+        Ok(Launch { work_items, block: Some(tiling.threads() as u32) })
     }
 
     /// Computes from neighbouring sums of a row and stores to the results: together where the result has as many
@@ -143,6 +126,40 @@ impl<'m> FusedKernel<'_, 'm> {
         let value = converted(s.emitter, value, result)?;
         s.values.insert((matmul.id, index.clone(), 0), vec![value]);
         self.store_all(s, &index)
+    }
+}
+
+/// Vectors of a thread's sums, with the row and the first column of each, of operands that each thread brings through
+/// its registers.
+fn sums_through_registers<'e, 'ctx, 'm>(
+    s: &mut FusedEmitter<'e, 'ctx, 'm>,
+    (matmul, tiling): (&Matmul<'m>, Tiling),
+    (batch, part): (&[AffineExpr], &AffineExpr),
+    [row, column]: [&AffineExpr; 2],
+    thread: &AffineExpr,
+) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
+    let warp = tiling.unit.map(|unit| Ok((unit, WarpPlace::new(s, tiling, thread)?))).transpose()?;
+    let own = match &warp {
+        Some((_, place)) => (place.row.clone(), place.column.clone()),
+        None => s.divide(thread, SIDE as i64)?,
+    };
+    let left = Part::new(s, matmul, tiling, MatmulSide::Left, row, (thread, &own.0))?;
+    let right = Part::new(s, matmul, tiling, MatmulSide::Right, column, (thread, &own.1))?;
+    let tile = Tile { matmul, tiling, batch: batch.to_vec(), part: part.clone(), parts: [left, right] };
+    match &warp {
+        None => {
+            let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| tile.add(s, halves, sums);
+            let sums = tile.sums(s, tile.vectors(), add)?;
+            Ok(tile.places([&own.0, &own.1]).into_iter().zip(sums).collect())
+        }
+        Some((unit, place)) => {
+            let read = tile.fragments(s, place)?;
+            let add = &mut |s: &FusedEmitter<'e, 'ctx, 'm>, halves, sums: &mut [_]| {
+                tile.multiply_by_warps(s, *unit, (read, halves), sums)
+            };
+            let sums = tile.sums(s, tile.warp_vectors(), add)?;
+            Ok(tile.warp_results(place, &sums))
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::fmt;
 
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::matmul::cut::Cut;
+use crate::fused::simt::matmul::staged::fit::{self, can_be_staged};
 use crate::fused::tuning::device::busy_blocks;
 use crate::fused::tuning::matmul::{BUSY, LEAST, LEAST_TURNS, SIDE};
+use crate::fused::tuning::matmul_stages::{MOST, MOST_BYTES};
 use crate::mma::OperandType;
 use crate::target::Target;
 
-/// Threads of a block.
+/// Threads of a block, unless tiles come in stages.
 pub(crate) const THREADS: u64 = SIDE * SIDE;
 
 /// The size of tiles.
@@ -22,6 +24,8 @@ pub(crate) struct Tiling {
     pub depth: u64,
     /// Operand type of the tensor cores, if warps multiply on them.
     pub unit: Option<OperandType>,
+    /// Whether operands come by asynchronous copies in several stages: see `staged`.
+    pub staged: bool,
     /// The parts of the sum that are other tiles.
     pub cut: Cut,
 }
@@ -40,8 +44,9 @@ impl Tiling {
         let largest = Tiling::largest(matmul, target);
         let least = LEAST_TURNS * largest.depth;
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
-        // The loop goes back and forth between two halves of shared memory, so that parts begin at an even turn.
-        let cut = Cut::new(matmul.k(), busy_blocks(target) / tiling.tiles(matmul), (2 * tiling.depth, least));
+        // The loop goes through the halves of shared memory, or its stages, so that parts begin with the first one.
+        let turns = if tiling.staged { tiling.stages() } else { 2 };
+        let cut = Cut::new(matmul.k(), busy_blocks(target) / tiling.tiles(matmul), (turns * tiling.depth, least));
         (cut.parts > 1).then_some(Tiling { cut, ..tiling })
     }
 
@@ -56,7 +61,8 @@ impl Tiling {
             (None, 2) => ([8, 4], 8),
             (None, _) => ([4, 4], 8),
         };
-        let mut tiling = Tiling { each, depth, unit, cut: Cut::whole(matmul.k()) };
+        let staged = unit.is_some_and(|unit| can_be_staged(matmul, unit));
+        let mut tiling = Tiling { each, depth, unit, staged, cut: Cut::whole(matmul.k()) };
         for side in [MatmulSide::Left, MatmulSide::Right] {
             while tiling.each[side as usize] > LEAST && tiling.size(side) / 2 >= matmul.extent(side) {
                 tiling.each[side as usize] /= 2;
@@ -72,6 +78,18 @@ impl Tiling {
             self.each[side] /= 2;
         }
         self
+    }
+
+    /// Threads of a block.
+    pub fn threads(self) -> u64 {
+        if self.staged { fit::THREADS } else { THREADS }
+    }
+
+    /// Stages that fit into shared memory.
+    pub fn stages(self) -> u64 {
+        let elements = [MatmulSide::Left, MatmulSide::Right].map(|side| self.size(side) * self.depth);
+        let bytes = self.unit.map_or(0, |unit| unit.element_type().byte_width() as u64);
+        (MOST_BYTES / (elements.iter().sum::<u64>() * bytes).max(1)).clamp(2, MOST)
     }
 
     /// Rows or columns of a tile.
@@ -94,9 +112,12 @@ impl fmt::Display for Tiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| self.size(side));
         write!(f, "tiles of {rows} x {columns}, {} steps of K at a time", self.depth)?;
-        match self.unit {
-            Some(unit) => write!(f, ", tensor cores in {unit:?}"),
-            None => Ok(()),
+        if let Some(unit) = self.unit {
+            write!(f, ", tensor cores in {unit:?}")?;
+        }
+        match self.staged {
+            true => write!(f, ", {} stages", self.stages()),
+            false => Ok(()),
         }
     }
 }

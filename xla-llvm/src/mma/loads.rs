@@ -1,0 +1,88 @@
+//! Loads of matrices from shared memory into the fragments of a warp's threads: `ldmatrix` of the PTX ISA, and the same
+//! on the host.
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use xla_hlo::{Error, Result};
+
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::{Register, WARP};
+use crate::target::Simt;
+
+/// Matrices that are loaded together.
+pub const MATRICES: usize = 4;
+/// Rows of each, of 16 bytes.
+const MATRIX_ROWS: u32 = 8;
+
+impl<'ctx> Emitter<'ctx> {
+    /// A fragment of each of four matrices of eight rows of 16 bytes in shared memory, as 32-bit integers. Row `r` of
+    /// matrix `i` begins at the element `at`, a multiple of 16 bytes, of lane `8 i + r` of the warp. Lane `4 g + t`
+    /// gets word `t` of row `g`; of transposed matrices, whose elements have 16 bits, element `g` of the rows `2 t` and
+    /// `2 t + 1`. All threads of the warp must be here.
+    pub fn load_matrices<'e>(
+        &'e self,
+        array: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+        scalar: Scalar,
+        transposed: bool,
+    ) -> Result<[Lanes<'e, 'ctx>; MATRICES]> {
+        match self.target().simt() {
+            Some(Simt::Nvptx) => self.load_matrices_by_warp(array, at, scalar, transposed),
+            Some(Simt::Host) => self.load_matrices_by_shuffles(array, at, scalar, transposed),
+            None => Err(self.no_tensor_cores()),
+        }
+    }
+
+    fn load_matrices_by_warp<'e>(
+        &'e self,
+        array: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+        scalar: Scalar,
+        transposed: bool,
+    ) -> Result<[Lanes<'e, 'ctx>; MATRICES]> {
+        let name = match transposed {
+            false => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+            true => "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16",
+        };
+        let missing = || Error::internal(format!("LLVM refuses {name}"));
+        let address = self.element_address(array, at, scalar);
+        let Some(BasicValueEnum::StructValue(words)) = self.intrinsic(name, &[address.get_type()], &[address]) else {
+            return Err(missing());
+        };
+        let mut fragments = [at; MATRICES];
+        for (number, fragment) in (0..).zip(&mut fragments) {
+            let field = self.record(self.builder().build_extract_value(words, number, ""));
+            *fragment = self.lanes(field.ok_or_else(missing)?);
+        }
+        Ok(fragments)
+    }
+
+    fn load_matrices_by_shuffles<'e>(
+        &'e self,
+        array: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+        scalar: Scalar,
+        transposed: bool,
+    ) -> Result<[Lanes<'e, 'ctx>; MATRICES]> {
+        let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
+        let (group, member) = (lane.lshr(2), lane & 3);
+        let mut fragments = [at; MATRICES];
+        for (matrix, fragment) in (0..).zip(&mut fragments) {
+            let first = i64::from(MATRIX_ROWS) * matrix;
+            let row = |number: Lanes<'e, 'ctx>| self.host_shuffle(at, number + first);
+            *fragment = match transposed {
+                false => {
+                    let in_a_word = i64::from(32 / scalar.bits());
+                    let word = (row(group)? + member.zext(64) * in_a_word).lshr(i64::from(in_a_word.ilog2()));
+                    self.load_aligned_lanes(array, word, Scalar::Int(32), 1)
+                }
+                true => {
+                    let [low, high] = [row(member * 2)?, row(member * 2 + 1)?]
+                        .map(|row| self.load_aligned_lanes(array, row + group.zext(64), Scalar::Int(16), 1).zext(32));
+                    (high << 16) | low
+                }
+            };
+        }
+        Ok(fragments)
+    }
+}

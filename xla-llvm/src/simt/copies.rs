@@ -1,0 +1,65 @@
+//! Asynchronous copies from device memory into shared memory (`cp.async` of the PTX ISA), and waiting for them. On the
+//! host a copy is done at once.
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use xla_hlo::Result;
+
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::target::Simt;
+
+/// Bytes that a thread copies at a time.
+pub const COPY_BYTES: u64 = 16;
+
+/// An array and the number of an element in it.
+pub type Place<'e, 'ctx> = (PointerValue<'ctx>, Lanes<'e, 'ctx>);
+
+impl<'ctx> Emitter<'ctx> {
+    /// Begins a copy of [`COPY_BYTES`] between places that are multiples of them; where `exists` does not hold, of
+    /// zeros, and the source is not touched. The copy belongs to the thread's next group.
+    pub fn copy_async<'e>(
+        &'e self,
+        to: Place<'e, 'ctx>,
+        from: Place<'e, 'ctx>,
+        scalar: Scalar,
+        exists: Option<Lanes<'e, 'ctx>>,
+    ) -> Result<()> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let addresses = [to, from].map(|(base, at)| self.element_address(base, at, scalar));
+                let bytes = self.lanes(self.context.i32_type().const_int(COPY_BYTES, false));
+                let bytes = exists.map_or(bytes, |exists| exists.select(bytes, bytes.int(0)));
+                self.intrinsic(
+                    "llvm.nvvm.cp.async.cg.shared.global.16.s",
+                    &[],
+                    &[addresses[0], addresses[1], bytes.raw()],
+                );
+            }
+            Simt::Host => {
+                let width = COPY_BYTES as u32 * 8 / scalar.bits();
+                let mask = exists.map(|exists| exists.splat(width));
+                let lanes = self.load_lanes(from.0, from.1, scalar, width, mask);
+                self.store_aligned_lanes(lanes, to.0, to.1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a group of copies of the thread; it may be empty.
+    pub fn end_copy_group(&self) -> Result<()> {
+        if self.simt()? == Simt::Nvptx {
+            self.intrinsic("llvm.nvvm.cp.async.commit.group", &[], &[]);
+        }
+        Ok(())
+    }
+
+    /// Waits until no more than the last `pending` groups of this thread's copies are under way. Other threads see them
+    /// after a barrier.
+    pub fn wait_for_copies(&self, pending: u64) -> Result<()> {
+        if self.simt()? == Simt::Nvptx {
+            let pending: BasicValueEnum<'ctx> = self.context.i32_type().const_int(pending, false).into();
+            self.intrinsic("llvm.nvvm.cp.async.wait.group", &[], &[pending]);
+        }
+        Ok(())
+    }
+}
