@@ -43,7 +43,7 @@ impl GpuProfile {
     }
 
     /// That of a data centre's GPU, for what is planned without one.
-    #[cfg_attr(not(feature = "compile"), expect(dead_code, reason = "programs come with theirs"))]
+    #[cfg_attr(not(any(feature = "compile", test)), expect(dead_code, reason = "programs come with theirs"))]
     pub fn usual() -> GpuProfile {
         GpuProfile::of_architecture("sm_90").unwrap_or_else(|| GpuProfile::of(&PRODUCTS[0]))
     }
