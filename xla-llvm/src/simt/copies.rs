@@ -22,13 +22,13 @@ impl<'ctx> Emitter<'ctx> {
         to: Place<'e, 'ctx>,
         from: Place<'e, 'ctx>,
         scalar: Scalar,
-        exists: Option<Lanes<'e, 'ctx>>,
+        exists: Lanes<'e, 'ctx>,
     ) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {
                 let addresses = [to, from].map(|(base, at)| self.element_address(base, at, scalar));
                 let bytes = self.lanes(self.context.i32_type().const_int(COPY_BYTES, false));
-                let bytes = exists.map_or(bytes, |exists| exists.select(bytes, bytes.int(0)));
+                let bytes = exists.select(bytes, bytes.int(0));
                 self.intrinsic(
                     "llvm.nvvm.cp.async.cg.shared.global.16.s",
                     &[],
@@ -37,8 +37,7 @@ impl<'ctx> Emitter<'ctx> {
             }
             Simt::Host => {
                 let width = COPY_BYTES as u32 * 8 / scalar.bits();
-                let mask = exists.map(|exists| exists.splat(width));
-                let lanes = self.load_lanes(from.0, from.1, scalar, width, mask);
+                let lanes = self.load_lanes(from.0, from.1, scalar, width, Some(exists.splat(width)));
                 self.store_aligned_lanes(lanes, to.0, to.1);
             }
         }

@@ -57,8 +57,6 @@ struct Copy<'e, 'ctx> {
     after: Lanes<'e, 'ctx>,
     /// Its place in the stage.
     to: Lanes<'e, 'ctx>,
-    /// Whether its row or column is one of the operand's, if that is open.
-    exists: Option<Lanes<'e, 'ctx>>,
     /// The step of K, from the first one of the turn on.
     sum: Lanes<'e, 'ctx>,
 }
@@ -174,9 +172,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
                 Along::K => (row, along_row.clone()),
                 Along::Free => (along_row.clone(), row),
             };
-            let mut exists = None;
-            let at = origin.free.clone().plus(&free);
-            s.require_between(&mut exists, &at, 0, matmul.extent(side) as i64 - 1)?;
+            let neighbours = if self.along == Along::Free { self.chunk() } else { 1 };
+            let at = within(s, origin.free.clone().plus(&free), matmul.extent(side).saturating_sub(neighbours))?;
             let from = self.source_position(s, matmul, side, (origin, &at, &sum))?;
             let before = first_from.get_or_insert_with(|| from.clone()).clone();
             let after = s.number_of(&from.plus(&before.scaled(-1)))?;
@@ -184,7 +181,6 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
             copies.push(Copy {
                 after: s.lanes_of(after),
                 to: first + (number * self.row) as i64,
-                exists: exists.map(|guard| guard.mask),
                 sum: s.lanes_of(sum),
             });
         }
@@ -219,10 +215,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         exists: &dyn Fn(Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>,
     ) -> Result<()> {
         for copy in &self.copies {
-            let sum = exists(copy.sum);
-            let exists = copy.exists.map_or(sum, |free| free & sum);
             let places = [(array, to + copy.to), (self.source, from + copy.after)];
-            s.emitter.copy_async(places[0], places[1], self.scalar, Some(exists))?;
+            s.emitter.copy_async(places[0], places[1], self.scalar, exists(copy.sum))?;
         }
         Ok(())
     }
@@ -243,4 +237,14 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         let at = stage + self.rows[first as usize] + (down * ROWS * self.row) as i64;
         s.emitter.load_matrices(array, at, self.scalar, self.along == Along::Free)
     }
+}
+
+/// A row or column, or the last one for those beyond it: their sums are not stored, and copies need no test for them.
+fn within(s: &mut FusedEmitter<'_, '_, '_>, at: AffineExpr, last: u64) -> Result<AffineExpr> {
+    if at.bounds(&s.symbols).is_some_and(|(_, most)| most <= last as i64) {
+        return Ok(at);
+    }
+    let number = s.number_of(&at)?;
+    let clamped = s.lanes_of(number).smin(last as i64);
+    Ok(s.computed(clamped, None, Some(last + 1), at.level(&s.symbols)))
 }
