@@ -52,8 +52,8 @@ failures, spills, and all rows of a short list.
   --roofline          the benchmark programs of this repository (with --quick those of tests/, too), whose machine code is
                       disassembled: instructions, loads in flight, tensor instructions and spills of each kernel and inner loop,
                       and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it,
-                      slower by instructions than by memory with no reason in that table, or when less than a third of an
-                      inner loop with tensor instructions are such. Every loop goes to target/ptxas/roofline-ARCH.txt
+                      and, with no reason in that table, when it is slower by instructions than by memory, or less than a third
+                      of an inner loop with tensor instructions are such. Every loop goes to target/ptxas/roofline-ARCH.txt
   --update            with --roofline: writes that table anew, and keeps its reasons
   --ptxas FILE        assembler; else the one in PATH (not with --roofline), else one fetched into target/ptxas: NVIDIA's wheel
                       nvidia-cuda-nvcc-cu12 12.9.86 (40 MB, under the licence of the CUDA toolkit)

@@ -101,9 +101,11 @@ impl TableRow {
         if self.local > 0 {
             problems.push(format!("{} instructions of a thread go to local memory", self.local));
         }
-        if self.tensor > 0.0 && self.tensor < LEAST_TENSOR {
-            problems
-                .push(format!("{} percent of the inner loop are tensor instructions, less than a third", self.tensor));
+        if self.tensor > 0.0 && self.tensor < LEAST_TENSOR && reason.is_empty() {
+            problems.push(format!(
+                "{} percent of the inner loop are tensor instructions, less than a third, and the table has no reason for it",
+                self.tensor
+            ));
         }
         if self.bound.is_of_instructions() && reason.is_empty() {
             problems.push(format!(
