@@ -39,55 +39,41 @@ const LOOP: &str = "HloModule loop
       ROOT w = f32[8] while(x), condition=cond, body=body
     }";
 
-/// A branch that the device chooses.
-const BRANCH: &str = "HloModule branch
-    less {
+/// A branch that is chosen by the first number.
+fn branch(less: &str) -> String {
+    format!(
+        "HloModule branch
+    less {{
       a = f32[300] parameter(0)
-      ROOT b = f32[300] negate(a)
-    }
-    order {
+      {less}
+    }}
+    order {{
       a = f32[] parameter(0)
       b = f32[] parameter(1)
       ROOT c = pred[] compare(a, b), direction=LT
-    }
-    more {
+    }}
+    more {{
       a = f32[300] parameter(0)
-      ROOT b = f32[300] sort(a), dimensions={0}, to_apply=order
-    }
-    ENTRY main {
+      ROOT b = f32[300] sort(a), dimensions={{0}}, to_apply=order
+    }}
+    ENTRY main {{
       x = f32[300] parameter(0)
-      first = f32[1] slice(x), slice={[0:1]}
+      first = f32[1] slice(x), slice={{[0:1]}}
       one = f32[] reshape(first)
       limit = f32[] constant(3)
       is_less = pred[] compare(one, limit), direction=LT
       ROOT c = f32[300] conditional(is_less, x, x), true_computation=less, false_computation=more
-    }";
+    }}"
+    )
+}
 
-/// As above, where a branch draws random numbers: the host advances their counter.
-const DRAWS: &str = "HloModule draws
-    less {
-      a = f32[300] parameter(0)
-      two = f32[] constant(2)
+/// A branch that the device chooses.
+const PLAIN: &str = "ROOT b = f32[300] negate(a)";
+
+/// A branch that draws random numbers, all of them 2: the host advances their counter.
+const DRAWS: &str = "two = f32[] constant(2)
       twos = f32[300] rng(two, two), distribution=rng_uniform
-      ROOT b = f32[300] multiply(a, twos)
-    }
-    order {
-      a = f32[] parameter(0)
-      b = f32[] parameter(1)
-      ROOT c = pred[] compare(a, b), direction=LT
-    }
-    more {
-      a = f32[300] parameter(0)
-      ROOT b = f32[300] sort(a), dimensions={0}, to_apply=order
-    }
-    ENTRY main {
-      x = f32[300] parameter(0)
-      first = f32[1] slice(x), slice={[0:1]}
-      one = f32[] reshape(first)
-      limit = f32[] constant(3)
-      is_less = pred[] compare(one, limit), direction=LT
-      ROOT c = f32[300] conditional(is_less, x, x), true_computation=less, false_computation=more
-    }";
+      ROOT b = f32[300] multiply(a, twos)";
 
 const ROUNDS: usize = 3;
 
@@ -115,7 +101,7 @@ fn nanoseconds(times: &DeviceTimes) -> u128 {
 #[test]
 fn more_runs_take_as_many_times_longer_as_graphs_and_without() {
     let Some(client) = client() else { return };
-    for text in [CHAIN, LOOP, BRANCH] {
+    for text in [CHAIN, LOOP, &branch(PLAIN)] {
         let graphs = [true, false].map(|graphs| {
             let options = CompileOptions { graphs, ..CompileOptions::default() };
             let [one, many] = [1, 6].map(|runs| times(&client, text, &options, runs));
@@ -136,7 +122,7 @@ fn more_runs_take_as_many_times_longer_as_graphs_and_without() {
 #[test]
 fn what_needs_the_host_is_timed_run_by_run_and_told() {
     let Some(client) = client() else { return };
-    let told = times(&client, DRAWS, &CompileOptions::default(), 3).recorded.unwrap_err();
+    let told = times(&client, &branch(DRAWS), &CompileOptions::default(), 3).recorded.unwrap_err();
     assert!(told.contains("needs the host"), "{told}");
 }
 
