@@ -127,7 +127,7 @@ fn other_levels() -> Option<&'static str> {
 /// and 3 among the tests.
 pub fn dirty_memory() -> Result<()> {
     let tests = tests_command("cpu")?;
-    let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "100", "--keep", "target/fuzz"].map(str::to_owned);
+    let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "40", "--keep", "target/fuzz"].map(str::to_owned);
     run_program(program(tests, &fuzz))
 }
 

@@ -18,8 +18,11 @@ use crate::status::{Code, Status};
 /// 0 during the call, 1 until the transfer is done, 2 and 3 until the buffer is gone.
 const ZERO_COPY: [i32; 2] = [2, 3];
 
-/// Memory is used in place where the caller allows it and the device can read it so; else the array is copied before
-/// this returns.
+/// Bytes up to which a copy costs less than telling the caller later that its memory is free.
+const SMALL: usize = 256;
+
+/// Memory is used in place where the caller allows it, it is worth it and the device can read it so; else the array is
+/// copied before this returns.
 pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<(), Status> {
     args.client.get()?;
     let place = Place::of(args.memory, args.device)?;
@@ -33,7 +36,8 @@ pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<
     let array = StridedShape { offset: extent.before, ..array };
     let region = HostRegion::new(args.data, extent.before, extent.after)?;
     let service = place.service()?;
-    let (buffer, done) = if ZERO_COPY.contains(&args.host_buffer_semantics) {
+    let may_stay = ZERO_COPY.contains(&args.host_buffer_semantics) && region.bytes().len() > SMALL;
+    let (buffer, done) = if may_stay {
         let (done, completer) = Completion::pending();
         let memory = region.outside(move || completer.set(Ok(())));
         (service.buffer_from_outside(memory, &array, shape.layout())?, Event::of(done))

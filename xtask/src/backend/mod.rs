@@ -30,7 +30,7 @@ put through the conformance kit. Then `cargo xtask test-backend NAME` and `xla r
 
   --out DIR        make a repository of its own there instead, with its own registry; DIR must be empty or new
   --with-example   also do what the book does in its chapter on one operation: convolution on the device
-  --quick          the conformance kit in quick sizes
+  --quick          the conformance kit in quick sizes; with --out, the other tests alone
   --no-test        only write and check it, do not run the conformance kit
 ";
 
@@ -97,6 +97,9 @@ fn new_inside(name: &Name, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// The tests of a backend but for the kit, which takes longest and is the same as in the workspace.
+const WITHOUT_KIT: &[&str] = &["test", "--", "--skip", "conformance"];
+
 fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
     let out = std::env::current_dir()?.join(out);
     let is_empty = std::fs::read_dir(&out).map_or(true, |mut entries| entries.next().is_none());
@@ -116,8 +119,7 @@ fn new_outside(name: &Name, out: &Path, options: &Options) -> Result<()> {
         command
     };
     if options.is_tested {
-        // Debug builds try the kit in quick sizes.
-        run_program(inside(if options.is_quick { &["test"] } else { &["test", "--release"] }))?;
+        run_program(inside(if options.is_quick { WITHOUT_KIT } else { &["test", "--release"] }))?;
     } else {
         run_program(inside(&["check"]))?;
     }
