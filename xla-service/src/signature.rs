@@ -94,6 +94,12 @@ impl Signature {
         &self.arguments
     }
 
+    /// Numbers of the arguments that must be donated.
+    pub fn required_donations(&self) -> impl Iterator<Item = usize> + '_ {
+        let leaves = self.arguments.iter().enumerate();
+        leaves.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(number, _)| number)
+    }
+
     /// Shape of the result, tuples and all, without layouts.
     pub fn result(&self) -> &Shape {
         &self.result

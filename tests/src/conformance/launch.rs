@@ -2,7 +2,6 @@
 
 use xla::{Buffer, Client, CompileOptions, ExecuteOptions, Literal, LoadedExecutable, Result, VerifiedModule};
 use xla_hlo::ElementType;
-use xla_service::Donation;
 
 /// Compiles with the usual options.
 pub fn compile(client: &Client, module: &VerifiedModule) -> Result<LoadedExecutable> {
@@ -31,8 +30,7 @@ pub fn donating(compiled: &LoadedExecutable) -> ExecuteOptions {
 
 /// Numbers of the arguments that must be donated.
 pub fn required(compiled: &LoadedExecutable) -> Vec<usize> {
-    let arguments = compiled.signature().arguments().iter().enumerate();
-    arguments.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(i, _)| i).collect()
+    compiled.signature().required_donations().collect()
 }
 
 /// The results on the host, as a flat tuple.

@@ -132,6 +132,26 @@ fn the_owner_of_viewed_memory_is_told_once() {
 }
 
 #[test]
+fn memory_of_large_arrays_is_used_in_place_and_of_small_ones_free_at_once() {
+    let client = client(1);
+    let host: Vec<u8> = numbers(96);
+    let aligned = host.as_ptr().expose_provenance().next_multiple_of(64);
+    for (count, stays) in [(64, false), (65, true)] {
+        // `kImmutableZeroCopy`.
+        let args = Args::of("Client_BufferFromHostBuffer").put(16, client).put(24, aligned).put_i32(32, F32);
+        let args = args.put_words(40, &[count]).put_i32(72, 2).put(80, device(client));
+        let args = args.call("Client_BufferFromHostBuffer").expect("a buffer");
+        let (done, buffer) = (args.get(104), args.get(112));
+        assert_eq!(of("Event_IsReady", done).expect("fine").get_flag(24), !stays, "{count} numbers");
+        assert_eq!(fetch_f32(buffer).expect("values").len() as i64, count);
+        of("Buffer_Destroy", buffer).expect("fine");
+        assert!(of("Event_IsReady", done).expect("fine").get_flag(24));
+        of("Event_Destroy", done).expect("fine");
+    }
+    of("Client_Destroy", client).expect("fine");
+}
+
+#[test]
 fn layouts_of_views_need_not_say_their_size() {
     let client = client(1);
     let host = numbers(6);

@@ -38,18 +38,12 @@ impl LoadedExecutable {
         if self.as_together().is_some() {
             return Err(self.client().cannot("time programs of several devices"));
         }
-        let donate = self.required().collect();
+        let donate = self.signature().required_donations().collect();
         let options = ExecuteOptions { donate, ..ExecuteOptions::default() };
         arguments.iter().try_for_each(|list| self.check_arguments(device.index(), list, &options))?;
         let calls = self.custom_calls(None);
         let timed = Timed { program: self, arguments, timing, context: device.context(calls.as_ref()) };
         protect(|| timed.rounds(rounds)).context(|| place(&device))
-    }
-
-    /// Numbers of the arguments that must be donated.
-    fn required(&self) -> impl Iterator<Item = usize> + '_ {
-        let leaves = self.signature().arguments().iter().enumerate();
-        leaves.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(number, _)| number)
     }
 }
 

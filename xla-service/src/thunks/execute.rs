@@ -17,9 +17,8 @@ use crate::executor::{Event, ProfilerRange, Stream};
 /// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
 ///
 /// Stream 0 is the context's; others come from `pool`, which is one of this sequence. If the context's only records,
-/// everything goes to it. When this returns, whatever it
-/// returns, the context's stream is after everything that was sent to others, so that memory may be given back in its
-/// order.
+/// everything goes to it. When this returns, whatever it returns, the context's stream is after everything that was
+/// sent to others, so that memory may be given back in its order.
 pub fn execute(
     module: &Module,
     sequence: &ThunkSequence,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use xla::service::{Donation, ExecuteOptions};
+use xla::service::ExecuteOptions;
 use xla::{Buffer, LoadedExecutable};
 
 use super::failure::Outcome;
@@ -119,9 +119,7 @@ fn arguments(program: &LoadedExecutable, path: Option<&Path>, seed: u64, count: 
 /// Number and time of calls that are sent one after the other, with one wait at the end. Where arguments must be given
 /// for good, there are as many as there are lists.
 fn queued(program: &LoadedExecutable, lists: &[Vec<&Buffer>], calls: usize) -> xla::Result<(usize, Duration)> {
-    let leaves = program.signature().arguments().iter().enumerate();
-    let donate: Vec<usize> =
-        leaves.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(number, _)| number).collect();
+    let donate: Vec<usize> = program.signature().required_donations().collect();
     let calls = if donate.is_empty() { calls } else { lists.len() };
     let options = ExecuteOptions { donate: donate.into(), ..ExecuteOptions::default() };
     let (done, time) = timed(|| {

@@ -9,9 +9,16 @@ use crate::cuda::library::Libraries;
 use crate::cuda::module::CudaModule;
 use crate::cuda::stream::CudaStream;
 use crate::cuda::tests::{PTX, THREADS, bytes, executor, filled, floats, image, launch, ones};
+use crate::executor::CudaExecutor;
 
 /// Takes one off a number, and says whether it is not yet zero.
 const COUNT: &str = include_str!("../count.ptx");
+
+fn counting(executor: &CudaExecutor) -> CudaModule {
+    let mut one_thread = image(COUNT, "count");
+    one_thread.functions[0].threads = 1;
+    CudaModule::load(executor.context(), &one_thread).unwrap()
+}
 
 #[test]
 fn a_graph_is_changed_in_place_when_addresses_change() {
@@ -43,9 +50,7 @@ fn notes_become_graphs_and_loops_of_the_device() {
     let stream = executor.create_stream().unwrap();
     let cuda: &CudaStream = stream.downcast().unwrap();
     let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
-    let mut one_thread = image(COUNT, "count");
-    one_thread.functions[0].threads = 1;
-    let count = CudaModule::load(executor.context(), &one_thread).unwrap();
+    let count = counting(&executor);
     let libraries = Libraries::new(executor.context());
     let slot = GraphSlot::default();
     for rounds in [4u32, 1, 4] {
@@ -115,9 +120,7 @@ fn chosen(selector: Selector, content: &[u8], rounds: Option<u32>) -> Option<f32
     let stream = executor.create_stream().unwrap();
     let cuda: &CudaStream = stream.downcast().unwrap();
     let scale = CudaModule::load(executor.context(), &image(PTX, "scale")).unwrap();
-    let mut one_thread = image(COUNT, "count");
-    one_thread.functions[0].threads = 1;
-    let count = CudaModule::load(executor.context(), &one_thread).unwrap();
+    let count = counting(&executor);
     let memory = ones(&executor, &*stream);
     let selected = filled(&executor, &*stream, content);
     let at = |memory: &DeviceMemory, stream: &CudaStream| stream.address_of(memory, 0, memory.byte_size()).unwrap();

@@ -58,31 +58,35 @@ pub(crate) struct RunNeeds {
 }
 
 impl KeptGraph {
-    /// The needs of the run, whose thunks have those commands.
-    pub fn needs(&self, thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> &RunNeeds {
-        self.needs.get_or_init(|| RunNeeds::of(thunks, commands))
+    /// The needs of the run, which are found once.
+    pub fn needs(&self, find: impl FnOnce() -> Result<RunNeeds>) -> Result<&RunNeeds> {
+        match self.needs.get() {
+            Some(needs) => Ok(needs),
+            None => find().map(|found| self.needs.get_or_init(|| found)),
+        }
     }
 
-    /// The arrangement of the latest run whose thunks were sent one by one, if there was one.
+    /// The arrangement of the latest run that was recorded, if there was one.
     pub fn latest_arrangement(&self) -> Option<Arc<Arrangement>> {
         self.arrangement.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The arrangement of those commands.
-    pub fn arrangement(&self, thunks: &[Thunk], steps: Vec<Step>) -> Result<Arc<Arrangement>> {
+    pub fn arrangement(&self, thunks: &[Thunk], steps: Vec<Step>) -> Arc<Arrangement> {
         let mut known = self.arrangement.lock().unwrap_or_else(PoisonError::into_inner);
         // A library call may have become kernels, or kernels a library call.
         if let Some(arrangement) = known.as_ref().filter(|known| known.steps == steps) {
-            return Ok(arrangement.clone());
+            return arrangement.clone();
         }
         let found = Arc::new(Arrangement::new(thunks, steps));
         *known = Some(found.clone());
-        Ok(found)
+        found
     }
 }
 
 impl RunNeeds {
-    fn of(thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> RunNeeds {
+    /// The needs of thunks with those commands.
+    pub fn of(thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> RunNeeds {
         let mut allocations = BTreeMap::new();
         for array in thunks.iter().flat_map(|thunk| thunk.operands.iter().chain(&thunk.results)) {
             let end = array.slice.offset + array.slice.size;

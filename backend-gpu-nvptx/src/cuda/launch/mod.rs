@@ -29,7 +29,7 @@ use crate::program::serialized::DeviceProgram;
 use crate::ptx::assembler::Assemble;
 use context::LaunchContext;
 use loaded::LoadedProgram;
-use run::{GraphRun, OwnMemory, commands_of};
+use run::{GraphRun, OwnMemory};
 
 /// The code of a program for GPUs, loaded into each when it first runs there.
 #[derive(Debug)]
@@ -127,8 +127,8 @@ impl GraphCode for GpuCode {
         let Some(first) = thunks.first() else { return Ok(false) };
         let loaded = self.on(stream)?;
         let kept = loaded.kept(first.id);
-        let (loaded, autotune, commands) = (&*loaded, &self.caches.autotune, commands_of(thunks, lowered)?);
-        GraphRun { loaded, autotune, thunks, commands, context, buffers, stream }.send(&kept)?;
+        let (loaded, autotune) = (&*loaded, &self.caches.autotune);
+        GraphRun { loaded, autotune, thunks, lowered, context, buffers, stream }.send(&kept)?;
         Ok(true)
     }
 

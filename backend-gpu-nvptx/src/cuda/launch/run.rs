@@ -17,12 +17,12 @@ use crate::cuda::stream::CudaStream;
 use crate::program::commands::CommandSequence;
 
 /// A run, and where it is launched.
-pub(super) struct GraphRun<'a> {
+pub(super) struct GraphRun<'a, 'c> {
     pub loaded: &'a LoadedProgram,
     pub autotune: &'a AutotuneCache,
     pub thunks: &'a [Thunk],
-    /// The commands of each thunk, but of copies.
-    pub commands: Vec<Option<&'a CommandSequence>>,
+    /// Finds commands by the index of a kernel or library call.
+    pub lowered: &'a dyn Fn(u32) -> Result<&'c CommandSequence>,
     pub context: &'a ExecutionContext<'a>,
     pub buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
@@ -35,10 +35,10 @@ pub(super) struct OwnMemory {
     pub addresses: Vec<u64>,
 }
 
-impl GraphRun<'_> {
+impl<'c> GraphRun<'_, 'c> {
     /// Sends the run, or adds it to what the stream captures.
     pub fn send(&self, kept: &KeptGraph) -> Result<()> {
-        let needs = kept.needs(self.thunks, &self.commands);
+        let needs = kept.needs(|| Ok(RunNeeds::of(self.thunks, &self.commands()?)))?;
         let allocations = self.allocations(needs)?;
         let scratch = OwnMemory::new(&needs.scratch, self.stream)?;
         let bases = |workspaces: &OwnMemory| {
@@ -57,7 +57,7 @@ impl GraphRun<'_> {
             }
         }
         let (commands, steps) = self.resolve(&scratch.addresses)?;
-        let arrangement = kept.arrangement(self.thunks, steps)?;
+        let arrangement = kept.arrangement(self.thunks, steps);
         if !expected.is_some_and(|expected| Arc::ptr_eq(&expected, &arrangement)) {
             workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
         }
@@ -76,12 +76,28 @@ impl GraphRun<'_> {
         needs.allocations.iter().map(address).collect()
     }
 
+    /// The commands of each thunk, but of copies.
+    fn commands(&self) -> Result<Vec<Option<&'c CommandSequence>>> {
+        let commands = self.thunks.iter().map(|thunk| match &thunk.kind {
+            ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
+                (self.lowered)(*index).map(Some)
+            }
+            ThunkKind::Copy => Ok(None),
+            ThunkKind::While { .. }
+            | ThunkKind::Conditional { .. }
+            | ThunkKind::CustomCall
+            | ThunkKind::HostFallback => Err(Error::internal(format!("{} is not a launch", thunk.name))),
+        });
+        commands.collect()
+    }
+
     /// The commands with their addresses.
     fn resolve(&self, scratch: &[u64]) -> Result<(Vec<ResolvedCommand>, Vec<Step>)> {
         let (mut resolved, mut steps) = (Vec::new(), Vec::new());
         let mut scratch = scratch;
-        for (owner, thunk) in self.thunks.iter().enumerate() {
-            match self.commands[owner] {
+        let all = self.commands()?;
+        for (owner, (thunk, commands)) in self.thunks.iter().zip(all).enumerate() {
+            match commands {
                 Some(commands) => {
                     let (own, rest) = scratch.split_at(commands.scratch.len());
                     scratch = rest;
@@ -135,21 +151,4 @@ impl OwnMemory {
         let addresses = kept.iter().zip(sizes).map(|(memory, &bytes)| stream.address_in(memory, 0, bytes));
         Ok(OwnMemory { addresses: addresses.collect::<Result<_>>()?, kept })
     }
-}
-
-/// The commands of each thunk, but of copies. `lowered` finds them by the index of a kernel or library call.
-pub(super) fn commands_of<'a>(
-    thunks: &[Thunk],
-    lowered: &dyn Fn(u32) -> Result<&'a CommandSequence>,
-) -> Result<Vec<Option<&'a CommandSequence>>> {
-    let commands = thunks.iter().map(|thunk| match &thunk.kind {
-        ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
-            lowered(*index).map(Some)
-        }
-        ThunkKind::Copy => Ok(None),
-        ThunkKind::While { .. } | ThunkKind::Conditional { .. } | ThunkKind::CustomCall | ThunkKind::HostFallback => {
-            Err(Error::internal(format!("{} is not a launch", thunk.name)))
-        }
-    });
-    commands.collect()
 }
