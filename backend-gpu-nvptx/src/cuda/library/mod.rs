@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
-//! LibraryCall::Convolution(Convolution) ── dnn: cuDNN
+//! LibraryCall::Convolution(Convolution) ── dnn: cuDNN's plans for a graph of operations
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
@@ -80,7 +80,7 @@ impl Libraries {
     pub fn algorithms(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.algorithms(matmul, addresses),
-            LibraryCall::Convolution(convolution) => self.dnn()?.algorithms(convolution),
+            LibraryCall::Convolution(convolution) => self.dnn()?.algorithms(convolution, addresses),
             LibraryCall::Fourier(_) => Ok(1),
         }
     }
@@ -90,7 +90,7 @@ impl Libraries {
     pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, *algorithm, addresses),
-            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution, *algorithm),
+            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution, *algorithm, addresses),
             LibraryCall::Fourier(fourier) => self.fft()?.workspace(fourier),
         }
     }
