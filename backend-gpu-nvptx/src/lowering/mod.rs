@@ -110,8 +110,8 @@ impl<'m> GpuLowering<'m> {
         }))
     }
 
-    /// A contraction by a library: with all that its fusion does, or alone and a kernel goes on with its result; our own
-    /// kernel where there is no library.
+    /// A contraction by a library: with all that its fusion does, or alone and a kernel goes on with its result; our
+    /// own kernel where there is no library.
     fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };

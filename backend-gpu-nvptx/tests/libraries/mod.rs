@@ -280,7 +280,7 @@ fn matmuls_in_a_row_and_in_a_loop() {
     );
 }
 
-/// A layer whose inputs are NaN at some places, with what comes after it: in the library, and NaN only where it belongs.
+/// A layer whose inputs are NaN at some places, with what comes after it: NaN is only where it belongs.
 #[test]
 fn a_layer_with_a_bias_and_an_activation() {
     // In 16 bits the library rounds once, and a kernel twice: there `relu` alone.

@@ -1,5 +1,5 @@
-//! Epilogues that libraries compute themselves: after a product of cuBLASLt a factor, an addend, a bias, `gelu`; after a
-//! convolution of cuDNN a bias, `relu`, `gelu`.
+//! Epilogues that libraries compute themselves: after a product of cuBLASLt a factor, an addend, a bias, `gelu`; after
+//! a convolution of cuDNN a bias, `relu`, `gelu`.
 //!
 //! ```text
 //! gelu(dot(x, y) * c + a + broadcast(b))   ─   Matmul with alpha = c, the addend a, the bias b and an activation
@@ -106,8 +106,8 @@ enum Function {
 }
 
 impl Epilogue {
-    /// The steps from a contraction of an element type to the root; `bias` is the parameter that an array repeats as the
-    /// library would. `None` for other steps, and for those that the library would round otherwise.
+    /// The steps from a contraction of an element type to the root; `bias` is the parameter that an array repeats as
+    /// the library would. `None` for other steps, and for those that the library would round otherwise.
     fn of(
         graph: &Computation,
         contraction: InstrId,

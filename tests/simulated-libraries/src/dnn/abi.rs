@@ -9,7 +9,7 @@ use simulated_gpu::libraries::capability;
 use super::attributes::{
     DESCRIPTOR, ENGINE, ENGINE_CONFIGURATION, INT64, NUMERICAL_NOTE, Object, element_bytes, value,
 };
-use super::graph::Made;
+use super::graph::{self, Made};
 use super::work::Convolving;
 use super::{Dnn, Status};
 use crate::arguments::put;
@@ -27,7 +27,7 @@ struct Library {
 /// All that programs have made.
 struct DnnState {
     libraries: Handles<Library>,
-    descriptors: Handles<Object>,
+    descriptors: Handles<Object<Made>>,
 }
 
 static STATE: Mutex<DnnState> = Mutex::new(DnnState {
@@ -114,7 +114,8 @@ extern "C" fn cudnnBackendDestroyDescriptor(descriptor: *mut c_void) -> u32 {
 extern "C" fn cudnnBackendFinalize(descriptor: *mut c_void) -> u32 {
     call("cudnnBackendFinalize", |state| {
         let capability = device()?;
-        known(state.descriptors.get_mut(descriptor.addr() as u64))?.finalize(capability)
+        known(state.descriptors.get_mut(descriptor.addr() as u64))?
+            .finalize(|kind, object| graph::make(kind, object, capability))
     })
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::{self, Made};
 use super::{Dnn, Status};
 use crate::refusal::wrong;
 
@@ -109,24 +108,23 @@ pub(super) fn element_bytes(ty: u32) -> Option<usize> {
 
 /// The elements of an attribute.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(super) enum Value<M> {
     /// Integers, enumerations, handles, addresses.
     Integers(Vec<i64>),
     Floats(Vec<f64>),
-    Parts(Vec<Made>),
+    Parts(Vec<M>),
 }
 
-/// A descriptor.
+/// A descriptor, which says an `M` once it is finalised.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(super) struct Object<M> {
     kind: u32,
-    values: BTreeMap<u32, Value>,
-    /// What it says, once it is finalised.
-    made: Option<Made>,
+    values: BTreeMap<u32, Value<M>>,
+    made: Option<M>,
 }
 
-impl Object {
-    pub fn new(kind: u32) -> Dnn<Object> {
+impl<M> Object<M> {
+    pub fn new(kind: u32) -> Dnn<Object<M>> {
         match rules(kind) {
             Some(_) => Ok(Object { kind, values: BTreeMap::new(), made: None }),
             None => wrong(Status::NOT_SUPPORTED, format!("descriptors of kind {kind} are not simulated")),
@@ -153,12 +151,12 @@ impl Object {
     }
 
     /// Writes an attribute that was checked.
-    pub fn set(&mut self, name: u32, value: Value) {
+    pub fn set(&mut self, name: u32, value: Value<M>) {
         self.values.insert(name, value);
     }
 
-    /// Checks all of it, for a GPU of that compute capability.
-    pub fn finalize(&mut self, capability: u32) -> Dnn {
+    /// Checks all of it; `make` reads it.
+    pub fn finalize(&mut self, make: impl FnOnce(u32, &Object<M>) -> Dnn<M>) -> Dnn {
         if self.made.is_some() {
             return wrong(Status::BAD_PARAM, "a descriptor is finalised twice");
         }
@@ -167,12 +165,12 @@ impl Object {
         if let Some(rule) = missing.into_iter().next() {
             return wrong(Status::BAD_PARAM, format!("attribute {} is not set", rule.name));
         }
-        self.made = Some(graph::make(self.kind, self, capability)?);
+        self.made = Some(make(self.kind, self)?);
         Ok(())
     }
 
     /// Fills an empty descriptor with what the library has made.
-    pub fn fill(&mut self, kind: u32, made: Made) -> Dnn {
+    pub fn fill(&mut self, kind: u32, made: M) -> Dnn {
         if self.kind != kind || self.made.is_some() || !self.values.is_empty() {
             return wrong(Status::DESCRIPTOR_TYPE, format!("an empty descriptor of kind {kind} is wanted"));
         }
@@ -180,8 +178,8 @@ impl Object {
         Ok(())
     }
 
-    /// What it says.
-    pub fn made(&self) -> Dnn<&Made> {
+    /// The meaning of a finalised descriptor.
+    pub fn made(&self) -> Dnn<&M> {
         match &self.made {
             Some(made) => Ok(made),
             None => wrong(Status::NOT_FINALIZED, "a descriptor is used that is not finalised"),
@@ -210,7 +208,7 @@ impl Object {
     }
 
     /// The descriptors of an attribute.
-    pub fn parts(&self, name: u32) -> &[Made] {
+    pub fn parts(&self, name: u32) -> &[M] {
         match self.values.get(&name) {
             Some(Value::Parts(parts)) => parts,
             _ => &[],
@@ -219,7 +217,7 @@ impl Object {
 }
 
 /// Elements as bits, with zeros above, as what they are. `part` is the descriptor of a handle.
-pub(super) fn value(ty: u32, bits: &[u64], part: impl Fn(u64) -> Dnn<Made>) -> Dnn<Value> {
+pub(super) fn value<M>(ty: u32, bits: &[u64], part: impl Fn(u64) -> Dnn<M>) -> Dnn<Value<M>> {
     Ok(match ty {
         FLOAT => Value::Floats(bits.iter().map(|&bits| f64::from(f32::from_bits(bits as u32))).collect()),
         DOUBLE => Value::Floats(bits.iter().map(|&bits| f64::from_bits(bits)).collect()),

@@ -3,8 +3,7 @@
 //! Engines whose notes warn of something stand first, and do what the notes warn of: who takes them though the program
 //! does not allow it has wrong results.
 
-use super::graph::{Graph, Step};
-use super::rules::ConvolutionKind;
+use super::rules::{ConvolutionKind, Graph, Step};
 use crate::element::Element;
 
 /// `cudnnBackendNumericalNote_t`.
@@ -18,7 +17,7 @@ const STRICT_NAN_PROP: u32 = 9;
 /// Workspaces are of whole units.
 const UNIT: usize = 256;
 
-/// What computes a graph.
+/// A way to compute a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
     /// One number that is not finite makes NaN of all.

@@ -1,4 +1,4 @@
-//! What finalised descriptors say: tensors, operations, graphs of them, configurations of engines, plans, arrays.
+//! Meaning of finalised descriptors: tensors, operations, graphs of them, configurations of engines, plans, arrays.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use super::attributes::{
 };
 use super::descriptors::{ConvolutionDescriptor, TensorDescriptor, element};
 use super::engines::{Engine, HEURISTIC_A, HEURISTIC_B, HEURISTIC_FALLBACK, proposed};
-use super::rules::{Convolution, ConvolutionKind};
+use super::rules::{Convolution, ConvolutionKind, Graph, Step};
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::{none, wrong};
 
-/// What a descriptor says.
+/// The meaning of a descriptor.
 #[derive(Clone, Debug)]
 pub(super) enum Made {
     Tensor(Arc<TensorDescriptor>),
@@ -33,27 +33,6 @@ pub(super) enum Made {
 pub(super) enum Operation {
     Convolution(Convolution),
     Pointwise { step: Step, x: TensorDescriptor, other: Option<TensorDescriptor>, y: TensorDescriptor },
-}
-
-/// A function of each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Add,
-    Relu { keeps_nan: bool },
-    Gelu,
-}
-
-/// A convolution, and what comes after it.
-#[derive(Debug)]
-pub(super) struct Graph {
-    pub handle: i64,
-    pub capability: u32,
-    pub convolution: Convolution,
-    pub steps: Vec<Step>,
-    /// What is added.
-    pub bias: Option<TensorDescriptor>,
-    /// The array at the end.
-    pub result: TensorDescriptor,
 }
 
 /// An engine for a graph.
@@ -78,16 +57,8 @@ pub(super) struct VariantPack {
     pub workspace: u64,
 }
 
-impl Graph {
-    /// The tensors of the convolution, the bias and the result.
-    pub fn tensors(&self) -> impl Iterator<Item = &TensorDescriptor> {
-        let Convolution { input, filter, output, .. } = &self.convolution;
-        [input, filter, output].into_iter().chain(&self.bias).chain([&self.result])
-    }
-}
-
-/// What a descriptor of that kind says, all of whose attributes are there.
-pub(super) fn make(kind: u32, object: &Object, capability: u32) -> Dnn<Made> {
+/// Reads a descriptor of that kind, all of whose attributes are there.
+pub(super) fn make(kind: u32, object: &Object<Made>, capability: u32) -> Dnn<Made> {
     match kind {
         TENSOR => {
             let numbers = |name| object.integers(name);
@@ -125,14 +96,14 @@ fn other_kind<T>(name: u32) -> Dnn<T> {
     wrong(Status::DESCRIPTOR_TYPE, format!("attribute {name} is a descriptor of another kind"))
 }
 
-fn tensor(object: &Object, name: u32) -> Dnn<TensorDescriptor> {
+fn tensor(object: &Object<Made>, name: u32) -> Dnn<TensorDescriptor> {
     match object.parts(name) {
         [Made::Tensor(tensor)] => Ok((**tensor).clone()),
         _ => other_kind(name),
     }
 }
 
-fn pointwise(object: &Object) -> Dnn<Made> {
+fn pointwise(object: &Object<Made>) -> Dnn<Made> {
     let step = match object.integer(0) {
         0 => Step::Add,
         100 => Step::Relu { keeps_nan: object.integer(2) == 1 },
@@ -142,7 +113,7 @@ fn pointwise(object: &Object) -> Dnn<Made> {
     Ok(Made::Pointwise(step, element(object.integer(1))?))
 }
 
-fn convolution(object: &Object, kind: ConvolutionKind, capability: u32) -> Dnn<Made> {
+fn convolution(object: &Object<Made>, kind: ConvolutionKind, capability: u32) -> Dnn<Made> {
     // Factors, the convolution, and the arrays in the order of the operation.
     let (first, [input, filter, output]) = match kind {
         ConvolutionKind::Forward => (700, [704, 703, 705]),
@@ -163,7 +134,7 @@ fn convolution(object: &Object, kind: ConvolutionKind, capability: u32) -> Dnn<M
     Ok(Made::Operation(Arc::new(Operation::Convolution(made))))
 }
 
-fn operation(object: &Object) -> Dnn<Made> {
+fn operation(object: &Object<Made>) -> Dnn<Made> {
     let [Made::Pointwise(step, compute)] = object.parts(750) else { return other_kind(750) };
     let (x, y) = (tensor(object, 751)?, tensor(object, 753)?);
     let other = if object.parts(752).is_empty() { None } else { Some(tensor(object, 752)?) };
@@ -182,7 +153,7 @@ fn operation(object: &Object) -> Dnn<Made> {
     Ok(Made::Operation(Arc::new(Operation::Pointwise { step: *step, x, other, y })))
 }
 
-fn graph(object: &Object, capability: u32) -> Dnn<Made> {
+fn graph(object: &Object<Made>, capability: u32) -> Dnn<Made> {
     let pattern = |why: &str| wrong(Status::GRAPH_PATTERN, why.to_owned());
     let operations = object.parts(801).iter().map(|made| match made {
         Made::Operation(operation) => Ok(&**operation),
@@ -237,7 +208,7 @@ fn check_ids(operations: &[&Operation]) -> Dnn {
     }
 }
 
-fn heuristic(object: &Object) -> Dnn<Made> {
+fn heuristic(object: &Object<Made>) -> Dnn<Made> {
     let [Made::Graph(graph)] = object.parts(201) else { return other_kind(201) };
     let mode = object.integer(200);
     if ![HEURISTIC_A, HEURISTIC_B, HEURISTIC_FALLBACK].contains(&mode) {
@@ -251,7 +222,7 @@ fn heuristic(object: &Object) -> Dnn<Made> {
     Ok(Made::Heuristic(engines.into_iter().map(of).collect()))
 }
 
-fn plan(object: &Object) -> Dnn<Made> {
+fn plan(object: &Object<Made>) -> Dnn<Made> {
     let [Made::Configuration(configuration)] = object.parts(401) else { return other_kind(401) };
     let handle = object.integer(400);
     if handle != configuration.graph.handle {
@@ -260,15 +231,15 @@ fn plan(object: &Object) -> Dnn<Made> {
     Ok(Made::Plan(Plan { handle, configuration: configuration.clone() }))
 }
 
-fn pack(object: &Object) -> Dnn<Made> {
+fn pack(object: &Object<Made>) -> Dnn<Made> {
     let addresses = |name| object.integers(name).iter().map(|&address| address as u64);
-    let (ids, addresses, workspace) = (object.integers(1000), addresses(1001).collect::<Vec<u64>>(), addresses(1003));
+    let (ids, addresses) = (object.integers(1000), addresses(1001).collect::<Vec<u64>>());
     if ids.len() != addresses.len() {
         return wrong(Status::BAD_PARAM, format!("{} numbers with {} addresses", ids.len(), addresses.len()));
     }
     if (1..ids.len()).any(|place| ids[..place].contains(&ids[place])) {
         return wrong(Status::DUPLICATED_ENTRIES, format!("a number stands twice in {ids:?}"));
     }
-    let workspace = workspace.last().unwrap_or(0);
+    let workspace = object.integer(1003) as u64;
     Ok(Made::Pack(Arc::new(VariantPack { ids: ids.to_vec(), addresses, workspace })))
 }

@@ -3,9 +3,9 @@
 //! ```text
 //! abi             the functions, and memory of attributes
 //!   attributes      which descriptor has which, of which type and how many
-//!     graph           what finalised descriptors say: tensors, operations, graphs, configurations, plans
-//!       rules           convolutions whose sizes and types fit
-//!       engines         what computes them, with notes; what heuristics answer
+//!     graph           meaning of finalised descriptors: tensors, operations, graphs, configurations, plans
+//!       engines         ways to compute graphs, with notes, and the heuristics' answers
+//!         rules           convolutions whose sizes and types fit
 //!         work            plain loops, with the faults that notes warn of
 //! ```
 

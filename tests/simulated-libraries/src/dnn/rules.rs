@@ -1,4 +1,4 @@
-//! Convolutions whose sizes and types fit to each other.
+//! Convolutions whose sizes and types fit to each other, and graphs of one and what comes after it.
 
 use super::descriptors::{ConvolutionDescriptor, TensorDescriptor};
 use super::{Dnn, Status};
@@ -23,6 +23,35 @@ pub(super) struct Convolution {
     pub operation: ConvolutionDescriptor,
     pub alpha: f64,
     pub beta: f64,
+}
+
+/// A function of each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Add,
+    Relu { keeps_nan: bool },
+    Gelu,
+}
+
+/// A convolution, and what comes after it.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub handle: i64,
+    pub capability: u32,
+    pub convolution: Convolution,
+    pub steps: Vec<Step>,
+    /// The array that is added.
+    pub bias: Option<TensorDescriptor>,
+    /// The array at the end.
+    pub result: TensorDescriptor,
+}
+
+impl Graph {
+    /// The tensors of the convolution, the bias and the result.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorDescriptor> {
+        let Convolution { input, filter, output, .. } = &self.convolution;
+        [input, filter, output].into_iter().chain(&self.bias).chain([&self.result])
+    }
 }
 
 impl Convolution {

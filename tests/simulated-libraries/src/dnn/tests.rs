@@ -6,7 +6,8 @@ use super::attributes::{
 };
 use super::descriptors::TensorDescriptor;
 use super::engines::Engine;
-use super::graph::{Configuration, Made, Step};
+use super::graph::{self, Configuration, Made};
+use super::rules::Step;
 use super::work::Convolving;
 use super::{Dnn, Status};
 
@@ -21,8 +22,13 @@ fn status<T: std::fmt::Debug>(answer: Dnn<T>) -> Status {
     answer.unwrap_err().status
 }
 
+/// As on a GPU of sm_90.
+fn make(kind: u32, object: &Object<Made>) -> Dnn<Made> {
+    graph::make(kind, object, 90)
+}
+
 /// A descriptor with integers of those attributes, and descriptors of those.
-fn object(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> Object {
+fn object(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> Object<Made> {
     let mut object = Object::new(kind).unwrap();
     for &(name, numbers) in integers {
         object.set(name, Value::Integers(numbers.to_vec()));
@@ -33,10 +39,10 @@ fn object(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> O
     object
 }
 
-/// What such a descriptor says once it is finalised.
+/// The meaning of such a descriptor once it is finalised.
 fn made(kind: u32, integers: &[(u32, &[i64])], parts: &[(u32, &[&Made])]) -> Dnn<Made> {
     let mut object = object(kind, integers, parts);
-    object.finalize(90)?;
+    object.finalize(make)?;
     object.made().cloned()
 }
 
@@ -108,24 +114,24 @@ fn attributes_have_types_and_counts_and_are_set_before_the_end() {
     assert_eq!(status(object.check(902, INT64, -1)), Status::OUT_OF_BOUND);
     assert_eq!(status(object.check(906, INT64, 2)), Status::OUT_OF_BOUND);
     assert_eq!(status(object.check(700, FLOAT, 1)), Status::BAD_PARAM, "of another descriptor");
-    let missing = object.finalize(90).unwrap_err();
+    let missing = object.finalize(make).unwrap_err();
     assert_eq!(missing.sentence.as_deref(), Some("attribute 900 is not set"));
     assert_eq!(status(object.made()), Status::NOT_FINALIZED);
     for (name, numbers) in [(900, &[16][..]), (902, &[1; 4]), (903, &[1; 4]), (906, &[7])] {
         object.set(name, Value::Integers(numbers.to_vec()));
     }
-    object.finalize(90).unwrap();
-    assert_eq!(status(object.finalize(90)), Status::BAD_PARAM);
+    object.finalize(make).unwrap();
+    assert_eq!(status(object.finalize(make)), Status::BAD_PARAM);
     assert_eq!(status(object.check(902, INT64, 4)), Status::BAD_PARAM, "set after it was finalised");
-    assert_eq!(status(Object::new(18)), Status::NOT_SUPPORTED);
+    assert_eq!(status(Object::<Made>::new(18)), Status::NOT_SUPPORTED);
     let found = object.made().unwrap().clone();
     assert_eq!(status(object.fill(TENSOR, found.clone())), Status::DESCRIPTOR_TYPE, "not empty");
     assert_eq!(status(Object::new(PLAN).unwrap().fill(ENGINE_CONFIGURATION, found)), Status::DESCRIPTOR_TYPE);
     let floats = value(FLOAT, &[u64::from(0.5f32.to_bits())], |_| wrong_part());
     assert!(matches!(floats, Ok(Value::Floats(numbers)) if numbers == [0.5]));
     assert_eq!(status(value(DESCRIPTOR, &[3], |_| wrong_part())), Status::NOT_FINALIZED);
-    assert!(Object::new(CONVOLUTION).unwrap().check(101, CONVOLUTION_MODE, 1).is_ok());
-    assert!(Object::new(HEURISTIC).unwrap().check(200, HEUR_MODE, 1).is_ok());
+    assert!(Object::<Made>::new(CONVOLUTION).unwrap().check(101, CONVOLUTION_MODE, 1).is_ok());
+    assert!(Object::<Made>::new(HEURISTIC).unwrap().check(200, HEUR_MODE, 1).is_ok());
 }
 
 fn wrong_part() -> Dnn<Made> {

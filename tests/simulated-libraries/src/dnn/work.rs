@@ -9,8 +9,8 @@ use simulated_gpu::machine::Memory;
 
 use super::descriptors::TensorDescriptor;
 use super::engines::Engine;
-use super::graph::{Configuration, Graph, Step, VariantPack};
-use super::rules::{Convolution, ConvolutionKind};
+use super::graph::{Configuration, VariantPack};
+use super::rules::{Convolution, ConvolutionKind, Graph, Step};
 use super::{Dnn, Status};
 use crate::arguments::overlaps;
 use crate::element::{Element, tf32};
@@ -180,7 +180,7 @@ impl Convolving {
         }
     }
 
-    /// What comes after the convolution: the bias, and an activation.
+    /// Goes on after the convolution: the bias, and an activation.
     fn go_on(&self, memory: &mut Memory, made: &mut TensorArray) -> Result<(), Problem> {
         let bias = match &self.graph.bias {
             Some(tensor) => TensorArray::read(memory, self.bias, tensor, true)?.numbers,

@@ -68,6 +68,11 @@ struct Raw {
     parts: Vec<Descriptor>,
 }
 
+// SAFETY: descriptors are plain memory of the library, and are not changed once they are shared.
+unsafe impl Send for Raw {}
+// SAFETY: as above.
+unsafe impl Sync for Raw {}
+
 impl Drop for Raw {
     fn drop(&mut self) {
         // SAFETY: the descriptor is alive, and destroyed once, before its parts.
@@ -81,11 +86,6 @@ pub(super) struct Draft(Raw);
 /// A finalised descriptor, which nothing changes any more.
 #[derive(Clone)]
 pub(super) struct Descriptor(Arc<Raw>);
-
-// SAFETY: descriptors are plain memory of the library, and are not changed once they are finalised.
-unsafe impl Send for Descriptor {}
-// SAFETY: as above.
-unsafe impl Sync for Descriptor {}
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]

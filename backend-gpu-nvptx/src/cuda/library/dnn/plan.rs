@@ -121,8 +121,8 @@ fn execution_plan(
 }
 
 /// Whether an engine with those notes computes a convolution as exactly as it says, the same each time, and NaN and
-/// infinities where they belong. The transforms of Winograd and Fourier would spread one NaN over its neighbours. Tensor
-/// cores multiply f32 as TF32.
+/// infinities where they belong. The transforms of Winograd and Fourier would spread one NaN over its neighbours.
+/// Tensor cores multiply f32 as TF32.
 fn computes(convolution: &Convolution, notes: &[u32]) -> bool {
     let has = |note: Note| notes.contains(&(note as u32));
     let is_float = !matches!(convolution.element, ElementType::F16 | ElementType::BF16);
@@ -144,7 +144,7 @@ fn computes(convolution: &Convolution, notes: &[u32]) -> bool {
     !is_rounded && keeps_nan && !never.into_iter().any(has)
 }
 
-/// What the descriptors of one graph have in common.
+/// The common part of the descriptors of one graph.
 struct GraphBuilder<'a> {
     convolution: &'a Convolution,
     sizes: Sizes,
