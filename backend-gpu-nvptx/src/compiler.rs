@@ -292,16 +292,16 @@ mod tests {
         let (call, device) = library_command(&module);
         let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
         assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
-        // The image with zeros below and on the right, the filter with its output channels first, then the bias.
-        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 1, 1));
-        assert!(
-            matches!(
-                call.arrays[..],
-                [KernelArgument::Scratch(_), KernelArgument::Scratch(_), KernelArgument::Array(3)]
-            ),
-            "{:?}",
-            call.arrays
-        );
+        // The image with zeros below and on the right, the filter with its output channels first.
+        assert!(convolution.has_bias);
+        assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 0, 1));
+        use KernelArgument::{Array, Scratch};
+        assert_eq!(call.arrays, [Scratch(0), Scratch(1), Array(2), Array(3)]);
+        // Where cuDNN has no plan with the bias: the convolution alone, then a kernel; our kernel without cuDNN.
+        let [Command::Library(apart)] = &call.otherwise[..] else { panic!("{:?}", call.otherwise) };
+        assert!(matches!(&apart.call, LibraryCall::Convolution(convolution) if !convolution.has_bias));
+        assert_eq!((apart.before.len(), apart.then.len(), apart.otherwise.len()), (2, 1, 1));
+        assert_eq!(apart.arrays, [Scratch(0), Scratch(1), Array(3)]);
         assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
     }
 

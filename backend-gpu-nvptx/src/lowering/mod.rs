@@ -16,7 +16,6 @@ use crate::lowering::kernels::helper::HelperProgram;
 use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::compiled_for;
 use crate::program::library_call::LibraryCall;
-use crate::program::library_call::matmul::Matmul;
 use kernels::{KernelCode, Kernels};
 use libraries::RecognizedCall;
 
@@ -111,8 +110,8 @@ impl<'m> GpuLowering<'m> {
         }))
     }
 
-    /// A contraction by a library, alone or in a fusion whose kernel goes on with its result; our own kernel where
-    /// there is no library.
+    /// A contraction by a library: with all that its fusion does, or alone and a kernel goes on with its result; our
+    /// own kernel where there is no library.
     fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
@@ -125,37 +124,46 @@ impl<'m> GpuLowering<'m> {
         let Some(operands) = operands.collect::<Option<Vec<&ArrayShape>>>() else { return Ok(None) };
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
         let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
-        let mut places = places;
-        let goes_on = match self.absorbed(cx, &found.call, (graph, id), capability) {
-            Some((whole, reads)) => {
-                found.call = LibraryCall::Matmul(whole);
-                found.arrays.extend(vec![None; reads.len()]);
-                places.extend(reads);
-                Some(Vec::new())
-            }
-            None => self.goes_on(cx, id),
-        };
-        let Some(goes_on) = goes_on else { return Ok(None) };
-        places.push(cx.operands.len());
-        let mut call = self.call(&mut plan.scratch, found, &places)?;
-        call.then.extend(goes_on);
-        call.otherwise = std::mem::take(&mut plan.commands);
-        plan.commands = vec![PlannedCommand::Library(call)];
+        let whole = self.absorbed(cx, &found.call, (graph, id), capability);
+        // Nobody knows yet whether cuDNN has a plan for all of it.
+        let may_be_apart = whole.is_none() || matches!(found.call, LibraryCall::Convolution(_));
+        let goes_on = if may_be_apart { self.goes_on(cx, id) } else { None };
+        if whole.is_none() && goes_on.is_none() {
+            return Ok(None);
+        }
+        let mut otherwise = std::mem::take(&mut plan.commands);
+        let result = cx.operands.len();
+        // One of both is called, so that their copies are in the same memory.
+        let before = plan.scratch.clone();
+        if let Some(goes_on) = goes_on {
+            let mut call = self.call(&mut plan.scratch, found.clone(), &[&places[..], &[result]].concat())?;
+            call.then.extend(goes_on);
+            call.otherwise = otherwise;
+            otherwise = vec![PlannedCommand::Library(call)];
+        }
+        if let Some((call, reads)) = whole {
+            found.call = call;
+            let last = found.arrays.len().saturating_sub(1);
+            found.arrays.splice(last..last, vec![None; reads.len()]);
+            plan.scratch = before;
+            let mut call = self.call(&mut plan.scratch, found, &[&places[..], &reads, &[result]].concat())?;
+            call.otherwise = otherwise;
+            otherwise = vec![PlannedCommand::Library(call)];
+        }
+        plan.commands = otherwise;
         Ok(Some(plan))
     }
 
-    /// A product's call with all that its fusion does to the result, and the thunk's operands that are read for it.
+    /// A contraction's call with all that its fusion does to the result, and the thunk's operands that are read for it.
     fn absorbed(
         &self,
         cx: &LoweringContext<'_>,
         call: &LibraryCall,
         (graph, id): (&Computation, InstrId),
         capability: (u32, u32),
-    ) -> Option<(Matmul, Vec<usize>)> {
-        match (cx.instruction().op(), call) {
-            (Op::Fusion(_), LibraryCall::Matmul(matmul)) => {
-                libraries::absorb(matmul, graph, id, capability, self.excess_precision)
-            }
+    ) -> Option<(LibraryCall, Vec<usize>)> {
+        match cx.instruction().op() {
+            Op::Fusion(_) => libraries::absorb(call, graph, id, capability, self.excess_precision),
             _ => None,
         }
     }

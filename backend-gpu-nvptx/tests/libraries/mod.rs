@@ -280,6 +280,38 @@ fn matmuls_in_a_row_and_in_a_loop() {
     );
 }
 
+/// A layer whose inputs are NaN at some places, with what comes after it: NaN is only where it belongs.
+#[test]
+fn a_layer_with_a_bias_and_an_activation() {
+    // In 16 bits the library rounds once, and a kernel twice: there `relu` alone.
+    for (ty, sum) in [("f32", "add(c, bias)"), ("bf16", "copy(c)"), ("f16", "copy(c)")] {
+        for (channels, dims) in [("{3}", "b01f_01io->b01f"), ("{3}", "b01f_o01i->b01f")] {
+            let filter = if dims.contains("o01i") { "32,3,3,16" } else { "3,3,16,32" };
+            agrees(&format!(
+                "HloModule m
+                ENTRY main {{
+                  x = {ty}[2,16,16,16] parameter(0)
+                  w = {ty}[{filter}] parameter(1)
+                  b = {ty}[32] parameter(2)
+                  position = s32[2,16,16,16] iota(), iota_dimension=2
+                  seven = s32[] constant(7)
+                  sevens = s32[2,16,16,16] broadcast(seven), dimensions={{}}
+                  holes = pred[2,16,16,16] compare(position, sevens), direction=EQ
+                  undefined = {ty}[] constant(nan)
+                  nans = {ty}[2,16,16,16] broadcast(undefined), dimensions={{}}
+                  image = {ty}[2,16,16,16] select(holes, nans, x)
+                  c = {ty}[2,16,16,32] convolution(image, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels={dims}
+                  bias = {ty}[2,16,16,32] broadcast(b), dimensions={channels}
+                  sum = {ty}[2,16,16,32] {sum}
+                  zero = {ty}[] constant(0)
+                  zeros = {ty}[2,16,16,32] broadcast(zero), dimensions={{}}
+                  ROOT r = {ty}[2,16,16,32] maximum(sum, zeros)
+                }}"
+            ));
+        }
+    }
+}
+
 #[test]
 fn convolutions_and_their_gradients() {
     let convolution = |ty: &str, dims: [&str; 3], attributes: &str| {

@@ -1,13 +1,12 @@
 //! Convolutions: libcudnn.
 #![expect(unsafe_code, reason = "calls C functions")]
-#![allow(non_snake_case, non_camel_case_types, clippy::too_many_arguments, reason = "names and arguments are NVIDIA's")]
+#![allow(non_snake_case, non_camel_case_types, reason = "names are NVIDIA's")]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_void};
 
 use cudarc::cudnn::sys::{
-    cudaStream_t, cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdFilterAlgo_t, cudnnConvolutionDescriptor_t,
-    cudnnConvolutionFwdAlgo_t, cudnnConvolutionMode_t, cudnnDataType_t, cudnnFilterDescriptor_t, cudnnHandle_t,
-    cudnnMathType_t, cudnnTensorDescriptor_t, cudnnTensorFormat_t,
+    cudaStream_t, cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, cudnnBackendDescriptor_t,
+    cudnnBackendDescriptorType_t, cudnnHandle_t,
 };
 
 use super::{functions, statuses};
@@ -67,114 +66,32 @@ statuses! {
 }
 
 functions! {
-    fn cudnnConvolutionBackwardData(
-        handle: cudnnHandle_t,
-        alpha: *const c_void,
-        w_desc: cudnnFilterDescriptor_t,
-        w: *const c_void,
-        dy_desc: cudnnTensorDescriptor_t,
-        dy: *const c_void,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        algo: cudnnConvolutionBwdDataAlgo_t,
-        work_space: *mut c_void,
-        work_space_size_in_bytes: usize,
-        beta: *const c_void,
-        dx_desc: cudnnTensorDescriptor_t,
-        dx: *mut c_void,
+    fn cudnnBackendCreateDescriptor(
+        descriptor_type: cudnnBackendDescriptorType_t, descriptor: *mut cudnnBackendDescriptor_t,
     ) -> cudnnStatus_t;
-    fn cudnnConvolutionBackwardFilter(
-        handle: cudnnHandle_t,
-        alpha: *const c_void,
-        x_desc: cudnnTensorDescriptor_t,
-        x: *const c_void,
-        dy_desc: cudnnTensorDescriptor_t,
-        dy: *const c_void,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        algo: cudnnConvolutionBwdFilterAlgo_t,
-        work_space: *mut c_void,
-        work_space_size_in_bytes: usize,
-        beta: *const c_void,
-        dw_desc: cudnnFilterDescriptor_t,
-        dw: *mut c_void,
+    fn cudnnBackendDestroyDescriptor(descriptor: cudnnBackendDescriptor_t) -> cudnnStatus_t;
+    fn cudnnBackendExecute(
+        handle: cudnnHandle_t, execution_plan: cudnnBackendDescriptor_t, variant_pack: cudnnBackendDescriptor_t,
     ) -> cudnnStatus_t;
-    fn cudnnConvolutionForward(
-        handle: cudnnHandle_t,
-        alpha: *const c_void,
-        x_desc: cudnnTensorDescriptor_t,
-        x: *const c_void,
-        w_desc: cudnnFilterDescriptor_t,
-        w: *const c_void,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        algo: cudnnConvolutionFwdAlgo_t,
-        work_space: *mut c_void,
-        work_space_size_in_bytes: usize,
-        beta: *const c_void,
-        y_desc: cudnnTensorDescriptor_t,
-        y: *mut c_void,
+    fn cudnnBackendFinalize(descriptor: cudnnBackendDescriptor_t) -> cudnnStatus_t;
+    fn cudnnBackendGetAttribute(
+        descriptor: cudnnBackendDescriptor_t,
+        attribute_name: cudnnBackendAttributeName_t,
+        attribute_type: cudnnBackendAttributeType_t,
+        requested_element_count: i64,
+        element_count: *mut i64,
+        array_of_elements: *mut c_void,
+    ) -> cudnnStatus_t;
+    fn cudnnBackendSetAttribute(
+        descriptor: cudnnBackendDescriptor_t,
+        attribute_name: cudnnBackendAttributeName_t,
+        attribute_type: cudnnBackendAttributeType_t,
+        element_count: i64,
+        array_of_elements: *const c_void,
     ) -> cudnnStatus_t;
     fn cudnnCreate(handle: *mut cudnnHandle_t) -> cudnnStatus_t;
-    fn cudnnCreateConvolutionDescriptor(conv_desc: *mut cudnnConvolutionDescriptor_t) -> cudnnStatus_t;
-    fn cudnnCreateFilterDescriptor(filter_desc: *mut cudnnFilterDescriptor_t) -> cudnnStatus_t;
-    fn cudnnCreateTensorDescriptor(tensor_desc: *mut cudnnTensorDescriptor_t) -> cudnnStatus_t;
     fn cudnnDestroy(handle: cudnnHandle_t) -> cudnnStatus_t;
-    fn cudnnDestroyConvolutionDescriptor(conv_desc: cudnnConvolutionDescriptor_t) -> cudnnStatus_t;
-    fn cudnnDestroyFilterDescriptor(filter_desc: cudnnFilterDescriptor_t) -> cudnnStatus_t;
-    fn cudnnDestroyTensorDescriptor(tensor_desc: cudnnTensorDescriptor_t) -> cudnnStatus_t;
-    fn cudnnGetConvolutionBackwardDataWorkspaceSize(
-        handle: cudnnHandle_t,
-        w_desc: cudnnFilterDescriptor_t,
-        dy_desc: cudnnTensorDescriptor_t,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        dx_desc: cudnnTensorDescriptor_t,
-        algo: cudnnConvolutionBwdDataAlgo_t,
-        size_in_bytes: *mut usize,
-    ) -> cudnnStatus_t;
-    fn cudnnGetConvolutionBackwardFilterWorkspaceSize(
-        handle: cudnnHandle_t,
-        x_desc: cudnnTensorDescriptor_t,
-        dy_desc: cudnnTensorDescriptor_t,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        grad_desc: cudnnFilterDescriptor_t,
-        algo: cudnnConvolutionBwdFilterAlgo_t,
-        size_in_bytes: *mut usize,
-    ) -> cudnnStatus_t;
-    fn cudnnGetConvolutionForwardWorkspaceSize(
-        handle: cudnnHandle_t,
-        x_desc: cudnnTensorDescriptor_t,
-        w_desc: cudnnFilterDescriptor_t,
-        conv_desc: cudnnConvolutionDescriptor_t,
-        y_desc: cudnnTensorDescriptor_t,
-        algo: cudnnConvolutionFwdAlgo_t,
-        size_in_bytes: *mut usize,
-    ) -> cudnnStatus_t;
     fn cudnnGetErrorString(status: cudnnStatus_t) -> *const c_char;
     fn cudnnGetVersion() -> usize;
-    fn cudnnSetConvolutionGroupCount(conv_desc: cudnnConvolutionDescriptor_t, group_count: c_int) -> cudnnStatus_t;
-    fn cudnnSetConvolutionMathType(
-        conv_desc: cudnnConvolutionDescriptor_t, math_type: cudnnMathType_t,
-    ) -> cudnnStatus_t;
-    fn cudnnSetConvolutionNdDescriptor(
-        conv_desc: cudnnConvolutionDescriptor_t,
-        array_length: c_int,
-        pad_a: *const c_int,
-        filter_stride_a: *const c_int,
-        dilation_a: *const c_int,
-        mode: cudnnConvolutionMode_t,
-        compute_type: cudnnDataType_t,
-    ) -> cudnnStatus_t;
-    fn cudnnSetFilterNdDescriptor(
-        filter_desc: cudnnFilterDescriptor_t,
-        data_type: cudnnDataType_t,
-        format: cudnnTensorFormat_t,
-        nb_dims: c_int,
-        filter_dim_a: *const c_int,
-    ) -> cudnnStatus_t;
     fn cudnnSetStream(handle: cudnnHandle_t, stream_id: cudaStream_t) -> cudnnStatus_t;
-    fn cudnnSetTensorNdDescriptor(
-        tensor_desc: cudnnTensorDescriptor_t,
-        data_type: cudnnDataType_t,
-        nb_dims: c_int,
-        dim_a: *const c_int,
-        stride_a: *const c_int,
-    ) -> cudnnStatus_t;
 }

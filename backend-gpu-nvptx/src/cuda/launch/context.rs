@@ -95,10 +95,27 @@ impl<'a> LaunchContext<'a> {
                     let arguments = arguments.iter().map(argument).collect::<Result<_>>()?;
                     resolved.push(ResolvedCommand::Launch { function: *function, blocks: *blocks, arguments });
                 }
-                Command::Library(_) => return Err(Error::internal("a library's call inside of another one")),
+                Command::Library(library) => self.preferred(library, argument, resolved)?,
             }
         }
         Ok(())
+    }
+
+    /// Adds a library's call by its first algorithm, or what is done otherwise where it takes none.
+    fn preferred(
+        &self,
+        library: &LibraryCommand,
+        argument: &dyn Fn(&KernelArgument) -> Result<u64>,
+        resolved: &mut Vec<ResolvedCommand>,
+    ) -> Result<()> {
+        let addresses = library.arrays.iter().map(argument).collect::<Result<Vec<u64>>>()?;
+        match self.loaded.libraries.algorithms(&library.call, &addresses) {
+            Ok(_) => self.call(library, 0, argument, resolved),
+            Err(Error::FailedPrecondition(_) | Error::Unimplemented(_)) if !library.otherwise.is_empty() => {
+                self.plain(&library.otherwise, argument, resolved)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The value of a parameter.

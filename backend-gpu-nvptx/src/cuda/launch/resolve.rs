@@ -9,7 +9,7 @@ use super::trial::LibraryTrial;
 use crate::autotune::Candidate;
 use crate::autotune::cache::DeviceKey;
 use crate::cuda::driver::Driver;
-use crate::cuda::library::tell_of_kernels;
+use crate::cuda::library::{tell_of_epilogue, tell_of_kernels};
 use crate::program::commands::{Command, LibraryCommand};
 use crate::program::library_call::LibraryCall;
 
@@ -22,7 +22,7 @@ impl LaunchContext<'_> {
                     Candidate::Library(algorithm) => {
                         self.call(library, algorithm, &|argument| self.argument(argument), resolved)?
                     }
-                    Candidate::Own => self.plain(&library.otherwise, &|argument| self.argument(argument), resolved)?,
+                    Candidate::Own => self.resolve(&library.otherwise, resolved)?,
                 },
                 Command::Copy { .. } | Command::Launch { .. } => {
                     self.plain(std::slice::from_ref(command), &|argument| self.argument(argument), resolved)?;
@@ -55,7 +55,12 @@ impl LaunchContext<'_> {
         let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
             Ok(algorithms) => algorithms,
             Err(error @ (Error::FailedPrecondition(_) | Error::Unimplemented(_))) if !library.otherwise.is_empty() => {
-                tell_of_kernels(&library.call, &error);
+                let is_called_apart = matches!(library.otherwise[..], [Command::Library(_)]);
+                if !(is_called_apart && matches!(error, Error::Unimplemented(_))) {
+                    tell_of_kernels(&library.call, &error);
+                } else {
+                    tell_of_epilogue(&error);
+                }
                 return Ok(Candidate::Own);
             }
             Err(error) => return Err(error),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
-//! LibraryCall::Convolution(Convolution) ── dnn: cuDNN
+//! LibraryCall::Convolution(Convolution) ── dnn: cuDNN's plans for a graph of operations
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
@@ -80,7 +80,7 @@ impl Libraries {
     pub fn algorithms(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.algorithms(matmul, addresses),
-            LibraryCall::Convolution(convolution) => self.dnn()?.algorithms(convolution),
+            LibraryCall::Convolution(convolution) => self.dnn()?.algorithms(convolution, addresses),
             LibraryCall::Fourier(_) => Ok(1),
         }
     }
@@ -90,7 +90,7 @@ impl Libraries {
     pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, *algorithm, addresses),
-            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution, *algorithm),
+            LibraryCall::Convolution(convolution) => self.dnn()?.workspace(convolution, *algorithm, addresses),
             LibraryCall::Fourier(fourier) => self.fft()?.workspace(fourier),
         }
     }
@@ -123,13 +123,25 @@ impl Libraries {
 
 /// Warns that kernels of our own do what was lowered for a library, once in a process for each reason.
 pub(crate) fn tell_of_kernels(call: &LibraryCall, why: &Error) {
-    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_string()) {
-        let library = match call {
-            LibraryCall::Matmul(_) => &BLAS,
-            LibraryCall::Convolution(_) => &DNN,
-            LibraryCall::Fourier(_) => &FFT,
-        };
+    let library = match call {
+        LibraryCall::Matmul(_) => &BLAS,
+        LibraryCall::Convolution(_) => &DNN,
+        LibraryCall::Fourier(_) => &FFT,
+    };
+    if is_new(why) {
         tracing::warn!(%why, "{} is not used: kernels of this compiler take its place", library.wanted.name);
     }
+}
+
+/// Warns that a library does a call, but not what comes after it, once in a process for each reason.
+pub(crate) fn tell_of_epilogue(why: &Error) {
+    if is_new(why) {
+        tracing::warn!(%why, "a kernel of this compiler goes on after a library's call");
+    }
+}
+
+/// Whether nobody was told of that reason yet.
+fn is_new(why: &Error) -> bool {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_string())
 }

@@ -13,6 +13,9 @@ use crate::cuda::graph::GraphSlot;
 use crate::cuda::graph::recording::Recording;
 use crate::cuda::stream::CudaStream;
 use crate::executor::CudaExecutor;
+use crate::program::library_call::convolution::{
+    Channels, Convolution, ConvolutionActivation, ConvolutionKind, Spatial,
+};
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 use crate::program::library_call::matmul::{Activation, Matmul, Operand, Precision};
 
@@ -341,6 +344,77 @@ fn gelu_is_the_one_by_tanh() {
             let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
             let found = parts(made.get(i * 2 + j)).0;
             assert!((found - 0.5 * x * (1.0 + inner.tanh())).abs() < 1e-5, "{found} for {x}");
+        }
+    }
+}
+
+/// A layer whose first input is NaN: whatever comes after the convolution, by each plan, in both orders of dimensions.
+#[test]
+fn what_comes_behind_a_convolution() {
+    use ConvolutionActivation as After;
+    let window = Spatial { input: 5, filter: 3, output: 5, padding: 1, stride: 1, dilation: 1 };
+    for (element, channels) in
+        [F16, BF16, F32].into_iter().flat_map(|element| [(element, Channels::First), (element, Channels::Last)])
+    {
+        for (has_bias, activation) in
+            [(true, After::None), (false, After::Relu), (true, After::Relu), (true, After::GeluTanh)]
+        {
+            let layer = Convolution {
+                kind: ConvolutionKind::Forward,
+                element,
+                precision: Precision::Exact,
+                channels,
+                batch: 2,
+                groups: 1,
+                input_channels: 3,
+                output_channels: 4,
+                spatial: vec![window; 2],
+                has_bias,
+                activation,
+            };
+            layer_agrees(&layer);
+        }
+    }
+}
+
+/// Compares a layer of 2 images of 3 channels, 5 by 5, to 4 channels on the device with its meaning.
+fn layer_agrees(layer: &Convolution) {
+    let sizes = layer.sizes().unwrap();
+    let wrong = |i: usize, number: Scalar| if i == 0 { Scalar::Float(f64::NAN) } else { number };
+    let image = numbers(layer.element, 150, 1);
+    let image = Literal::from_fn(image.array_shape(), |i| wrong(i, image.get(i))).unwrap();
+    let mut arrays = vec![image, numbers(layer.element, 108, 2)];
+    arrays.extend(layer.has_bias.then(|| numbers(layer.element, 4, 3)));
+    let at = |strides: &[i32], index: [i32; 4]| strides.iter().zip(index).map(|(s, i)| s * i).sum::<i32>() as usize;
+    let number = |array: usize, at: usize| parts(arrays[array].get(at)).0;
+    let expected = |[n, k, y, x]: [i32; 4]| {
+        let mut sum = 0.0;
+        for (c, r, s) in (0..3).flat_map(|c| (0..3).flat_map(move |r| (0..3).map(move |s| (c, r, s)))) {
+            let (row, column) = (y + r - 1, x + s - 1);
+            if (0..5).contains(&row) && (0..5).contains(&column) {
+                let image = number(0, at(&sizes.input_strides, [n, c, row, column]));
+                sum += image * number(1, at(&sizes.filter_strides, [k, c, r, s]));
+            }
+        }
+        let sum = if layer.has_bias { sum + number(2, k as usize) } else { sum };
+        match layer.activation {
+            ConvolutionActivation::Relu if sum < 0.0 => 0.0,
+            ConvolutionActivation::None | ConvolutionActivation::Relu => sum,
+            ConvolutionActivation::GeluTanh => {
+                0.5 * sum * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (sum + 0.044_715 * sum.powi(3))).tanh())
+            }
+        }
+    };
+    let operands: Vec<&[u8]> = arrays.iter().map(Literal::bytes).collect();
+    let shape = ArrayShape::new(layer.element, [200]);
+    let call = LibraryCall::Convolution(layer.clone());
+    for bytes in results(&call, &operands, shape.byte_size(), &[Moved::None, Moved::All]) {
+        let made = Literal::from_bytes(&shape, bytes).unwrap();
+        for place in 0..200 {
+            let index = [place / 100, place / 25 % 4, place / 5 % 5, place % 5];
+            let (found, expected) = (parts(made.get(at(&sizes.output_strides, index))).0, expected(index));
+            let is_near = (found - expected).abs() <= 0.01 * expected.abs() + 1e-5;
+            assert!(is_near || (found.is_nan() && expected.is_nan()), "{found} for {expected} at {index:?}: {layer:?}");
         }
     }
 }

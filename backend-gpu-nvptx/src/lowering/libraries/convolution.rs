@@ -16,7 +16,9 @@ use xla_hlo::{ArrayShape, ElementType};
 
 use super::{LEAST_WORK, Rearrangement, RecognizedCall, precision};
 use crate::program::library_call::LibraryCall;
-use crate::program::library_call::convolution::{Channels, Convolution, ConvolutionKind, Spatial};
+use crate::program::library_call::convolution::{
+    Channels, Convolution, ConvolutionActivation, ConvolutionKind, Spatial,
+};
 
 /// Products of input channels and output channels of a group from which on a library's kernels have enough to do in a
 /// tile.
@@ -128,6 +130,8 @@ impl<'a> ConvolutionLayer<'a> {
             input_channels: input.size(input.second),
             output_channels: filter.size(filter.first),
             spatial: self.geometry.iter().map(|geometry| geometry.spatial).collect(),
+            has_bias: false,
+            activation: ConvolutionActivation::None,
         };
         call.check(capability).ok()?;
         debug_assert_eq!(self.arrays[y].size(self.arrays[y].second), call.output_channels);

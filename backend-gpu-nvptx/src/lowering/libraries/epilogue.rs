@@ -1,63 +1,158 @@
-//! Epilogues that cuBLASLt computes itself: a factor, an addend, a bias, `gelu`.
+//! Epilogues that libraries compute themselves: after a product of cuBLASLt a factor, an addend, a bias, `gelu`; after
+//! a convolution of cuDNN a bias, `relu`, `gelu`.
 //!
 //! ```text
 //! gelu(dot(x, y) * c + a + broadcast(b))   ─   Matmul with alpha = c, the addend a, the bias b and an activation
+//! relu(convolution(x, w) + broadcast(b))   ─   Convolution with the bias b and an activation
 //! ```
 //!
 //! A fusion of which anything else is left needs a kernel that reads all results anyway, so that nothing is gained
-//! there. So it is with `relu`, which would be the library's last step: it makes 0 of NaN, and HLO's `maximum` does
-//! not.
+//! there. So it is with `relu` after a product: cuBLASLt makes 0 of NaN, and HLO's `maximum` does not. cuDNN tells of
+//! plans whether they keep NaN.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Computation, ElementType, InstrId, Op};
 
 use super::gelu::{is_gelu, number};
+use crate::program::library_call::LibraryCall;
+use crate::program::library_call::convolution::{Convolution, ConvolutionActivation, ConvolutionKind};
 use crate::program::library_call::matmul::{Activation, Matmul};
 
-/// The dot with all that a computation does to it, and the parameters of the computation that are read for it, in the
-/// order of the call's arrays. `None` where the library does not do all of it, or rounds less often than the program
-/// says: in f16, where values too large for it are infinite before anything is added, and would not be in the library;
-/// and in the many steps of `gelu` in 16 bits. `excess_precision` allows that.
+/// The call of a contraction with all that a computation does to it, and the parameters of the computation that are
+/// read for it, in the order of the call's arrays. `None` where the library does not do all of it, or rounds less often
+/// than the program says: in f16, where values too large for it are infinite before anything is added, and would not be
+/// in the library; and in the many steps of `gelu` in 16 bits. `excess_precision` allows that.
 pub(crate) fn absorb(
+    call: &LibraryCall,
+    graph: &Computation,
+    contraction: InstrId,
+    capability: (u32, u32),
+    excess_precision: bool,
+) -> Option<(LibraryCall, Vec<usize>)> {
+    match call {
+        LibraryCall::Matmul(matmul) => {
+            let (whole, reads) = into_matmul(matmul, graph, contraction, capability, excess_precision)?;
+            Some((LibraryCall::Matmul(whole), reads))
+        }
+        LibraryCall::Convolution(convolution) => {
+            let (whole, reads) = into_convolution(convolution, graph, contraction, capability, excess_precision)?;
+            Some((LibraryCall::Convolution(whole), reads))
+        }
+        LibraryCall::Fourier(_) => None,
+    }
+}
+
+fn into_matmul(
     matmul: &Matmul,
     graph: &Computation,
     dot: InstrId,
     capability: (u32, u32),
     excess_precision: bool,
 ) -> Option<(Matmul, Vec<usize>)> {
-    if matmul.result.element == ElementType::F16 && !excess_precision {
+    let bias = |array| columns(graph, array, matmul.n);
+    let epilogue = Epilogue::of(graph, dot, matmul.result.element, excess_precision, bias)?;
+    let activation = match epilogue.function {
+        None => matmul.activation,
+        Some(Function::Relu) => return None,
+        Some(Function::GeluTanh) => Activation::GeluTanh,
+    };
+    let alpha = (f64::from_bits(matmul.alpha) * epilogue.alpha).to_bits();
+    let (has_addend, has_bias) = (epilogue.addend.is_some(), epilogue.bias.is_some());
+    let whole = Matmul { alpha, has_addend, has_bias, activation, ..matmul.clone() };
+    whole.check(capability).ok()?;
+    Some((whole, epilogue.reads(graph)?))
+}
+
+fn into_convolution(
+    convolution: &Convolution,
+    graph: &Computation,
+    id: InstrId,
+    capability: (u32, u32),
+    excess_precision: bool,
+) -> Option<(Convolution, Vec<usize>)> {
+    let Op::Convolution(op) = graph[id].op() else { return None };
+    // A bias is one of the layer's output, whose channels the operation's result has there.
+    if convolution.kind != ConvolutionKind::Forward {
         return None;
     }
-    let activates = excess_precision || matmul.result.element == ElementType::F32;
-    let mut alpha = f64::from_bits(matmul.alpha);
-    let (mut addend, mut bias, mut activation) = (None, None, matmul.activation);
-    let mut value = dot;
-    while value != graph.root() {
-        if activates && is_gelu(graph, value) {
-            activation = Activation::GeluTanh;
-            break;
-        }
-        let &[user] = graph[value].users() else { return None };
-        let Op::Binary(binary) = graph[user].op() else { return None };
-        let other = match *graph[user].operands() {
-            [left, right] if left == value && right != value => right,
-            [left, right] if right == value && left != value => left,
-            _ => return None,
-        };
-        match binary.op {
-            BinaryOp::Multiply if addend.is_none() && bias.is_none() => alpha *= number(graph, other)?,
-            BinaryOp::Add if addend.is_none() && graph.parameters().contains(&other) => addend = Some(other),
-            BinaryOp::Add if bias.is_none() => bias = Some(columns(graph, other, matmul.n)?),
-            _ => return None,
-        }
-        value = user;
+    let bias = |array| channels(graph, array, op.dims.output_feature);
+    let epilogue = Epilogue::of(graph, id, convolution.element, excess_precision, bias)?;
+    if epilogue.alpha != 1.0 || epilogue.addend.is_some() {
+        return None;
     }
-    let (has_addend, has_bias) = (addend.is_some(), bias.is_some());
-    let whole = Matmul { alpha: alpha.to_bits(), has_addend, has_bias, activation, ..matmul.clone() };
+    let activation = match epilogue.function {
+        None => ConvolutionActivation::None,
+        Some(Function::Relu) => ConvolutionActivation::Relu,
+        Some(Function::GeluTanh) => ConvolutionActivation::GeluTanh,
+    };
+    let whole = Convolution { has_bias: epilogue.bias.is_some(), activation, ..convolution.clone() };
     whole.check(capability).ok()?;
-    let place = |id: InstrId| graph.parameters().iter().position(|&parameter| parameter == id);
-    let reads = addend.into_iter().chain(bias).map(place).collect::<Option<_>>()?;
-    Some((whole, reads))
+    Some((whole, epilogue.reads(graph)?))
+}
+
+/// All that a computation does to a contraction: `function(contraction * alpha + addend + bias)`.
+struct Epilogue {
+    alpha: f64,
+    addend: Option<InstrId>,
+    bias: Option<InstrId>,
+    function: Option<Function>,
+}
+
+/// The last step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Relu,
+    GeluTanh,
+}
+
+impl Epilogue {
+    /// The steps from a contraction of an element type to the root; `bias` is the parameter that an array repeats as
+    /// the library would. `None` for other steps, and for those that the library would round otherwise.
+    fn of(
+        graph: &Computation,
+        contraction: InstrId,
+        element: ElementType,
+        excess_precision: bool,
+        bias: impl Fn(InstrId) -> Option<InstrId>,
+    ) -> Option<Epilogue> {
+        let mut epilogue = Epilogue { alpha: 1.0, addend: None, bias: None, function: None };
+        let activates = excess_precision || element == ElementType::F32;
+        let mut value = contraction;
+        while value != graph.root() {
+            if activates && is_gelu(graph, value) {
+                epilogue.function = Some(Function::GeluTanh);
+                break;
+            }
+            let &[user] = graph[value].users() else { return None };
+            let Op::Binary(binary) = graph[user].op() else { return None };
+            let other = match *graph[user].operands() {
+                [left, right] if left == value && right != value => right,
+                [left, right] if right == value && left != value => left,
+                _ => return None,
+            };
+            let Epilogue { alpha, addend, bias: added, .. } = &mut epilogue;
+            match binary.op {
+                BinaryOp::Multiply if addend.is_none() && added.is_none() => *alpha *= number(graph, other)?,
+                BinaryOp::Add if addend.is_none() && graph.parameters().contains(&other) => *addend = Some(other),
+                BinaryOp::Add if added.is_none() => *added = Some(bias(other)?),
+                BinaryOp::Maximum if user == graph.root() && number(graph, other)?.to_bits() == 0 => {
+                    epilogue.function = Some(Function::Relu);
+                }
+                _ => return None,
+            }
+            value = user;
+        }
+        // Of what is added nothing is rounded before, and in f16 nothing overflows; `relu` alone changes no rounding.
+        let is_rounded = epilogue.alpha != 1.0 || epilogue.addend.or(epilogue.bias).is_some();
+        let is_other = is_rounded && element == ElementType::F16 && !excess_precision;
+        (!is_other).then_some(epilogue)
+    }
+
+    /// The parameters that are read for it.
+    fn reads(&self, graph: &Computation) -> Option<Vec<usize>> {
+        let place = |id: InstrId| graph.parameters().iter().position(|&parameter| parameter == id);
+        self.addend.into_iter().chain(self.bias).map(place).collect()
+    }
 }
 
 /// The parameter that an array of rows repeats in each row.
@@ -67,6 +162,14 @@ fn columns(graph: &Computation, array: InstrId, count: usize) -> Option<InstrId>
     let (shape, rank) = (graph[row].shape().as_array()?, graph[array].shape().as_array()?.rank());
     let is_last = broadcast.dimensions.iter().copied().eq(rank - shape.rank()..rank);
     (is_last && shape.element_count() == count && graph.parameters().contains(&row)).then_some(row)
+}
+
+/// The parameter of one dimension that an array repeats everywhere along its others but that one.
+fn channels(graph: &Computation, array: InstrId, dimension: usize) -> Option<InstrId> {
+    let Op::Broadcast(broadcast) = graph[array].op() else { return None };
+    let row = graph[array].operand(0);
+    let is_there = broadcast.dimensions[..] == [dimension] && graph[row].shape().as_array()?.rank() == 1;
+    (is_there && graph.parameters().contains(&row)).then_some(row)
 }
 
 #[cfg(test)]
@@ -104,7 +207,7 @@ mod tests {
         let dot = graph.ids().find(|&id| graph[id].name() == "p").unwrap();
         let element = graph[dot].shape().element_type().unwrap();
         let (matmul, reads) =
-            absorb(&Matmul::dense(1, [128, 32, 48], [element; 3]), graph, dot, (9, 0), excess_precision)?;
+            into_matmul(&Matmul::dense(1, [128, 32, 48], [element; 3]), graph, dot, (9, 0), excess_precision)?;
         assert_eq!(matmul.arrays(), 3 + reads.len());
         let names = reads.into_iter().map(|place| graph[graph.parameters()[place]].name().to_string());
         let names = names.collect();
@@ -195,5 +298,60 @@ mod tests {
         stays("f32", &[half, halves, "s = T[2,64,48] add(p, a)", "ROOT r = T[2,64,48] multiply(s, halves)"]);
         let zeros = ["zero = T[] constant(-0)", "zeros = T[2,64,48] broadcast(zero), dimensions={}"];
         stays("f32", &[zeros[0], zeros[1], "ROOT r = T[2,64,48] multiply(p, zeros)"]);
+    }
+
+    /// The convolution `p` with lines after it: bias, activation and the names of what is read.
+    fn convolved(
+        ty: &str,
+        lines: &[&str],
+        excess_precision: bool,
+    ) -> Option<(bool, ConvolutionActivation, Vec<String>)> {
+        let parameters = ["x = T[2,9,16]", "w = T[3,16,24]", "a = T[2,7,24]", "b = T[24]", "of_places = T[7]"];
+        let parameters = parameters.iter().enumerate().map(|(i, parameter)| format!("{parameter} parameter({i})"));
+        let operation = "p = T[2,7,24] convolution(x, w), window={size=3}, dim_labels=b0f_0io->b0f".to_string();
+        let lines = lines.iter().map(|line| (*line).to_string());
+        let body: Vec<String> = parameters.chain([operation]).chain(lines).collect();
+        let text = format!("HloModule m\nENTRY main {{\n{}\n}}", body.join("\n")).replace("T[", &format!("{ty}["));
+        let module = parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let graph = module.entry();
+        let id = graph.ids().find(|&id| graph[id].name() == "p").unwrap();
+        let Op::Convolution(op) = graph[id].op() else { panic!("{text}") };
+        let array = |id: InstrId| graph[id].shape().as_array().unwrap();
+        let arrays = [array(graph[id].operand(0)), array(graph[id].operand(1)), array(id)];
+        let found = super::super::convolution::recognise(op, arrays, (9, 0)).expect("a layer");
+        let (whole, reads) = absorb(&found.call, graph, id, (9, 0), excess_precision)?;
+        let LibraryCall::Convolution(whole) = whole else { panic!("{whole:?}") };
+        let names = reads.into_iter().map(|place| graph[graph.parameters()[place]].name().to_string());
+        Some((whole.has_bias, whole.activation, names.collect()))
+    }
+
+    #[test]
+    fn a_bias_and_an_activation_after_a_convolution() {
+        use ConvolutionActivation::{None as Nothing, Relu};
+        const ROWS: &str = "rows = T[2,7,24] broadcast(b), dimensions={2}";
+        const ZEROS: [&str; 2] = ["zero = T[] constant(0)", "zeros = T[2,7,24] broadcast(zero), dimensions={}"];
+        let biased = [ROWS, "ROOT r = T[2,7,24] add(p, rows)"];
+        let both =
+            [&[ROWS, "s = T[2,7,24] add(rows, p)"][..], &ZEROS, &["ROOT r = T[2,7,24] maximum(zeros, s)"]].concat();
+        let relu = [&ZEROS[..], &["ROOT r = T[2,7,24] maximum(p, zeros)"]].concat();
+        let b = || vec!["b".to_string()];
+        for (ty, adds) in [("f32", true), ("bf16", true), ("f16", false)] {
+            assert_eq!(convolved(ty, &biased, false), adds.then(|| (true, Nothing, b())), "{ty}");
+            assert_eq!(convolved(ty, &both, false), adds.then(|| (true, Relu, b())), "{ty}");
+            assert_eq!(convolved(ty, &both, true), Some((true, Relu, b())), "{ty}");
+            assert_eq!(convolved(ty, &relu, false), Some((false, Relu, Vec::new())), "{ty}");
+        }
+        let stays = |ty: &str, lines: &[&str]| assert_eq!(convolved(ty, lines, true), None, "{ty} {lines:?}");
+        stays("f64", &biased);
+        stays("f64", &relu);
+        stays("f32", &["ROOT r = T[2,7,24] add(p, a)"]);
+        stays("f32", &["rows = T[2,7,24] broadcast(of_places), dimensions={1}", "ROOT r = T[2,7,24] add(p, rows)"]);
+        stays("f32", &[&ZEROS[..], &["ROOT r = T[2,7,24] minimum(p, zeros)"]].concat());
+        stays(
+            "f32",
+            &[&ZEROS[..], &[ROWS, "s = T[2,7,24] maximum(p, zeros)", "ROOT r = T[2,7,24] add(s, rows)"]].concat(),
+        );
+        let minus = ["zero = T[] constant(-0)", ZEROS[1], "ROOT r = T[2,7,24] maximum(p, zeros)"];
+        stays("f32", &minus);
     }
 }

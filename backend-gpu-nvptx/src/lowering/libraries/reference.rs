@@ -7,7 +7,7 @@ use xla_hlo::{ArrayShape, Literal, Module, Op, Scalar, VerifiedModule};
 use super::RecognizedCall;
 use crate::cuda::library::tests::{Moved, results};
 use crate::program::library_call::LibraryCall;
-use crate::program::library_call::convolution::{Channels, Convolution, ConvolutionKind, Sizes};
+use crate::program::library_call::convolution::{Convolution, ConvolutionKind};
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 
 /// The result of a call on its operands.
@@ -25,7 +25,6 @@ fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
 /// counts the channels of the group of `k`: the one sum that all three kinds are derivatives of.
 fn convolution(layer: &Convolution, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
     let sizes = layer.sizes().expect("a call that was checked");
-    let filter_strides = filter_strides(layer, &sizes);
     let (per_group, outputs) = (sizes.filter[1], sizes.output[1] / sizes.groups);
     let bounds: Vec<i32> = [&sizes.output[..], &sizes.filter[1..]].concat();
     for index in indices(&bounds) {
@@ -37,7 +36,7 @@ fn convolution(layer: &Convolution, lhs: &[f64], rhs: &[f64], result: &mut [f64]
             continue;
         }
         let w = [&[y[1], c], r].concat();
-        let [x, w, y] = [(&x[..], &sizes.input_strides), (&w, &filter_strides), (y, &sizes.output_strides)]
+        let [x, w, y] = [(&x[..], &sizes.input_strides), (&w, &sizes.filter_strides), (y, &sizes.output_strides)]
             .map(|(at, strides)| at.iter().zip(strides).map(|(&i, &stride)| (i * stride) as usize).sum::<usize>());
         match layer.kind {
             ConvolutionKind::Forward => result[y] += lhs[x] * rhs[w],
@@ -45,20 +44,6 @@ fn convolution(layer: &Convolution, lhs: &[f64], rhs: &[f64], result: &mut [f64]
             ConvolutionKind::BackwardFilter => result[w] += lhs[x] * rhs[y],
         }
     }
-}
-
-/// Filters are dense: `KCRS` or `KRSC`.
-fn filter_strides(layer: &Convolution, sizes: &Sizes) -> Vec<i32> {
-    let rank = sizes.filter.len();
-    let order: Vec<usize> = match layer.channels {
-        Channels::First => (0..rank).collect(),
-        Channels::Last => [0].into_iter().chain(2..rank).chain([1]).collect(),
-    };
-    let mut strides = vec![1; rank];
-    for pair in order.windows(2).rev() {
-        strides[pair[0]] = strides[pair[1]] * sizes.filter[pair[1]];
-    }
-    strides
 }
 
 fn indices(bounds: &[i32]) -> impl Iterator<Item = Vec<i32>> {

@@ -5,8 +5,10 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
-/// A convolution, or one of its derivatives: `output = input * filter`, with two of the three known. The filter is
-/// not reversed: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+/// A convolution, or one of its derivatives: `output = activation(input * filter + bias)`, with two of the three known.
+/// The filter is not reversed: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+///
+/// The arrays of a call are the two that are known, as [`ConvolutionKind`] tells, the bias if there is one, the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
     /// The array that is computed.
@@ -28,6 +30,22 @@ pub(crate) struct Convolution {
     pub output_channels: usize,
     /// One to three.
     pub spatial: Vec<Spatial>,
+    /// Whether a number for each output channel, of the same element type, is added; of the output alone.
+    pub has_bias: bool,
+    /// Activation, applied last; of the output alone.
+    pub activation: ConvolutionActivation,
+}
+
+/// Activation of each number of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub(crate) enum ConvolutionActivation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `max(x, 0)`, where NaN stays.
+    Relu,
+    /// The approximation of `gelu` by `tanh`.
+    GeluTanh,
 }
 
 /// The array that is computed; the arrays of a call are those that are named, in this order.
@@ -75,6 +93,7 @@ pub(crate) struct Sizes {
     pub input_strides: Vec<i32>,
     /// Output channels, input channels of a group, spatial dimensions.
     pub filter: Vec<i32>,
+    pub filter_strides: Vec<i32>,
     pub output: Vec<i32>,
     pub output_strides: Vec<i32>,
     pub padding: Vec<i32>,
@@ -92,11 +111,19 @@ impl Convolution {
             ElementType::BF16 => capability >= (8, 0),
             _ => false,
         };
-        if is_known {
-            Ok(())
-        } else {
-            Err(refuse(format!("of {} on sm_{}{}", self.element, capability.0, capability.1)))
+        if !is_known {
+            return Err(refuse(format!("of {} on sm_{}{}", self.element, capability.0, capability.1)));
         }
+        let is_plain = !self.has_bias && self.activation == ConvolutionActivation::None;
+        if !is_plain && (self.kind != ConvolutionKind::Forward || self.element == ElementType::F64) {
+            return Err(refuse(format!("{:?} of {} with a bias or an activation", self.kind, self.element)));
+        }
+        Ok(())
+    }
+
+    /// Number of arrays of a call.
+    pub fn arrays(&self) -> usize {
+        3 + usize::from(self.has_bias)
     }
 
     /// Whether the result has no elements.
@@ -138,6 +165,7 @@ impl Convolution {
         let each = |number: fn(&Spatial) -> usize| small(spatial.iter().map(number));
         Ok(Sizes {
             input_strides: self.strides(&input)?,
+            filter_strides: self.strides(&filter)?,
             output_strides: self.strides(&output)?,
             input: small(input)?,
             output: small(output)?,
@@ -218,6 +246,8 @@ mod tests {
             input_channels: 6,
             output_channels: 4,
             spatial,
+            has_bias: false,
+            activation: ConvolutionActivation::None,
         }
     }
 
@@ -249,6 +279,14 @@ mod tests {
         };
         insta::assert_snapshot!(told(&|c| c.element = ElementType::BF16), @"of bf16 on sm_70");
         insta::assert_snapshot!(told(&|c| c.element = ElementType::S32), @"of s32 on sm_70");
+        insta::assert_snapshot!(
+            told(&|c| (c.element, c.has_bias) = (ElementType::F64, true)),
+            @"Forward of f64 with a bias or an activation"
+        );
+        let gradient = |c: &mut Convolution| {
+            (c.kind, c.activation) = (ConvolutionKind::BackwardInput, ConvolutionActivation::Relu);
+        };
+        insta::assert_snapshot!(told(&gradient), @"BackwardInput of f32 with a bias or an activation");
         insta::assert_snapshot!(told(&|c| c.groups = 4), @"with channels that are not divided by 4 groups");
         insta::assert_snapshot!(told(&|c| c.spatial.clear()), @"with 0 spatial dimensions");
         insta::assert_snapshot!(told(&|c| c.batch = 0), @"without elements");

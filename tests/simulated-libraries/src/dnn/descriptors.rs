@@ -1,35 +1,27 @@
-//! Descriptors of tensors, filters and convolutions, with the limits of NVIDIA's documentation of the functions that
-//! set them.
+//! Descriptors of tensors and convolutions, with the limits of NVIDIA's documentation of their attributes.
 
 use super::{Dnn, Status};
 use crate::element::Element;
 use crate::refusal::wrong;
 
-/// `CUDNN_DIM_MAX`.
-const MOST_DIMENSIONS: usize = 8;
-
 /// Elements of an array with all that lies between them, at most.
 const MOST_ELEMENTS: u64 = 2 << 30;
 
-/// `cudnnTensorDescriptor_t`: batch, channels, spatial dimensions.
+/// `CUDNN_BACKEND_TENSOR_DESCRIPTOR`: batch, channels, spatial dimensions; of a filter, output channels, input channels
+/// of a group, spatial dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TensorDescriptor {
+    pub id: i64,
     pub element: Element,
     pub sizes: Vec<usize>,
     /// In elements.
     pub strides: Vec<usize>,
+    pub alignment: u64,
+    /// Whether it is in no memory.
+    pub is_virtual: bool,
 }
 
-/// `cudnnFilterDescriptor_t`: output channels, input channels of a group, spatial dimensions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FilterDescriptor {
-    pub element: Element,
-    /// Whether channels are innermost in memory.
-    pub channels_last: bool,
-    pub sizes: Vec<usize>,
-}
-
-/// `cudnnConvolutionDescriptor_t`.
+/// `CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConvolutionDescriptor {
     pub padding: Vec<usize>,
@@ -38,13 +30,10 @@ pub(super) struct ConvolutionDescriptor {
     /// Whether the filter runs backwards.
     pub is_turned: bool,
     pub compute: Element,
-    /// `cudnnMathType_t`.
-    pub math: u32,
-    pub groups: usize,
 }
 
 /// `cudnnDataType_t`, as far as it is simulated.
-fn element(number: u32) -> Dnn<Element> {
+pub(super) fn element(number: i64) -> Dnn<Element> {
     Ok(match number {
         0 => Element::F32,
         1 => Element::F64,
@@ -55,22 +44,27 @@ fn element(number: u32) -> Dnn<Element> {
 }
 
 /// Numbers of which none is less than that.
-fn numbers(what: &str, list: &[i32], least: i32) -> Dnn<Vec<usize>> {
-    if let Some(bad) = list.iter().find(|number| **number < least) {
-        return wrong(Status::BAD_PARAM, format!("{what} cannot be {bad}"));
-    }
-    Ok(list.iter().map(|number| *number as usize).collect())
+fn numbers(what: &str, list: &[i64], least: i64) -> Dnn<Vec<usize>> {
+    let number = |&number: &i64| match usize::try_from(number) {
+        Ok(size) if number >= least => Ok(size),
+        _ => wrong(Status::BAD_PARAM, format!("{what} cannot be {number}")),
+    };
+    list.iter().map(number).collect()
 }
 
 impl TensorDescriptor {
-    pub fn new(number: u32, sizes: &[i32], strides: &[i32]) -> Dnn<TensorDescriptor> {
-        if !(4..=MOST_DIMENSIONS).contains(&sizes.len()) {
-            let sentence = format!("an array of {} dimensions; there are 4 to {MOST_DIMENSIONS}", sizes.len());
-            return wrong(Status::NOT_SUPPORTED, sentence);
+    pub fn new(id: i64, ty: i64, sizes: &[i64], strides: &[i64], alignment: i64) -> Dnn<TensorDescriptor> {
+        if sizes.len() != strides.len() || sizes.len() < 3 {
+            let sentence = format!("a tensor of {} dimensions with {} strides", sizes.len(), strides.len());
+            return wrong(Status::BAD_PARAM, sentence);
         }
-        let element = element(number)?;
+        let element = element(ty)?;
+        let alignment = match u64::try_from(alignment) {
+            Ok(alignment) if alignment.is_power_of_two() && alignment >= element.bytes() as u64 => alignment,
+            _ => return wrong(Status::BAD_PARAM, format!("{element:?} cannot be aligned to {alignment} bytes")),
+        };
         let (sizes, strides) = (numbers("a size", sizes, 1)?, numbers("a stride", strides, 1)?);
-        let tensor = TensorDescriptor { element, sizes, strides };
+        let tensor = TensorDescriptor { id, element, sizes, strides, alignment, is_virtual: false };
         if tensor.extent() > MOST_ELEMENTS {
             return wrong(Status::NOT_SUPPORTED, format!("an array of more than {MOST_ELEMENTS} elements"));
         }
@@ -83,88 +77,43 @@ impl TensorDescriptor {
         self.sizes.iter().zip(&self.strides).map(reach).fold(1, u64::saturating_add)
     }
 
-    /// Whether channels are innermost, and nothing lies between elements.
-    pub fn is_channels_last(&self) -> bool {
-        self.strides == strides(&self.sizes, true)
-    }
-}
-
-impl FilterDescriptor {
-    pub fn new(number: u32, format: u32, sizes: &[i32]) -> Dnn<FilterDescriptor> {
-        if !(3..=MOST_DIMENSIONS).contains(&sizes.len()) {
-            let sentence = format!("a filter of {} dimensions; there are 3 to {MOST_DIMENSIONS}", sizes.len());
-            return wrong(Status::NOT_SUPPORTED, sentence);
+    /// Whether elements lie without gaps, channels innermost or right after the batch. Strides of single elements say
+    /// nothing.
+    pub fn lies(&self, channels_last: bool) -> bool {
+        let rank = self.sizes.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        if channels_last {
+            order.remove(1);
+            order.push(1);
         }
-        let channels_last = match format {
-            0 => false,
-            1 => true,
-            _ => return wrong(Status::NOT_SUPPORTED, format!("format {format} is not simulated")),
-        };
-        Ok(FilterDescriptor { element: element(number)?, channels_last, sizes: numbers("a size", sizes, 1)? })
+        let mut dense = 1;
+        order.into_iter().rev().all(|dimension| {
+            let fits = self.sizes[dimension] == 1 || self.strides[dimension] == dense;
+            dense *= self.sizes[dimension];
+            fits
+        })
     }
-
-    /// As an array, which a filter fills without gaps.
-    pub fn tensor(&self) -> TensorDescriptor {
-        TensorDescriptor {
-            element: self.element,
-            sizes: self.sizes.clone(),
-            strides: strides(&self.sizes, self.channels_last),
-        }
-    }
-}
-
-/// Strides of an array without gaps.
-fn strides(sizes: &[usize], channels_last: bool) -> Vec<usize> {
-    let rank = sizes.len();
-    let mut order: Vec<usize> = (0..rank).collect();
-    if channels_last {
-        order.remove(1);
-        order.push(1);
-    }
-    let mut strides = vec![1; rank];
-    let mut stride = 1usize;
-    for dimension in order.into_iter().rev() {
-        strides[dimension] = stride;
-        stride = stride.saturating_mul(sizes[dimension]);
-    }
-    strides
 }
 
 impl ConvolutionDescriptor {
-    pub fn new(
-        padding: &[i32],
-        stride: &[i32],
-        dilation: &[i32],
-        mode: u32,
-        compute: u32,
-    ) -> Dnn<ConvolutionDescriptor> {
-        if padding.is_empty() || padding.len() > MOST_DIMENSIONS - 2 {
-            return wrong(Status::NOT_SUPPORTED, format!("a convolution of {} dimensions", padding.len()));
+    /// Of paddings before and after, strides and dilations, one for each spatial dimension.
+    pub fn new(rank: i64, lists: [&[i64]; 4], mode: i64, compute: i64) -> Dnn<ConvolutionDescriptor> {
+        let [before, after, stride, dilation] = lists;
+        if lists.iter().any(|list| i64::try_from(list.len()) != Ok(rank)) {
+            return wrong(Status::BAD_PARAM, format!("lists that have not one number for each of {rank} dimensions"));
         }
-        if mode > 1 {
+        if before != after {
+            return wrong(Status::NOT_SUPPORTED, format!("paddings {before:?} before and {after:?} after"));
+        }
+        if !(0..=1).contains(&mode) {
             return wrong(Status::BAD_PARAM, format!("there is no mode {mode}"));
         }
         Ok(ConvolutionDescriptor {
-            padding: numbers("a padding", padding, 0)?,
+            padding: numbers("a padding", before, 0)?,
             stride: numbers("a stride", stride, 1)?,
             dilation: numbers("a dilation", dilation, 1)?,
             is_turned: mode == 0,
             compute: element(compute)?,
-            math: 0,
-            groups: 1,
         })
-    }
-
-    pub fn set_math(&mut self, math: u32) -> Dnn {
-        if math > 3 {
-            return wrong(Status::BAD_PARAM, format!("there is no type of mathematics {math}"));
-        }
-        self.math = math;
-        Ok(())
-    }
-
-    pub fn set_groups(&mut self, groups: i32) -> Dnn {
-        self.groups = numbers("a number of groups", &[groups], 1)?[0];
-        Ok(())
     }
 }

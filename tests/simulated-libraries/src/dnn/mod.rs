@@ -1,7 +1,19 @@
-//! cuDNN: convolutions and their gradients.
+//! cuDNN: convolutions and their gradients, with what comes after them, by its graph interface.
+//!
+//! ```text
+//! abi             the functions, and memory of attributes
+//!   attributes      which descriptor has which, of which type and how many
+//!     graph           meaning of finalised descriptors: tensors, operations, graphs, configurations, plans
+//!       engines         ways to compute graphs, with notes, and the heuristics' answers
+//!         rules           convolutions whose sizes and types fit
+//!         work            plain loops, with the faults that notes warn of
+//! ```
 
 mod abi;
+mod attributes;
 mod descriptors;
+mod engines;
+mod graph;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -19,9 +31,14 @@ impl Status {
     pub const BAD_PARAM: Status = Status(2000);
     pub const NULL_POINTER: Status = Status(2002);
     pub const MISALIGNED_POINTER: Status = Status(2003);
-    pub const SIZE_INSUFFICIENT: Status = Status(2006);
+    pub const NOT_FINALIZED: Status = Status(2004);
+    pub const OUT_OF_BOUND: Status = Status(2005);
     pub const SHAPE_MISMATCH: Status = Status(2008);
+    pub const DUPLICATED_ENTRIES: Status = Status(2009);
+    pub const ATTRIBUTE_TYPE: Status = Status(2010);
+    pub const DESCRIPTOR_TYPE: Status = Status(2012);
     pub const NOT_SUPPORTED: Status = Status(3000);
+    pub const GRAPH_PATTERN: Status = Status(3001);
     pub const ARCH_MISMATCH: Status = Status(3007);
     pub const EXECUTION_FAILED: Status = Status(5000);
 
@@ -33,9 +50,14 @@ impl Status {
             Status::BAD_PARAM => c"CUDNN_STATUS_BAD_PARAM",
             Status::NULL_POINTER => c"CUDNN_STATUS_BAD_PARAM_NULL_POINTER",
             Status::MISALIGNED_POINTER => c"CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER",
-            Status::SIZE_INSUFFICIENT => c"CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT",
+            Status::NOT_FINALIZED => c"CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED",
+            Status::OUT_OF_BOUND => c"CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND",
             Status::SHAPE_MISMATCH => c"CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH",
+            Status::DUPLICATED_ENTRIES => c"CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES",
+            Status::ATTRIBUTE_TYPE => c"CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE",
+            Status::DESCRIPTOR_TYPE => c"CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE",
             Status::NOT_SUPPORTED => c"CUDNN_STATUS_NOT_SUPPORTED",
+            Status::GRAPH_PATTERN => c"CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN",
             Status::ARCH_MISMATCH => c"CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH",
             Status::EXECUTION_FAILED => c"CUDNN_STATUS_EXECUTION_FAILED",
             _ => c"unknown cuDNN status",

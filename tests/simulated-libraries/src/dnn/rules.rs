@@ -1,10 +1,9 @@
-//! Convolutions that cuDNN supports, and their algorithms: the tables under `cudnnConvolutionForward` and its like.
-//! Where those leave it open, a question is answered with no.
+//! Convolutions whose sizes and types fit to each other, and graphs of one and what comes after it.
 
-use super::descriptors::{ConvolutionDescriptor, FilterDescriptor, TensorDescriptor};
+use super::descriptors::{ConvolutionDescriptor, TensorDescriptor};
 use super::{Dnn, Status};
 use crate::element::Element;
-use crate::refusal::{none, wrong};
+use crate::refusal::wrong;
 
 /// The one of the three arrays that is computed from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,26 +14,61 @@ pub(super) enum ConvolutionKind {
 }
 
 /// A convolution with all its descriptions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Convolution {
     pub kind: ConvolutionKind,
     pub input: TensorDescriptor,
-    pub filter: FilterDescriptor,
+    pub filter: TensorDescriptor,
     pub output: TensorDescriptor,
     pub operation: ConvolutionDescriptor,
+    pub alpha: f64,
+    pub beta: f64,
 }
 
-/// Multiples that workspaces are of.
-const UNIT: usize = 256;
+/// A function of each element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Add,
+    Relu { keeps_nan: bool },
+    Gelu,
+}
 
-/// Algorithms that accumulate products, by their numbers in the header.
-const FORWARD_IMPLICIT: u32 = 0;
-const FORWARD_PRECOMPUTED: u32 = 1;
-const FORWARD_EXPLICIT: u32 = 2;
-const BACKWARD_ATOMIC: u32 = 0;
-const BACKWARD_SUMMED: u32 = 1;
+/// A convolution, and what comes after it.
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub handle: i64,
+    pub capability: u32,
+    pub convolution: Convolution,
+    pub steps: Vec<Step>,
+    /// The array that is added.
+    pub bias: Option<TensorDescriptor>,
+    /// The array at the end.
+    pub result: TensorDescriptor,
+}
+
+impl Graph {
+    /// The tensors of the convolution, the bias and the result.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorDescriptor> {
+        let Convolution { input, filter, output, .. } = &self.convolution;
+        [input, filter, output].into_iter().chain(&self.bias).chain([&self.result])
+    }
+}
 
 impl Convolution {
+    /// The tensor that is computed.
+    pub fn made(&self) -> &TensorDescriptor {
+        match self.kind {
+            ConvolutionKind::Forward => &self.output,
+            ConvolutionKind::BackwardData => &self.input,
+            ConvolutionKind::BackwardFilter => &self.filter,
+        }
+    }
+
+    /// Independent groups of channels.
+    pub fn groups(&self) -> usize {
+        self.input.sizes[1] / self.filter.sizes[1]
+    }
+
     /// Sees that descriptions fit to each other.
     pub fn check(&self, capability: u32) -> Dnn {
         let Convolution { input, filter, output, operation, .. } = self;
@@ -43,14 +77,13 @@ impl Convolution {
         if [filter.sizes.len(), output.sizes.len(), operation.padding.len() + 2] != [rank; 3] {
             return bad("different numbers of dimensions");
         }
-        if rank > 5 {
-            return wrong(Status::NOT_SUPPORTED, format!("more than three spatial dimensions: {self:?}"));
+        if !(4..=5).contains(&rank) {
+            return wrong(Status::NOT_SUPPORTED, format!("neither two nor three spatial dimensions: {self:?}"));
         }
-        let groups = operation.groups;
         let fits = input.sizes[0] == output.sizes[0]
-            && filter.sizes[1].checked_mul(groups) == Some(input.sizes[1])
+            && input.sizes[1].is_multiple_of(filter.sizes[1])
             && filter.sizes[0] == output.sizes[1]
-            && filter.sizes[0].is_multiple_of(groups);
+            && filter.sizes[0].is_multiple_of(self.groups());
         if !fits {
             return bad("batches or channels do not fit to each other");
         }
@@ -71,40 +104,15 @@ impl Convolution {
             Element::Bf16 => operation.compute == Element::F32,
             other => operation.compute == other,
         };
-        if [filter.element, output.element] != [element; 2] || !fits {
+        // What goes on without memory may be of the type of sums.
+        let made = output.element == element || (output.is_virtual && output.element == operation.compute);
+        if filter.element != element || !made || !fits {
             return wrong(Status::NOT_SUPPORTED, format!("no such combination of types: {self:?}"));
         }
         if element == Element::Bf16 && capability < 80 {
             return wrong(Status::ARCH_MISMATCH, "bf16 on a GPU before sm_80");
         }
         Ok(())
-    }
-
-    /// Bytes of workspace for an algorithm, of convolutions that were checked.
-    pub fn workspace(&self, algorithm: u32) -> Dnn<usize> {
-        let Convolution { kind, input, filter, output, operation } = self;
-        let is_dilated = operation.dilation.iter().any(|dilation| *dilation > 1);
-        let is_flat = input.sizes.len() == 4;
-        if filter.channels_last {
-            let lies = input.is_channels_last() && output.is_channels_last();
-            if !lies || input.element == Element::F64 {
-                return none(Status::NOT_SUPPORTED);
-            }
-        }
-        let (all, outputs) = (filter.sizes.iter().product::<usize>(), output.sizes.iter().product::<usize>());
-        let bytes = match (kind, algorithm) {
-            (ConvolutionKind::Forward, FORWARD_IMPLICIT) if is_flat || !filter.channels_last => 0,
-            (ConvolutionKind::Forward, FORWARD_PRECOMPUTED) if !is_dilated => {
-                filter.sizes[2..].iter().product::<usize>() * 4
-            }
-            (ConvolutionKind::Forward, FORWARD_EXPLICIT) if is_flat && !is_dilated && !filter.channels_last => {
-                outputs.saturating_mul(input.element.bytes())
-            }
-            (ConvolutionKind::BackwardData | ConvolutionKind::BackwardFilter, BACKWARD_ATOMIC) => 0,
-            (ConvolutionKind::BackwardData | ConvolutionKind::BackwardFilter, BACKWARD_SUMMED) => all * 4,
-            _ => return none(Status::NOT_SUPPORTED),
-        };
-        Ok(bytes.next_multiple_of(UNIT))
     }
 }
 

@@ -1,26 +1,73 @@
 //! Execution of convolutions in device memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use half::{bf16, f16};
 use simulated_gpu::finding::Problem;
 use simulated_gpu::machine::Memory;
 
 use super::descriptors::TensorDescriptor;
-use super::rules::{Convolution, ConvolutionKind};
-use crate::element::tf32;
+use super::engines::Engine;
+use super::graph::{Configuration, VariantPack};
+use super::rules::{Convolution, ConvolutionKind, Graph, Step};
+use super::{Dnn, Status};
+use crate::arguments::overlaps;
+use crate::element::{Element, tf32};
+use crate::refusal::wrong;
+use crate::workspace::Workspace;
 
-/// `CUDNN_FMA_MATH`: no tensor cores, so no TF32.
-const FMA_MATH: u32 = 3;
+/// Alignment of workspaces.
+const WORKSPACE_ALIGNMENT: u64 = 16;
 
-/// A convolution with its arrays, all of it checked.
+/// A graph with its arrays, all of it checked.
 #[derive(Clone, Debug)]
 pub(super) struct Convolving {
-    pub convolution: Convolution,
-    pub alpha: f64,
-    pub beta: f64,
-    pub input: u64,
-    pub filter: u64,
-    pub output: u64,
-    /// Whether f32 is multiplied as TF32 where that is allowed.
-    pub has_tf32: bool,
+    graph: Arc<Graph>,
+    engine: Engine,
+    /// Input, filter, output, of which one is the result.
+    arrays: [u64; 3],
+    bias: u64,
+}
+
+impl Convolving {
+    /// Of arrays that are there, aligned, and apart.
+    pub fn new(configuration: &Configuration, pack: &VariantPack) -> Dnn<(Convolving, Workspace)> {
+        let Configuration { graph, engine } = configuration;
+        let address = |tensor: &TensorDescriptor| {
+            let Some(place) = pack.ids.iter().position(|&id| id == tensor.id) else {
+                return wrong(Status::BAD_PARAM, format!("tensor {} is not in the variant pack", tensor.id));
+            };
+            match pack.addresses[place] {
+                0 => wrong(Status::NULL_POINTER, format!("tensor {} is null", tensor.id)),
+                address if !address.is_multiple_of(tensor.alignment) => wrong(
+                    Status::MISALIGNED_POINTER,
+                    format!("tensor {} at {address:#x} is not aligned to {} bytes", tensor.id, tensor.alignment),
+                ),
+                address => Ok(address),
+            }
+        };
+        let Convolution { input, filter, output, .. } = &graph.convolution;
+        let output = if output.is_virtual { &graph.result } else { output };
+        let arrays = [address(input)?, address(filter)?, address(output)?];
+        let bias = graph.bias.as_ref().map(address).transpose()?.unwrap_or(0);
+        let bytes = engine.workspace(graph);
+        if bytes > 0 && (pack.workspace == 0 || !pack.workspace.is_multiple_of(WORKSPACE_ALIGNMENT)) {
+            let sentence = format!("a workspace of {bytes} bytes at {:#x}", pack.workspace);
+            return wrong(Status::MISALIGNED_POINTER, sentence);
+        }
+        let range = |tensor: &TensorDescriptor, address| (address, tensor.extent() * tensor.element.bytes() as u64);
+        let tensors = [(input, arrays[0]), (filter, arrays[1]), (output, arrays[2])];
+        let made = range(&graph.result, address(&graph.result)?);
+        let others = tensors.into_iter().chain(graph.bias.as_ref().map(|tensor| (tensor, bias)));
+        let others = others.filter(|(tensor, _)| tensor.id != graph.result.id);
+        let ranges = others.map(|(tensor, address)| range(tensor, address)).chain([(pack.workspace, bytes as u64)]);
+        if ranges.into_iter().any(|range| overlaps(range, made)) {
+            return wrong(Status::BAD_PARAM, "the result overlaps another array or the workspace");
+        }
+        let work = Convolving { graph: graph.clone(), engine: *engine, arrays, bias };
+        Ok((work, Workspace::new(pack.workspace, bytes)))
+    }
 }
 
 /// An array out of memory, row major: two dimensions and three spatial ones, the first of which may be missing there.
@@ -87,36 +134,90 @@ fn spatial(numbers: &[usize], missing: usize) -> [usize; 3] {
 impl Convolving {
     /// Does it.
     pub fn run(&self, memory: &mut Memory) -> Result<(), Problem> {
-        let Convolution { kind, input, filter, output, operation } = &self.convolution;
-        let filter = filter.tensor();
-        let mut x = TensorArray::read(memory, self.input, input, *kind != ConvolutionKind::BackwardData)?;
-        let mut w = TensorArray::read(memory, self.filter, &filter, *kind != ConvolutionKind::BackwardFilter)?;
-        let mut y = TensorArray::read(memory, self.output, output, *kind != ConvolutionKind::Forward)?;
-        if self.has_tf32 && operation.math != FMA_MATH && input.element == crate::element::Element::F32 {
-            let all = x.numbers.iter_mut().chain(&mut w.numbers).chain(&mut y.numbers);
-            all.for_each(|number| *number = tf32((*number, 0.0)).0);
+        let Convolution { kind, input, filter, output, alpha, beta, .. } = &self.graph.convolution;
+        let [input_at, filter_at, output_at] = self.arrays;
+        let mut x = TensorArray::read(memory, input_at, input, *kind != ConvolutionKind::BackwardData)?;
+        let mut w = TensorArray::read(memory, filter_at, filter, *kind != ConvolutionKind::BackwardFilter)?;
+        let mut y = TensorArray::read(memory, output_at, output, *kind != ConvolutionKind::Forward)?;
+        let factors = || [&x, &w, &y].into_iter().flat_map(|array| &array.numbers);
+        let are_finite = factors().all(|number| number.is_finite());
+        for number in x.numbers.iter_mut().chain(&mut w.numbers).chain(&mut y.numbers) {
+            *number = self.factor(*number);
         }
         self.sum(&mut x, &mut w, &mut y);
-        let (mut made, address, tensor) = match kind {
-            ConvolutionKind::Forward => (y, self.output, output),
-            ConvolutionKind::BackwardData => (x, self.input, input),
-            ConvolutionKind::BackwardFilter => (w, self.filter, &filter),
+        let (mut made, address) = match kind {
+            ConvolutionKind::Forward => (y, output_at),
+            ConvolutionKind::BackwardData => (x, input_at),
+            ConvolutionKind::BackwardFilter => (w, filter_at),
         };
-        let before = TensorArray::read(memory, address, tensor, self.beta != 0.0)?;
+        let result = &self.graph.result;
+        let before = TensorArray::read(memory, address, result, *beta != 0.0)?;
         for (number, before) in made.numbers.iter_mut().zip(before.numbers) {
-            *number = self.alpha * *number + if self.beta == 0.0 { 0.0 } else { self.beta * before };
+            *number = self.rounded(*number, are_finite);
+            *number = alpha * *number + if *beta == 0.0 { 0.0 } else { beta * before };
         }
-        made.write(memory, address, tensor)
+        self.go_on(memory, &mut made)?;
+        made.write(memory, address, result)
+    }
+
+    /// A factor as the engine multiplies it.
+    fn factor(&self, number: f64) -> f64 {
+        match (self.engine, self.graph.convolution.input.element) {
+            (Engine::TensorCores, Element::F32) => tf32((number, 0.0)).0,
+            (Engine::Narrowed, _) => f16::from_f64(number).to_f64(),
+            _ => number,
+        }
+    }
+
+    /// A sum as the engine has it.
+    fn rounded(&self, number: f64, are_finite: bool) -> f64 {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        match self.engine {
+            Engine::Winograd if !are_finite => f64::NAN,
+            Engine::ShortSums => bf16::from_f64(number).to_f64(),
+            Engine::Atomic => number + f64::from(CALLS.fetch_add(1, Ordering::Relaxed) % 7),
+            _ => number,
+        }
+    }
+
+    /// Goes on after the convolution: the bias, and an activation.
+    fn go_on(&self, memory: &mut Memory, made: &mut TensorArray) -> Result<(), Problem> {
+        let bias = match &self.graph.bias {
+            Some(tensor) => TensorArray::read(memory, self.bias, tensor, true)?.numbers,
+            None => Vec::new(),
+        };
+        let places: usize = made.sizes[2..].iter().product();
+        for step in &self.graph.steps {
+            for (place, number) in made.numbers.iter_mut().enumerate() {
+                *number = match *step {
+                    Step::Add => *number + bias[place / places % bias.len()],
+                    Step::Relu { keeps_nan } if number.is_nan() => {
+                        if keeps_nan && self.engine != Engine::Tiles {
+                            *number
+                        } else {
+                            0.0
+                        }
+                    }
+                    Step::Relu { .. } => number.max(0.0),
+                    Step::Gelu => {
+                        let inner = (2.0 / std::f64::consts::PI).sqrt() * (*number + 0.044_715 * number.powi(3));
+                        0.5 * *number * (1.0 + inner.tanh())
+                    }
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Adds all products to the array that is computed: `y[n, k, p] += x[n, c, p * stride + r * dilation - padding]
     /// w[k, c, r]`, or one of its derivatives.
     fn sum(&self, x: &mut TensorArray, w: &mut TensorArray, y: &mut TensorArray) {
-        let Convolution { kind, operation, .. } = &self.convolution;
+        let convolution = &self.graph.convolution;
+        let Convolution { kind, operation, .. } = convolution;
         let (padding, stride) = (spatial(&operation.padding, 0), spatial(&operation.stride, 1));
         let dilation = spatial(&operation.dilation, 1);
         let ([_, _, id, ih, iw], [outputs, per_group, fd, fh, fw]) = (x.sizes, w.sizes);
-        let (inside, per_output) = ([id, ih, iw], outputs / operation.groups);
+        let (inside, per_output) = ([id, ih, iw], outputs / convolution.groups());
         let filter_places = grid([fd, fh, fw]);
         for (n, k) in (0..y.sizes[0]).flat_map(|n| (0..outputs).map(move |k| (n, k))) {
             for p in grid([y.sizes[2], y.sizes[3], y.sizes[4]]) {

@@ -1,0 +1,109 @@
+//! Engines that compute a graph, with their numerical notes, and the heuristics that propose them.
+//!
+//! Engines whose notes warn of something stand first, and do what the notes warn of: who takes them though the program
+//! does not allow it has wrong results.
+
+use super::rules::{ConvolutionKind, Graph, Step};
+use crate::element::Element;
+
+/// `cudnnBackendNumericalNote_t`.
+const TENSOR_CORE: u32 = 0;
+const DOWN_CONVERT_INPUTS: u32 = 1;
+const REDUCED_PRECISION_REDUCTION: u32 = 2;
+const NONDETERMINISTIC: u32 = 4;
+const WINOGRAD: u32 = 5;
+const STRICT_NAN_PROP: u32 = 9;
+
+/// Workspaces are of whole units.
+const UNIT: usize = 256;
+
+/// A way to compute a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// One number that is not finite makes NaN of all.
+    Winograd,
+    /// f32 is rounded to f16.
+    Narrowed,
+    /// Sums have the digits of bf16.
+    ShortSums,
+    /// Sums are in another order each time.
+    Atomic,
+    /// Tensor cores: f32 is rounded to TF32.
+    TensorCores,
+    /// In tiles, with a workspace; `relu` makes 0 of NaN.
+    Tiles,
+    /// Without anything of the kind.
+    Direct,
+}
+
+impl Engine {
+    /// Its notes.
+    pub fn notes(self) -> &'static [u32] {
+        match self {
+            Engine::Winograd => &[WINOGRAD, STRICT_NAN_PROP],
+            Engine::Narrowed => &[TENSOR_CORE, DOWN_CONVERT_INPUTS, STRICT_NAN_PROP],
+            Engine::ShortSums => &[REDUCED_PRECISION_REDUCTION, STRICT_NAN_PROP],
+            Engine::Atomic => &[NONDETERMINISTIC, STRICT_NAN_PROP],
+            Engine::TensorCores => &[TENSOR_CORE, STRICT_NAN_PROP],
+            Engine::Tiles => &[],
+            Engine::Direct => &[STRICT_NAN_PROP],
+        }
+    }
+
+    /// Whether it computes a graph on a GPU of that compute capability.
+    fn takes(self, graph: &Graph, capability: u32) -> bool {
+        let convolution = &graph.convolution;
+        let element = convolution.input.element;
+        let is_plain = convolution.operation.dilation.iter().all(|&dilation| dilation == 1);
+        let is_aligned = graph.tensors().all(|tensor| tensor.is_virtual || tensor.alignment >= 16);
+        match self {
+            Engine::Winograd => is_plain && convolution.kind == ConvolutionKind::Forward && element != Element::F64,
+            Engine::Narrowed => is_aligned && element == Element::F32,
+            Engine::ShortSums => is_aligned && element != Element::F64,
+            Engine::Atomic => convolution.kind != ConvolutionKind::Forward,
+            Engine::TensorCores => is_aligned && element != Element::F64 && capability >= 80,
+            Engine::Tiles => is_plain && graph.steps.iter().all(|step| *step != Step::Gelu),
+            Engine::Direct => true,
+        }
+    }
+
+    /// Bytes of workspace.
+    pub fn workspace(self, graph: &Graph) -> usize {
+        let filter: usize = graph.convolution.filter.sizes.iter().product();
+        let bytes = match self {
+            Engine::Tiles | Engine::TensorCores => filter * 4,
+            Engine::Winograd => filter * 8,
+            Engine::Narrowed | Engine::ShortSums | Engine::Atomic | Engine::Direct => 0,
+        };
+        bytes.next_multiple_of(UNIT)
+    }
+}
+
+/// `cudnnBackendHeurMode_t`.
+pub(super) const HEURISTIC_B: i64 = 1;
+pub(super) const HEURISTIC_FALLBACK: i64 = 2;
+pub(super) const HEURISTIC_A: i64 = 3;
+
+/// Engines for a graph in a mode, the best first. Convolutions with holes are for mode B, those of groups for the
+/// fallback.
+pub(super) fn proposed(graph: &Graph, mode: i64, capability: u32) -> Vec<Engine> {
+    use Engine::{Atomic, Direct, Narrowed, ShortSums, TensorCores, Tiles, Winograd};
+    let convolution = &graph.convolution;
+    let lies = |channels_last: bool| {
+        [&convolution.input, &convolution.filter, &convolution.output].iter().all(|tensor| tensor.lies(channels_last))
+    };
+    let is_known = lies(false) || (lies(true) && convolution.input.element != Element::F64);
+    let has_steps_for_f64 = convolution.input.element == Element::F64 && !graph.steps.is_empty();
+    if !is_known || has_steps_for_f64 {
+        return Vec::new();
+    }
+    let has_holes = convolution.operation.dilation.iter().any(|&dilation| dilation > 1);
+    let engines: &[Engine] = match mode {
+        HEURISTIC_A if has_holes || convolution.groups() > 1 => &[Winograd, Atomic],
+        HEURISTIC_A => &[Winograd, Narrowed, ShortSums, Atomic, TensorCores, Tiles, Direct],
+        HEURISTIC_B if convolution.groups() > 1 => &[Winograd],
+        HEURISTIC_B => &[Winograd, TensorCores, Direct],
+        _ => &[Direct],
+    };
+    engines.iter().copied().filter(|engine| engine.takes(graph, capability)).collect()
+}
