@@ -79,3 +79,18 @@ fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
         }",
     );
 }
+
+#[test]
+fn long_rows_are_sorted_by_digits() {
+    // Of one digit and two, with more tiles than one, of which the last is not full.
+    for (ty, count) in [("pred", 9000), ("s4", 5000), ("u8", 12_289), ("f8e5m2", 4097), ("bf16", 40_001)] {
+        agrees(&sort_of(ty, &count.to_string(), 0, LESS));
+    }
+    agrees(&sort_of("s16", "3,33001", 1, "ROOT r = pred[] compare(b, a), direction=LT"));
+    agrees(&sort_of("f16", "2,1,30000", 2, "ROOT r = pred[] compare(a, b), direction=GT, type=TOTALORDER"));
+}
+
+#[test]
+fn wide_keys_are_sorted_by_digits() {
+    agrees(&sort_of("f32", "270000", 0, LESS));
+}
