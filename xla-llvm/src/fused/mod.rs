@@ -13,7 +13,8 @@
 //!     row_turns         rows that stay in registers from one reduction to the next
 //!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K
 //!     transpose         a block for each tile of two loops, in shared memory
-//!     scan, sort, top_k, scatter/
+//!     radix/            sorts by the digits of keys; sort: by merging
+//!     scan, top_k/, scatter/
 //! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
 //! ```
 //!

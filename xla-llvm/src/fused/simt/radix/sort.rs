@@ -17,7 +17,7 @@ use crate::fused::simt::radix::rank::Mover;
 use crate::fused::simt::sort::SortPlan;
 use crate::fused::tuning::radix_sort::{
     BUSY_BLOCKS, BYTE_SECONDS, DIGIT_ELEMENT_SECONDS, DIGIT_SECONDS, MERGE_ELEMENT_SECONDS, MERGE_SECONDS, PER_THREAD,
-    THREADS, WIDEST,
+    SUM_SECONDS, THREADS, WIDEST,
 };
 use crate::lanes::Scalar;
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
@@ -80,7 +80,9 @@ impl RadixSortPlan {
         // Rows end in tiles that may be nearly empty.
         let count = (self.rows * self.tiles() * self.tile()) as f64;
         let bytes = (2 * self.bytes() + self.types[self.keys].byte_width() as u64) as f64;
-        self.digits().count() as f64 * (DIGIT_SECONDS + count * DIGIT_ELEMENT_SECONDS.max(bytes * BYTE_SECONDS))
+        let moving = count * DIGIT_ELEMENT_SECONDS.max(bytes * BYTE_SECONDS);
+        let sums = (self.rows * DIGITS * self.tiles().div_ceil(THREADS)) as f64 * SUM_SECONDS;
+        self.digits().count() as f64 * (DIGIT_SECONDS + moving + sums)
     }
 
     /// As [`seconds`](Self::seconds), of merging.
@@ -179,5 +181,66 @@ impl RadixPhase {
             RadixPhase::Count | RadixPhase::Move => 1,
             RadixPhase::Offsets => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Op;
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+
+    /// Elements of a thread of the sort by digits, where one is planned, of an array and as many `s32`.
+    fn per_thread(ty: &str, dims: &str, dimension: usize, before: &str) -> Option<u64> {
+        let text = format!(
+            "HloModule m
+            before {{ a = {ty}[] parameter(0)
+              b = {ty}[] parameter(1)
+              c = s32[] parameter(2)
+              d = s32[] parameter(3)
+              {before} }}
+            ENTRY main {{ x = {ty}[{dims}] parameter(0)
+              y = s32[{dims}] parameter(1)
+              ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, y), dimensions={{{dimension}}}, to_apply=before }}"
+        );
+        let module = parse_module(&text).unwrap();
+        let entry = module.entry();
+        let root = &entry[entry.root()];
+        let Op::Sort(sort) = root.op() else { panic!("no sort") };
+        let shapes: Vec<_> = root.operands().iter().map(|&id| entry[id].shape().as_array().unwrap()).collect();
+        let merge = SortPlan::new(&module, sort, &shapes).unwrap();
+        RadixSortPlan::new(&module, sort, &shapes, &merge).map(|plan| plan.per_thread)
+    }
+
+    const LESS: &str = "ROOT r = pred[] compare(a, b), direction=LT";
+
+    #[test]
+    fn long_rows_of_narrow_keys_are_sorted_by_digits() {
+        let cases = [
+            ("u8", "2000", None),
+            ("u8", "20000", Some(4)),
+            ("bf16", "1000", None),
+            ("bf16", "40000", Some(4)),
+            ("f32", "40000", None),
+            ("f32", "262144", Some(8)),
+            ("f32", "1048576", Some(16)),
+            ("f32", "512,2048", None),
+            ("u8", "10000,4096", None),
+            ("s64", "262144", None),
+            ("s64", "67108864", Some(16)),
+        ];
+        for (ty, dims, expected) in cases {
+            assert_eq!(per_thread(ty, dims, dims.matches(',').count(), LESS), expected, "{ty}[{dims}]");
+        }
+    }
+
+    #[test]
+    fn other_sorts_are_not() {
+        assert_eq!(per_thread("f32", "1048576,2", 0, LESS), None, "elements of a row are apart");
+        let by_two = "p = pred[] compare(a, b), direction=LT
+            q = pred[] compare(c, d), direction=LT
+            ROOT r = pred[] and(p, q)";
+        assert_eq!(per_thread("f32", "1048576", 0, by_two), None, "the comparator is more than a key");
     }
 }
