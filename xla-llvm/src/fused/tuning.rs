@@ -275,10 +275,8 @@ pub(crate) mod radix_sort {
     pub const MERGE_SECONDS: f64 = 5e-6;
     /// Seconds of the three launches that sort by a digit, of few elements.
     pub const DIGIT_SECONDS: f64 = 9e-6;
-    /// Seconds that an element takes when it is merged, or sorted by a digit: 90 and 80 instructions.
-    pub const MERGE_ELEMENT_SECONDS: f64 = 3e-12;
-    /// As for [`MERGE_ELEMENT_SECONDS`].
-    pub const DIGIT_ELEMENT_SECONDS: f64 = 2.7e-12;
+    /// Seconds that an element takes when it is merged, or sorted by a digit: about 110 instructions.
+    pub const ELEMENT_SECONDS: f64 = 3.7e-12;
     /// Seconds of each turn of a block that adds up the counts of a row's digit: a microsecond, a thousand side by side.
     pub const SUM_SECONDS: f64 = 1e-9;
     /// Seconds to read or write a byte.
@@ -296,8 +294,10 @@ pub(crate) mod top_k {
     pub const LEAST_CHUNK: u64 = 8192;
     /// Items that are sorted at least: the more, the sooner a selection may end.
     pub const LEAST_SLOTS: u64 = 256;
-    /// Elements of a row for each thread that selects.
+    /// Elements of a row for each thread that selects, at least.
     pub const PER_THREAD: u64 = 8;
+    /// Threads of the largest block that selects: more would have too few registers each.
+    pub const MOST_THREADS: u64 = 512;
     /// Elements of its own that a thread keeps.
     pub const KEPT: usize = 4;
     /// Elements that a thread reads before it looks at any.

@@ -18,7 +18,7 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::range::Range;
 use crate::fused::simt::radix::block::{Histogram, Member};
 use crate::fused::simt::radix::{DIGIT_BITS, DIGITS};
-use crate::fused::tuning::top_k::{LARGEST, LEAST_SLOTS, PER_THREAD, READ};
+use crate::fused::tuning::top_k::{LEAST_SLOTS, MOST_THREADS, PER_THREAD, READ};
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, Register, WARP};
 
@@ -95,7 +95,7 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
         };
         let most = if phase == TopKPhase::Merge { plan.chunks * plan.count } else { plan.chunk };
         let slots = (2 * plan.count).next_power_of_two().max(LEAST_SLOTS).min(most.next_power_of_two());
-        let threads = (most / PER_THREAD).max(slots / 2).next_power_of_two().clamp(LEAST_THREADS, LARGEST);
+        let threads = (most / PER_THREAD).max(slots / 2).next_power_of_two().clamp(LEAST_THREADS, MOST_THREADS);
         Ok(Selection { plan, phase, operand, results, items, threads, most, slots })
     }
 
