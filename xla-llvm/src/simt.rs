@@ -247,7 +247,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(value))
     }
 
-    /// A bit for each lane of the warp: whether a condition, one lane, holds there. All threads of the warp must be here.
+    /// A bit for each lane of the warp: whether a condition, one lane, holds there. All threads of the warp must be
+    /// here.
     pub fn ballot<'e>(&'e self, condition: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         match self.simt()? {
             Simt::Nvptx => {

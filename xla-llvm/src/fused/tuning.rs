@@ -277,7 +277,7 @@ pub(crate) mod radix_sort {
     pub const DIGIT_SECONDS: f64 = 9e-6;
     /// Seconds that an element takes when it is merged, or sorted by a digit: about 110 instructions.
     pub const ELEMENT_SECONDS: f64 = 3.7e-12;
-    /// Seconds of each turn of a block that adds up the counts of a row's digit: a microsecond, a thousand side by side.
+    /// Seconds of each turn of a block that adds up the counts of a row's digit: a microsecond, a thousand at a time.
     pub const SUM_SECONDS: f64 = 1e-9;
     /// Seconds to read or write a byte.
     pub const BYTE_SECONDS: f64 = 4e-13;

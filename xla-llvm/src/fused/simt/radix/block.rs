@@ -115,7 +115,7 @@ impl<'ctx> Histogram<'ctx> {
         emitter.atomic_update(Atomic::Add, self.counters, Self::place(digit) + copy, digit.int(1))
     }
 
-    /// How often a digit was counted, after a barrier.
+    /// Number of times that a digit was counted, after a barrier.
     pub fn total<'e>(&self, emitter: &'e Emitter<'ctx>, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let place = Self::place(digit);
         let copies =

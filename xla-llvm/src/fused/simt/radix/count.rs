@@ -1,4 +1,4 @@
-//! How often each digit is in the tiles of rows, and in those before.
+//! Counts of each digit in the tiles of rows, and in those before.
 //!
 //! The counts of a digit in the tiles of a row are neighbours, so that a block adds up those of one digit.
 
@@ -7,7 +7,7 @@ use xla_hlo::{Error, Result};
 
 use super::DIGITS;
 use super::block::{Histogram, Member};
-use super::sort::{COUNTER, RadixSortPlan};
+use super::plan::{COUNTER, RadixSortPlan};
 use crate::emitter::Emitter;
 use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
@@ -40,12 +40,12 @@ impl<'e, 'ctx> Tile<'e, 'ctx> {
         Ok(Tile { row, number, row_first, first: row_first + begin, count })
     }
 
-    /// Where the tile's count of a digit is.
+    /// Place of the tile's count of a digit.
     pub fn counter(&self, plan: &RadixSortPlan, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.total(digit).zext(64) * plan.tiles() as i64 + self.number.zext(64)
     }
 
-    /// Where the row's count of a digit is.
+    /// Place of the row's count of a digit.
     pub fn total(&self, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.row * DIGITS as i64 + digit
     }

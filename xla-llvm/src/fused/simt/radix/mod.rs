@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! block.rs      what a block does together: counts of digits, sums of the threads before
-//! sort.rs       the launches of a sort of rows, one digit after the other
+//! plan.rs       the launches of a sort of rows, one digit after the other
+//! sort.rs       their kernels
 //!   count.rs      how often each digit is where
 //!   rank.rs       moving elements to their places
 //! ```
@@ -11,8 +12,9 @@
 
 pub(crate) mod block;
 mod count;
+pub(crate) mod plan;
 mod rank;
-pub(crate) mod sort;
+mod sort;
 
 /// Bits of a digit.
 pub(crate) const DIGIT_BITS: u32 = 8;

@@ -9,7 +9,7 @@ use xla_hlo::{ElementType, Result};
 
 use super::block::Member;
 use super::count::{Tile, digit, key_bits};
-use super::sort::{COUNTER, RadixSortPlan};
+use super::plan::{COUNTER, RadixSortPlan};
 use super::{DIGIT_BITS, DIGITS};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::radix_sort::THREADS;
@@ -57,7 +57,7 @@ impl<'ctx> Numbers<'ctx> {
         (0..parts).map(move |part| Numbers { array, to, bits, parts, part })
     }
 
-    /// Where the number of an element is.
+    /// Place of the number of an element.
     fn at<'e>(&self, element: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         element.zext(64) * self.parts + self.part
     }
@@ -131,8 +131,8 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         Ok(())
     }
 
-    /// How many elements of the warp before each one of a thread's have the same digit. The warp's counters end as how
-    /// many have each.
+    /// Counts the elements of the warp before each one of a thread's that have the same digit. The warp's counters
+    /// end as how many have each.
     fn ranks(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -225,7 +225,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         s.emitter.load_lanes(array, at, COUNTER, 1, None)
     }
 
-    /// Where the warp's counter of a digit is.
+    /// Place of the warp's counter of a digit.
     fn counter(&self, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.member.warp * DIGITS as i64 + digit
     }

@@ -9,7 +9,7 @@ use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{CompId, ElementKind, ElementType, Error, Module, Result};
 
-use super::{TopKPlan, lacks_addresses};
+use super::plan::{TopKPlan, lacks_addresses};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::core::combine::Combiner;

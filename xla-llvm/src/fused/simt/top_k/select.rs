@@ -8,8 +8,8 @@
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{CompId, Error, Module, Result};
 
+use super::plan::{TopKPhase, TopKPlan, lacks_addresses};
 use super::sorted::{Slots, joined, words};
-use super::{TopKPhase, TopKPlan, lacks_addresses};
 use crate::emitter::Emitter;
 use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
@@ -60,7 +60,7 @@ struct Block<'a, 'e, 'ctx> {
     slots: Slots<'ctx>,
 }
 
-/// What is known of the last item that is wanted.
+/// Facts about the last item that is wanted.
 #[derive(Clone, Copy)]
 struct Found<'e, 'ctx> {
     /// The least and the greatest item with the digits that are known.
