@@ -8,9 +8,6 @@ use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopK
 
 use crate::gpu_profile::GpuProfile;
 
-/// Elements of a row that a kernel picks one after the other; for more it is better to sort.
-const MOST_PICKED: usize = 64;
-
 /// Arithmetic of a contraction from which on its epilogue goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
@@ -41,7 +38,7 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
         dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
         lacks: lacks(),
         top_k: TopKProfile {
-            most: MOST_PICKED,
+            most: TopKPlan::MOST,
             elements: ElementType::ALL.iter().copied().filter(|&ty| TopKPlan::takes(ty)).collect(),
         },
         // Tensor cores, and cuDNN, multiply them as they are.

@@ -247,6 +247,26 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(value))
     }
 
+    /// A bit for each lane of the warp: whether a condition, one lane, holds there. All threads of the warp must be
+    /// here.
+    pub fn ballot<'e>(&'e self, condition: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let all = self.context.i32_type().const_all_ones();
+                let votes = self.intrinsic("llvm.nvvm.vote.ballot.sync", &[], &[all.into(), condition.raw()]);
+                Ok(self.lanes(votes.ok_or_else(|| Error::internal("LLVM lacks a ballot"))?))
+            }
+            Simt::Host => {
+                let lane = self.register(Register::Thread)?.zext(64) & i64::from(WARP - 1);
+                let mut votes = condition.select(lane.int(1) << lane, 0);
+                for bit in (0..WARP.ilog2()).map(|bit| 1 << bit) {
+                    votes = votes | self.host_shuffle(votes, self.host_lane(Shuffle::Xor(bit))?)?;
+                }
+                Ok(votes.trunc(32))
+            }
+        }
+    }
+
     /// The lane of the warp that a shuffle takes the value from, on the host.
     fn host_lane<'e>(&'e self, from: Shuffle) -> Result<Lanes<'e, 'ctx>> {
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);

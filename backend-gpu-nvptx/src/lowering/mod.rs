@@ -250,7 +250,7 @@ impl Lowering for GpuLowering<'_> {
             Op::Scatter(scatter) => self.scatter(cx, scatter),
             Op::Fft(_) => self.transform(cx)?,
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
-            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op),
+            Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op, &self.target),
             Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),

@@ -89,3 +89,50 @@ fn nan_zeros_and_extremes_have_their_places() {
         }",
     );
 }
+
+#[test]
+fn more_than_a_few_are_selected_by_digits() {
+    // Of every width of keys, from 4 bits on; more are equal than a block sorts.
+    for ty in ["pred", "s4", "u8", "s16", "bf16", "f32", "u32", "s64", "f64", "f8e4m3fn"] {
+        for largest in [true, false] {
+            agrees(&top_k(ty, "3,", 1300, 20, largest));
+            agrees(&top_k(ty, "2,", 300, 300, largest));
+        }
+    }
+    for (rows, length, k) in [("", 9000, 1024), ("2,", 2600, 129), ("3,", 257, 9), ("", 1500, 1025)] {
+        agrees(&top_k("f32", rows, length, k, true));
+        agrees(&top_k("s64", rows, length, k, false));
+    }
+}
+
+#[test]
+fn chunks_of_long_rows_are_merged() {
+    for ty in ["f32", "s8", "f64"] {
+        agrees(&top_k(ty, "2,", 20_011, 3, true));
+        agrees(&top_k(ty, "", 33_000, 100, false));
+    }
+}
+
+#[test]
+fn of_many_equal_elements_the_first_are_taken() {
+    for (value, k) in [("0", 9), ("-1", 200), ("nan", 33)] {
+        for largest in [true, false] {
+            agrees(&format!(
+                "HloModule m
+                ENTRY main {{
+                  value = f32[] constant({value})
+                  most = f32[2,40000] broadcast(value), dimensions={{}}
+                  place = f32[2,40000] iota(), iota_dimension=1
+                  modulus = f32[] constant(977)
+                  each = f32[2,40000] broadcast(modulus), dimensions={{}}
+                  rest = f32[2,40000] remainder(place, each)
+                  zero = f32[] constant(0)
+                  zeros = f32[2,40000] broadcast(zero), dimensions={{}}
+                  seldom = pred[2,40000] compare(rest, zeros), direction=EQ
+                  x = f32[2,40000] select(seldom, place, most)
+                  ROOT r = (f32[2,{k}], s32[2,{k}]) topk(x), k={k}, largest={largest}
+                }}"
+            ));
+        }
+    }
+}

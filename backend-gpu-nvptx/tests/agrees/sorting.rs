@@ -79,3 +79,84 @@ fn nan_that_the_comparator_says_nothing_of_cost_no_element() {
         }",
     );
 }
+
+#[test]
+fn long_rows_are_sorted_by_digits() {
+    // Of one digit and two, with more tiles than one, of which the last is not full.
+    for (ty, count) in [("pred", 9000), ("s4", 5000), ("u8", 12_289), ("f8e5m2", 4097), ("bf16", 40_001)] {
+        agrees(&sort_of(ty, &count.to_string(), 0, LESS));
+    }
+    agrees(&sort_of("s16", "3,33001", 1, "ROOT r = pred[] compare(b, a), direction=LT"));
+    agrees(&sort_of("f16", "2,1,30000", 2, "ROOT r = pred[] compare(a, b), direction=GT, type=TOTALORDER"));
+}
+
+#[test]
+fn wide_keys_are_sorted_by_digits() {
+    agrees(&sort_of("u32", "140001", 0, "ROOT r = pred[] compare(a, b), direction=GT"));
+    agrees(&sort_of("s64", "1200001", 0, "ROOT r = pred[] compare(a, b), direction=GT"));
+}
+
+#[test]
+fn elements_of_several_arrays_are_moved_by_digits() {
+    // Complex numbers move in two parts; the keys are those of the second array.
+    agrees(
+        "HloModule m
+        before {
+          a = c64[] parameter(0)
+          b = c64[] parameter(1)
+          c = s8[] parameter(2)
+          d = s8[] parameter(3)
+          e = f64[] parameter(4)
+          f = f64[] parameter(5)
+          g = c128[] parameter(6)
+          h = c128[] parameter(7)
+          ROOT r = pred[] compare(d, c), direction=GT
+        }
+        ENTRY main {
+          x = c64[2,9001] parameter(0)
+          y = s8[2,9001] parameter(1)
+          z = f64[2,9001] parameter(2)
+          w = c128[2,9001] parameter(3)
+          ROOT r = (c64[2,9001], s8[2,9001], f64[2,9001], c128[2,9001]) sort(x, y, z, w), dimensions={1}, is_stable=true, to_apply=before
+        }",
+    );
+}
+
+/// A program that sorts floats of bits that are all special, or sorted, or random, with their places.
+fn sort_of_patterns(bits: &str, direction: &str, order: &str) -> String {
+    format!(
+        "HloModule m
+        before {{
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          i = s32[] parameter(2)
+          j = s32[] parameter(3)
+          ROOT r = pred[] compare(a, b), direction={direction}{order}
+        }}
+        ENTRY main {{
+          random = s32[140000] parameter(0)
+          places = s32[140000] iota(), iota_dimension=0
+          {bits}
+          x = f32[140000] bitcast-convert(bits)
+          ROOT r = (f32[140000], s32[140000]) sort(x, places), dimensions={{0}}, is_stable=true, to_apply=before
+        }}"
+    )
+}
+
+#[test]
+fn special_floats_are_sorted_by_digits() {
+    // Every exponent of few: zeros, subnormal numbers, infinities and NaN of either sign with payloads, all often.
+    let special = "mask = s32[] constant(-2139095037)
+          masks = s32[140000] broadcast(mask), dimensions={}
+          bits = s32[140000] and(random, masks)";
+    for direction in ["LT", "GT"] {
+        agrees(&sort_of_patterns(special, direction, ", type=TOTALORDER"));
+    }
+    // Zeros of both signs, which are equal; no NaN.
+    let zeros = "mask = s32[] constant(-1879048192)
+          masks = s32[140000] broadcast(mask), dimensions={}
+          bits = s32[140000] and(random, masks)";
+    agrees(&sort_of_patterns(zeros, "LT", ""));
+    agrees(&sort_of_patterns("bits = s32[140000] copy(places)", "LT", ""));
+    agrees(&sort_of_patterns("bits = s32[140000] copy(places)", "GT", ""));
+}

@@ -13,7 +13,8 @@
 //!     row_turns         rows that stay in registers from one reduction to the next
 //!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K
 //!     transpose         a block for each tile of two loops, in shared memory
-//!     scan, sort, top_k, scatter/
+//!     radix/            sorts by the digits of keys; sort: by merging
+//!     scan, top_k/, scatter/
 //! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
 //! ```
 //!
@@ -43,10 +44,11 @@ pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
+pub use simt::radix::plan::{RadixPhase, RadixSortPlan};
 pub use simt::scan::{ScanPhase, ScanPlan};
 pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
 pub use simt::sort::{SortPhase, SortPlan};
-pub use simt::top_k::TopKPlan;
+pub use simt::top_k::plan::{TopKPhase, TopKPlan};
 pub use source::{KernelSource, KernelTable};
 pub use strategy::STRATEGIES;
 pub use support::{is_fusible, is_kernel_root, is_scalar_computation};

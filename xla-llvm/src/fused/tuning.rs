@@ -256,8 +256,48 @@ pub(crate) mod sort {
     pub const SHARED_BYTES: u64 = 48 << 10;
 }
 
+/// Sorts by digits of keys.
+///
+/// Estimates for a large GPU (3e13 instructions a second of all its lanes, 2.5e12 bytes of memory a second): the rates
+/// of both sorts change alike from one GPU to another, so they decide between them anywhere.
+pub(crate) mod radix_sort {
+    /// Threads of a block: one for each digit.
+    pub const THREADS: u64 = 256;
+    /// Elements of a thread, from the most on: many, so that neighbours of the same digit are written together; fewer
+    /// where blocks would not keep the machine busy.
+    pub const PER_THREAD: [u64; 3] = [16, 8, 4];
+    /// Blocks that do.
+    pub const BUSY_BLOCKS: u64 = 128;
+    /// Bytes of the widest element that shared memory holds a block's of.
+    pub const WIDEST: u64 = 8;
+    /// Seconds of a launch that merges runs, of few elements: as it is launched, and as a search waits for memory at
+    /// each of its steps.
+    pub const MERGE_SECONDS: f64 = 5e-6;
+    /// Seconds of the three launches that sort by a digit, of few elements.
+    pub const DIGIT_SECONDS: f64 = 9e-6;
+    /// Seconds that an element takes when it is merged, or sorted by a digit: about 110 instructions.
+    pub const ELEMENT_SECONDS: f64 = 3.7e-12;
+    /// Seconds of each turn of a block that adds up the counts of a row's digit: a microsecond, a thousand at a time.
+    pub const SUM_SECONDS: f64 = 1e-9;
+    /// Seconds to read or write a byte.
+    pub const BYTE_SECONDS: f64 = 4e-13;
+}
+
 /// Largest elements of rows.
 pub(crate) mod top_k {
+    /// Elements up to which a group that picks one after the other is done sooner than one that counts digits.
+    pub const FEW: u64 = 8;
+    /// The most elements that a block sorts after it has selected them: twice as many items are to fit in shared
+    /// memory.
+    pub const MOST: u64 = 1024;
+    /// Elements of the shortest chunk of a row.
+    pub const LEAST_CHUNK: u64 = 8192;
+    /// Items that are sorted at least: the more, the sooner a selection may end.
+    pub const LEAST_SLOTS: u64 = 256;
+    /// Elements of a row for each thread that selects, at least.
+    pub const PER_THREAD: u64 = 8;
+    /// Threads of the largest block that selects: more would have too few registers each.
+    pub const MOST_THREADS: u64 = 512;
     /// Elements of its own that a thread keeps.
     pub const KEPT: usize = 4;
     /// Elements that a thread reads before it looks at any.

@@ -62,14 +62,25 @@ impl<'ctx> Emitter<'ctx> {
         index: Lanes<'_, 'ctx>,
         value: Lanes<'_, 'ctx>,
     ) -> Result<()> {
+        self.atomic_fetch(op, base, index, value).map(|_| ())
+    }
+
+    /// As [`atomic_update`](Self::atomic_update); returns what the element held before.
+    pub fn atomic_fetch<'e>(
+        &'e self,
+        op: Atomic,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        value: Lanes<'_, 'ctx>,
+    ) -> Result<Lanes<'e, 'ctx>> {
         if value.width() != 1 || (value.is_float() && op != Atomic::Add) {
             return Err(Error::internal(format!("no atomic {op:?} of {:?}", value.scalar())));
         }
         let address = self.atomic_address(base, index, value.scalar())?;
         // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned
         // in a block (the address was built there); the operation is one of the value's type, as tested above, and the
-        // ordering one that updates have.
-        unsafe {
+        // ordering one that updates have. The result is a value of that type.
+        let before = unsafe {
             let update = LLVMBuildAtomicRMWSyncScope(
                 self.builder.as_mut_ptr(),
                 op.operation(value.is_float()),
@@ -79,8 +90,9 @@ impl<'ctx> Emitter<'ctx> {
                 self.device_scope(),
             );
             LLVMSetAlignment(update, value.scalar().bits().div_ceil(8));
-        }
-        Ok(())
+            BasicValueEnum::new(update)
+        };
+        Ok(self.lanes(before))
     }
 
     /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; returns what it

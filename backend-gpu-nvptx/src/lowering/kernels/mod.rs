@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, SplitK, SplitKPhase,
-    ThreadedScatter, TopKPlan, emit_kernel,
+    Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan, ScatterPhase, SortPhase,
+    SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -28,12 +28,14 @@ pub(crate) enum KernelCode<'m> {
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
     /// A phase of a split-K matmul.
     SplitK { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
-    /// A phase of a sort.
+    /// A phase of a sort by digits of keys.
+    RadixSort { module: &'m Module, plan: RadixSortPlan, phase: RadixPhase, label: String },
+    /// A phase of a sort by merging.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
     /// A phase of a scatter with a thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
-    /// Top-k of rows.
-    TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
+    /// A phase of a top-k of rows.
+    TopK { module: &'m Module, computation: CompId, plan: TopKPlan, phase: TopKPhase, label: String },
     /// Stores the counter of random numbers.
     Counter,
     /// A helper kernel.
@@ -47,9 +49,12 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::SplitK { source, plan, phase } => plan.emit(source, *phase, emitter, name),
+            KernelCode::RadixSort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
-            KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
+            KernelCode::TopK { module, computation, plan, phase, .. } => {
+                plan.emit(module, *computation, *phase, emitter, name)
+            }
             KernelCode::Counter => random::emit(emitter, name),
             KernelCode::Helper(program) => program.emit(emitter, name),
         }
@@ -61,9 +66,10 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) => source.pointer_count(),
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::SplitK { source, plan, phase } => plan.words(*phase, source),
+            KernelCode::RadixSort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
-            KernelCode::TopK { .. } => TopKPlan::WORDS,
+            KernelCode::TopK { phase, .. } => phase.words(),
             KernelCode::Counter => random::WORDS,
             KernelCode::Helper(program) => program.parameters(),
         }
@@ -75,9 +81,10 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::SplitK { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
-            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
-                label
-            }
+            KernelCode::RadixSort { label, .. }
+            | KernelCode::Sort { label, .. }
+            | KernelCode::Scatter { label, .. }
+            | KernelCode::TopK { label, .. } => label,
             KernelCode::Helper(program) => program.label(),
             KernelCode::Counter => "counter",
         }
@@ -93,13 +100,19 @@ impl KernelCode<'_> {
                 KernelCode::Scatter { scatter, phase, .. },
                 KernelCode::Scatter { scatter: other, phase: of_other, .. },
             ) => (scatter, phase) == (other, of_other),
-            (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
+            (KernelCode::RadixSort { plan, phase, .. }, KernelCode::RadixSort { plan: other, phase: of_other, .. }) => {
+                (plan, phase) == (other, of_other)
+            }
+            (KernelCode::TopK { plan, phase, .. }, KernelCode::TopK { plan: other, phase: of_other, .. }) => {
+                (plan, phase) == (other, of_other)
+            }
             (KernelCode::Counter, KernelCode::Counter) => true,
             (KernelCode::Helper(program), KernelCode::Helper(other)) => program == other,
             (
                 KernelCode::Fused(_)
                 | KernelCode::Scan { .. }
                 | KernelCode::SplitK { .. }
+                | KernelCode::RadixSort { .. }
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
@@ -137,7 +150,8 @@ impl<'m> Kernels<'m> {
             KernelCode::Fused(source) => self.of_source(source, KernelRole::All, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, KernelRole::Scan(*phase), next),
             KernelCode::SplitK { source, phase, .. } => self.of_source(source, KernelRole::SplitK(*phase), next),
-            KernelCode::Sort { .. }
+            KernelCode::RadixSort { .. }
+            | KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
             | KernelCode::Helper(_)

@@ -1,8 +1,9 @@
-//! Sorts as launches: runs, then merges that alternate between the results and scratch memory.
+//! Sorts as launches that alternate between the results and scratch memory: runs, then merges; or for each digit of
+//! keys, counting it and moving elements.
 
 use xla_hlo::ops::Sort;
 use xla_hlo::{ArrayShape, Module};
-use xla_llvm::fused::{SortPhase, SortPlan};
+use xla_llvm::fused::{RadixPhase, RadixSortPlan, SortPhase, SortPlan};
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels};
@@ -17,7 +18,11 @@ pub(crate) fn plan<'m>(
     sort: &Sort,
 ) -> Option<PlannedSequence> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
-    let sort = SortPlan::new(module, sort, &shapes)?;
+    let merge = SortPlan::new(module, sort, &shapes)?;
+    if let Some(radix) = RadixSortPlan::new(module, sort, &shapes, &merge) {
+        return Some(by_digits(kernels, module, &radix, (shapes.len(), cx.instruction().name())));
+    }
+    let sort = merge;
     let count = shapes.len();
     let scratch: Vec<usize> = if sort.merges().next().is_none() { Vec::new() } else { sort.array_bytes().collect() };
     let arguments = |argument: fn(usize) -> KernelArgument, from: usize| {
@@ -54,4 +59,39 @@ pub(super) fn launches<'m>(
         commands.push(launch(SortPhase::Merge, side(left), side(left - 1), Some(run)));
     }
     commands
+}
+
+/// The launches of a sort of `count` arrays by digits.
+fn by_digits<'m>(
+    kernels: &mut Kernels<'m>,
+    module: &'m Module,
+    sort: &RadixSortPlan,
+    (count, label): (usize, &str),
+) -> PlannedSequence {
+    let mut scratch: Vec<usize> = sort.array_bytes().collect();
+    let [counts, totals] = [scratch.len(), scratch.len() + 1].map(KernelArgument::Scratch);
+    scratch.extend(sort.count_bytes());
+    let mut launch = |phase, arguments: Vec<KernelArgument>| {
+        let label = label.to_string();
+        let kernel = kernels.number(KernelCode::RadixSort { module, plan: sort.clone(), phase, label });
+        PlannedCommand::Launch { kernel, arguments }
+    };
+    let digits: Vec<u32> = sort.digits().collect();
+    // The last launch writes the results, those before alternate.
+    let place = |launches_left: usize, array: usize| match launches_left {
+        left if left == digits.len() => KernelArgument::Array(array),
+        left if left.is_multiple_of(2) => KernelArgument::Array(count + array),
+        _ => KernelArgument::Scratch(array),
+    };
+    let mut commands = Vec::new();
+    for (done, &begin) in digits.iter().enumerate() {
+        let left = digits.len() - done;
+        let begin = KernelArgument::Number(begin.into());
+        commands.push(launch(RadixPhase::Count, vec![place(left, sort.keys()), counts, begin]));
+        commands.push(launch(RadixPhase::Offsets, vec![counts, totals]));
+        let from = (0..count).map(|array| place(left, array));
+        let to = (0..count).map(|array| place(left - 1, array));
+        commands.push(launch(RadixPhase::Move, from.chain(to).chain([counts, totals, begin]).collect()));
+    }
+    PlannedSequence { scratch, commands, ..PlannedSequence::default() }
 }

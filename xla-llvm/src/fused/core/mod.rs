@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod combine;
 pub(crate) mod convolution;
 pub(crate) mod element;
+pub(crate) mod element_key;
 mod gather;
 pub(crate) mod guard;
 mod movement;

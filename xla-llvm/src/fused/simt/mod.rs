@@ -3,6 +3,7 @@
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 pub(crate) mod matmul;
+pub(crate) mod radix;
 pub(crate) mod row_reduce;
 mod row_turns;
 pub(crate) mod scan;

@@ -3,7 +3,8 @@
 
 use xla_hlo::Result;
 
-use super::items::{ItemKind, Items, Order, key_lanes};
+use super::items::{ItemKind, Items, Order};
+use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::tuning::row_sort::BLOCK_REGISTERS;
 use crate::lanes::Lanes;

@@ -7,9 +7,10 @@ use xla_hlo::{ArrayShape, CompId, ElementType, Error, Scalar as Element};
 
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
+use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
 use crate::lanes::{Lanes, Scalar};
-use xla_passes::analysis::element_order::{Form, Key, SpecialValues};
+use xla_passes::analysis::element_order::Key;
 
 /// Order of the elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,32 +245,4 @@ impl<'e, 'ctx> Items<'_, 'e, 'ctx> {
         let before = s.call(comparator, &arguments)?;
         Ok(before.first().ok_or_else(|| Error::internal("a comparator without a result"))?.lanes())
     }
-}
-
-/// The keys of elements' bits, in as many lanes.
-pub(super) fn key_lanes<'e, 'ctx>(key: &Key, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    let width = bits.scalar().bits();
-    // Constants of the lanes' type are given sign-extended.
-    let constant = |number: u64| (number << (64 - width)).cast_signed() >> (64 - width);
-    let (mask, flip) = (constant(key.mask()), constant(key.flip));
-    let pattern = if key.bits < width { bits & mask } else { bits };
-    let Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }) = key.form else {
-        return if flip == 0 { pattern } else { pattern ^ flip };
-    };
-    let sign = constant(1 << (key.bits - 1));
-    let magnitude = pattern & constant(key.mask() >> 1);
-    let pattern = match zero_limit {
-        0 => pattern,
-        limit => magnitude.ult(constant(limit)).select(pattern.int(constant(zero)), pattern),
-    };
-    let pattern = match nan_limit {
-        u64::MAX => pattern,
-        limit => magnitude.ugt(constant(limit)).select(pattern.int(constant(nan)), pattern),
-    };
-    // Negative numbers are inverted; so is the sign of the others.
-    let inverted = match key.bits == width {
-        true => pattern.ashr(i64::from(width) - 1) | sign,
-        false => (pattern & sign).ne(0).select(pattern.int(mask), sign),
-    };
-    if flip == 0 { pattern ^ inverted } else { pattern ^ inverted ^ flip }
 }

@@ -1,4 +1,4 @@
-//! The few best elements of rows, in order: a group of threads for each row.
+//! Very few best elements of rows: a group of threads for each row.
 //!
 //! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a
 //! thread whose elements are all taken goes through its part of the row again. An element is known by a number of 64
@@ -6,14 +6,15 @@
 //! it is.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
-use xla_hlo::ops::{BinaryOp, TopK};
-use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, Error, Module, Result};
+use xla_hlo::ops::BinaryOp;
+use xla_hlo::{CompId, ElementKind, ElementType, Error, Module, Result};
 
+use super::plan::{TopKPlan, lacks_addresses};
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::core::combine::Combiner;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::loops::range::Range;
@@ -23,74 +24,28 @@ use crate::fused::tuning::top_k::{KEPT, LARGEST, READ};
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
 
-/// Elements of which a place in 32 bits can be told.
-const LONGEST: usize = i32::MAX as usize;
-
-/// The kernel of a `topk`. Its words: addresses of the operand, the values and the places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopKPlan {
-    element_type: ElementType,
-    largest: bool,
-    count: u64,
-    rows: u64,
-    length: u64,
-}
-
-impl TopKPlan {
-    /// The number of words.
-    pub const WORDS: usize = 3;
-
-    /// Whether there are kernels for elements of a type: those whose patterns, of at most 32 bits, are in order, or
-    /// nearly so.
-    pub fn takes(ty: ElementType) -> bool {
-        match ty.kind() {
-            ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&ty.bit_width()),
-            ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&ty),
-            ElementKind::Pred | ElementKind::Complex => false,
-        }
-    }
-
-    /// `None` for elements of a type that it does not [take](TopKPlan::takes).
-    pub fn new(op: &TopK, operand: &ArrayShape) -> Option<TopKPlan> {
-        let ty = operand.element_type();
-        let (&length, outer) = operand.dims().split_last()?;
-        let rows = outer.iter().try_fold(1usize, |rows, &extent| rows.checked_mul(extent))?;
-        (Self::takes(ty) && operand.is_static() && length <= LONGEST && op.k <= length).then_some(TopKPlan {
-            element_type: ty,
-            largest: op.largest,
-            count: op.k as u64,
-            rows: if op.k == 0 { 0 } else { rows as u64 },
-            length: length as u64,
-        })
-    }
-
-    /// Writes the kernel's function. `computation` is any of the module.
-    pub fn emit(&self, module: &Module, computation: CompId, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
-        let kernel = emitter.simt_kernel(name, Self::WORDS, 0)?;
-        let &[operand, values, places] = &kernel.pointers[..] else {
-            return Err(Error::internal("a kernel lacks its addresses"));
-        };
-        let threads = (self.length / READ).next_power_of_two().clamp(WARP.into(), LARGEST) as u32;
-        if self.rows > 0 {
-            let mut s = FusedEmitter::new(emitter, module, computation)?;
-            s.for_work_items(WorkItems::Group { threads }, self.rows, &mut |s, row| {
-                let group = s.enter_group(threads)?;
-                let row = s.number_of(&AffineExpr::symbol(row))?;
-                let row = s.lanes_of(row);
-                Picker { plan: self, operand, group, first: row * self.length as i64 }.pick(
-                    s,
-                    [values, places],
-                    row * self.count as i64,
-                )
-            })?;
-        }
-        let (work_items, block) = match threads {
-            WARP => (self.rows.div_ceil(WARPS.into()), WARP * WARPS),
-            threads => (self.rows, threads),
-        };
-        let work = (self.rows * self.length) as f64 * 8.0;
-        Kernel::end(emitter, name, Launch { work_items, block: Some(block) }, (work, "top-k".to_string()))
-    }
+/// Writes the kernel's body.
+pub(super) fn emit<'ctx>(
+    plan: &TopKPlan,
+    (module, computation): (&Module, CompId),
+    emitter: &Emitter<'ctx>,
+    pointers: &[PointerValue<'ctx>],
+) -> Result<Launch> {
+    let &[operand, values, places] = pointers else { return Err(lacks_addresses()) };
+    let threads = (plan.length / READ).next_power_of_two().clamp(WARP.into(), LARGEST) as u32;
+    let mut s = FusedEmitter::new(emitter, module, computation)?;
+    s.for_work_items(WorkItems::Group { threads }, plan.rows, &mut |s, row| {
+        let group = s.enter_group(threads)?;
+        let row = s.number_of(&AffineExpr::symbol(row))?;
+        let row = s.lanes_of(row);
+        let picker = Picker { plan, operand, group, first: row * plan.length as i64 };
+        picker.pick(s, [values, places], row * plan.count as i64)
+    })?;
+    let (work_items, block) = match threads {
+        WARP => (plan.rows.div_ceil(WARPS.into()), WARP * WARPS),
+        threads => (plan.rows, threads),
+    };
+    Ok(Launch { work_items, block: Some(block) })
 }
 
 /// A group at a row.

@@ -1,0 +1,214 @@
+//! Sorts of rows whose comparator says no more than a key of one array's elements: digit after digit of the keys, from
+//! the lowest one, elements move to where those with lesser digits, and those before them with the same one, end.
+//!
+//! No block waits for another one: a launch counts each block's digits, one adds up the counts of the blocks before,
+//! and one moves the elements. Elements move as they are, those of all arrays, and keys are made whenever they are
+//! looked at.
+
+use xla_hlo::ops::Sort;
+use xla_hlo::{ArrayShape, CompId, ElementType, Module};
+
+use super::{DIGIT_BITS, DIGITS};
+use crate::fused::simt::sort::SortPlan;
+use crate::fused::tuning::radix_sort::{
+    BUSY_BLOCKS, BYTE_SECONDS, DIGIT_SECONDS, ELEMENT_SECONDS, MERGE_SECONDS, PER_THREAD, SUM_SECONDS, THREADS, WIDEST,
+};
+use crate::lanes::Scalar;
+use xla_passes::analysis::element_order::{Key, key_of_comparator};
+
+/// Positions below this are computed in 32 bits.
+const MOST: u64 = 1 << 31;
+/// A counter of a digit in a block's tile.
+pub(super) const COUNTER: Scalar = Scalar::Int(32);
+
+/// Plan of a sort by digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RadixSortPlan {
+    pub(super) types: Vec<ElementType>,
+    /// The array whose elements' keys are compared, and these.
+    pub(super) keys: usize,
+    pub(super) key: Key,
+    /// Elements of a row.
+    pub(super) length: u64,
+    pub(super) rows: u64,
+    /// Elements of a thread.
+    pub(super) per_thread: u64,
+    pub(super) comparator: CompId,
+}
+
+/// Phase of a launch. The one number of [`Count`](RadixPhase::Count) and [`Move`](RadixPhase::Move) is the bit where a
+/// digit begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadixPhase {
+    /// Counts the digits of each tile. Words: addresses of the array of keys and of the counts.
+    Count,
+    /// Makes of the counts those of earlier tiles of the row, and stores those of all of them. Words: addresses of the
+    /// counts and the totals.
+    Offsets,
+    /// Moves elements. Words: addresses of the arrays to read and of those to write, of the counts and the totals.
+    Move,
+}
+
+impl RadixSortPlan {
+    /// The plan of a sort of arrays; `None` where the comparator is more than a key, elements of a row are apart in
+    /// memory, or merging takes less time, in which `merge` does it.
+    pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape], merge: &SortPlan) -> Option<RadixSortPlan> {
+        let first = arrays.first().filter(|first| first.is_static())?;
+        let (keys, key) = key_of_comparator(module, sort.computation)?;
+        let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
+        let dims = first.dims();
+        let (length, count) = (*dims.get(sort.dimension)? as u64, first.element_count() as u64);
+        let is_innermost = dims[sort.dimension + 1..].iter().all(|&d| d == 1);
+        if !is_innermost || count == 0 || count >= MOST {
+            return None;
+        }
+        let fills = |&per_thread: &u64| count / (THREADS * per_thread) >= BUSY_BLOCKS;
+        let per_thread = PER_THREAD.into_iter().find(fills).unwrap_or(PER_THREAD[PER_THREAD.len() - 1]);
+        let plan =
+            RadixSortPlan { types, keys, key, length, rows: count / length, per_thread, comparator: sort.computation };
+        (plan.seconds() < plan.merge_seconds(merge)).then_some(plan)
+    }
+
+    /// Estimate of the time that the launches take.
+    fn seconds(&self) -> f64 {
+        // Rows end in tiles that may be nearly empty.
+        let count = (self.rows * self.tiles() * self.tile()) as f64;
+        let bytes = (2 * self.bytes() + self.types[self.keys].byte_width() as u64) as f64;
+        let moving = count * ELEMENT_SECONDS.max(bytes * BYTE_SECONDS);
+        let sums = (self.rows * DIGITS * self.tiles().div_ceil(THREADS)) as f64 * SUM_SECONDS;
+        self.digits().count() as f64 * (DIGIT_SECONDS + moving + sums)
+    }
+
+    /// As [`seconds`](Self::seconds), of merging.
+    fn merge_seconds(&self, merge: &SortPlan) -> f64 {
+        let (count, bytes) = ((self.rows * self.length) as f64, (2 * self.bytes()) as f64);
+        let launches = 1.0 + merge.merges().count() as f64;
+        launches * (MERGE_SECONDS + count * ELEMENT_SECONDS.max(bytes * BYTE_SECONDS))
+    }
+
+    /// Bytes of an element of each array.
+    fn bytes(&self) -> u64 {
+        self.types.iter().map(|ty| ty.byte_width() as u64).sum()
+    }
+
+    /// The bits where digits begin, in the order in which elements are sorted by them.
+    pub fn digits(&self) -> impl Iterator<Item = u32> + use<> {
+        (0..self.key.bits).step_by(DIGIT_BITS as usize)
+    }
+
+    /// The array whose elements' keys are compared.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Elements of a block.
+    pub(super) fn tile(&self) -> u64 {
+        THREADS * self.per_thread
+    }
+
+    /// Tiles of a row.
+    pub(super) fn tiles(&self) -> u64 {
+        self.length.div_ceil(self.tile())
+    }
+
+    /// Bits of the widest number of an array.
+    pub(super) fn widest(&self) -> u32 {
+        let widths = self.types.iter().map(|ty| ty.real_part().byte_width() as u64);
+        8 * widths.max().unwrap_or(WIDEST).min(WIDEST) as u32
+    }
+
+    /// Bytes of the arrays between launches, where there is more than one digit.
+    pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
+        let count = (self.rows * self.length) as usize;
+        let is_needed = self.key.bits > DIGIT_BITS;
+        self.types.iter().filter(move |_| is_needed).map(move |ty| count * ty.byte_width())
+    }
+
+    /// Bytes of the counts and of the totals.
+    pub fn count_bytes(&self) -> [usize; 2] {
+        let totals = self.rows * DIGITS * u64::from(COUNTER.bits() / 8);
+        [totals * self.tiles(), totals].map(|bytes| bytes as usize)
+    }
+
+    /// Number of 64-bit words that a kernel takes.
+    pub fn words(&self, phase: RadixPhase) -> usize {
+        self.addresses(phase) + phase.numbers()
+    }
+
+    pub(super) fn addresses(&self, phase: RadixPhase) -> usize {
+        match phase {
+            RadixPhase::Count | RadixPhase::Offsets => 2,
+            RadixPhase::Move => 2 * self.types.len() + 2,
+        }
+    }
+}
+
+impl RadixPhase {
+    pub(super) fn numbers(self) -> usize {
+        match self {
+            RadixPhase::Count | RadixPhase::Move => 1,
+            RadixPhase::Offsets => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::Op;
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+
+    /// Elements of a thread of the sort by digits, where one is planned, of an array and as many `s32`.
+    fn per_thread(ty: &str, dims: &str, dimension: usize, before: &str) -> Option<u64> {
+        let text = format!(
+            "HloModule m
+            before {{ a = {ty}[] parameter(0)
+              b = {ty}[] parameter(1)
+              c = s32[] parameter(2)
+              d = s32[] parameter(3)
+              {before} }}
+            ENTRY main {{ x = {ty}[{dims}] parameter(0)
+              y = s32[{dims}] parameter(1)
+              ROOT r = ({ty}[{dims}], s32[{dims}]) sort(x, y), dimensions={{{dimension}}}, to_apply=before }}"
+        );
+        let module = parse_module(&text).unwrap();
+        let entry = module.entry();
+        let root = &entry[entry.root()];
+        let Op::Sort(sort) = root.op() else { panic!("no sort") };
+        let shapes: Vec<_> = root.operands().iter().map(|&id| entry[id].shape().as_array().unwrap()).collect();
+        let merge = SortPlan::new(&module, sort, &shapes).unwrap();
+        RadixSortPlan::new(&module, sort, &shapes, &merge).map(|plan| plan.per_thread)
+    }
+
+    const LESS: &str = "ROOT r = pred[] compare(a, b), direction=LT";
+
+    #[test]
+    fn long_rows_of_narrow_keys_are_sorted_by_digits() {
+        let cases = [
+            ("u8", "1000", None),
+            ("u8", "20000", Some(4)),
+            ("bf16", "1000", None),
+            ("bf16", "40000", Some(4)),
+            ("f32", "40000", None),
+            ("f32", "262144", Some(8)),
+            ("f32", "1048576", Some(16)),
+            ("f32", "512,2048", None),
+            ("u8", "10000,4096", None),
+            ("s64", "262144", None),
+            ("s64", "67108864", Some(16)),
+        ];
+        for (ty, dims, expected) in cases {
+            assert_eq!(per_thread(ty, dims, dims.matches(',').count(), LESS), expected, "{ty}[{dims}]");
+        }
+    }
+
+    #[test]
+    fn other_sorts_are_not() {
+        assert_eq!(per_thread("f32", "1048576,2", 0, LESS), None, "elements of a row are apart");
+        let by_two = "p = pred[] compare(a, b), direction=LT
+            q = pred[] compare(c, d), direction=LT
+            ROOT r = pred[] and(p, q)";
+        assert_eq!(per_thread("f32", "1048576", 0, by_two), None, "the comparator is more than a key");
+    }
+}

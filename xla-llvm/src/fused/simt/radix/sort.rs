@@ -1,0 +1,40 @@
+//! The kernels of a sort by digits.
+
+use xla_hlo::{Error, Module, Result};
+
+use super::DIGITS;
+use super::count;
+use super::plan::{RadixPhase, RadixSortPlan};
+use super::rank::Mover;
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::tuning::radix_sort::THREADS;
+
+impl RadixSortPlan {
+    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    pub fn emit(&self, module: &Module, phase: RadixPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let frame = emitter.simt_kernel(name, self.addresses(phase), phase.numbers())?;
+        let mut s = FusedEmitter::new(emitter, module, self.comparator)?;
+        let tiles = self.rows * self.tiles();
+        let work_items = match (phase, &frame.pointers[..], &frame.numbers[..]) {
+            (RadixPhase::Count, &[keys, counts], &[begin]) => {
+                count::tile(self, &mut s, [keys, counts], emitter.lanes(begin))?;
+                tiles
+            }
+            (RadixPhase::Offsets, &[counts, totals], []) => {
+                count::offsets(self, &mut s, [counts, totals])?;
+                self.rows * DIGITS
+            }
+            (RadixPhase::Move, [arrays @ .., counts, totals], &[begin]) => {
+                let (from, to) = arrays.split_at(self.types.len());
+                Mover::new(self, &mut s, [*counts, *totals], emitter.lanes(begin))?.run(&mut s, [from, to])?;
+                tiles
+            }
+            _ => return Err(Error::internal("a kernel of a sort has other words")),
+        };
+        let launch = Launch { work_items, block: Some(THREADS as u32) };
+        let work = (self.rows * self.length) as f64 * 8.0;
+        Kernel::end(emitter, name, launch, (work, format!("radix sort {phase:?}")))
+    }
+}

@@ -1,0 +1,117 @@
+//! Launches of a top-k, and what they work on.
+
+use xla_hlo::ops::TopK;
+use xla_hlo::{ArrayShape, ElementKind, ElementType, Error};
+
+use crate::fused::tuning::device::busy_blocks;
+use crate::fused::tuning::top_k::{FEW, LEAST_CHUNK, MOST};
+use crate::target::Target;
+use xla_passes::analysis::element_order::Key;
+
+/// Elements of which a place in 32 bits can be told.
+const LONGEST: usize = i32::MAX as usize;
+
+/// The kernels of a `topk`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopKPlan {
+    pub(super) element_type: ElementType,
+    /// The lesser the key, the better the element.
+    pub(super) key: Key,
+    pub(super) largest: bool,
+    pub(super) count: u64,
+    pub(super) rows: u64,
+    pub(super) length: u64,
+    /// Elements of a chunk of a row, and chunks of a row.
+    pub(super) chunk: u64,
+    pub(super) chunks: u64,
+}
+
+/// Phase of a launch. The words of each: the address of the operand; those of the values and the places where results
+/// are stored; then that of the chunks' items, if there is more than one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopKPhase {
+    /// Stores the results of whole rows.
+    Rows,
+    /// Stores the best elements of each chunk as items.
+    Chunks,
+    /// Stores the results from the chunks' items.
+    Merge,
+}
+
+impl TopKPhase {
+    /// Number of 64-bit words that the kernel takes.
+    pub fn words(self) -> usize {
+        match self {
+            TopKPhase::Rows => 3,
+            TopKPhase::Chunks => 2,
+            TopKPhase::Merge => 4,
+        }
+    }
+}
+
+impl TopKPlan {
+    /// The most elements of a row that there are kernels for.
+    pub const MOST: usize = MOST as usize;
+
+    /// Whether there are kernels for elements of a type: those that have an order.
+    pub fn takes(ty: ElementType) -> bool {
+        Key::total_order(ty).is_some()
+    }
+
+    /// `None` for elements of a type that it does not [take](TopKPlan::takes), and for more than the
+    /// [most](TopKPlan::MOST) elements.
+    pub fn new(op: &TopK, operand: &ArrayShape, target: &Target) -> Option<TopKPlan> {
+        let ty = operand.element_type();
+        let key = Key::total_order(ty)?;
+        let (&length, outer) = operand.dims().split_last()?;
+        let rows = outer.iter().try_fold(1usize, |rows, &extent| rows.checked_mul(extent))?;
+        if !operand.is_static() || length > LONGEST || op.k > length || op.k > Self::MOST {
+            return None;
+        }
+        let (rows, length) = (if op.k == 0 { 0 } else { rows as u64 }, length as u64);
+        let wanted = busy_blocks(target).checked_div(rows).unwrap_or(1).min(length / LEAST_CHUNK).max(1);
+        let chunk = length.div_ceil(wanted);
+        Some(TopKPlan {
+            element_type: ty,
+            key: if op.largest { key.reversed() } else { key },
+            largest: op.largest,
+            count: op.k as u64,
+            rows,
+            length,
+            chunk,
+            chunks: length.checked_div(chunk).map_or(1, |_| length.div_ceil(chunk)),
+        })
+    }
+
+    /// The launches.
+    pub fn phases(&self) -> &'static [TopKPhase] {
+        if self.chunks > 1 { &[TopKPhase::Chunks, TopKPhase::Merge] } else { &[TopKPhase::Rows] }
+    }
+
+    /// Bytes of the chunks' items, if there is more than one chunk.
+    pub fn item_bytes(&self) -> Option<usize> {
+        let bytes = self.rows * self.chunks * self.count * u64::from(self.item_bits() / 8);
+        (self.chunks > 1).then_some(bytes as usize)
+    }
+
+    /// Bits of an item: an element's key above its place.
+    pub(super) fn item_bits(&self) -> u32 {
+        if self.key.bits <= 32 { 64 } else { 128 }
+    }
+
+    /// Whether a group of threads picks the elements one by one.
+    pub(super) fn picks(&self) -> bool {
+        let kind = self.element_type.kind();
+        let is_plain = match kind {
+            ElementKind::Signed | ElementKind::Unsigned => [8, 16, 32].contains(&self.element_type.bit_width()),
+            ElementKind::Float => [ElementType::F16, ElementType::BF16, ElementType::F32].contains(&self.element_type),
+            ElementKind::Pred | ElementKind::Complex => false,
+        };
+        is_plain && self.count <= FEW && self.chunks == 1
+    }
+}
+
+/// Error of a kernel that is written with other arrays than it has.
+pub(super) fn lacks_addresses() -> Error {
+    Error::internal("a kernel lacks its addresses")
+}
