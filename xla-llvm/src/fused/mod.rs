@@ -45,6 +45,7 @@ pub use scatter_plan::ScatterPlan;
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::scan::{ScanPhase, ScanPlan};
 pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
+pub use simt::small_matrix::SmallMatrixPlan;
 pub use simt::sort::{SortPhase, SortPlan};
 pub use simt::top_k::TopKPlan;
 pub use source::{KernelSource, KernelTable};

@@ -256,6 +256,15 @@ pub(crate) mod sort {
     pub const SHARED_BYTES: u64 = 48 << 10;
 }
 
+/// Small matrices.
+pub(crate) mod small_matrix {
+    /// Rows of the largest matrix of elements of 8 bytes, which with [`COLUMNS`] right-hand sides fills the shared
+    /// memory that a block may take on any GPU.
+    pub const ROWS: usize = 64;
+    /// Right-hand sides of a block, each with a thread: a warp.
+    pub const COLUMNS: u64 = 32;
+}
+
 /// Largest elements of rows.
 pub(crate) mod top_k {
     /// Elements of its own that a thread keeps.

@@ -4,6 +4,7 @@ pub(crate) mod helper;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod small_matrix;
 pub(crate) mod sort;
 pub(crate) mod split_k;
 pub(crate) mod top_k;
@@ -13,8 +14,8 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SortPhase, SortPlan, SplitK, SplitKPhase,
-    ThreadedScatter, TopKPlan, emit_kernel,
+    Kernel, KernelSource, KernelTable, ScanPhase, ScanPlan, ScatterPhase, SmallMatrixPlan, SortPhase, SortPlan, SplitK,
+    SplitKPhase, ThreadedScatter, TopKPlan, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -34,6 +35,8 @@ pub(crate) enum KernelCode<'m> {
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
     /// Top-k of rows.
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, label: String },
+    /// A small matrix that is factored or solved.
+    SmallMatrix { module: &'m Module, computation: CompId, plan: SmallMatrixPlan, label: String },
     /// Stores the counter of random numbers.
     Counter,
     /// A helper kernel.
@@ -50,6 +53,7 @@ impl KernelCode<'_> {
             KernelCode::Sort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
             KernelCode::Scatter { module, scatter, phase, .. } => scatter.emit(module, *phase, emitter, name),
             KernelCode::TopK { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
+            KernelCode::SmallMatrix { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
             KernelCode::Helper(program) => program.emit(emitter, name),
         }
@@ -64,6 +68,7 @@ impl KernelCode<'_> {
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { .. } => TopKPlan::WORDS,
+            KernelCode::SmallMatrix { plan, .. } => plan.words(),
             KernelCode::Counter => random::WORDS,
             KernelCode::Helper(program) => program.parameters(),
         }
@@ -75,9 +80,10 @@ impl KernelCode<'_> {
             KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::SplitK { source, .. } => {
                 source.module[source.computation][source.root].name()
             }
-            KernelCode::Sort { label, .. } | KernelCode::Scatter { label, .. } | KernelCode::TopK { label, .. } => {
-                label
-            }
+            KernelCode::Sort { label, .. }
+            | KernelCode::Scatter { label, .. }
+            | KernelCode::TopK { label, .. }
+            | KernelCode::SmallMatrix { label, .. } => label,
             KernelCode::Helper(program) => program.label(),
             KernelCode::Counter => "counter",
         }
@@ -94,6 +100,7 @@ impl KernelCode<'_> {
                 KernelCode::Scatter { scatter: other, phase: of_other, .. },
             ) => (scatter, phase) == (other, of_other),
             (KernelCode::TopK { plan, .. }, KernelCode::TopK { plan: other, .. }) => plan == other,
+            (KernelCode::SmallMatrix { plan, .. }, KernelCode::SmallMatrix { plan: other, .. }) => plan == other,
             (KernelCode::Counter, KernelCode::Counter) => true,
             (KernelCode::Helper(program), KernelCode::Helper(other)) => program == other,
             (
@@ -103,6 +110,7 @@ impl KernelCode<'_> {
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
+                | KernelCode::SmallMatrix { .. }
                 | KernelCode::Helper(_)
                 | KernelCode::Counter,
                 _,
@@ -140,6 +148,7 @@ impl<'m> Kernels<'m> {
             KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
+            | KernelCode::SmallMatrix { .. }
             | KernelCode::Helper(_)
             | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));
