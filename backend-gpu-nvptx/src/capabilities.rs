@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use xla_hlo::{ElementType, Opcode};
-use xla_llvm::fused::TopKPlan;
+use xla_llvm::fused::{SmallMatrixPlan, TopKPlan};
 use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopKProfile};
 
 use crate::gpu_profile::GpuProfile;
@@ -41,6 +41,7 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
             most: TopKPlan::MOST,
             elements: ElementType::ALL.iter().copied().filter(|&ty| TopKPlan::takes(ty)).collect(),
         },
+        small_matrices: ElementType::ALL.iter().filter_map(|&ty| Some((ty, SmallMatrixPlan::most_rows(ty)?))).collect(),
         // Tensor cores, and cuDNN, multiply them as they are.
         convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()

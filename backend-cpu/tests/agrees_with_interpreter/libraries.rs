@@ -1,5 +1,7 @@
 //! Operations that the runtime computes whole give the same values as in the reference evaluator.
 
+use xla_tests::agreement::programs::linalg::{decompositions, solves};
+
 use crate::native;
 
 /// Transforms of every kind over those dimensions, after others, in both precisions.
@@ -67,51 +69,11 @@ fn transforms_on_several_threads() {
     );
 }
 
-/// Decomposes `x x^H / n + 1` for random `x`.
-fn decompositions(ty: &str, batch: usize, n: usize) {
-    let transposed = match ty {
-        "c64" | "c128" => {
-            let real = if ty == "c64" { "f32" } else { "f64" };
-            format!(
-                "re = {real}[{batch},{n},{n}] real(x)
-                 im = {real}[{batch},{n},{n}] imag(x)
-                 ni = {real}[{batch},{n},{n}] negate(im)
-                 w = {ty}[{batch},{n},{n}] complex(re, ni)"
-            )
-        }
-        _ => format!("w = {ty}[{batch},{n},{n}] copy(x)"),
-    };
-    native(&format!(
-        "HloModule m
-        ENTRY main {{
-          x = {ty}[{batch},{n},{n}] parameter(0)
-          {transposed}
-          p = {ty}[{batch},{n},{n}] dot(x, w), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}
-          s = {ty}[] constant({scale})
-          sb = {ty}[{batch},{n},{n}] broadcast(s), dimensions={{}}
-          q = {ty}[{batch},{n},{n}] multiply(p, sb)
-          i = s32[{batch},{n},{n}] iota(), iota_dimension=1
-          j = s32[{batch},{n},{n}] iota(), iota_dimension=2
-          e = pred[{batch},{n},{n}] compare(i, j), direction=EQ
-          d = {ty}[{batch},{n},{n}] convert(e)
-          a = {ty}[{batch},{n},{n}] add(q, d)
-          l = {ty}[{batch},{n},{n}] cholesky(a), lower=true
-          u = {ty}[{batch},{n},{n}] cholesky(a), lower=false
-          nothing = {ty}[{batch},{n},{n}] cholesky(x), lower=true
-          ROOT t = ({ty}[{batch},{n},{n}], {ty}[{batch},{n},{n}], {ty}[{batch},{n},{n}]) tuple(l, u, nothing)
-        }}",
-        scale = match ty {
-            "c64" | "c128" => format!("({}, 0)", 1.0 / n.max(1) as f64),
-            _ => (1.0 / n.max(1) as f64).to_string(),
-        }
-    ));
-}
-
 #[test]
 fn decompositions_of_all_sizes() {
     for ty in ["f32", "f64", "c64", "c128"] {
         for (batch, n) in [(2, 0), (0, 3), (3, 1), (5, 4), (2, 31), (1, 33), (2, 100), (1, 150)] {
-            decompositions(ty, batch, n);
+            native(&decompositions(ty, batch, n));
         }
     }
 }
@@ -133,61 +95,21 @@ fn narrow_decompositions() {
     );
 }
 
-/// Every form of a triangular solve of `n` unknowns and `m` right sides; the matrix has a large diagonal.
-fn solves(ty: &str, batch: usize, n: usize, m: usize) {
-    let (mut forms, mut names, mut shapes) = (String::new(), Vec::new(), Vec::new());
-    for form in 0..24 {
-        let flag = |bit: usize| form & bit != 0;
-        let kind = ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"][form / 8];
-        let (dims, right) = if flag(1) { (format!("{batch},{n},{m}"), "b") } else { (format!("{batch},{m},{n}"), "c") };
-        forms += &format!(
-            "x{form} = {ty}[{dims}] triangular-solve(a, {right}), left_side={}, lower={}, unit_diagonal={}, transpose_a={kind}\n",
-            flag(1),
-            flag(2),
-            flag(4)
-        );
-        names.push(format!("x{form}"));
-        shapes.push(format!("{ty}[{dims}]"));
-    }
-    let scalar = |x: f64| if ty.starts_with('c') { format!("({x}, 0)") } else { x.to_string() };
-    native(&format!(
-        "HloModule m
-        ENTRY main {{
-          x = {ty}[{batch},{n},{n}] parameter(0)
-          b = {ty}[{batch},{n},{m}] parameter(1)
-          c = {ty}[{batch},{m},{n}] parameter(2)
-          s = {ty}[] constant({small})
-          sb = {ty}[{batch},{n},{n}] broadcast(s), dimensions={{}}
-          q = {ty}[{batch},{n},{n}] multiply(x, sb)
-          i = s32[{batch},{n},{n}] iota(), iota_dimension=1
-          j = s32[{batch},{n},{n}] iota(), iota_dimension=2
-          e = pred[{batch},{n},{n}] compare(i, j), direction=EQ
-          d = {ty}[{batch},{n},{n}] convert(e)
-          a = {ty}[{batch},{n},{n}] add(q, d)
-          {forms}
-          ROOT t = ({}) tuple({})
-        }}",
-        shapes.join(", "),
-        names.join(", "),
-        small = scalar(0.2 / n.max(1) as f64),
-    ));
-}
-
 #[test]
 fn solves_in_every_form() {
     for ty in ["f32", "f64", "c64", "c128"] {
         for (batch, n, m) in
             [(1, 0, 3), (2, 3, 0), (0, 2, 2), (3, 1, 1), (2, 5, 3), (1, 32, 7), (1, 45, 130), (1, 100, 1)]
         {
-            solves(ty, batch, n, m);
+            native(&solves(ty, batch, n, m));
         }
     }
 }
 
 #[test]
 fn solves_on_several_threads() {
-    solves("f32", 1, 70, 200);
-    solves("f64", 40, 20, 20);
+    native(&solves("f32", 1, 70, 200));
+    native(&solves("f64", 40, 20, 20));
 }
 
 #[test]

@@ -251,6 +251,7 @@ impl Lowering for GpuLowering<'_> {
             Op::Fft(_) => self.transform(cx)?,
             Op::Sort(sort) => kernels::sort::plan(&mut self.kernels, self.module, cx, sort),
             Op::TopK(op) => kernels::top_k::plan(&mut self.kernels, self.module, cx, op, &self.target),
+            Op::Cholesky(_) | Op::TriangularSolve(_) => kernels::small_matrix::plan(&mut self.kernels, self.module, cx),
             Op::RngGetAndUpdateState(op) => Some(kernels::random::plan(&mut self.kernels, op)),
             _ => match self.contraction(cx)? {
                 Some(plan) => Some(plan),

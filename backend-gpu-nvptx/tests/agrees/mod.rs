@@ -2,6 +2,7 @@
 
 mod contractions;
 mod excess_precision;
+mod linalg;
 mod picking;
 mod random;
 mod reductions;

@@ -1,5 +1,7 @@
 //! Programs of operations that have many forms, as text.
 
+pub mod linalg;
+
 /// A scatter with that combiner body, over `a` and `b`; shapes and attributes as HLO writes them: dimensions of the
 /// array, the whole shape of the indices, dimensions of the updates.
 pub fn scatter_of(ty: &str, body: &str, [x, i, u]: [&str; 3], attributes: &str) -> String {

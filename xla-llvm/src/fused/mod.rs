@@ -47,6 +47,7 @@ pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::radix::plan::{RadixPhase, RadixSortPlan};
 pub use simt::scan::{ScanPhase, ScanPlan};
 pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
+pub use simt::small_matrix::SmallMatrixPlan;
 pub use simt::sort::{SortPhase, SortPlan};
 pub use simt::top_k::plan::{TopKPhase, TopKPlan};
 pub use source::{KernelSource, KernelTable};

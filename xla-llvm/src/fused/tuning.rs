@@ -283,6 +283,15 @@ pub(crate) mod radix_sort {
     pub const BYTE_SECONDS: f64 = 4e-13;
 }
 
+/// Small matrices.
+pub(crate) mod small_matrix {
+    /// Rows of the largest matrix of elements of 8 bytes, which with [`COLUMNS`] right-hand sides fills the shared
+    /// memory that a block may take on any GPU.
+    pub const ROWS: usize = 64;
+    /// Right-hand sides of a block, each with a thread: a warp.
+    pub const COLUMNS: u64 = 32;
+}
+
 /// Largest elements of rows.
 pub(crate) mod top_k {
     /// Elements up to which a group that picks one after the other is done sooner than one that counts digits.

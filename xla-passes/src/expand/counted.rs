@@ -32,6 +32,11 @@ pub(super) fn counted_loop(
     (1..=state.len()).map(|i| at.get(last, i)).collect()
 }
 
+/// A counter times a number.
+pub(super) fn times(at: &mut Inserter<'_>, counter: InstrId, by: usize) -> Result<InstrId> {
+    if by == 1 { Ok(counter) } else { at.binary_with(BinaryOp::Multiply, counter, Scalar::Signed(by as i64)) }
+}
+
 /// Whether there are iterations left.
 fn condition(module: &mut Module, name: &str, state: &Shape, iterations: usize) -> Result<CompId> {
     let mut scratch = ModuleBuilder::new("scratch");

@@ -1,19 +1,27 @@
-//! Expands Cholesky factorisations, column by column.
+//! Expands Cholesky factorisations, column by column, or in blocks of columns.
 
-use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
-use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
+use std::collections::BTreeMap;
 
-use super::counted::counted_loop;
-use super::matrix::{conjugate, distance, part, product, spread, transpose, with_part, zeros_like};
+use xla_hlo::ops::{BinaryOp, Cholesky, CompareDirection, TransposeKind, TriangularSolve, UnaryOp};
+use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
+
+use super::counted::{counted_loop, times};
+use super::matrix::{
+    adjoint, conjugate, distance, extended_by_identity, first, part, product, spread, with_part, zeros_like,
+};
 use crate::rewrite::builder::Inserter;
+use crate::rewrite::graph::is_static;
+use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Puts `cholesky` in terms of a loop over columns, where the target lacks it.
+/// Puts `cholesky` in terms of a loop over columns, where the target lacks it, or over blocks of columns, where it
+/// factors [small matrices](crate::TargetProfile::small_matrices) by itself.
 ///
 /// An iteration takes from a column what the columns in front of it explain, one product of a matrix and a vector, and
 /// divides by the root of the pivot: n^3 operations in all, the left-looking form of the method (G. H. Golub and C. F.
-/// Van Loan, "Matrix Computations"). Floats narrower than `f32` are computed in `f32` and rounded once. Results differ
-/// from the evaluator's, which works in `f64`, by the rounding of the working type.
+/// Van Loan, "Matrix Computations"). With blocks the pivot is a matrix, its root a factor, and the division a
+/// triangular solve. Floats narrower than `f32` are computed in `f32` and rounded once. Results differ from the
+/// evaluator's, which works in `f64`, by the rounding of the working type.
 pub struct ExpandCholesky;
 
 impl Pass for ExpandCholesky {
@@ -22,43 +30,73 @@ impl Pass for ExpandCholesky {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_lacking(self, Opcode::Cholesky, module, cx, expand)
+        let own = &cx.profile().small_matrices;
+        if !cx.profile().lacks.contains(&Opcode::Cholesky) {
+            return Ok(());
+        }
+        let wanted = |graph: &Computation, id: InstrId| is_lacking(graph, id, own);
+        replace_each(self, module, cx, wanted, |at, id| expand(at, id, own))
     }
 }
 
-fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
+/// Whether a target that does some by itself does not do this one.
+fn is_lacking(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
+    let Op::Cholesky(op) = graph[id].op() else { return false };
+    is_static(graph, id) && !(op.lower && super::is_small_matrix(graph, id, own))
+}
+
+fn expand(at: &mut Inserter<'_>, id: InstrId, own: &BTreeMap<ElementType, usize>) -> Result<InstrId> {
     let Op::Cholesky(op) = at.graph()[id].op().clone() else { return Ok(id) };
     let shape = at.array(id)?.clone();
     let a = at.operands(id)[0];
     if shape.element_count() == 0 {
         return Ok(a);
     }
-    let a = at.convert(a, super::computed_in(shape.element_type()))?;
+    let ty = super::computed_in(shape.element_type());
+    let order = own.get(&ty).copied();
+    let a = at.convert(a, ty)?;
     let factor = if op.lower {
-        lower_factor(at, a)?
+        lower_factor(at, a, order)?
     } else {
         // `u^H u = a` is `l l^H = a` with `l = u^H`.
         let a = adjoint(at, a)?;
-        let factor = lower_factor(at, a)?;
+        let factor = lower_factor(at, a, order)?;
         adjoint(at, factor)?
     };
     at.convert(factor, shape.element_type())
 }
 
-fn adjoint(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
-    let x = transpose(at, x)?;
-    conjugate(at, x)
+/// The factor of the lower triangles; NaN where a matrix is not positive definite. The target factors matrices of
+/// `order` rows, if of any.
+fn lower_factor(at: &mut Inserter<'_>, a: InstrId, order: Option<usize>) -> Result<InstrId> {
+    let &[.., n, _] = &at.dims(a)[..] else { return Ok(a) };
+    match order {
+        None => factor_loop(at, a, 1, column),
+        Some(order) if n <= order => at.add(Cholesky { lower: true }, [a]),
+        Some(order) => {
+            let whole = extended_by_identity(at, a, n.next_multiple_of(order))?;
+            let factor = factor_loop(at, whole, order, |at, a, factor, j| block(at, a, factor, j, order))?;
+            first(at, factor, [n, n])
+        }
+    }
 }
 
-/// The factor of the lower triangles; NaN where a matrix is not positive definite.
-fn lower_factor(at: &mut Inserter<'_>, a: InstrId) -> Result<InstrId> {
+/// Factors in steps of `width` columns: `step` gives the factor with its next columns, and whether their pivots are
+/// positive, from the matrices, the factor so far and the number of the first of those columns.
+fn factor_loop(
+    at: &mut Inserter<'_>,
+    a: InstrId,
+    width: usize,
+    step: impl FnOnce(&mut Inserter<'_>, InstrId, InstrId, InstrId) -> Result<(InstrId, InstrId)>,
+) -> Result<InstrId> {
     let shape = at.array(a)?.clone();
     let &[ref batch @ .., n, _] = shape.dims() else { return Ok(a) };
     let factor = at.zeros(&shape)?;
     let valid = at.splat(&ArrayShape::new(ElementType::Pred, [batch, &[1, 1]].concat()), Scalar::Pred(true))?;
-    let state = counted_loop(at, "cholesky", n, &[a, factor, valid], |at, j, state| {
+    let state = counted_loop(at, "cholesky", n / width, &[a, factor, valid], |at, number, state| {
         let &[a, factor, valid] = state else { return Ok(state.to_vec()) };
-        let (factor, positive) = column(at, a, factor, j, n)?;
+        let j = times(at, number, width)?;
+        let (factor, positive) = step(at, a, factor, j)?;
         Ok(vec![a, factor, at.binary(BinaryOp::And, valid, positive)?])
     })?;
     let valid = spread(at, state[2], [n, n])?;
@@ -68,14 +106,44 @@ fn lower_factor(at: &mut Inserter<'_>, a: InstrId) -> Result<InstrId> {
     at.select(valid, state[1], nan)
 }
 
-/// The factor with its column `j`, and whether the pivot there is positive.
-fn column(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, n: usize) -> Result<(InstrId, InstrId)> {
-    let row = part(at, factor, [Some(j), None], [1, n])?;
-    let row = conjugate(at, row)?;
+/// The factor with its columns from `j` on, of which the target factors the pivot, a matrix of `order` rows.
+fn block(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, order: usize) -> Result<(InstrId, InstrId)> {
+    let rest = unexplained(at, a, factor, j, order)?;
+    let pivot = part(at, rest, [Some(j), None], [order, order])?;
+    let pivot = at.add(Cholesky { lower: true }, [pivot])?;
+    // `x l^H = rest` is `l x^H = rest^H`.
+    let rest = adjoint(at, rest)?;
+    let solve =
+        TriangularSolve { left_side: true, lower: true, unit_diagonal: false, transpose_a: TransposeKind::NoTranspose };
+    let columns = at.add(solve, [pivot, rest])?;
+    let columns = adjoint(at, columns)?;
+    let distance = distance(at, j, columns, true)?;
+    let (no_distance, zero) = (zeros_like(at, distance)?, zeros_like(at, columns)?);
+    let is_below = at.compare(CompareDirection::Lt, distance, no_distance)?;
+    let columns = at.select(is_below, columns, zero)?;
+    let columns = with_part(at, columns, pivot, [Some(j), None])?;
+    // A factor that is none is NaN.
+    let corner = part(at, pivot, [None, None], [1, 1])?;
+    let corner = real(at, corner)?;
+    let positive = at.compare(CompareDirection::Eq, corner, corner)?;
+    Ok((with_part(at, factor, columns, [None, Some(j)])?, positive))
+}
+
+/// The columns from `j` on less what those in front of them explain.
+fn unexplained(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, count: usize) -> Result<InstrId> {
+    let &[.., n, _] = &at.dims(a)[..] else { return Ok(a) };
+    let rows = part(at, factor, [Some(j), None], [count, n])?;
+    let rows = conjugate(at, rows)?;
     // Columns from `j` on are zero so far.
-    let explained = product(at, factor, row, true)?;
-    let column = part(at, a, [None, Some(j)], [n, 1])?;
-    let rest = at.binary(BinaryOp::Subtract, column, explained)?;
+    let explained = product(at, factor, rows, true)?;
+    let columns = part(at, a, [None, Some(j)], [n, count])?;
+    at.binary(BinaryOp::Subtract, columns, explained)
+}
+
+/// The factor with its column `j`, and whether the pivot there is positive.
+fn column(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId) -> Result<(InstrId, InstrId)> {
+    let rest = unexplained(at, a, factor, j, 1)?;
+    let &[.., n, _] = &at.dims(rest)[..] else { return Ok((factor, rest)) };
     let pivot = part(at, rest, [Some(j), None], [1, 1])?;
     let pivot = real(at, pivot)?;
     let zero = zeros_like(at, pivot)?;

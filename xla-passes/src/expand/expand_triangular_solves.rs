@@ -1,19 +1,27 @@
-//! Expands triangular solves, one unknown after the other.
+//! Expands triangular solves, one unknown after the other, or block by block.
+
+use std::collections::BTreeMap;
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, TransposeKind, TriangularSolve};
-use xla_hlo::{InstrId, Module, Op, Opcode, Result, Scalar};
+use xla_hlo::{Computation, ElementType, InstrId, Module, Op, Opcode, Result, Scalar};
 
-use super::counted::{COUNTER, counted_loop};
-use super::matrix::{conjugate, distance, part, product, spread, transpose, with_part, zeros_like};
+use super::counted::{COUNTER, counted_loop, times};
+use super::matrix::{
+    conjugate, distance, extended, extended_by_identity, first, part, product, spread, transpose, with_part, zeros_like,
+};
 use crate::rewrite::builder::Inserter;
+use crate::rewrite::graph::is_static;
+use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Puts `triangular-solve` in terms of a loop over rows, where the target lacks it.
+/// Puts `triangular-solve` in terms of a loop over rows, where the target lacks it, or over blocks of rows, where it
+/// solves [small matrices](crate::TargetProfile::small_matrices) by itself.
 ///
 /// An iteration takes from a row of the right-hand sides what the unknowns found so far explain, one product of a
-/// vector and a matrix, and divides by the diagonal: n^2 operations for each right-hand side. Floats narrower than
-/// `f32` are computed in `f32` and rounded once. Results differ from the evaluator's, which works in `f64`, by the
-/// rounding of the working type; a complex number divided by zero is the result of `divide`.
+/// vector and a matrix, and divides by the diagonal: n^2 operations for each right-hand side. With blocks the diagonal
+/// is a matrix, and the division a small solve. Floats narrower than `f32` are computed in `f32` and rounded once.
+/// Results differ from the evaluator's, which works in `f64`, by the rounding of the working type; a complex number
+/// divided by zero is the result of `divide`.
 pub struct ExpandTriangularSolves;
 
 impl Pass for ExpandTriangularSolves {
@@ -22,11 +30,23 @@ impl Pass for ExpandTriangularSolves {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        super::expand_lacking(self, Opcode::TriangularSolve, module, cx, expand)
+        let own = &cx.profile().small_matrices;
+        if !cx.profile().lacks.contains(&Opcode::TriangularSolve) {
+            return Ok(());
+        }
+        let wanted = |graph: &Computation, id: InstrId| is_lacking(graph, id, own);
+        replace_each(self, module, cx, wanted, |at, id| expand(at, id, own))
     }
 }
 
-fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
+/// Whether a target that does some by itself does not do this one.
+fn is_lacking(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
+    let Op::TriangularSolve(op) = graph[id].op() else { return false };
+    let as_it_is = op.left_side && op.transpose_a == TransposeKind::NoTranspose;
+    is_static(graph, id) && !(as_it_is && super::is_small_matrix(graph, id, own))
+}
+
+fn expand(at: &mut Inserter<'_>, id: InstrId, own: &BTreeMap<ElementType, usize>) -> Result<InstrId> {
     let Op::TriangularSolve(op) = at.graph()[id].op().clone() else { return Ok(id) };
     let shape = at.array(id)?.clone();
     let &[a, b] = &at.operands(id)[..] else { return Ok(id) };
@@ -36,6 +56,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     let ty = super::computed_in(shape.element_type());
     let (mut a, mut b) = (at.convert(a, ty)?, at.convert(b, ty)?);
     // `x op(a) = b` is `op(a)^T x^T = b^T`.
+    let left_side = op.left_side;
     let transposed = (op.transpose_a != TransposeKind::NoTranspose) == op.left_side;
     if transposed {
         a = transpose(at, a)?;
@@ -43,48 +64,85 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     if op.transpose_a == TransposeKind::Adjoint {
         a = conjugate(at, a)?;
     }
-    if !op.left_side {
+    if !left_side {
         b = transpose(at, b)?;
     }
-    let mut x = substitute(at, a, b, &TriangularSolve { lower: op.lower != transposed, ..op.clone() })?;
-    if !op.left_side {
+    let op = TriangularSolve {
+        left_side: true,
+        lower: op.lower != transposed,
+        unit_diagonal: op.unit_diagonal,
+        transpose_a: TransposeKind::NoTranspose,
+    };
+    let mut x = solve(at, a, b, op, own.get(&ty).copied())?;
+    if !left_side {
         x = transpose(at, x)?;
     }
     at.convert(x, shape.element_type())
 }
 
-/// The `x` with `a x = b`, of which `op` says which triangle of `a` is meant.
-fn substitute(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: &TriangularSolve) -> Result<InstrId> {
+/// The `x` with `a x = b`, of which `op` says which triangle of `a` is meant. The target solves matrices of `order`
+/// rows, if any.
+fn solve(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: TriangularSolve, order: Option<usize>) -> Result<InstrId> {
+    let &[.., n, count] = &at.dims(b)[..] else { return Ok(b) };
+    match order {
+        None => substitute(at, a, b, &op, 1),
+        Some(order) if n <= order => at.add(op, [a, b]),
+        Some(order) => {
+            let whole = n.next_multiple_of(order);
+            let a = extended_by_identity(at, a, whole)?;
+            let b = extended(at, b, [whole, count])?;
+            let x = substitute(at, a, b, &op, order)?;
+            first(at, x, [n, count])
+        }
+    }
+}
+
+/// As [`solve`], in steps of `width` rows.
+fn substitute(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: &TriangularSolve, width: usize) -> Result<InstrId> {
     let &[.., n, count] = &at.dims(b)[..] else { return Ok(b) };
     let x = zeros_like(at, b)?;
-    let state = counted_loop(at, "triangular_solve", n, &[a, b, x], |at, step, state| {
+    let steps = n / width;
+    let state = counted_loop(at, "triangular_solve", steps, &[a, b, x], |at, step, state| {
         let &[a, b, x] = state else { return Ok(state.to_vec()) };
-        let i = if op.lower {
+        let number = if op.lower {
             step
         } else {
-            let last = at.scalar(COUNTER, Scalar::Signed(n as i64 - 1))?;
+            let last = at.scalar(COUNTER, Scalar::Signed(steps as i64 - 1))?;
             at.binary(BinaryOp::Subtract, last, step)?
         };
-        let row = part(at, a, [Some(i), None], [1, n])?;
-        let row = known(at, row, i, op.lower)?;
-        let explained = product(at, row, x, false)?;
-        let given = part(at, b, [Some(i), None], [1, count])?;
+        let i = times(at, number, width)?;
+        let rows = part(at, a, [Some(i), None], [width, n])?;
+        let rows = known(at, rows, i, op.lower, width)?;
+        let explained = product(at, rows, x, false)?;
+        let given = part(at, b, [Some(i), None], [width, count])?;
         let mut unknowns = at.binary(BinaryOp::Subtract, given, explained)?;
-        if !op.unit_diagonal {
-            let diagonal = part(at, a, [Some(i), Some(i)], [1, 1])?;
-            let diagonal = spread(at, diagonal, [1, count])?;
-            unknowns = at.binary(BinaryOp::Divide, unknowns, diagonal)?;
+        if width > 1 || !op.unit_diagonal {
+            let diagonal = part(at, a, [Some(i), Some(i)], [width, width])?;
+            unknowns = divided(at, unknowns, diagonal, op)?;
         }
         Ok(vec![a, b, with_part(at, x, unknowns, [Some(i), None])?])
     })?;
     Ok(state[2])
 }
 
-/// Row `i` with the coefficients of unknowns that are found already, the others, which may be anything, zero.
-fn known(at: &mut Inserter<'_>, row: InstrId, i: InstrId, lower: bool) -> Result<InstrId> {
-    let distance = distance(at, i, row, false)?;
-    let (no_distance, zero) = (zeros_like(at, distance)?, zeros_like(at, row)?);
+/// The unknowns of rows, of which the others are known.
+fn divided(at: &mut Inserter<'_>, x: InstrId, diagonal: InstrId, op: &TriangularSolve) -> Result<InstrId> {
+    let &[.., width, count] = &at.dims(x)[..] else { return Ok(x) };
+    if width > 1 {
+        return at.add(op.clone(), [diagonal, x]);
+    }
+    let diagonal = spread(at, diagonal, [1, count])?;
+    at.binary(BinaryOp::Divide, x, diagonal)
+}
+
+/// `width` rows from `i` on with the coefficients of unknowns that are found already, the others, which may be
+/// anything, zero.
+fn known(at: &mut Inserter<'_>, rows: InstrId, i: InstrId, lower: bool, width: usize) -> Result<InstrId> {
+    let border =
+        if lower || width == 1 { i } else { at.binary_with(BinaryOp::Add, i, Scalar::Signed(width as i64 - 1))? };
+    let distance = distance(at, border, rows, false)?;
+    let (no_distance, zero) = (zeros_like(at, distance)?, zeros_like(at, rows)?);
     let found = if lower { CompareDirection::Gt } else { CompareDirection::Lt };
     let is_found = at.compare(found, distance, no_distance)?;
-    at.select(is_found, row, zero)
+    at.select(is_found, rows, zero)
 }

@@ -1,6 +1,8 @@
 //! Batches of matrices: the last two dimensions of an array.
 
-use xla_hlo::ops::{BinaryOp, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Transpose, UnaryOp};
+use xla_hlo::ops::{
+    BinaryOp, CompareDirection, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Pad, PadDim, Transpose, UnaryOp,
+};
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 
 use super::counted::COUNTER;
@@ -22,6 +24,12 @@ pub(super) fn conjugate(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let (re, im) = (at.unary(UnaryOp::Real, x)?, at.unary(UnaryOp::Imag, x)?);
     let im = at.unary(UnaryOp::Negate, im)?;
     at.binary(BinaryOp::Complex, re, im)
+}
+
+/// Each matrix with rows for columns, conjugated.
+pub(super) fn adjoint(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
+    let x = transpose(at, x)?;
+    conjugate(at, x)
 }
 
 /// Matrix products `x y`, or `x y^T`.
@@ -81,6 +89,47 @@ pub(super) fn distance(at: &mut Inserter<'_>, number: InstrId, like: InstrId, to
 pub(super) fn zeros_like(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let shape: ArrayShape = at.array(x)?.clone();
     at.splat(&shape, Scalar::zero(shape.element_type()))
+}
+
+/// Matrices with zeros below and beside them, of `sizes` rows and columns in all.
+pub(super) fn extended(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Result<InstrId> {
+    let from = at.dims(x);
+    let to = matrices(at, x, sizes);
+    if from == to {
+        return Ok(x);
+    }
+    let dims = from.iter().zip(&to).map(|(&from, &to)| PadDim { low: 0, high: (to - from) as i64, interior: 0 });
+    let zero = Scalar::zero(at.element_type(x)?);
+    let zero = at.scalar(at.element_type(x)?, zero)?;
+    at.add(Pad { dims: dims.collect() }, [x, zero])
+}
+
+/// Square matrices with an identity below and beside them, of `n` rows in all.
+pub(super) fn extended_by_identity(at: &mut Inserter<'_>, x: InstrId, n: usize) -> Result<InstrId> {
+    let own = at.dims(x)[at.dims(x).len() - 1];
+    if own == n {
+        return Ok(x);
+    }
+    let x = extended(at, x, [n, n])?;
+    let dims = at.dims(x);
+    let row = at.iota(COUNTER, &dims, dims.len() - 2)?;
+    let column = at.iota(COUNTER, &dims, dims.len() - 1)?;
+    let bound = at.array(row)?.clone();
+    let bound = at.splat(&bound, Scalar::Signed(own as i64))?;
+    let is_new = at.compare(CompareDirection::Ge, row, bound)?;
+    let is_diagonal = at.compare(CompareDirection::Eq, row, column)?;
+    let is_one = at.binary(BinaryOp::And, is_new, is_diagonal)?;
+    let shape = at.array(x)?.clone();
+    let one = if shape.element_type().is_complex() { Scalar::Complex(1.0, 0.0) } else { Scalar::Float(1.0) };
+    let one = at.splat(&shape, one)?;
+    at.select(is_one, one, x)
+}
+
+/// The first rows and columns of each matrix.
+pub(super) fn first(at: &mut Inserter<'_>, x: InstrId, [rows, columns]: [usize; 2]) -> Result<InstrId> {
+    let rank = at.dims(x).len();
+    let x = at.slice(x, rank - 2, 0, rows)?;
+    at.slice(x, rank - 1, 0, columns)
 }
 
 /// The dimensions of as many matrices as `x` has, of other sizes.

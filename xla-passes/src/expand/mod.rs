@@ -50,7 +50,9 @@ pub use normalize_floats::NormalizeFloats;
 pub use unify_convolution_types::UnifyConvolutionTypes;
 pub use widen_linalg::WidenLinalg;
 
-use xla_hlo::{ElementType, InstrId, Module, Opcode, Result};
+use std::collections::BTreeMap;
+
+use xla_hlo::{Computation, ElementType, InstrId, Module, Opcode, Result};
 
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
@@ -70,6 +72,13 @@ fn expand_lacking(
         return Ok(());
     }
     replace_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode && is_static(graph, id), expand)
+}
+
+/// Whether operand 0 is matrices, one at least, that a target which takes those of `own` many rows takes.
+fn is_small_matrix(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
+    let Some(a) = graph[graph[id].operand(0)].shape().as_array() else { return false };
+    let fits = a.dims().last().zip(own.get(&a.element_type())).is_some_and(|(n, most)| n <= most);
+    fits && graph[id].shape().as_array().is_some_and(|result| result.element_count() > 0)
 }
 
 /// The element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.

@@ -1,6 +1,6 @@
 //! Target profile: plain data that a backend hands to the passes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::ops::Family;
 use xla_hlo::text::did_you_mean;
@@ -71,6 +71,9 @@ pub struct TargetProfile {
     pub lacks: BTreeSet<Opcode>,
     /// Form of `topk` that it does by itself, though it lacks the others. None by default.
     pub top_k: TopKProfile,
+    /// Rows of the largest matrices of each element type that it factors and solves by itself, though it lacks
+    /// `cholesky` and `triangular-solve`: lower factors, and `x` in `a x = b` with `a` as it is. None by default.
+    pub small_matrices: BTreeMap<ElementType, usize>,
     /// The floats it computes in.
     pub floats: FloatProfile,
     /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and
@@ -234,6 +237,7 @@ impl TargetProfile {
             tiles: None,
             lacks: BTreeSet::new(),
             top_k: TopKProfile::default(),
+            small_matrices: BTreeMap::new(),
             floats: FloatProfile::all(),
             convolution_floats: BTreeSet::new(),
             tf32: false,

@@ -45,7 +45,7 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
 }
 
 /// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
-/// to do besides: `// also: splits-any-reduction`.
+/// to do besides: `// also: splits-any-reduction`, `// also: matrices-of-4-rows` (and no more).
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     let second = text.lines().nth(1).unwrap_or_default();
     let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
@@ -53,6 +53,12 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     match second.strip_prefix("// also: ") {
         None => profile,
         Some("splits-any-reduction") => TargetProfile { splits_any_reduction: true, ..profile },
+        Some("matrices-of-4-rows") => {
+            use xla_hlo::ElementType::{C64, C128, F32, F64};
+            let small_matrices = [F32, F64, C64, C128].map(|ty| (ty, 4)).into();
+            let names = ["cholesky", "triangular-solve"];
+            TargetProfile { small_matrices, ..profile.without(names).expect("what a target may lack") }
+        }
         Some(other) => panic!("no file knows a target that also does {other}"),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod helper;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod small_matrix;
 pub(crate) mod sort;
 pub(crate) mod split_k;
 pub(crate) mod top_k;
@@ -13,8 +14,8 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan, ScatterPhase, SortPhase,
-    SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, emit_kernel,
+    Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan, ScatterPhase, SmallMatrixPlan,
+    SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -36,6 +37,8 @@ pub(crate) enum KernelCode<'m> {
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
     /// A phase of a top-k of rows.
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, phase: TopKPhase, label: String },
+    /// A small matrix that is factored or solved.
+    SmallMatrix { module: &'m Module, computation: CompId, plan: SmallMatrixPlan, label: String },
     /// Stores the counter of random numbers.
     Counter,
     /// A helper kernel.
@@ -55,6 +58,7 @@ impl KernelCode<'_> {
             KernelCode::TopK { module, computation, plan, phase, .. } => {
                 plan.emit(module, *computation, *phase, emitter, name)
             }
+            KernelCode::SmallMatrix { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
             KernelCode::Helper(program) => program.emit(emitter, name),
         }
@@ -70,6 +74,7 @@ impl KernelCode<'_> {
             KernelCode::Sort { plan, phase, .. } => plan.words(*phase),
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { phase, .. } => phase.words(),
+            KernelCode::SmallMatrix { plan, .. } => plan.words(),
             KernelCode::Counter => random::WORDS,
             KernelCode::Helper(program) => program.parameters(),
         }
@@ -84,7 +89,8 @@ impl KernelCode<'_> {
             KernelCode::RadixSort { label, .. }
             | KernelCode::Sort { label, .. }
             | KernelCode::Scatter { label, .. }
-            | KernelCode::TopK { label, .. } => label,
+            | KernelCode::TopK { label, .. }
+            | KernelCode::SmallMatrix { label, .. } => label,
             KernelCode::Helper(program) => program.label(),
             KernelCode::Counter => "counter",
         }
@@ -106,6 +112,7 @@ impl KernelCode<'_> {
             (KernelCode::TopK { plan, phase, .. }, KernelCode::TopK { plan: other, phase: of_other, .. }) => {
                 (plan, phase) == (other, of_other)
             }
+            (KernelCode::SmallMatrix { plan, .. }, KernelCode::SmallMatrix { plan: other, .. }) => plan == other,
             (KernelCode::Counter, KernelCode::Counter) => true,
             (KernelCode::Helper(program), KernelCode::Helper(other)) => program == other,
             (
@@ -116,6 +123,7 @@ impl KernelCode<'_> {
                 | KernelCode::Sort { .. }
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
+                | KernelCode::SmallMatrix { .. }
                 | KernelCode::Helper(_)
                 | KernelCode::Counter,
                 _,
@@ -154,6 +162,7 @@ impl<'m> Kernels<'m> {
             | KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
+            | KernelCode::SmallMatrix { .. }
             | KernelCode::Helper(_)
             | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));

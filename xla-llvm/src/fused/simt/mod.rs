@@ -8,6 +8,7 @@ pub(crate) mod row_reduce;
 mod row_turns;
 pub(crate) mod scan;
 pub(crate) mod scatter;
+pub(crate) mod small_matrix;
 pub(crate) mod sort;
 pub(crate) mod thread_group;
 pub(crate) mod top_k;

@@ -1,0 +1,371 @@
+//! Small matrices factored and solved: a block of threads for each.
+//!
+//! Both methods keep the matrix in shared memory. The factor is made column by column, a thread for each row, which
+//! computes the pivot as well, so that a column costs one barrier. A solve has a thread for each right-hand side, which
+//! waits for no other.
+
+use inkwell::values::{BasicValueEnum, PointerValue};
+use xla_hlo::ops::{BinaryOp, Cholesky, TransposeKind, TriangularSolve};
+use xla_hlo::{ArrayShape, CompId, ElementType, Error, Module, Result, Scalar as Element};
+
+use crate::elemental::{self, Value, stored_scalar};
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::loops::affine::{AffineExpr, SymbolId};
+use crate::fused::loops::range::Range;
+use crate::fused::tuning::small_matrix::{COLUMNS, ROWS};
+use crate::lanes::Lanes;
+use crate::simt::{Register, WARP};
+
+/// The kernel of a `cholesky` or a `triangular-solve`. Its words: addresses of the operands, then of the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmallMatrixPlan {
+    method: Method,
+    element_type: ElementType,
+    rows: u64,
+    matrices: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    /// The lower factor.
+    Factor,
+    /// `x` in `a x = b`, of as many columns.
+    Solve { lower: bool, unit_diagonal: bool, columns: u64 },
+}
+
+impl SmallMatrixPlan {
+    /// Rows of the largest matrix of a type, whose elements must all be in shared memory; `None` for types that it is
+    /// not for.
+    pub fn most_rows(ty: ElementType) -> Option<usize> {
+        match ty {
+            ElementType::F32 | ElementType::F64 | ElementType::C64 => Some(ROWS),
+            ElementType::C128 => Some(ROWS / 2),
+            _ => None,
+        }
+    }
+
+    /// `None` but for lower factors of matrices of at most [`most_rows`](Self::most_rows).
+    pub fn cholesky(op: &Cholesky, a: &ArrayShape) -> Option<SmallMatrixPlan> {
+        SmallMatrixPlan::new(Method::Factor, a).filter(|_| op.lower)
+    }
+
+    /// `None` but for solves with matrices of at most [`most_rows`](Self::most_rows), as they are and on the left.
+    pub fn triangular_solve(op: &TriangularSolve, a: &ArrayShape, b: &ArrayShape) -> Option<SmallMatrixPlan> {
+        let columns = *b.dims().last().filter(|_| b.is_static())? as u64;
+        let method = Method::Solve { lower: op.lower, unit_diagonal: op.unit_diagonal, columns };
+        let as_it_is = op.left_side && op.transpose_a == TransposeKind::NoTranspose;
+        SmallMatrixPlan::new(method, a).filter(|_| as_it_is)
+    }
+
+    fn new(method: Method, a: &ArrayShape) -> Option<SmallMatrixPlan> {
+        let (&rows, outer) = a.dims().split_last()?;
+        let (_, batch) = outer.split_last()?;
+        let matrices = batch.iter().try_fold(1u64, |count, &extent| count.checked_mul(extent as u64))?;
+        let fits = a.is_static() && rows <= Self::most_rows(a.element_type())?;
+        fits.then_some(SmallMatrixPlan { method, element_type: a.element_type(), rows: rows as u64, matrices })
+    }
+
+    /// The number of words.
+    pub fn words(&self) -> usize {
+        match self.method {
+            Method::Factor => 2,
+            Method::Solve { .. } => 3,
+        }
+    }
+
+    /// Writes the kernel's function. `computation` is any of the module.
+    pub fn emit(&self, module: &Module, computation: CompId, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
+        let kernel = emitter.simt_kernel(name, self.words(), 0)?;
+        let mut s = FusedEmitter::new(emitter, module, computation)?;
+        let elements = self.matrices * self.rows * self.rows;
+        let (blocks, threads, work) = match (self.method, &kernel.pointers[..]) {
+            (Method::Factor, &[a, factor]) => {
+                if self.rows > 0 && self.matrices > 0 {
+                    Writer::new(self, &s)?.factor(&mut s, a, factor)?;
+                }
+                (self.matrices, self.rows.next_multiple_of(WARP.into()), elements * self.rows / 3)
+            }
+            (Method::Solve { lower, unit_diagonal, columns }, &[a, b, x]) => {
+                let blocks = self.matrices * columns.div_ceil(COLUMNS);
+                if self.rows > 0 && blocks > 0 {
+                    let system = System { lower, unit_diagonal, columns };
+                    Writer::new(self, &s)?.solve(&mut s, &system, [a, b, x])?;
+                }
+                (blocks, COLUMNS, elements * columns)
+            }
+            _ => return Err(Error::internal("a kernel lacks its addresses")),
+        };
+        let launch = Launch { work_items: if self.rows == 0 { 0 } else { blocks }, block: Some(threads as u32) };
+        Kernel::end(emitter, name, launch, (work as f64, "small matrix".to_string()))
+    }
+}
+
+/// What is solved beside the matrix.
+struct System {
+    lower: bool,
+    unit_diagonal: bool,
+    columns: u64,
+}
+
+/// Writes a kernel. Numbers are of 64 bits.
+struct Writer<'e, 'ctx> {
+    ty: ElementType,
+    rows: i64,
+    block: Lanes<'e, 'ctx>,
+    thread: Lanes<'e, 'ctx>,
+}
+
+impl<'e, 'ctx> Writer<'e, 'ctx> {
+    fn new(plan: &SmallMatrixPlan, s: &FusedEmitter<'e, 'ctx, '_>) -> Result<Writer<'e, 'ctx>> {
+        let [block, thread] = [Register::Block, Register::Thread].map(|register| s.emitter.register(register));
+        let (block, thread) = (block?.zext(64), thread?.zext(64));
+        Ok(Writer { ty: plan.element_type, rows: plan.rows as i64, block, thread })
+    }
+
+    /// Factors the matrix of the block's number. A pivot that is not positive makes the rest NaN, the last pivot as
+    /// well, and then all is.
+    fn factor(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, a: PointerValue<'ctx>, to: PointerValue<'ctx>) -> Result<()> {
+        let (rows, thread) = (self.rows, self.thread);
+        // Neighbouring threads read elements of one column from different banks.
+        let pitch = rows + 1;
+        let matrix = self.shared(s, rows * pitch)?;
+        let pivots = self.shared(s, rows)?;
+        let first = self.block * (rows * rows);
+        let is_row = thread.lt(rows);
+        self.each(s, s.full_range(rows as u64, 1), |w, s, row| {
+            s.when(is_row, &[], |s| {
+                let element = w.load(s, a, first + row * rows + thread);
+                w.store(s, element, matrix, row * pitch + thread);
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })?;
+        s.emitter.barrier()?;
+        self.each(s, s.full_range(rows as u64, 1), |w, s, j| {
+            let has_element = is_row & thread.ge(j);
+            s.when(has_element, &[], |s| {
+                w.factor_element(s, matrix, pivots, [thread * pitch, j * pitch], j)?;
+                Ok(Vec::new())
+            })?;
+            s.emitter.barrier()
+        })?;
+        let last = self.load(s, pivots, s.number(rows - 1)).lanes();
+        let (zero, nan) = (self.constant(s, 0.0), self.constant(s, f64::NAN));
+        self.each(s, s.full_range(rows as u64, 1), |w, s, row| {
+            s.when(is_row, &[], |s| {
+                let below = w.load(s, matrix, row * pitch + thread);
+                let element = elemental::select_lanes(thread.lt(row), below, zero);
+                let element = elemental::select_lanes(thread.eq(row), w.load(s, pivots, row), element);
+                let element = elemental::select_lanes(last.is_nan(), nan, element);
+                w.store(s, element, to, first + row * rows + thread);
+                Ok(Vec::new())
+            })?;
+            Ok(())
+        })
+    }
+
+    /// The element of column `j` of the thread's row, where rows begin at `[own, of the pivot]`. Elements in front of
+    /// it are those of the factor, the others and the diagonal the matrix's.
+    fn factor_element(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        matrix: PointerValue<'ctx>,
+        pivots: PointerValue<'ctx>,
+        [own, of_pivot]: [Lanes<'e, 'ctx>; 2],
+        j: Lanes<'e, 'ctx>,
+    ) -> Result<()> {
+        let ty = self.ty;
+        let pivot = self.load(s, matrix, of_pivot + j).lanes();
+        let element = self.load(s, matrix, own + j);
+        let start = [element.raws(), vec![pivot.raw()]].concat();
+        let before = Range { start: s.number(0), end: j, extent: None, width: 1, step: 1, whole: true };
+        let sums = s.for_each(before, start, &mut |s, k, sums| {
+            let k = symbol(s, k)?;
+            let (x, y) = (self.load(s, matrix, own + k), conjugate(self.load(s, matrix, of_pivot + k)));
+            let (element, pivot) = self.split(s, sums)?;
+            let element = less_product(s, element, x, y)?;
+            let square = y.imaginary().map_or(pivot, |imaginary| (-imaginary).fma(imaginary, pivot));
+            let pivot = (-y.lanes()).fma(y.lanes(), square);
+            Ok([element.raws(), vec![pivot.raw()]].concat())
+        })?;
+        let (element, pivot) = self.split(s, &sums)?;
+        let [zero, nan] = [0.0, f64::NAN].map(|value| self.constant(s, value).lanes());
+        let root = pivot.gt(zero).select(pivot.sqrt(), nan);
+        let scaled = |lanes: Lanes<'e, 'ctx>| {
+            let [x, root] = [lanes, root].map(|lanes| Value::new(self.real(), lanes));
+            elemental::binary(s.emitter, BinaryOp::Divide, x, root).map(|value| value.lanes())
+        };
+        let column = match element.imaginary() {
+            Some(imaginary) => Value::complex(ty, scaled(element.lanes())?, scaled(imaginary)?),
+            None => Value::new(ty, scaled(element.lanes())?),
+        };
+        let diagonal = if ty.is_complex() { Value::complex(ty, root, zero) } else { Value::new(ty, root) };
+        s.when(self.thread.eq(j), &[], |s| {
+            self.store(s, diagonal, pivots, j);
+            Ok(Vec::new())
+        })?;
+        // The diagonal stays: others of the warp may not have read it yet.
+        s.when(self.thread.gt(j), &[], |s| {
+            self.store(s, column, matrix, own + j);
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// Solves [`COLUMNS`] right-hand sides of a matrix.
+    fn solve(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        system: &System,
+        [a, b, x]: [PointerValue<'ctx>; 3],
+    ) -> Result<()> {
+        let (rows, columns) = (self.rows, system.columns as i64);
+        let matrix = self.shared(s, rows * rows)?;
+        let unknowns = self.shared(s, rows * COLUMNS as i64)?;
+        let tiles = system.columns.div_ceil(COLUMNS) as i64;
+        let number = self.block.udiv(tiles);
+        let column = (self.block - number * tiles) * COLUMNS as i64 + self.thread;
+        let (of_matrix, of_column) = (number * (rows * rows), number * (rows * columns) + column);
+        let elements = Range {
+            start: self.thread,
+            end: s.number(rows * rows),
+            extent: Some((rows * rows) as u64),
+            width: 1,
+            step: COLUMNS,
+            whole: true,
+        };
+        self.each(s, elements, |w, s, at| {
+            let element = w.load(s, a, of_matrix + at);
+            w.store(s, element, matrix, at);
+            Ok(())
+        })?;
+        s.emitter.barrier()?;
+        s.when(column.lt(columns), &[], |s| {
+            let place = |row: Lanes<'e, 'ctx>| row * COLUMNS as i64 + self.thread;
+            self.each(s, s.full_range(rows as u64, 1), |w, s, row| {
+                let element = w.load(s, b, of_column + row * columns);
+                w.store(s, element, unknowns, place(row));
+                Ok(())
+            })?;
+            self.each(s, s.full_range(rows as u64, 1), |w, s, step| {
+                let row = if system.lower { step } else { -step + (rows - 1) };
+                let mut unknown = w.rest(s, system, [matrix, unknowns], row)?;
+                if !system.unit_diagonal {
+                    let diagonal = w.load(s, matrix, row * (rows + 1));
+                    unknown = elemental::binary(s.emitter, BinaryOp::Divide, unknown, diagonal)?;
+                }
+                w.store(s, unknown, unknowns, place(row));
+                w.store(s, unknown, x, of_column + row * columns);
+                Ok(())
+            })?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// What is left of a right-hand side at a row without the unknowns that are known.
+    fn rest(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, '_>,
+        system: &System,
+        [matrix, unknowns]: [PointerValue<'ctx>; 2],
+        row: Lanes<'e, 'ctx>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let (start, end) = if system.lower { (s.number(0), row) } else { (row + 1, s.number(self.rows)) };
+        let known = Range { start, end, extent: None, width: 1, step: 1, whole: true };
+        let given = self.load(s, unknowns, row * COLUMNS as i64 + self.thread);
+        let rest = s.for_each(known, given.raws(), &mut |s, k, rest| {
+            let k = symbol(s, k)?;
+            let factor = self.load(s, matrix, row * self.rows + k);
+            let known = self.load(s, unknowns, k * COLUMNS as i64 + self.thread);
+            let rest = Value::from_raws(s.emitter, self.ty, rest);
+            Ok(less_product(s, rest, factor, known)?.raws())
+        })?;
+        Ok(Value::from_raws(s.emitter, self.ty, &rest))
+    }
+
+    /// Runs `body` for each number of a range.
+    fn each<'m>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        range: Range<'e, 'ctx>,
+        body: impl Fn(&Self, &mut FusedEmitter<'e, 'ctx, 'm>, Lanes<'e, 'ctx>) -> Result<()>,
+    ) -> Result<()> {
+        s.for_each(range, Vec::new(), &mut |s, number, _| {
+            let number = symbol(s, number)?;
+            body(self, s, number).map(|()| Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// An element and a pivot from the values that a loop carries.
+    fn split(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        carried: &[BasicValueEnum<'ctx>],
+    ) -> Result<(Value<'e, 'ctx>, Lanes<'e, 'ctx>)> {
+        let (&pivot, element) =
+            carried.split_last().ok_or_else(|| Error::internal("a loop without its carried values"))?;
+        Ok((Value::from_raws(s.emitter, self.ty, element), s.emitter.lanes(pivot)))
+    }
+
+    fn shared(&self, s: &FusedEmitter<'e, 'ctx, '_>, elements: i64) -> Result<PointerValue<'ctx>> {
+        let parts = if self.ty.is_complex() { 2 } else { 1 };
+        s.emitter.shared_array(stored_scalar(self.ty), elements as u64 * parts)
+    }
+
+    /// The type of real parts.
+    fn real(&self) -> ElementType {
+        match self.ty {
+            ElementType::C64 => ElementType::F32,
+            ElementType::C128 => ElementType::F64,
+            ty => ty,
+        }
+    }
+
+    fn constant(&self, s: &FusedEmitter<'e, 'ctx, '_>, value: f64) -> Value<'e, 'ctx> {
+        let imaginary = if value.is_nan() { value } else { 0.0 };
+        let element = if self.ty.is_complex() { Element::Complex(value, imaginary) } else { Element::Float(value) };
+        elemental::constant(s.emitter, self.ty, element)
+    }
+
+    fn load(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: PointerValue<'ctx>, at: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
+        elemental::load(s.emitter, array, at, self.ty, 1, None)
+    }
+
+    fn store(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        value: Value<'e, 'ctx>,
+        array: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+    ) {
+        elemental::store(s.emitter, value, array, at, None);
+    }
+}
+
+/// The number that a loop's symbol stands for.
+fn symbol<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, id: SymbolId) -> Result<Lanes<'e, 'ctx>> {
+    let number = s.number_of(&AffineExpr::symbol(id))?;
+    Ok(s.lanes_of(number))
+}
+
+fn conjugate<'e, 'ctx>(x: Value<'e, 'ctx>) -> Value<'e, 'ctx> {
+    x.imaginary().map_or(x, |imaginary| Value::complex(x.element_type(), x.lanes(), -imaginary))
+}
+
+/// `z - x y`.
+fn less_product<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    z: Value<'e, 'ctx>,
+    x: Value<'e, 'ctx>,
+    y: Value<'e, 'ctx>,
+) -> Result<Value<'e, 'ctx>> {
+    if z.imaginary().is_none() {
+        return Ok(Value::new(z.element_type(), (-x.lanes()).fma(y.lanes(), z.lanes())));
+    }
+    let product = elemental::binary(s.emitter, BinaryOp::Multiply, x, y)?;
+    elemental::binary(s.emitter, BinaryOp::Subtract, z, product)
+}
