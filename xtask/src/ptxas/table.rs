@@ -95,13 +95,23 @@ impl TableRow {
         words.next().is_none().then_some(row)
     }
 
+    /// Whether a loop with tensor instructions has too few of them.
+    fn has_few_tensor_instructions(&self) -> bool {
+        self.tensor > 0.0 && self.tensor < LEAST_TENSOR
+    }
+
+    /// Whether the table must say why it is as it is.
+    fn needs_reason(&self) -> bool {
+        self.bound.is_of_instructions() || self.has_few_tensor_instructions()
+    }
+
     /// Ways in which a kernel is worse than its row of the table, or than any may be.
     fn problems(&self, known: Option<&TableRow>, reason: &str) -> Vec<String> {
         let mut problems = Vec::new();
         if self.local > 0 {
             problems.push(format!("{} instructions of a thread go to local memory", self.local));
         }
-        if self.tensor > 0.0 && self.tensor < LEAST_TENSOR && reason.is_empty() {
+        if self.has_few_tensor_instructions() && reason.is_empty() {
             problems.push(format!(
                 "{} percent of the inner loop are tensor instructions, less than a third, and the table has no reason for it",
                 self.tensor
@@ -209,14 +219,14 @@ impl Table {
 
     /// Gives kernels the reasons that another table has for them, where they still need one.
     pub fn take_reasons(&mut self, from: &Table) {
-        for row in self.0.iter_mut().filter(|row| row.bound.is_of_instructions()) {
+        for row in self.0.iter_mut().filter(|row| row.needs_reason()) {
             row.reason = from.reason(&row.name).to_owned();
         }
     }
 
     /// Kernels that need a reason and have none.
     pub fn without_reason(&self) -> impl Iterator<Item = &TableRow> {
-        self.0.iter().filter(|row| row.bound.is_of_instructions() && row.reason.is_empty())
+        self.0.iter().filter(|row| row.needs_reason() && row.reason.is_empty())
     }
 
     /// Compares kernels with the table that is kept. With `whole`, it has them all.
@@ -333,16 +343,19 @@ mod tests {
             row("a", 1.0, Bound::Instructions, "because"),
             row("b", 1.0, Bound::Instructions, "because"),
             row("p/k1_dot_3", 1.0, Bound::Instructions, "tiles"),
+            TableRow { tensor: 20.0, ..row("q", 1.0, Bound::Memory, "small") },
         ]);
         let mut now = Table::new(vec![
             row("a", 1.0, Bound::Instructions, ""),
             row("b", 1.0, Bound::Memory, ""),
             row("p/k1_add", 1.0, Bound::Instructions, ""),
             row("p/k2_dot", 1.0, Bound::Instructions, ""),
+            TableRow { tensor: 25.0, ..row("q", 1.0, Bound::Memory, "") },
+            TableRow { tensor: 50.0, ..row("r", 1.0, Bound::Memory, "") },
         ]);
         now.take_reasons(&kept);
         let reasons: Vec<&str> = now.0.iter().map(|row| row.reason.as_str()).collect();
-        assert_eq!(reasons, ["because", "", "", "tiles"]);
+        assert_eq!(reasons, ["because", "", "", "tiles", "small", ""]);
         assert_eq!(now.without_reason().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["p/k1_add"]);
     }
 

@@ -102,6 +102,9 @@ impl SmallMatrixPlan {
     }
 }
 
+/// Bytes of the widest access to shared memory.
+const VECTOR_BYTES: usize = 16;
+
 /// What is solved beside the matrix.
 struct System {
     lower: bool,
@@ -134,6 +137,11 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         let pivots = self.shared(s, rows)?;
         let first = self.block * (rows * rows);
         let is_row = thread.lt(rows);
+        // The column that nobody uses: see `shared`.
+        s.when(is_row, &[], |s| {
+            self.store(s, self.constant(s, 0.0), matrix, thread * pitch + rows);
+            Ok(Vec::new())
+        })?;
         self.each(s, s.full_range(rows as u64, 1), |w, s, row| {
             s.when(is_row, &[], |s| {
                 let element = w.load(s, a, first + row * rows + thread);
@@ -311,9 +319,20 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok((Value::from_raws(s.emitter, self.ty, element), s.emitter.lanes(pivot)))
     }
 
-    fn shared(&self, s: &FusedEmitter<'e, 'ctx, '_>, elements: i64) -> Result<PointerValue<'ctx>> {
+    /// Shared memory of so many elements. What makes vectors of them whole holds something, as LLVM may read it with
+    /// its neighbours, though nobody uses it.
+    fn shared(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, elements: i64) -> Result<PointerValue<'ctx>> {
         let parts = if self.ty.is_complex() { 2 } else { 1 };
-        s.emitter.shared_array(stored_scalar(self.ty), elements as u64 * parts)
+        let in_vector = VECTOR_BYTES / self.ty.byte_width().min(VECTOR_BYTES);
+        let whole = (elements as usize).next_multiple_of(in_vector) as i64;
+        let array = s.emitter.shared_array(stored_scalar(self.ty), whole as u64 * parts)?;
+        if whole > elements {
+            s.when(self.thread.lt(whole - elements), &[], |s| {
+                self.store(s, self.constant(s, 0.0), array, self.thread + elements);
+                Ok(Vec::new())
+            })?;
+        }
+        Ok(array)
     }
 
     /// The type of real parts.
