@@ -52,7 +52,7 @@ fn what_is_not_positive_definite_has_no_factor() {
     }
 }
 
-/// What the other triangle holds does not count.
+/// The values of the other triangle do not count.
 #[test]
 fn the_other_triangle_is_not_read() {
     for n in [20, 90] {

@@ -105,7 +105,7 @@ impl SmallMatrixPlan {
 /// Bytes of the widest access to shared memory.
 const VECTOR_BYTES: usize = 16;
 
-/// What is solved beside the matrix.
+/// The right-hand sides of a matrix, and how it is read.
 struct System {
     lower: bool,
     unit_diagonal: bool,
@@ -273,7 +273,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(())
     }
 
-    /// What is left of a right-hand side at a row without the unknowns that are known.
+    /// The rest of a right-hand side at a row without the unknowns that are known.
     fn rest(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
