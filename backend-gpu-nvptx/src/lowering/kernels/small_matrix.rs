@@ -14,7 +14,7 @@ pub(crate) fn plan<'m>(
     module: &'m Module,
     cx: &LoweringContext<'_>,
 ) -> Option<PlannedSequence> {
-    let plan = match (cx.instruction().op(), &cx.operands[..]) {
+    let plan = match (cx.instruction().op(), cx.operands) {
         (Op::Cholesky(op), [a]) => SmallMatrixPlan::cholesky(op, &a.shape)?,
         (Op::TriangularSolve(op), [a, b]) => SmallMatrixPlan::triangular_solve(op, &a.shape, &b.shape)?,
         _ => return None,
