@@ -17,8 +17,8 @@ use crate::program::library_call::convolution::Convolution;
 use descriptor::DnnHandle;
 use plan::ExecutionPlan;
 
-/// The greatest alignment that a kernel may need.
-const MOST_ALIGNMENT: u32 = 4;
+/// The logarithm of the greatest alignment, of 16 bytes, that a kernel may need.
+const MOST_ALIGNED: u32 = 4;
 
 /// The library with its handle for one device.
 pub(crate) struct Dnn {
@@ -103,7 +103,7 @@ impl std::fmt::Debug for Dnn {
 impl DnnState {
     /// The plans for a convolution of arrays that are aligned like those, the best first as a rule; at least one.
     fn plans(&mut self, convolution: &Convolution, addresses: &[u64]) -> Result<Arc<[ExecutionPlan]>> {
-        let alignment = |address: &u64| 1i64 << address.trailing_zeros().min(MOST_ALIGNMENT);
+        let alignment = |address: &u64| 1i64 << address.trailing_zeros().min(MOST_ALIGNED);
         let key = (convolution.clone(), addresses.iter().map(alignment).collect::<Vec<i64>>());
         if let Some(plans) = self.plans.get(&key) {
             return Ok(plans.clone());

@@ -84,8 +84,8 @@ pub(super) const HEURISTIC_B: i64 = 1;
 pub(super) const HEURISTIC_FALLBACK: i64 = 2;
 pub(super) const HEURISTIC_A: i64 = 3;
 
-/// Engines for a graph in a mode, the best first. Convolutions with holes are for mode B, those of groups for the
-/// fallback.
+/// Engines for a graph in a mode, the best first. Convolutions with holes are for mode B, and have nothing done after
+/// them; those of groups are for the fallback.
 pub(super) fn proposed(graph: &Graph, mode: i64, capability: u32) -> Vec<Engine> {
     use Engine::{Atomic, Direct, Narrowed, ShortSums, TensorCores, Tiles, Winograd};
     let convolution = &graph.convolution;
@@ -93,11 +93,11 @@ pub(super) fn proposed(graph: &Graph, mode: i64, capability: u32) -> Vec<Engine>
         [&convolution.input, &convolution.filter, &convolution.output].iter().all(|tensor| tensor.lies(channels_last))
     };
     let is_known = lies(false) || (lies(true) && convolution.input.element != Element::F64);
-    let has_steps_for_f64 = convolution.input.element == Element::F64 && !graph.steps.is_empty();
-    if !is_known || has_steps_for_f64 {
+    let has_holes = convolution.operation.dilation.iter().any(|&dilation| dilation > 1);
+    let is_alone = convolution.input.element == Element::F64 || has_holes;
+    if !is_known || (is_alone && !graph.steps.is_empty()) {
         return Vec::new();
     }
-    let has_holes = convolution.operation.dilation.iter().any(|&dilation| dilation > 1);
     let engines: &[Engine] = match mode {
         HEURISTIC_A if has_holes || convolution.groups() > 1 => &[Winograd, Atomic],
         HEURISTIC_A => &[Winograd, Narrowed, ShortSums, Atomic, TensorCores, Tiles, Direct],
