@@ -11,6 +11,14 @@ use crate::gpu_profile::GpuProfile;
 /// Arithmetic of a contraction from which on its epilogue goes into its kernel; smaller ones go with others' kernels.
 const LEAST_FLOPS: u64 = 1 << 19;
 
+/// Instructions of a fusion, and code: LLVM and ptxas take a second for as many, three for functions of f64.
+const MOST_INSTRUCTIONS: usize = 4096;
+const MOST_CODE: u64 = 8192;
+
+/// Registers for values of a fusion, of the 255 that a thread may have; the rest are for addresses and for values
+/// within an operation.
+const MOST_LIVE_REGISTERS: usize = 208;
+
 /// Bytes that a multiprocessor reads from the second-level cache a cycle: 5,120 for the 108 of an A100, says NVIDIA's
 /// paper of its architecture.
 const CACHE_BYTES: f64 = 48.0;
@@ -30,6 +38,9 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
         launch_seconds: 3e-6,
         splits_any_reduction: true,
         fusion: FusionProfile {
+            max_instructions: MOST_INSTRUCTIONS,
+            max_code: MOST_CODE,
+            max_live_registers: MOST_LIVE_REGISTERS,
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),

@@ -280,18 +280,18 @@ mod tests {
         let module = optimized(
             "HloModule m
             ENTRY main {
-              x = bf16[8,56,56,64] parameter(0)
-              w = bf16[3,3,64,128] parameter(1)
-              b = bf16[128] parameter(2)
-              c = bf16[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
-              bb = bf16[8,28,28,128] broadcast(b), dimensions={3}
-              ROOT r = bf16[8,28,28,128] add(c, bb)
+              x = f32[8,56,56,64] parameter(0)
+              w = f32[3,3,64,128] parameter(1)
+              b = f32[128] parameter(2)
+              c = f32[8,28,28,128] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->b01f
+              bb = f32[8,28,28,128] broadcast(b), dimensions={3}
+              ROOT r = f32[8,28,28,128] add(c, bb)
             }",
             false,
         );
         let (call, device) = library_command(&module);
         let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
-        assert_eq!((convolution.element.name(), convolution.batch), ("bf16", 8));
+        assert_eq!((convolution.element.name(), convolution.batch), ("f32", 8));
         // The image with zeros below and on the right, the filter with its output channels first.
         assert!(convolution.has_bias);
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 0, 1));
@@ -302,7 +302,7 @@ mod tests {
         assert!(matches!(&apart.call, LibraryCall::Convolution(convolution) if !convolution.has_bias));
         assert_eq!((apart.before.len(), apart.then.len(), apart.otherwise.len()), (2, 1, 1));
         assert_eq!(apart.arrays, [Scratch(0), Scratch(1), Array(3)]);
-        assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 2, 3 * 3 * 64 * 128 * 2]);
+        assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 4, 3 * 3 * 64 * 128 * 4]);
     }
 
     #[test]

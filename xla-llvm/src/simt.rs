@@ -131,6 +131,16 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// Lets a thread of the kernel that is being written have as many registers as one block of a multiprocessor leaves
+    /// it, up to 255. Without being told, ptxas gives some large kernels 32, and keeps the rest in memory.
+    pub fn allow_all_registers(&self) {
+        let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
+        if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), function) {
+            let attribute = self.context.create_string_attribute("nvvm.minctasm", "1");
+            function.add_attribute(AttributeLoc::Function, attribute);
+        }
+    }
+
     fn ptx_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
         let pointer: BasicMetadataTypeEnum<'ctx> = self.context.ptr_type(AddressSpace::from(GLOBAL)).into();
         let long = self.context.i64_type().into();

@@ -40,3 +40,34 @@ fn elements_of_several_types() {
         }
     }
 }
+
+/// Fusions of a thousand instructions and more, of few values at a time and of more than registers hold: a thread
+/// computes fewer elements, or there are several kernels.
+#[test]
+fn large_fusions() {
+    for (ty, alive, count) in [("f32", 6, 3000), ("f32", 90, 1500), ("bf16", 60, 1000), ("s32", 300, 1500)] {
+        let mut lines = format!("x = {ty}[SIZE] parameter(0)\ny = {ty}[SIZE] parameter(1)\n");
+        let mut values = vec!["x".to_string(), "y".to_string()];
+        let mut random = 1u32;
+        for number in 0..count {
+            let mut next = |bound: usize| {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (random >> 8) as usize % bound
+            };
+            let operation = ["maximum", "subtract", "minimum", "add"][next(4)];
+            let (a, b) = (&values[next(values.len())], &values[next(values.len())]);
+            lines += &format!("v{number} = {ty}[SIZE] {operation}({a}, {b})\n");
+            if values.len() < alive {
+                values.push(format!("v{number}"));
+            } else {
+                values[number % alive] = format!("v{number}");
+            }
+        }
+        for (number, value) in values.iter().enumerate() {
+            let before = if number == 0 { "x".to_string() } else { format!("s{}", number - 1) };
+            lines += &format!("s{number} = {ty}[SIZE] maximum({before}, {value})\n");
+        }
+        lines += &format!("ROOT r = {ty}[SIZE] negate(s{})", values.len() - 1);
+        agrees(&format!("HloModule m\nENTRY main {{\n{lines}\n}}").replace("SIZE", "65544"));
+    }
+}

@@ -142,6 +142,14 @@ pub(crate) mod threads {
     pub const ACCESS_BITS: u32 = 128;
     /// Bits of registers that a value of a thread may take, where narrow elements are computed in wider lanes.
     pub const VALUE_BITS: u32 = 256;
+    /// Instructions, of all its elements, of a thread that computes several; where there are more, memory is not what
+    /// it waits for.
+    pub const MOST_INSTRUCTIONS: u64 = 1536;
+    /// Registers of 32 bits for values of all its elements at a time: of 255, some are for addresses and for values
+    /// within operations.
+    pub const MOST_REGISTERS: u64 = 208;
+    /// Instructions above which the assembler is told that a thread may have all registers.
+    pub const LARGE: u64 = 256;
 }
 
 /// Rows and columns that threads reduce together.

@@ -5,6 +5,7 @@ pub mod call_graph;
 pub mod cost;
 pub mod dataflow;
 pub mod element_order;
+pub mod kernel_needs;
 pub(crate) mod loops;
 pub mod memory;
 pub(crate) mod op_cost;

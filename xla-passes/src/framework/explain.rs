@@ -81,6 +81,20 @@ pub enum FusionReason {
         /// Limit of the target.
         limit: usize,
     },
+    /// Not fused: the kernel would be too much code to compile.
+    TooMuchCode {
+        /// Machine instructions, about.
+        count: u64,
+        /// Limit of the target.
+        limit: u64,
+    },
+    /// Not fused: the kernel would keep too many values at a time.
+    TooManyLiveValues {
+        /// Registers of 32 bits, about.
+        registers: usize,
+        /// Limit of the target.
+        limit: usize,
+    },
     /// Not fused: the kernel would read and write too many arrays.
     TooManyOperands {
         /// As many.
@@ -217,6 +231,12 @@ impl fmt::Display for FusionReason {
             }
             TooManyInstructions { count, limit } => {
                 write!(f, "the kernel would compute {count} instructions; at most {limit}")
+            }
+            TooMuchCode { count, limit } => {
+                write!(f, "the kernel would be about {count} machine instructions; at most {limit}")
+            }
+            TooManyLiveValues { registers, limit } => {
+                write!(f, "the kernel would keep values in {registers} registers at a time; at most {limit}")
             }
             TooManyOperands { count, limit } => {
                 write!(f, "the kernel would read and write {count} arrays; at most {limit}")

@@ -151,6 +151,14 @@ pub struct FusionProfile {
     pub roots: BTreeSet<Opcode>,
     /// Most instructions that one fusion evaluates, copies of an instruction at another index counted.
     pub max_instructions: usize,
+    /// The same for kernels of whole rows, which evaluate many of their instructions in several loops.
+    pub max_row_instructions: usize,
+    /// Most code of one fusion, in machine instructions for an element of each evaluation: compilation takes time in
+    /// proportion, and a sine is as much as 25 additions.
+    pub max_code: u64,
+    /// Most registers of 32 bits that values of one fusion take at a time, by the number of those that are still to be
+    /// computed for others: a target that would keep more of them in memory is better off with two kernels.
+    pub max_live_registers: usize,
     /// Most arrays that one fusion reads and writes.
     pub max_operands: usize,
     /// Whether one kernel may reduce rows and use the reductions in the same row; see [`FuseRows`](crate::FuseRows). It
@@ -343,6 +351,9 @@ impl FusionProfile {
             inside,
             roots: BTreeSet::from([Opcode::Reduce, Opcode::DynamicUpdateSlice]),
             max_instructions: 512,
+            max_row_instructions: 512,
+            max_code: u64::MAX,
+            max_live_registers: usize::MAX,
             max_operands: 48,
             row_kernels: false,
             multi_output: true,

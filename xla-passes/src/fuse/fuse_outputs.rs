@@ -10,7 +10,7 @@
 //! that share nothing become one as well where launches are expensive (horizontal fusion), such as those of an
 //! optimiser for each of many weights.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
@@ -20,6 +20,7 @@ use super::access::{ElementAccess, is_elementwise, of_operand};
 use super::fuse_rows::{Kernel, merged, replace};
 use super::order::TopologicalOrder;
 use super::{programs, rules};
+use crate::analysis::kernel_needs::{Needs, registers};
 use crate::analysis::loops::element_of;
 use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::rewrite::graph;
@@ -193,7 +194,33 @@ fn misfit(
     if count > max_instructions {
         return Some(FusionReason::TooManyInstructions { count, limit: max_instructions });
     }
-    (arrays > max_operands).then_some(FusionReason::TooManyOperands { count: arrays, limit: max_operands })
+    if arrays > max_operands {
+        return Some(FusionReason::TooManyOperands { count: arrays, limit: max_operands });
+    }
+    outgrows(module, graph, kernel, other, &profile.fusion)
+}
+
+/// Reason that two kernels in one would be too much for one kernel, by code and by values at a time.
+fn outgrows(
+    module: &Module,
+    graph: &Computation,
+    kernel: InstrId,
+    other: InstrId,
+    limits: &FusionProfile,
+) -> Option<FusionReason> {
+    let [first, second] = [other, kernel].map(|id| Needs::of(module, graph, id));
+    let count = (first.code + second.code) as u64;
+    if count > limits.max_code {
+        return Some(FusionReason::TooMuchCode { count, limit: limits.max_code });
+    }
+    // What both need stays from one to the other.
+    let others: HashSet<InstrId> = graph[other].operands().iter().copied().chain([other]).collect();
+    let shared: HashSet<InstrId> = graph[kernel].operands().iter().copied().filter(|o| others.contains(o)).collect();
+    let kept: usize = shared.into_iter().map(|o| registers(graph[o].shape())).sum();
+    let registers = first.registers.max(second.registers + kept);
+    let alone = first.registers.max(second.registers);
+    (registers > limits.max_live_registers.max(alone))
+        .then_some(FusionReason::TooManyLiveValues { registers, limit: limits.max_live_registers })
 }
 
 /// Reason that a kernel cannot take a producer's result from registers.

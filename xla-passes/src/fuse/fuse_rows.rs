@@ -135,7 +135,7 @@ fn merged_rows(
     rows: &Rows,
     cx: &PassContext<'_>,
 ) -> std::result::Result<Kernel, FusionReason> {
-    let (count, limit) = (kernel.body.len() + consumer.body.len(), cx.profile().fusion.max_instructions);
+    let (count, limit) = (kernel.body.len() + consumer.body.len(), cx.profile().fusion.max_row_instructions);
     if count > limit {
         return Err(FusionReason::TooManyInstructions { count, limit });
     }

@@ -16,4 +16,6 @@ pub struct FusionGroup {
     pub reads: HashSet<InstrId>,
     /// Evaluations emitted: each member once for each of its accesses.
     pub size: usize,
+    /// Machine instructions of those evaluations for an element of each, about.
+    pub code: f64,
 }

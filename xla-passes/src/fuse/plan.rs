@@ -7,6 +7,7 @@
 //! dependencies of that root.
 
 mod explain;
+mod limits;
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,6 +18,7 @@ use super::access::{self, ElementAccess};
 use super::group::FusionGroup;
 use super::{cost, rules};
 use crate::TargetProfile;
+use crate::analysis::kernel_needs::code;
 use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 use crate::framework::explain::{FusionDecision, FusionReason, Repeat};
 use crate::rewrite::graph;
@@ -132,7 +134,7 @@ impl Planner<'_> {
         };
         let mut everywhere = computation.root() != id && computation[id].users().iter().all(evaluates);
         let (mut groups, refused) = self.user_groups(id);
-        groups.retain(|(group, accesses)| !refused.contains(group) && self.fits(id, *group, accesses));
+        groups.retain(|(group, accesses)| !refused.contains(group) && self.excess(id, *group, accesses).is_none());
         everywhere &= refused.is_empty() && self.all_user_groups(id).len() == groups.len();
         let pays = rules::is_generator(computation, id) || (everywhere && self.repeating_pays(id, &groups));
         pays.then_some(Proposal { groups, everywhere })
@@ -181,23 +183,6 @@ impl Planner<'_> {
             return Err(FusionReason::UpdateInPlace);
         }
         if rules::reduces_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::ReducesTwice) }
-    }
-
-    fn fits(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> bool {
-        let limits = &self.profile.fusion;
-        let (instructions, operands) = self.needs(id, group, accesses);
-        instructions <= limits.max_instructions && operands < limits.max_operands
-    }
-
-    /// Instructions and operands of a kernel that evaluates `id` as well.
-    fn needs(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> (usize, usize) {
-        let target = &self.groups[group];
-        // Generators are evaluated inside of the kernel and never read.
-        let read = |o: &InstrId| *o != id && !rules::is_generator(self.computation, *o);
-        let known = target.reads.iter().filter(|o| read(o)).count();
-        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
-        let new = operands.iter().filter(|o| read(o) && !target.reads.contains(o)).count();
-        (target.size + accesses.len(), known + new)
     }
 
     /// Whether evaluating `id` in all those groups takes no longer than storing it once and reading it back.
@@ -354,8 +339,10 @@ impl Planner<'_> {
     }
 
     fn join(&mut self, id: InstrId, group: usize, accesses: Vec<ElementAccess>) {
+        let added = code(&self.computation[id]) * accesses.len() as f64;
         let group = &mut self.groups[group];
         group.size += accesses.len();
+        group.code += added;
         group.reads.remove(&id);
         group.members.insert(id, accesses);
         for &operand in self.computation[id].operands() {
@@ -368,7 +355,8 @@ impl Planner<'_> {
     fn open(&mut self, id: InstrId) -> usize {
         let access = ElementAccess::root(access::elements(self.computation, id));
         let reads = self.computation[id].operands().iter().copied().collect();
-        self.groups.push(FusionGroup { root: id, members: HashMap::from([(id, vec![access])]), reads, size: 1 });
+        let (members, code) = (HashMap::from([(id, vec![access])]), code(&self.computation[id]));
+        self.groups.push(FusionGroup { root: id, members, reads, size: 1, code });
         self.groups.len() - 1
     }
 

@@ -2,4 +2,5 @@
 
 mod bisect;
 mod explain;
+mod large_fusions;
 mod pipeline;

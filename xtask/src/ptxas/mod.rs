@@ -14,6 +14,7 @@
 mod class;
 mod cubin;
 mod kernel;
+mod large;
 mod loops;
 mod model;
 mod rates;
@@ -175,6 +176,7 @@ fn programs(quick: bool) -> Result<Vec<(String, PathBuf)>> {
         collect(&shared.join("bench/programs"), "bench", &mut found)?;
     }
     collect(&corpus::unpack("bench_gpu")?, "bench", &mut found)?;
+    found.extend(large::programs()?);
     if !quick {
         match shared.join("corpus").exists() {
             true => collect(&shared.join("corpus"), "corpus", &mut found)?,

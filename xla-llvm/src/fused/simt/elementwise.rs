@@ -1,8 +1,10 @@
 //! Kernels whose every thread computes a few neighbouring elements.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use xla_hlo::Result;
+use xla_hlo::{InstrId, Result};
+use xla_passes::analysis::kernel_needs::peak_registers;
 
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
@@ -11,6 +13,7 @@ use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, outer_variables};
 use crate::fused::tuning::device::few_threads;
+use crate::fused::tuning::threads::{LARGE, MOST_INSTRUCTIONS, MOST_REGISTERS};
 use crate::fused::value::SymbolValue;
 use crate::target::Target;
 
@@ -43,6 +46,9 @@ impl FusedKernel<'_, '_> {
         ThreadLoops { plan, width }: &ThreadLoops,
     ) -> Result<u64> {
         let (mut loops, width) = (plan.loops(), *width);
+        if self.computed().len() as u64 * width > LARGE {
+            emitter.allow_all_registers();
+        }
         let inner = loops.pop().unwrap_or(1);
         let chunks = inner / width;
         let work_items = loops.iter().product::<u64>() * chunks;
@@ -74,9 +80,20 @@ impl FusedKernel<'_, '_> {
         if self.has_reductions() || plan.across().is_some() {
             return 1;
         }
-        while width > 1 && (!inner.is_multiple_of(width) || elements / width < few_threads(target)) {
+        let (instructions, registers) = self.needs_of_an_element();
+        let is_too_much = |width| instructions * width > MOST_INSTRUCTIONS || registers * width > MOST_REGISTERS;
+        while width > 1
+            && (!inner.is_multiple_of(width) || elements / width < few_threads(target) || is_too_much(width))
+        {
             width /= 2;
         }
         width
+    }
+
+    /// Instructions that compute an element, and registers of values at a time.
+    fn needs_of_an_element(&self) -> (u64, u64) {
+        let computed: HashSet<InstrId> = self.computed().into_iter().collect();
+        let order: Vec<InstrId> = self.graph().post_order().into_iter().filter(|id| computed.contains(id)).collect();
+        (computed.len() as u64, peak_registers(self.graph(), &order) as u64)
     }
 }

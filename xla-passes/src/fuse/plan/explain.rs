@@ -91,13 +91,7 @@ impl Planner<'_> {
         }
         let (groups, _) = self.user_groups(id);
         let accesses = groups.iter().find(|(g, _)| *g == group).map_or(&[][..], |(_, accesses)| accesses);
-        let limits = &self.profile.fusion;
-        let (instructions, operands) = self.needs(id, group, accesses);
-        if instructions > limits.max_instructions {
-            return Some(FusionReason::TooManyInstructions { count: instructions, limit: limits.max_instructions });
-        }
-        (operands >= limits.max_operands)
-            .then_some(FusionReason::TooManyOperands { count: operands + 1, limit: limits.max_operands })
+        self.excess(id, group, accesses)
     }
 
     /// Reason why `id` is in memory whatever this reader does.
