@@ -73,10 +73,15 @@ impl CodegenDriver<'_> {
         parallel::map(jobs, self.threads, |(number, sources): (usize, &[S])| {
             let first = number * chunk;
             let _span = tracing::debug_span!("emit-kernels", first, count = sources.len()).entered();
-            let (mut emitted, kernels) = self.emit(&format!("kernels.{number}"), machine.clone(), |emitter| {
-                let emit = |(i, source)| emit(emitter, first + i, source);
-                sources.iter().enumerate().map(emit).collect::<Result<Vec<Kernel>>>()
-            })?;
+            let write = || {
+                self.emit(&format!("kernels.{number}"), machine.clone(), |emitter| {
+                    let emit = |(i, source)| emit(emitter, first + i, source);
+                    sources.iter().enumerate().map(emit).collect::<Result<Vec<Kernel>>>()
+                })
+            };
+            // Fusions for threads are the large ones.
+            let is_deep = self.target.simt().is_some();
+            let (mut emitted, kernels) = if is_deep { parallel::on_deep_stack(write) } else { write() }?;
             let with_strategies = |text| kernels.iter().map(Kernel::comment).chain([text]).collect();
             emitted.text = emitted.text.map(with_strategies);
             Ok((emitted, kernels))
