@@ -93,7 +93,7 @@ impl<'m> GpuLowering<'m> {
         }
         let copies = cx.results.iter().enumerate().filter(|(i, result)| cx.operands[*i].slice != result.slice);
         let copies = copies.map(|(from, _)| PlannedCommand::Copy { from, to: cx.operands.len() + from });
-        let mut plan = kernels::scatter::plan(&mut self.kernels, self.module, cx, scatter)
+        let mut plan = kernels::scatter::plan(&mut self.kernels, self.module, cx, (scatter, &self.target))
             .unwrap_or_else(|| self.scatter_in_order(cx));
         plan.commands.splice(0..0, copies);
         Some(plan)

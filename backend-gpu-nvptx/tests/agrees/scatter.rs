@@ -144,3 +144,112 @@ fn scatters_to_places_far_out_of_range() {
 fn scatters_of_several_arrays_and_of_one_twice() {
     agrees(SCATTERS_OF_SEVERAL);
 }
+
+/// Shapes of scatters that go by copies in shared memory: of points, also to one place, and of rows.
+const MANY_TO_FEW: [([&str; 3], &str); 4] = [
+    (["17", "s32[20001,1]", "20001"], SCATTER_POINTS),
+    (["1", "s64[20480,1]", "20480"], SCATTER_POINTS),
+    (["900", "s32[70000,1]", "70000"], SCATTER_POINTS),
+    (["7,19", "s32[4000,1]", "4000,19"], SCATTER_ROWS),
+];
+
+/// A scatter whose updates are bounded, so that thousands of them are exact in any order.
+fn bounded_scatter_of(ty: &str, body: &str, shapes: [&str; 3], attributes: &str, bounds: [&str; 2]) -> String {
+    let updates = format!("{ty}[{}]", shapes[2]);
+    let dims = shapes[2];
+    let [low, high] = bounds;
+    let bounded = format!(
+        "v = {updates} parameter(2)
+          low = {ty}[] constant({low})
+          lows = {ty}[{dims}] broadcast(low), dimensions={{}}
+          high = {ty}[] constant({high})
+          highs = {ty}[{dims}] broadcast(high), dimensions={{}}
+          u = {updates} clamp(lows, v, highs)"
+    );
+    scatter_of(ty, body, shapes, attributes).replace(&format!("u = {updates} parameter(2)"), &bounded)
+}
+
+#[test]
+fn scatters_of_many_updates_to_few_places() {
+    for (shapes, attributes) in MANY_TO_FEW {
+        for ty in ["pred", "s4", "u8", "s16", "s32", "u32", "s64", "u64"] {
+            for body in ["add", "multiply", "minimum", "maximum", "and", "or", "xor"] {
+                if ty != "pred" || ["and", "or", "xor"].contains(&body) {
+                    agrees(&scatter_of(ty, &format!("ROOT r = {ty}[] {body}(a, b)"), shapes, attributes));
+                }
+            }
+        }
+        for ty in ["f8e5m2", "f16", "bf16", "f32", "f64"] {
+            for body in ["minimum(a, b)", "maximum(b, a)"] {
+                agrees(&scatter_of(ty, &format!("ROOT r = {ty}[] {body}"), shapes, attributes));
+            }
+            agrees(&bounded_scatter_of(
+                ty,
+                &format!("ROOT r = {ty}[] multiply(a, b)"),
+                shapes,
+                attributes,
+                ["-1", "-1"],
+            ));
+        }
+        for ty in ["f32", "f64", "c64", "c128"] {
+            agrees(&scatter_of(ty, &format!("ROOT r = {ty}[] add(a, b)"), shapes, attributes));
+        }
+    }
+}
+
+#[test]
+fn scatters_of_many_narrow_floats_to_few_places() {
+    // Sums of few steps of a quarter are exact.
+    let sums = [
+        "ROOT r = bf16[] add(a, b)",
+        "c = f32[] convert(a)\n d = f32[] convert(b)\n e = f32[] add(c, d)\n ROOT r = bf16[] convert(e)",
+    ];
+    for body in sums {
+        for ty in ["bf16", "f16"] {
+            let shapes = ["33", "s32[8000,1]", "8000"];
+            agrees(&bounded_scatter_of(ty, &body.replace("bf16", ty), shapes, SCATTER_POINTS, ["-0.25", "0.25"]));
+        }
+    }
+    // Computed in a narrower type, an identity would round what is there.
+    let narrow = "c = bf16[] convert(a)\n d = bf16[] convert(b)\n e = bf16[] maximum(c, d)\n ROOT r = f32[] convert(e)";
+    agrees(&scatter_of("f32", narrow, ["17", "s32[20001,1]", "20001"], SCATTER_POINTS));
+}
+
+#[test]
+fn scatters_of_many_updates_to_few_places_of_several_arrays() {
+    for body in BODIES_OF_TWO {
+        agrees(&of_two(body, ["17", "s32[20001,1]", "20001"], SCATTER_POINTS));
+    }
+}
+
+#[test]
+fn copies_keep_zeros_and_what_is_no_number() {
+    // Updates of the places 0 to 16, some of them only by zeros; all hold zeros of both signs or no numbers.
+    let program = |combiner: &str, zero: &str| {
+        format!(
+            "HloModule m
+            combine {{
+              a = f32[] parameter(0)
+              b = f32[] parameter(1)
+              ROOT r = f32[] {combiner}(a, b)
+            }}
+            ENTRY main {{
+              before = f32[6] constant({{-0, {zero}, nan, -inf, inf, -0}})
+              tiles = f32[6,6] broadcast(before), dimensions={{1}}
+              x = f32[36] reshape(tiles)
+              i = s32[20001,1] parameter(0)
+              j = s32[20001] reshape(i)
+              mask = s32[] constant(7)
+              masks = s32[20001] broadcast(mask), dimensions={{}}
+              kinds = s32[20001] and(j, masks)
+              table = f32[8] constant({{-0, {zero}, -0, 1e-42, inf, -inf, nan, -2}})
+              u = f32[20001] gather(table, kinds), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1}}
+              ROOT r = f32[36] scatter(x, i, u), {SCATTER_POINTS}, to_apply=combine
+            }}"
+        )
+    };
+    // The lesser and the greater of two zeros are either.
+    for (combiner, zero) in [("add", "0"), ("minimum", "-0"), ("maximum", "-0")] {
+        agrees(&program(combiner, zero));
+    }
+}

@@ -97,6 +97,22 @@ pub(crate) mod scatter {
     pub const WORTH_LOOKING: usize = 64;
     /// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
     pub const FEW_UPDATES: usize = 16;
+    /// Threads of a block with copies in shared memory: four such blocks fill a multiprocessor, and its shared memory.
+    pub const THREADS: u64 = 512;
+    /// Updates that a thread reads before it combines the first.
+    pub const AT_ONCE: u64 = 4;
+    /// Bytes of shared memory that a block may take on any GPU.
+    pub const SHARED_BYTES: u64 = 48 << 10;
+    /// Bytes up to which a block has several copies, and the most: a thread adds up those of a place.
+    pub const SEVERAL_BYTES: u64 = 8 << 10;
+    pub const MOST_COPIES: u64 = 16;
+    /// Seconds of an update of the device's memory, all of which share its second-level cache, and those that the next
+    /// update of the same element waits.
+    pub const UPDATE_SECONDS: f64 = 2e-11;
+    pub const MEETING_SECONDS: f64 = 1e-9;
+    /// Seconds that a block takes for an update in shared memory: it waits a microsecond for the indices and updates of
+    /// a turn of its threads.
+    pub const BLOCK_SECONDS: f64 = 5e-10;
 }
 
 /// Sorts of rows by one thread.

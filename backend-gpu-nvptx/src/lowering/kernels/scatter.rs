@@ -3,6 +3,7 @@
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, Module};
 use xla_llvm::fused::{ScatterPhase, ThreadedScatter};
+use xla_llvm::target::Target;
 use xla_service::thunks::LoweringContext;
 
 use super::{KernelCode, Kernels, sort};
@@ -15,11 +16,11 @@ pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
     cx: &LoweringContext<'_>,
-    scatter: &Scatter,
+    (scatter, target): (&Scatter, &Target),
 ) -> Option<PlannedSequence> {
     let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
     let inputs = shapes.len() / 2;
-    let scatter = Box::new(ThreadedScatter::new(module, scatter, &shapes)?);
+    let scatter = Box::new(ThreadedScatter::new(module, scatter, &shapes, target)?);
     let label = cx.instruction().name();
     let mut scratch: Vec<usize> = scatter.scratch_bytes().into_iter().collect();
     let keys = scatter.sort();

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from benchlib import C, N, P, U, W, export, write_manifest
+from benchlib import C, I, N, P, U, W, export, write_manifest
 from make_programs import attention, block_params, cbn, causal_block, ln, resnet18_params
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -27,6 +27,7 @@ LAYER = {False: (4096, 32, 2048), True: (32, 4, 24)}
 # Batch, side of the image, channels of the first stage.
 CONV = {False: (64, 224, 64), True: (2, 64, 8)}
 SORTED = {False: 1 << 26, True: 3000}
+BINNED = {False: 1 << 24, True: 5000}
 # Rows and columns of f32, of which bf16 has twice as many rows.
 MATRIX = {False: (16384, 16384), True: (48, 80)}
 
@@ -138,7 +139,7 @@ def convolutions(dtype, small):
 
 
 def arrays(dtype, small):
-    """Reductions and transposes of a gigabyte, and a sort."""
+    """Reductions and transposes of a gigabyte, a sort, running totals, and sums in bins."""
     rows, columns = MATRIX[small]
     rows *= 2 if dtype == "bf16" else 1
     size, matrix = "%dx%d" % (rows, columns), [U(rows, columns)]
@@ -150,6 +151,12 @@ def arrays(dtype, small):
     yield ("transpose_1g", "layout", "transpose of %s, and an addend" % size, lambda x, y: x.T + y,
            [U(rows, columns), U(columns, rows)], {"flops": rows * columns})
     yield "sort_64m", "sort", "sort of 64M", lax.sort, [U(SORTED[small])], {"flops": None}
+    # Totals of many have few digits left in bf16.
+    if dtype == "f32":
+        yield "cumsum_64m", "reduce", "running totals of 64M", jnp.cumsum, [U(SORTED[small])], {"flops": SORTED[small]}
+        yield ("bincount_16m", "index", "sums of 16M weights in 256 bins",
+               lambda bins, weights: jnp.bincount(bins, weights=weights, length=256),
+               [I(BINNED[small], lo=0, hi=256), U(BINNED[small])], {"flops": BINNED[small]})
 
 
 def main():

@@ -37,6 +37,26 @@ pub(crate) fn means(combiner: &Computation, types: &[ElementType]) -> Option<Vec
         .collect()
 }
 
+/// The operation of each array's elements, where the combiner computes with all values of these types exactly or in
+/// wider ones, so that what it makes of an element and an identity is the element.
+pub(crate) fn lossless_operations(combiner: &Computation, types: &[ElementType]) -> Option<Vec<BinaryOp>> {
+    let root = combiner.root();
+    let results = match combiner[root].op() {
+        Op::Tuple(_) => combiner[root].operands().to_vec(),
+        _ => vec![root],
+    };
+    let is_lossless = |at: ElementType, ty: ElementType| {
+        let is_wider = matches!(at, ElementType::F32 | ElementType::F64) && at.bit_width() > ty.bit_width();
+        at == ty || is_wider && ty.kind() == ElementKind::Float
+    };
+    let operation = |(&result, &ty): (&InstrId, &ElementType)| {
+        let Op::Binary(binary) = combiner[passed(combiner, result)].op() else { return None };
+        let mut computed = combiner.ids().filter_map(|id| combiner[id].shape().element_type());
+        computed.all(|at| types.contains(&at) && at.kind() != ty.kind() || is_lossless(at, ty)).then_some(binary.op)
+    };
+    results.iter().zip(types).map(operation).collect()
+}
+
 fn means_of(
     combiner: &Computation,
     result: InstrId,

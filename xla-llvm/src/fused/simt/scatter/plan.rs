@@ -4,11 +4,13 @@ use inkwell::values::PointerValue;
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, ElementType, Module};
 
+use crate::fused::simt::scatter::block_copies::BlockCopies;
 use crate::fused::simt::scatter::means::{Means, means};
 use crate::fused::simt::sort::SortPlan;
 use crate::fused::support::is_scalar_computation;
 use crate::fused::tuning::scatter::FEW_UPDATES;
 use crate::lanes::{Lanes, Scalar};
+use crate::target::Target;
 
 /// A scatter into one array or several of the same dimensions.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub(crate) enum Meeting {
     Apart,
     /// They are combined in each array by its own means.
     Each(Vec<Means>),
+    /// So they are in copies of the arrays, one of each block or several, and then what is there.
+    InCopies(Vec<Means>, BlockCopies),
     /// They are sorted by their places, and a thread for each place goes through them.
     InOrder,
 }
@@ -71,7 +75,7 @@ pub(crate) struct Place<'e, 'ctx> {
 impl ThreadedScatter {
     /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order,
     /// where the combiner is not one of scalars, and for arrays that are larger than keys can tell.
-    pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape]) -> Option<ThreadedScatter> {
+    pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape], target: &Target) -> Option<ThreadedScatter> {
         let count = operands.len() / 2;
         if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
             return None;
@@ -91,14 +95,30 @@ impl ThreadedScatter {
             let has_keys = has_keys(input.element_count(), update.element_count());
             (has_keys && update.element_count() > FEW_UPDATES).then_some(Meeting::InOrder)?
         };
-        Some(ThreadedScatter { op: op.clone(), inputs, indices, updates, meeting })
+        let is_of_single = windows == update.element_count();
+        let scatter = ThreadedScatter { op: op.clone(), inputs, indices, updates, meeting };
+        Some(scatter.with_copies(module, is_of_single, target))
+    }
+
+    /// The same in copies of the arrays, where that takes less time.
+    fn with_copies(mut self, module: &Module, is_of_single: bool, target: &Target) -> ThreadedScatter {
+        if let Meeting::Each(means) = &self.meeting
+            && self.has_identities(module, means)
+        {
+            let bytes = self.inputs.iter().map(|input| input.element_type().byte_width() as u64).sum();
+            let size = (self.inputs[0].element_count() as u64, bytes);
+            if let Some(copies) = BlockCopies::new(self.elements(), size, is_of_single, target) {
+                self.meeting = Meeting::InCopies(means.clone(), copies);
+            }
+        }
+        self
     }
 
     /// The launches; those that sort keys come between.
     pub fn phases(&self) -> &'static [ScatterPhase] {
         match self.meeting {
             _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
-            Meeting::Apart | Meeting::Each(_) => &[ScatterPhase::Combine],
+            Meeting::Apart | Meeting::Each(_) | Meeting::InCopies(..) => &[ScatterPhase::Combine],
             Meeting::InOrder => &[ScatterPhase::Keys, ScatterPhase::InOrder],
         }
     }

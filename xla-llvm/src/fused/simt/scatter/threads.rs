@@ -1,13 +1,14 @@
 //! Scatter with a thread for each element of the updates.
 //!
 //! Elements that meet at one place are combined atomically where their order does not matter: by an atomic operation of
-//! the memory where there is one, else by a compare-and-swap loop. If the last update wins, updates first claim their
-//! place with their numbers. If the order matters otherwise, updates are sorted by their places first; see `order.rs`.
+//! the memory where there is one, else by a compare-and-swap loop; where many meet, in copies: see `copies.rs`. If the
+//! last update wins, updates first claim their place with their numbers. If the order matters otherwise, updates are
+//! sorted by their places first; see `order.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementKind, ElementType, Error, Module, Result};
 
-use crate::elemental::{self, Value, stored_scalar};
+use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
 use crate::fused::core::convolution::zero;
 use crate::fused::emitter::FusedEmitter;
@@ -33,6 +34,10 @@ impl ThreadedScatter {
         let work_items = if self.inputs[0].element_count() == 0 { 0 } else { elements };
         let plan = ScatterPlan::new(&self.op, &self.inputs[0], &self.indices, &self.updates[0]);
         let mut fused = FusedEmitter::new(emitter, module, self.op.computation)?;
+        if let Meeting::InCopies(means, copies) = &self.meeting {
+            self.combine_in_copies(&mut fused, &plan, *indices, arrays, (means, *copies))?;
+            return Kernel::end(emitter, name, copies.launch(), (elements as f64, "scatter in copies".to_string()));
+        }
         if work_items > 0 {
             fused.for_work_items(WorkItems::Thread, work_items, &mut |s, item| {
                 let number = s.number_of(&AffineExpr::symbol(item))?;
@@ -85,14 +90,14 @@ impl ThreadedScatter {
                     Ok(())
                 }
                 Meeting::Each(means) => self.combine_each(s, means, arrays, claims, place),
-                Meeting::InOrder => Err(Error::internal("a scatter in order that is not")),
+                Meeting::InCopies(..) | Meeting::InOrder => Err(Error::internal("a scatter that is none by threads")),
             },
             _ => Err(Error::internal("a scatter without claims makes some")),
         }
     }
 
     /// Destination of an element of the updates.
-    fn place<'e, 'ctx>(
+    pub(crate) fn place<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
         plan: &ScatterPlan,
@@ -173,58 +178,13 @@ impl ThreadedScatter {
                     })?;
                 }
                 (Means::Last, None) => return Err(Error::internal("a scatter without claims needs some")),
-                (Means::Atomic(op), _) => self.combine_by_memory(s, *op, arrays, array, place)?,
-                (Means::Exchange, _) => self.combine_by_exchange(s, arrays, array, place),
+                (Means::Atomic(_) | Means::Exchange, _) => {
+                    let update = self.update(s, arrays, array, place);
+                    self.combine_at(s, (array, *means), (arrays.results[array], place.into), update)?;
+                }
             }
         }
         Ok(())
-    }
-
-    /// Combines by an operation of the memory.
-    fn combine_by_memory<'e, 'ctx>(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, '_>,
-        op: Atomic,
-        arrays: Arrays<'_, 'ctx>,
-        array: usize,
-        place: &Place<'e, 'ctx>,
-    ) -> Result<()> {
-        let (emitter, result) = (s.emitter, arrays.results[array]);
-        let update =
-            elemental::convert(emitter, self.update(s, arrays, array, place), self.inputs[array].element_type())?;
-        let Some(imaginary) = update.imaginary() else {
-            return emitter.atomic_update(op, result, place.into, update.stored_lanes());
-        };
-        let real = place.into + place.into;
-        emitter.atomic_update(op, result, real, update.lanes())?;
-        emitter.atomic_update(op, result, real + 1, imaginary)
-    }
-
-    /// Combines by exchanging the element until no other thread came between.
-    fn combine_by_exchange<'e, 'ctx>(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, '_>,
-        arrays: Arrays<'_, 'ctx>,
-        array: usize,
-        place: &Place<'e, 'ctx>,
-    ) {
-        let (emitter, result, ty) = (s.emitter, arrays.results[array], self.inputs[array].element_type());
-        let update = self.update(s, arrays, array, place);
-        let word = word_of(elemental::load(emitter, result, place.into, ty, 1, None));
-        let exchanged = |held: Lanes<'e, 'ctx>| {
-            let after = self.combined_alone(s, array, value_of(ty, held), update)?;
-            emitter.compare_exchange(result, place.into, held, word_of(after))
-        };
-        emitter.repeat_while(
-            [word, word.mask(false)],
-            |[_, done]| done.eq(0),
-            |[held, done]| {
-                exchanged(held).unwrap_or_else(|error| {
-                    emitter.fail(error);
-                    [held, done]
-                })
-            },
-        );
     }
 
     /// An array's element of the updates that goes to a place.
@@ -239,7 +199,7 @@ impl ThreadedScatter {
     }
 
     /// Any value of an array.
-    fn nothing<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: usize) -> Value<'e, 'ctx> {
+    pub(crate) fn nothing<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: usize) -> Value<'e, 'ctx> {
         zero(s.emitter, self.inputs[array].element_type())
     }
 
@@ -293,7 +253,7 @@ impl ThreadedScatter {
     }
 
     /// The same for one array whose result depends on no other one.
-    fn combined_alone<'e, 'ctx>(
+    pub(crate) fn combined_alone<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
         array: usize,
@@ -305,29 +265,5 @@ impl ThreadedScatter {
             (0..self.inputs.len()).map(others).collect::<Vec<_>>()
         };
         Ok(self.combined(s, &all(before), &all(update))?[array])
-    }
-}
-
-/// An element as one integer of its size.
-fn word_of<'e, 'ctx>(value: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-    let low = value.stored_lanes().bits();
-    match value.imaginary() {
-        None => low,
-        Some(high) => {
-            let (low, high, bits) = (low.zext(64), high.bits().zext(64), i64::from(low.scalar().bits()));
-            low | (high << bits)
-        }
-    }
-}
-
-/// Inverse of [`word_of`].
-fn value_of<'e, 'ctx>(ty: ElementType, word: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
-    let scalar = stored_scalar(ty);
-    match ty.is_complex() {
-        false => Value::stored(ty, word.cast_bits(scalar)),
-        true => {
-            let part = |word: Lanes<'e, 'ctx>| word.trunc(scalar.bits()).cast_bits(scalar);
-            Value::complex(ty, part(word), part(word.lshr(i64::from(scalar.bits()))))
-        }
     }
 }
