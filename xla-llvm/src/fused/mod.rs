@@ -14,7 +14,7 @@
 //!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K
 //!     transpose         a block for each tile of two loops, in shared memory
 //!     radix/            sorts by the digits of keys; sort: by merging
-//!     scan, top_k/, scatter/
+//!     scan/, top_k/, scatter/
 //! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
 //! ```
 //!
@@ -45,7 +45,7 @@ pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::radix::plan::{RadixPhase, RadixSortPlan};
-pub use simt::scan::{ScanPhase, ScanPlan};
+pub use simt::scan::plan::{ScanPhase, ScanPlan};
 pub use simt::scatter::plan::{ScatterPhase, ThreadedScatter};
 pub use simt::small_matrix::SmallMatrixPlan;
 pub use simt::sort::{SortPhase, SortPlan};

@@ -264,8 +264,12 @@ pub(crate) mod scan {
     pub const LEAST_FIBER: u64 = 256;
     /// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
     pub const MANY_FIBERS: u64 = 1 << 14;
-    /// Elements of the shortest chunk.
-    pub const LEAST_CHUNK: u64 = 4096;
+    /// Elements of a fiber from which on blocks share it, if there are too few fibers to keep the machine busy.
+    pub const LEAST_TILED: u64 = 8192;
+    /// Bits of the elements of a thread, which it holds until it knows what is before them, and the most turns of so
+    /// many threads in a tile. The more elements a tile has, the fewer blocks wait for each other.
+    pub const TILE_BITS: u64 = 1024;
+    pub const MOST_TURNS: u64 = 8;
 }
 
 /// Sorts.

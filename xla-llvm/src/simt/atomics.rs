@@ -8,7 +8,9 @@ use inkwell::AtomicOrdering;
 use inkwell::llvm_sys::LLVMAtomicRMWBinOp;
 use inkwell::llvm_sys::core::{
     LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMGetSyncScopeID, LLVMSetAlignment,
+    LLVMSetAtomicSyncScopeID, LLVMSetOrdering,
 };
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::values::{AsValueRef, BasicValueEnum, PointerValue, StructValue};
 use xla_hlo::{Error, Result};
 
@@ -93,6 +95,42 @@ impl<'ctx> Emitter<'ctx> {
             BasicValueEnum::new(update)
         };
         Ok(self.lanes(before))
+    }
+
+    /// Element `index` of an array that other threads may store to at the same time: whole, and nothing is said of
+    /// other memory. Integers of 32 or 64 bits.
+    pub fn atomic_load<'e>(
+        &'e self,
+        base: PointerValue<'ctx>,
+        index: Lanes<'_, 'ctx>,
+        scalar: Scalar,
+    ) -> Result<Lanes<'e, 'ctx>> {
+        let address = self.atomic_address(base, index, scalar)?;
+        let loaded = self.record(self.builder.build_load(self.lane_type(scalar, 1), address, ""));
+        let loaded = loaded.ok_or_else(|| Error::internal("an element could not be loaded"))?;
+        self.make_atomic(loaded.as_value_ref(), scalar);
+        Ok(self.lanes(loaded))
+    }
+
+    /// Stores an element that other threads may load or store at the same time, as [`atomic_load`](Self::atomic_load)
+    /// does.
+    pub fn atomic_store(&self, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>, value: Lanes<'_, 'ctx>) -> Result<()> {
+        let address = self.atomic_address(base, index, value.scalar())?;
+        let stored = self.record(self.builder.build_store(address, value.raw()));
+        let stored = stored.ok_or_else(|| Error::internal("an element could not be stored"))?;
+        self.make_atomic(stored.as_value_ref(), value.scalar());
+        Ok(())
+    }
+
+    /// Makes an access of memory, a load or a store of one element, one that threads of the device may do at once.
+    fn make_atomic(&self, access: LLVMValueRef, scalar: Scalar) {
+        // SAFETY: the access is a load or a store of an integer, built with this emitter's builder and alive as long as
+        // its module; both may be atomic in any scope of this context, once they are aligned to their size.
+        unsafe {
+            LLVMSetAlignment(access, scalar.bits().div_ceil(8));
+            LLVMSetOrdering(access, AtomicOrdering::Monotonic.into());
+            LLVMSetAtomicSyncScopeID(access, self.device_scope());
+        }
     }
 
     /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; returns what it

@@ -1,4 +1,4 @@
-//! Scans by thread blocks as launches: totals of chunks where scans are cut, then the running totals.
+//! Scans by thread blocks as launches: the running totals, after one that clears what blocks tell each other.
 
 use xla_llvm::fused::{KernelSource, ScanPhase, ScanPlan};
 use xla_llvm::target::Target;
@@ -14,18 +14,16 @@ pub(crate) fn plan<'m>(
     target: &Target,
 ) -> Option<PlannedSequence> {
     let scan = ScanPlan::new(source, target)?;
-    let totals = scan.total_bytes();
-    let inputs = source.inputs.len();
+    let state = scan.state_bytes();
     let commands = scan.phases().iter().map(|&phase| {
-        let target = match phase {
-            ScanPhase::Totals => None,
-            ScanPhase::Scan => Some(KernelArgument::Array(inputs)),
+        let arrays = match phase {
+            ScanPhase::Clear => 0,
+            ScanPhase::Scan => source.inputs.len() + 1,
         };
-        let arguments =
-            (0..inputs).map(KernelArgument::Array).chain(target).chain(totals.map(|_| KernelArgument::Scratch(0)));
+        let arguments = (0..arrays).map(KernelArgument::Array).chain(state.map(|_| KernelArgument::Scratch(0)));
         let kernel = kernels.number(KernelCode::Scan { source: source.clone(), plan: scan.clone(), phase });
         PlannedCommand::Launch { kernel, arguments: arguments.collect() }
     });
     let commands = commands.collect();
-    Some(PlannedSequence { scratch: totals.into_iter().collect(), commands, ..PlannedSequence::default() })
+    Some(PlannedSequence { scratch: state.into_iter().collect(), commands, ..PlannedSequence::default() })
 }

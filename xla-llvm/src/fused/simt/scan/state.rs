@@ -1,0 +1,161 @@
+//! Words by which the blocks of a scan tell each other totals.
+//!
+//! The first one counts blocks. Each other one is 0, or holds 32 bits of a value below a mark that it is there. Words
+//! come whole, so nothing needs to be ordered around them.
+
+use inkwell::values::PointerValue;
+use xla_hlo::{ElementType, Result};
+
+use crate::elemental::Value;
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::kernel::{Kernel, Launch};
+use crate::fused::loops::affine::{AffineExpr, SymbolId};
+use crate::fused::loops::frame::WorkItems;
+use crate::fused::source::KernelSource;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::{Atomic, Register};
+
+const WORD: Scalar = Scalar::Int(64);
+/// Bits of a value in a word.
+const HALF: u32 = 32;
+
+/// Arrangement of the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ScanState {
+    /// Words of a value.
+    parts: u64,
+    fibers: u64,
+    /// Tiles of a fiber, and of a group.
+    pub tiles: u64,
+    pub group: u64,
+}
+
+impl ScanState {
+    pub fn new(ty: ElementType, group: u64, [fibers, tiles]: [u64; 2]) -> ScanState {
+        let real = (ty.real_part().bit_width() as u64).div_ceil(HALF.into());
+        ScanState { parts: if ty.is_complex() { 2 * real } else { real }, fibers, tiles, group }
+    }
+
+    fn words(&self) -> u64 {
+        1 + self.parts * self.fibers * (self.tiles + self.groups())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.words() * u64::from(WORD.bits() / 8)
+    }
+
+    fn groups(&self) -> u64 {
+        self.tiles.div_ceil(self.group)
+    }
+
+    /// The first word of a tile's total.
+    pub fn total_at<'e, 'ctx>(&self, fiber: Lanes<'e, 'ctx>, tile: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        (fiber * self.tiles as i64 + tile) * self.parts as i64 + 1
+    }
+
+    /// The first word of what is before a group.
+    pub fn group_at<'e, 'ctx>(&self, fiber: Lanes<'e, 'ctx>, group: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let first = 1 + self.parts * self.fibers * self.tiles;
+        (fiber * self.groups() as i64 + group) * self.parts as i64 + first as i64
+    }
+
+    /// The number of the block among those that have begun to run.
+    pub fn ticket<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, words: PointerValue<'ctx>) -> Result<SymbolId> {
+        let emitter = s.emitter;
+        let shared = emitter.shared_array(WORD, 1)?;
+        let zero = s.number(0);
+        s.when(emitter.register(Register::Thread)?.eq(0), &[], |_| {
+            let ticket = emitter.atomic_fetch(Atomic::Add, words, zero, zero.int(1))?;
+            emitter.store_lanes(ticket, shared, zero, None);
+            Ok(Vec::new())
+        })?;
+        emitter.barrier()?;
+        let ticket = emitter.load_lanes(shared, zero, WORD, 1, None);
+        Ok(s.uniform_symbol(ticket, Some(self.fibers * self.tiles)))
+    }
+
+    /// Tells others a value of one lane.
+    pub fn tell<'e, 'ctx>(
+        &self,
+        emitter: &'e Emitter<'ctx>,
+        words: PointerValue<'ctx>,
+        at: Lanes<'e, 'ctx>,
+        value: Value<'e, 'ctx>,
+    ) -> Result<()> {
+        for (part, half) in halves(emitter, value).into_iter().enumerate() {
+            let word = half | (1 << HALF);
+            emitter.atomic_store(words, at + part as i64, word)?;
+        }
+        Ok(())
+    }
+
+    /// The value that another block tells, where it is wanted, and elsewhere any one; in the form of another value.
+    pub fn wait<'e, 'ctx>(
+        &self,
+        emitter: &'e Emitter<'ctx>,
+        (words, at): (PointerValue<'ctx>, Lanes<'e, 'ctx>),
+        is_wanted: Lanes<'e, 'ctx>,
+        like: Value<'e, 'ctx>,
+    ) -> Value<'e, 'ctx> {
+        let mut part = 0;
+        let mut next = || {
+            part += 1;
+            wait_for_word(emitter, (words, at + (part - 1)), is_wanted)
+        };
+        let raws = like.raws().into_iter().map(|raw| {
+            let scalar = emitter.lanes(raw).scalar();
+            let low = next();
+            let bits = if scalar.bits() == 64 { low | (next() << i64::from(HALF)) } else { low.trunc(scalar.bits()) };
+            bits.cast_bits(scalar).raw()
+        });
+        Value::from_raws(emitter, like.element_type(), &raws.collect::<Vec<_>>())
+    }
+}
+
+/// Half a word that another block tells, as 64 bits.
+fn wait_for_word<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    (words, at): (PointerValue<'ctx>, Lanes<'e, 'ctx>),
+    is_wanted: Lanes<'e, 'ctx>,
+) -> Lanes<'e, 'ctx> {
+    let is_missing = |[word]: [Lanes<'e, 'ctx>; 1]| is_wanted & word.lshr(i64::from(HALF)).eq(0);
+    let read = |[word]: [Lanes<'e, 'ctx>; 1]| {
+        [emitter.atomic_load(words, at, WORD).unwrap_or_else(|error| {
+            emitter.fail(error);
+            word
+        })]
+    };
+    let [word] = emitter.repeat_while([at.int(0)], is_missing, read);
+    word & i64::from(u32::MAX)
+}
+
+/// Halves of words, 64 bits each, that a value is made of.
+fn halves<'e, 'ctx>(emitter: &'e Emitter<'ctx>, value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
+    let parts = value.raws().into_iter().map(|raw| emitter.lanes(raw).bits());
+    let halves = parts.flat_map(|bits| match bits.scalar().bits() {
+        64 => vec![bits & i64::from(u32::MAX), bits.lshr(i64::from(HALF))],
+        _ => vec![bits.zext(64)],
+    });
+    halves.collect()
+}
+
+/// Writes a kernel that clears the words, a thread for each.
+pub(super) fn emit_clear(
+    state: ScanState,
+    source: &KernelSource<'_>,
+    emitter: &Emitter<'_>,
+    name: &str,
+) -> Result<Kernel> {
+    let frame = emitter.simt_kernel(name, 1, 0)?;
+    let words = frame.pointers[0];
+    let mut fused = FusedEmitter::new(emitter, source.module, source.computation)?;
+    fused.for_work_items(WorkItems::Thread, state.words(), &mut |s, item| {
+        let at = s.number_of(&AffineExpr::symbol(item))?;
+        let at = s.lanes_of(at);
+        s.emitter.store_lanes(at.int(0), words, at, None);
+        Ok(())
+    })?;
+    let strategy = "clears what blocks of a scan tell each other";
+    Kernel::end(emitter, name, Launch::alone(state.words()), (state.words() as f64, strategy.to_string()))
+}
