@@ -96,6 +96,12 @@ fn racecheck() {
     // Atomics are ordered among each other, and not with others.
     found("red.global.add.u32 [%rd0], 1;", 2, 2, &["nothing"]);
     found("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0]; st.global.b32 [%rd1], %r1;", 1, 2, &["racecheck"]);
+    found("st.shared.b32 [tile], 0; bar.sync 0; atom.shared.add.u32 %r1, [tile], %r9;", 1, 64, &["nothing"]);
+    found("st.shared.b32 [tile], 0; atom.shared.add.u32 %r1, [tile], %r9;", 1, 64, &["racecheck", "shared memory"]);
+    // So are relaxed accesses, by which blocks tell each other.
+    let told = "mov.u32 %r1, %ctaid.x; st.relaxed.gpu.global.b32 [%rd1], %r1; LOAD %r2, [%rd1]; red.global.add.u32 [%rd0], %r2;";
+    found(&told.replace("LOAD", "ld.relaxed.gpu.global.b32"), 2, 1, &["nothing"]);
+    found(&told.replace("LOAD", "ld.global.b32"), 2, 1, &["racecheck", "block (1, 0, 0)", "global memory"]);
     // Reads whose values are never used.
     found("setp.eq.u32 %p1, %r9, 0; ld.global.b32 %r1, [%rd0]; @%p1 st.global.b32 [%rd0], 9;", 1, 1, &["nothing"]);
     found("ld.global.b32 %r1, [%rd1];", 1, 1, &["nothing"]);
