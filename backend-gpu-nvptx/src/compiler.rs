@@ -306,6 +306,62 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_filter_is_laid_out_when_it_is_compiled() {
+        let nested = |inner: String, times| format!("{{{}}}", vec![inner; times].join(","));
+        let row = format!("{{{}}}", (0..32).map(|i| i.to_string()).collect::<Vec<_>>().join(","));
+        let filter = nested(nested(nested(row, 16), 3), 3);
+        let module = optimized(
+            &format!(
+                "HloModule m
+                ENTRY main {{
+                  x = f32[8,28,28,16] parameter(0)
+                  w = f32[3,3,16,32] constant({filter})
+                  ROOT c = f32[8,28,28,32] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f
+                }}"
+            ),
+            false,
+        );
+        let (call, _) = library_command(&module);
+        assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_filter_of_a_loop_is_laid_out_before_it() {
+        let module = optimized(
+            "HloModule m
+            body {
+              s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
+              i = s32[] get-tuple-element(s), index=0
+              x = f32[8,28,28,64] get-tuple-element(s), index=1
+              w = f32[3,3,64,64] get-tuple-element(s), index=2
+              one = s32[] constant(1)
+              n = s32[] add(i, one)
+              c = f32[8,28,28,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+              ROOT t = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(n, c, w)
+            }
+            condition {
+              s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
+              i = s32[] get-tuple-element(s), index=0
+              n = s32[] constant(100)
+              ROOT l = pred[] compare(i, n), direction=LT
+            }
+            ENTRY main {
+              x = f32[8,28,28,64] parameter(0)
+              w = f32[3,3,64,64] parameter(1)
+              zero = s32[] constant(0)
+              init = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(zero, x, w)
+              loop = (s32[], f32[8,28,28,64], f32[3,3,64,64]) while(init), condition=condition, body=body
+              ROOT r = f32[8,28,28,64] get-tuple-element(loop), index=1
+            }",
+            false,
+        );
+        let (call, _) = library_command(&module);
+        assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len()), (0, 0));
+    }
+
+    #[test]
     fn thunks_name_library_calls() {
         let module = optimized(
             "HloModule m
