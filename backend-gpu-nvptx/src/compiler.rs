@@ -255,8 +255,8 @@ mod tests {
         optimize(module, &passes_for(&GpuProfile::usual(), options, has_transforms), options, None).unwrap().0
     }
 
-    /// The one library call of a program for sm_90, which can be serialised and loaded.
-    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
+    /// The library calls of a program for sm_90, which can be serialised and loaded.
+    fn library_commands(module: &OptimizedModule) -> (Vec<LibraryCommand>, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(
             compile(module, (&target, GpuProfile::usual()), ModuleSize::Fixed, &CompileOptions::default())
@@ -266,13 +266,35 @@ mod tests {
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
         let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
-        let mut calls = commands.filter_map(|command| match command {
+        let calls = commands.filter_map(|command| match command {
             Command::Library(library) => Some((**library).clone()),
             Command::Launch { .. } | Command::Copy { .. } => None,
         });
-        let call = calls.next().expect("a call of a library");
-        assert_eq!(calls.next(), None);
+        (calls.collect(), device)
+    }
+
+    /// The one library call of a program.
+    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
+        let (calls, device) = library_commands(module);
+        let [call] = <[LibraryCommand; 1]>::try_from(calls).expect("one call of a library");
         (call, device)
+    }
+
+    /// Temporaries are parts of one allocation: only those that overlap are in each other's way.
+    #[test]
+    fn products_of_temporaries_are_calls() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = f32[256,256] parameter(0)
+              a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              b = f32[256,256] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              c = f32[256,256] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              ROOT d = f32[256,256] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            }",
+            false,
+        );
+        assert_eq!(library_commands(&module).0.len(), 4);
     }
 
     #[test]
