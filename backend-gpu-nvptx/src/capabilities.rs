@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use xla_hlo::{ElementType, Opcode};
 use xla_llvm::fused::{SmallMatrixPlan, TopKPlan};
-use xla_passes::{DotProfile, EpilogueProfile, FusionProfile, TargetProfile, TopKProfile};
+use xla_passes::{DotProfile, EpilogueProfile, FilterOrder, FusionProfile, LayoutProfile, TargetProfile, TopKProfile};
 
 use crate::gpu_profile::GpuProfile;
 
@@ -47,6 +47,8 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
             ..FusionProfile::reductions()
         },
         dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
+        // As cuDNN has them.
+        layout: LayoutProfile { filters: FilterOrder::OutputFeaturesFirst, ..TargetProfile::generic().layout },
         lacks: lacks(),
         top_k: TopKProfile {
             most: TopKPlan::MOST,

@@ -255,8 +255,8 @@ mod tests {
         optimize(module, &passes_for(&GpuProfile::usual(), options, has_transforms), options, None).unwrap().0
     }
 
-    /// The one library call of a program for sm_90, which can be serialised and loaded.
-    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
+    /// The library calls of a program for sm_90, which can be serialised and loaded.
+    fn library_commands(module: &OptimizedModule) -> (Vec<LibraryCommand>, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(
             compile(module, (&target, GpuProfile::usual()), ModuleSize::Fixed, &CompileOptions::default())
@@ -266,13 +266,35 @@ mod tests {
         let bytes = device.write(NAME, module).unwrap();
         assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, device);
         let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
-        let mut calls = commands.filter_map(|command| match command {
+        let calls = commands.filter_map(|command| match command {
             Command::Library(library) => Some((**library).clone()),
             Command::Launch { .. } | Command::Copy { .. } => None,
         });
-        let call = calls.next().expect("a call of a library");
-        assert_eq!(calls.next(), None);
+        (calls.collect(), device)
+    }
+
+    /// The one library call of a program.
+    fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
+        let (calls, device) = library_commands(module);
+        let [call] = <[LibraryCommand; 1]>::try_from(calls).expect("one call of a library");
         (call, device)
+    }
+
+    /// Temporaries are parts of one allocation: only those that overlap are in each other's way.
+    #[test]
+    fn products_of_temporaries_are_calls() {
+        let module = optimized(
+            "HloModule m
+            ENTRY main {
+              x = f32[256,256] parameter(0)
+              a = f32[256,256] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              b = f32[256,256] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              c = f32[256,256] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+              ROOT d = f32[256,256] dot(c, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            }",
+            false,
+        );
+        assert_eq!(library_commands(&module).0.len(), 4);
     }
 
     #[test]
@@ -303,6 +325,62 @@ mod tests {
         assert_eq!((apart.before.len(), apart.then.len(), apart.otherwise.len()), (2, 1, 1));
         assert_eq!(apart.arrays, [Scratch(0), Scratch(1), Array(3)]);
         assert_eq!(device.command_sequences[0].scratch, [8 * 57 * 57 * 64 * 4, 3 * 3 * 64 * 128 * 4]);
+    }
+
+    #[test]
+    fn a_constant_filter_is_laid_out_when_it_is_compiled() {
+        let nested = |inner: String, times| format!("{{{}}}", vec![inner; times].join(","));
+        let row = format!("{{{}}}", (0..32).map(|i| i.to_string()).collect::<Vec<_>>().join(","));
+        let filter = nested(nested(nested(row, 16), 3), 3);
+        let module = optimized(
+            &format!(
+                "HloModule m
+                ENTRY main {{
+                  x = f32[8,28,28,16] parameter(0)
+                  w = f32[3,3,16,32] constant({filter})
+                  ROOT c = f32[8,28,28,32] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f
+                }}"
+            ),
+            false,
+        );
+        let (call, _) = library_command(&module);
+        assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_filter_of_a_loop_is_laid_out_before_it() {
+        let module = optimized(
+            "HloModule m
+            body {
+              s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
+              i = s32[] get-tuple-element(s), index=0
+              x = f32[8,28,28,64] get-tuple-element(s), index=1
+              w = f32[3,3,64,64] get-tuple-element(s), index=2
+              one = s32[] constant(1)
+              n = s32[] add(i, one)
+              c = f32[8,28,28,64] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+              ROOT t = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(n, c, w)
+            }
+            condition {
+              s = (s32[], f32[8,28,28,64], f32[3,3,64,64]) parameter(0)
+              i = s32[] get-tuple-element(s), index=0
+              n = s32[] constant(100)
+              ROOT l = pred[] compare(i, n), direction=LT
+            }
+            ENTRY main {
+              x = f32[8,28,28,64] parameter(0)
+              w = f32[3,3,64,64] parameter(1)
+              zero = s32[] constant(0)
+              init = (s32[], f32[8,28,28,64], f32[3,3,64,64]) tuple(zero, x, w)
+              loop = (s32[], f32[8,28,28,64], f32[3,3,64,64]) while(init), condition=condition, body=body
+              ROOT r = f32[8,28,28,64] get-tuple-element(loop), index=1
+            }",
+            false,
+        );
+        let (call, _) = library_command(&module);
+        assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
+        assert_eq!((call.before.len(), call.then.len()), (0, 0));
     }
 
     #[test]

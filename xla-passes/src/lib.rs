@@ -63,8 +63,8 @@ pub use framework::observer::{PassEvent, PassObserver};
 pub use framework::pass::{Changed, Pass, PassContext, PassOptions};
 pub use framework::pipeline::Pipeline;
 pub use framework::profile::{
-    ConvolutionOrder, DotProfile, EpilogueProfile, FloatProfile, FusionProfile, LayoutProfile, MemorySpaceProfile,
-    TargetProfile, TileProfile, TopKProfile,
+    ConvolutionOrder, DotProfile, EpilogueProfile, FilterOrder, FloatProfile, FusionProfile, LayoutProfile,
+    MemorySpaceProfile, TargetProfile, TileProfile, TopKProfile,
 };
 pub use framework::report::{PassRun, PassTotal, PipelineReport};
 pub use framework::{bisect, explain, registry, report, stages};
@@ -74,6 +74,6 @@ pub use parallelize::{SplitReductions, SplitWindows};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};
 pub use simplify::{
     AnnotateTripCounts, AssignLayouts, CommonSubexpressions, DropZeroSized, FoldConstants, HoistInvariants, MergeDots,
-    OrderDotOperands, SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops,
+    OrderRightOperands, SimplifyAlgebra, SimplifyConditionals, SimplifyLoops, SimplifySorts, SinkSlices, UnrollLoops,
     rule_names,
 };

@@ -116,7 +116,7 @@ impl<'m> GpuLowering<'m> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
         // It is computed where the result goes to, which nothing else may need by then.
-        let is_apart = |operand: &ArraySlice| operand.slice.allocation != result.slice.allocation;
+        let is_apart = |operand: &ArraySlice| !operand.slice.overlaps(&result.slice);
         if graph[id].shape().as_array() != Some(&result.shape) || !cx.operands.iter().all(is_apart) {
             return Ok(None);
         }

@@ -198,7 +198,7 @@ pub struct DotProfile {
     /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
     pub any_operand_order: bool,
     /// Whether right operands are read sooner where contracted dimensions come before free ones; see
-    /// [`OrderDotOperands`](crate::OrderDotOperands). Not by default.
+    /// [`OrderRightOperands`](crate::OrderRightOperands). Not by default.
     pub right_rows: bool,
     /// Bytes of operands and result up to which dots are merged; see
     /// [`MergeDots`](crate::MergeDots). 0 where dots stay as they are: by default, since only a measurement tells
@@ -212,6 +212,9 @@ pub struct DotProfile {
 pub struct LayoutProfile {
     /// Of the arrays of convolutions.
     pub convolution: ConvolutionOrder,
+    /// Of filters that are the same in all runs, or in all iterations of a loop; see
+    /// [`OrderRightOperands`](crate::OrderRightOperands).
+    pub filters: FilterOrder,
     /// Whether reductions along minor dimensions stay so, since rows are reduced in the kernel that makes them.
     pub minor_reductions: bool,
 }
@@ -223,6 +226,16 @@ pub enum ConvolutionOrder {
     Any,
     /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
     ChannelsLast,
+}
+
+/// The order of dimensions in which a target takes the filters of convolutions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterOrder {
+    /// Any, or the one of [`ConvolutionOrder`].
+    Any,
+    /// Output features, then input features on the side on which the images have theirs: OHWI for images in NHWC, OIHW
+    /// for NCHW. So do libraries that take others only after a copy.
+    OutputFeaturesFirst,
 }
 
 impl TargetProfile {
@@ -241,7 +254,11 @@ impl TargetProfile {
             splits_any_reduction: false,
             fusion: FusionProfile::loops(),
             dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
-            layout: LayoutProfile { convolution: ConvolutionOrder::Any, minor_reductions: true },
+            layout: LayoutProfile {
+                convolution: ConvolutionOrder::Any,
+                filters: FilterOrder::Any,
+                minor_reductions: true,
+            },
             tiles: None,
             lacks: BTreeSet::new(),
             top_k: TopKProfile::default(),
@@ -259,12 +276,14 @@ impl TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::reductions() };
         let dot = DotProfile { right_rows: true, merge_bytes: 1 << 20, ..TargetProfile::generic().dot };
+        let layout = LayoutProfile { filters: FilterOrder::OutputFeaturesFirst, ..TargetProfile::generic().layout };
         TargetProfile {
             vector_bytes: 64,
             threads: 8,
             splits_any_reduction: true,
             fusion,
             dot,
+            layout,
             ..TargetProfile::generic()
         }
     }

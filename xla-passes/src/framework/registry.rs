@@ -67,9 +67,9 @@ const PASSES: &[Entry] = &[
     ("normalize-floats", "computes in wider floats where the target only stores a type", || Box::new(NormalizeFloats)),
     ("normalize-layouts", "makes every layout inside the program row major", || Box::new(NormalizeLayouts)),
     (
-        "order-dot-operands",
+        "order-right-operands",
         "transposes constants and loop invariants on the right of dots, where the target wants it",
-        || Box::new(OrderDotOperands),
+        || Box::new(OrderRightOperands),
     ),
     ("pad-dynamic", "pads dynamic shapes to their bounds", || Box::new(PadDynamic)),
     ("rematerialize", "recomputes cheap values where memory is scarce", || Box::new(Rematerialize)),

@@ -67,7 +67,7 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(MergeDots)
         .pass(FoldConstants)
         // The laws would undo it: to them one order is as good as another. The old order may be dead state of a loop.
-        .pass(OrderDotOperands)
+        .pass(OrderRightOperands)
         .pass(SimplifyLoops)
         .pass(DeadCode)
         .pass(AnnotateTripCounts)

@@ -93,8 +93,8 @@ fn check(passes: &str, case: &Case, profile: &TargetProfile) -> (String, Pipelin
 /// The generic target with every ability that a pass asks for, and few threads, so that small programs show what is
 /// done for them.
 fn able() -> TargetProfile {
-    let TargetProfile { fusion, dot, .. } = TargetProfile::able();
-    TargetProfile { threads: 4, fusion, dot, ..TargetProfile::generic() }
+    let TargetProfile { fusion, dot, layout, .. } = TargetProfile::able();
+    TargetProfile { threads: 4, fusion, dot, layout, ..TargetProfile::generic() }
 }
 
 /// Bisecting stops between any two rewrites: the result must be the same program.

@@ -7,7 +7,7 @@ mod filetests;
 mod functions;
 mod join;
 mod names;
-mod order_dot_operands;
+mod order_right_operands;
 mod rematerialize;
 mod support;
 mod tile_layouts;

@@ -25,9 +25,9 @@ pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) 
 pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
     let dims = dot.dims.operands([lhs.rank(), rhs.rank()]);
     let (left, right) = (MatmulSide::new(lhs, &dims[0])?, MatmulSide::new(rhs, &dims[1])?);
-    let batch = dims[0].batch.iter().map(|&d| lhs.dims()[d]).product();
     let elements = [lhs, rhs, result].map(ArrayShape::element_type);
-    let mut matmul = Matmul::dense(batch, [left.free, left.contracted, right.free], elements);
+    let extents = [left.free.extent, left.contracted.extent, right.free.extent];
+    let mut matmul = Matmul::dense(left.batch.extent, extents, elements);
     // As rows of lhs go along what is summed, those of rhs go along its columns.
     matmul.lhs = left.operand(lhs, left.contracts_last);
     matmul.rhs = right.operand(rhs, !right.contracts_last);
@@ -35,36 +35,63 @@ pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capabil
     matmul.check(capability).ok().map(|()| matmul)
 }
 
-/// An operand of a dot whose batch dimensions come first, and whose others are free ones and then contracted ones, or
-/// the other way around, each in order.
+/// An operand of a dot, two of whose dimensions are those of matrices: elements that follow each other are of one row,
+/// or of one column.
 struct MatmulSide {
-    free: usize,
-    contracted: usize,
+    batch: Run,
+    free: Run,
+    contracted: Run,
     contracts_last: bool,
+}
+
+/// Dimensions of an array that are like one.
+#[derive(Clone, Copy)]
+struct Run {
+    extent: usize,
+    /// Elements from one of its places to the next.
+    stride: usize,
 }
 
 impl MatmulSide {
     fn new(shape: &ArrayShape, dims: &DotOperandDims<'_>) -> Option<MatmulSide> {
-        let DotOperandDims { batch, free, contracting } = dims;
-        let is_run = |dims: &[usize], from: usize| dims.iter().copied().eq(from..from + dims.len());
-        let first = batch.len();
-        let contracts_last = is_run(free, first) && is_run(contracting, first + free.len());
-        let contracts_first = is_run(contracting, first) && is_run(free, first + contracting.len());
-        if !is_run(batch, 0) || !(contracts_last || contracts_first) {
-            return None;
-        }
-        let extent = |dims: &[usize]| dims.iter().map(|&d| shape.dims()[d]).product();
-        Some(MatmulSide { free: extent(free), contracted: extent(contracting), contracts_last })
+        let [batch, free, contracted] = [dims.batch, &dims.free, dims.contracting].map(|dims| Run::new(shape, dims));
+        let (batch, free, contracted) = (batch?, free?, contracted?);
+        let contracts_last = contracted.stride == 1 || contracted.extent == 1;
+        let is_matrix = contracts_last || free.stride == 1 || free.extent == 1;
+        is_matrix.then_some(MatmulSide { batch, free, contracted, contracts_last })
     }
 
     /// As the library knows it; `is_plain` if rows follow each other as they should.
     fn operand(&self, shape: &ArrayShape, is_plain: bool) -> Operand {
+        let (minor, major) = match self.contracts_last {
+            true => (self.contracted, self.free),
+            false => (self.free, self.contracted),
+        };
         Operand {
             element: shape.element_type(),
             transposed: !is_plain,
-            row_stride: if self.contracts_last { self.contracted } else { self.free },
-            batch_stride: self.free * self.contracted,
+            // A single row may be as long as it is.
+            row_stride: major.stride.max(minor.extent),
+            batch_stride: self.batch.stride,
         }
+    }
+}
+
+impl Run {
+    /// `None` for dimensions of which another one lies in between, or in another order.
+    fn new(shape: &ArrayShape, dims: &[usize]) -> Option<Run> {
+        let stride =
+            |d: usize| shape.dims()[d + 1..].iter().fold(1, |product: usize, &size| product.saturating_mul(size));
+        let mut run = Run { extent: 1, stride: 1 };
+        for &d in dims.iter().rev().filter(|&&d| shape.dims()[d] != 1) {
+            if run.extent == 1 {
+                run.stride = stride(d);
+            } else if stride(d) != run.extent.saturating_mul(run.stride) {
+                return None;
+            }
+            run.extent = run.extent.saturating_mul(shape.dims()[d]);
+        }
+        Some(run)
     }
 }
 
@@ -101,11 +128,16 @@ mod tests {
     }
 
     #[test]
-    fn batches_come_first_and_dimensions_are_merged() {
+    fn batches_lie_anywhere_but_in_rows_and_dimensions_are_merged() {
         let matmul = call(&[3, 4, 64, 32], &[3, 32, 2, 1024], [&[0], &[0], &[3], &[1]]).expect("a batch");
         assert_eq!((matmul.batch, matmul.m, matmul.k, matmul.n), (3, 256, 32, 2048));
         assert_eq!((matmul.lhs.batch_stride, matmul.rhs.batch_stride), (8192, 65536));
-        assert!(call(&[64, 3, 128], &[3, 128, 512], [&[1], &[0], &[2], &[1]]).is_none(), "a batch in the middle");
+        let heads = call(&[64, 3, 128], &[128, 3, 512], [&[1], &[1], &[2], &[0]]).expect("batches in the middle");
+        assert_eq!((heads.batch, heads.m, heads.k, heads.n), (3, 64, 128, 512));
+        assert_eq!((heads.lhs.row_stride, heads.lhs.batch_stride), (384, 128));
+        assert_eq!((heads.rhs.row_stride, heads.rhs.batch_stride), (1536, 512));
+        assert!(call(&[64, 128, 3], &[3, 128, 512], [&[2], &[0], &[1], &[1]]).is_none(), "a batch in rows");
+        assert!(call(&[2, 64, 3, 128], &[3, 2, 128, 512], [&[2, 0], &[0, 1], &[3], &[2]]).is_none(), "apart");
     }
 
     #[test]
@@ -121,23 +153,28 @@ mod tests {
         fn the_librarys_matmul_is_the_operations(
             sizes in [1usize..4, 1usize..4, 1usize..4, 1usize..4],
             counts in [0usize..2, 1usize..3, 1usize..3, 1usize..3],
-            turned in any::<[bool; 2]>(),
+            order in [0usize..4, 0usize..4],
         ) {
             let list = |which: usize| vec![sizes[which]; counts[which]];
             let (batch, contracted) = (list(0), list(1));
-            let side = |free: &[usize], contracts_first: bool| {
-                let parts = if contracts_first { [&contracted[..], free] } else { [free, &contracted] };
-                let first = batch.len() + if contracts_first { 0 } else { free.len() };
-                ([&batch, parts[0], parts[1]].concat(), (first..first + contracted.len()).collect::<Vec<_>>())
+            // Dimensions of the batch, of rows, of columns, and where those of the batch and contracted ones begin.
+            let side = |free: &[usize], order: usize| {
+                let (b, f, c) = (&batch[..], free, &contracted[..]);
+                let (dims, first, contracting) = match order {
+                    0 => ([b, f, c], 0, b.len() + f.len()),
+                    1 => ([b, c, f], 0, b.len()),
+                    2 => ([f, b, c], f.len(), f.len() + b.len()),
+                    _ => ([c, b, f], c.len(), 0),
+                };
+                (dims.concat(), [first..first + b.len(), contracting..contracting + c.len()].map(Vec::from_iter))
             };
-            let (lhs, rhs) = (side(&list(2), turned[0]), side(&list(3), turned[1]));
+            let (lhs, rhs) = (side(&list(2), order[0]), side(&list(3), order[1]));
             let result = [&batch[..], &list(2), &list(3)].concat();
-            let batches: Vec<usize> = (0..batch.len()).collect();
             let text = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
             let module = program(&format!(
                 "HloModule m\nENTRY main {{\n x = f32[{0}] parameter(0)\n w = f32[{1}] parameter(1)\n ROOT r = f32[{2}] dot(x, w), \
-                 lhs_batch_dims={{{3}}}, rhs_batch_dims={{{3}}}, lhs_contracting_dims={{{4}}}, rhs_contracting_dims={{{5}}}\n}}",
-                text(&lhs.0), text(&rhs.0), text(&result), text(&batches), text(&lhs.1), text(&rhs.1),
+                 lhs_batch_dims={{{3}}}, rhs_batch_dims={{{4}}}, lhs_contracting_dims={{{5}}}, rhs_contracting_dims={{{6}}}\n}}",
+                text(&lhs.0), text(&rhs.0), text(&result), text(&lhs.1[0]), text(&rhs.1[0]), text(&lhs.1[1]), text(&rhs.1[1]),
             ));
             let (op, arrays) = root(&module);
             let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };

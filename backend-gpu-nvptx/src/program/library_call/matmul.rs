@@ -161,7 +161,9 @@ impl Matmul {
             return refuse(format!("of {}, unless both operands have the contracted dimension last", self.lhs.element));
         }
         let sizes = [self.n, self.m, self.k, self.lhs.row_stride, self.rhs.row_stride, self.result.row_stride];
-        if tensor_cores_alone && sizes.iter().any(|size| size % unit != 0) {
+        let batch_strides = [&self.lhs, &self.rhs, &self.result].map(|operand| operand.batch_stride);
+        let is_uneven = |numbers: &[usize]| numbers.iter().any(|number| number % unit != 0);
+        if tensor_cores_alone && (is_uneven(&sizes) || self.batch > 1 && is_uneven(&batch_strides)) {
             return refuse(format!("of {}, with sizes that are no multiples of {unit}", self.lhs.element));
         }
         if arithmetic == Arithmetic::S32 && f64::from_bits(self.alpha) != 1.0 {

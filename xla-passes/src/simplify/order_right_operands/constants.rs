@@ -1,4 +1,4 @@
-//! Constants on the right of dots, in the order that these want.
+//! Constants on the right of dots and convolutions, in the order that these want.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Constant, Transpose};
 use xla_hlo::{CompId, Computation, InstrId, Literal, Module, Op, Result, Shape};
 
-use super::OrderDotOperands;
+use super::OrderRightOperands;
 use super::order::{ordered, set_right, wanted};
 use crate::rewrite::graph::clone_with_operands;
 use crate::{Pass, PassContext};
@@ -16,10 +16,10 @@ const MAX_COPIED_BYTES: usize = 1 << 20;
 
 /// Puts the constants of a computation in order.
 pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
-    for ((constant, order), dots) in wishes(&module[id]) {
-        let is_shared = module[id][constant].users().len() > dots.len() || module[id].root() == constant;
+    for ((constant, order), readers) in wishes(&module[id], cx) {
+        let is_shared = module[id][constant].users().len() > readers.len() || module[id].root() == constant;
         let is_large = module[id][constant].shape().byte_size() > MAX_COPIED_BYTES;
-        if is_shared && is_large || !cx.allow_rewrite(OrderDotOperands.name()) {
+        if is_shared && is_large || !cx.allow_rewrite(OrderRightOperands.name()) {
             continue;
         }
         let Some((literal, shape)) = transposed(module, id, constant, &order)? else { continue };
@@ -30,16 +30,16 @@ pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>
         };
         computation.set_op(new, Constant { literal }.into());
         computation.set_shape(new, shape);
-        dots.into_iter().for_each(|dot| set_right(computation, dot, new, &order));
+        readers.into_iter().for_each(|reader| set_right(computation, reader, new, &order));
     }
     Ok(())
 }
 
-/// Constants that dots want in another order, and those dots.
-fn wishes(computation: &Computation) -> BTreeMap<(InstrId, Vec<usize>), Vec<InstrId>> {
+/// Constants that are wanted in another order, and those who want them.
+fn wishes(computation: &Computation, cx: &PassContext<'_>) -> BTreeMap<(InstrId, Vec<usize>), Vec<InstrId>> {
     let mut wishes: BTreeMap<_, Vec<InstrId>> = BTreeMap::new();
-    for (id, dot) in computation.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_))) {
-        let [left, right] = [0, 1].map(|i| dot.operand(i));
+    for (id, product) in computation.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_) | Op::Convolution(_))) {
+        let [left, right] = [0, 1].map(|i| product.operand(i));
         let [left_is_known, right_is_known] =
             [left, right].map(|operand| matches!(computation[operand].op(), Op::Constant(_)));
         let sharded = computation[right].annotations().is_some_and(|a| a.sharding.is_some());
@@ -47,7 +47,7 @@ fn wishes(computation: &Computation) -> BTreeMap<(InstrId, Vec<usize>), Vec<Inst
         if right_is_known
             && !left_is_known
             && !sharded
-            && let Some(order) = wanted(computation, id)
+            && let Some(order) = wanted(computation, id, cx)
         {
             wishes.entry((right, order)).or_default().push(id);
         }

@@ -1,11 +1,11 @@
-//! Invariants of loops on the right of dots, in the order that these want.
+//! Invariants of loops on the right of dots and convolutions, in the order that these want.
 
 use std::collections::{BTreeMap, HashMap};
 
 use xla_hlo::ops::Transpose;
 use xla_hlo::{CompId, InstrId, Instruction, Module, Op, Result};
 
-use super::OrderDotOperands;
+use super::OrderRightOperands;
 use super::order::{ordered, set_right, wanted};
 use crate::analysis::loops::{self, LoopState, element_of};
 use crate::analysis::trip_count::trip_count;
@@ -24,7 +24,7 @@ type Ordered = BTreeMap<(InstrId, Vec<usize>), InstrId>;
 /// Those who want an element of a loop's state in another order.
 #[derive(Default)]
 struct Readers {
-    dots: Vec<InstrId>,
+    products: Vec<InstrId>,
     /// Transposes before inner loops.
     transposes: Vec<InstrId>,
 }
@@ -32,7 +32,7 @@ struct Readers {
 /// Elements of a loop's state, by number, in the orders that are wanted of them.
 type Wishes = BTreeMap<(usize, Vec<usize>), Readers>;
 
-/// Transposes, before loops, the invariants that dots in them want in another order.
+/// Transposes, before loops, the invariants that dots and convolutions in them want in another order.
 pub(super) fn put_in_order(module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
     let callers = loops::caller_counts(module);
     let mut made: HashMap<CompId, Ordered> = HashMap::new();
@@ -46,8 +46,8 @@ pub(super) fn put_in_order(module: &mut Module, cx: &PassContext<'_>) -> Result<
                 continue;
             }
             let from_inner = made.remove(&state.body).unwrap_or_default();
-            let mut wishes = wishes(module, &state, &from_inner);
-            wishes.retain(|_, _| cx.allow_rewrite(OrderDotOperands.name()));
+            let mut wishes = wishes(module, &state, &from_inner, cx);
+            wishes.retain(|_, _| cx.allow_rewrite(OrderRightOperands.name()));
             if !wishes.is_empty() {
                 carry(module, &state, wishes, made.entry(caller).or_default())?;
             }
@@ -56,7 +56,7 @@ pub(super) fn put_in_order(module: &mut Module, cx: &PassContext<'_>) -> Result<
     Ok(())
 }
 
-fn wishes(module: &Module, state: &LoopState, from_inner: &Ordered) -> Wishes {
+fn wishes(module: &Module, state: &LoopState, from_inner: &Ordered, cx: &PassContext<'_>) -> Wishes {
     let mut wishes = Wishes::new();
     let trips = trip_count(module, state.caller, state.id);
     if trips == Some(0) {
@@ -76,13 +76,13 @@ fn wishes(module: &Module, state: &LoopState, from_inner: &Ordered) -> Wishes {
     if trips.is_some_and(|trips| trips < FEWEST_ITERATIONS) {
         return wishes;
     }
-    for (id, dot) in body.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_))) {
-        let right = dot.operand(1);
+    for (id, product) in body.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_) | Op::Convolution(_))) {
+        let right = product.operand(1);
         if let Some(i) = invariant(right)
             && body[right].shape().byte_size() <= MAX_CARRIED_BYTES
-            && let Some(order) = wanted(body, id)
+            && let Some(order) = wanted(body, id, cx)
         {
-            wishes.entry((i, order)).or_default().dots.push(id);
+            wishes.entry((i, order)).or_default().products.push(id);
         }
     }
     wishes
@@ -98,7 +98,7 @@ fn carry(module: &mut Module, state: &LoopState, wishes: Wishes, made: &mut Orde
     let [_, carried] = state.carry(module, &begins);
     let body = module.computation_mut(state.body);
     for (((_, order), readers), element) in wishes.into_iter().zip(carried) {
-        readers.dots.into_iter().for_each(|dot| set_right(body, dot, element, &order));
+        readers.products.into_iter().for_each(|product| set_right(body, product, element, &order));
         for transpose in readers.transposes {
             body.replace_all_uses(transpose, element);
             body.remove(transpose)?;

@@ -11,7 +11,7 @@ fn run(module: &mut Module, right_rows: bool) {
     let dot = DotProfile { right_rows, ..TargetProfile::generic().dot };
     let profile = TargetProfile { dot, ..TargetProfile::generic() };
     let cx = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
-    registry::pipeline(["order-dot-operands"]).and_then(|p| p.run(module, &cx)).expect("the pass succeeds");
+    registry::pipeline(["order-right-operands"]).and_then(|p| p.run(module, &cx)).expect("the pass succeeds");
 }
 
 /// `dot(x[2,K], w[columns,K])` with a constant `w`, and its negation besides where it is shared.
