@@ -97,6 +97,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if let Some(known) = self.runtime_divisions.get(&(expr.clone(), by)) {
             return Ok(known.clone());
         }
+        let (multiple, rest) = expr.multiples(by);
+        if multiple != AffineExpr::default() && rest.bounds(&self.symbols).is_some_and(|(low, _)| low >= 0) {
+            // The rest may be known further out, or is one that has been divided before.
+            let (quotient, rest) = self.divide(&rest, by)?;
+            let result = (multiple.plus(&quotient), rest);
+            self.runtime_divisions.insert((expr.clone(), by), result.clone());
+            return Ok(result);
+        }
         let level = expr.level(&self.symbols);
         let index = [expr.clone()];
         let mask = self.existing_lanes(&index);

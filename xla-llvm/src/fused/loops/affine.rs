@@ -159,16 +159,22 @@ impl AffineExpr {
         if by == 1 {
             return Division::Exact(self.clone(), AffineExpr::default());
         }
+        let (quotient, rest) = self.multiples(by);
+        if rest.is_within(by, symbols) {
+            return Division::Exact(quotient, rest);
+        }
+        self.split_for(by, &rest, symbols)
+    }
+
+    /// The terms that are multiples of a positive number, divided by it, and the rest of the coordinate.
+    pub fn multiples(&self, by: i64) -> (AffineExpr, AffineExpr) {
         let mut quotient = AffineExpr::constant(self.constant.div_euclid(by));
         let mut rest = AffineExpr::constant(self.constant.rem_euclid(by));
         for (id, c) in self.terms() {
             let (part, c) = if c % by == 0 { (&mut quotient, c / by) } else { (&mut rest, c) };
             part.terms.insert(id, c);
         }
-        if rest.is_within(by, symbols) {
-            return Division::Exact(quotient, rest);
-        }
-        self.split_for(by, &rest, symbols)
+        (quotient, rest)
     }
 
     fn split_for(&self, by: i64, rest: &AffineExpr, symbols: &Symbols) -> Division {
