@@ -61,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 let elements = places.iter().map(|place| {
                     let exprs = match flat {
                         true => counters(s, place, extents)?,
-                        false => [exprs, &[place.clone()]].concat(),
+                        false => [exprs, std::slice::from_ref(place)].concat(),
                     };
                     Ok(element(s, &exprs)?.splat(width))
                 });
