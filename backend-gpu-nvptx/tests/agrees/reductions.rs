@@ -177,6 +177,40 @@ fn a_complex_matmul_and_a_sum_side_by_side() {
     );
 }
 
+/// Columns that several threads reduce: of one dimension and of several, in turns of all threads and with a rest.
+#[test]
+fn columns_of_any_length() {
+    for (dims, result, reduced) in [
+        ("32,5", "5", "0"),
+        ("33,40", "40", "0"),
+        ("100,64", "64", "0"),
+        ("511,3", "3", "0"),
+        ("1009,33", "33", "0"),
+        ("4096,2", "2", "0"),
+        ("16,8,8,64", "64", "0,1,2"),
+        ("3,7,25,10", "10", "0,1,2"),
+        ("6,50,11,2", "50,2", "0,2"),
+    ] {
+        for (element, operation) in [("f32", "add"), ("bf16", "maximum"), ("s32", "add"), ("f64", "minimum")] {
+            agrees(&format!(
+                "HloModule m
+                f {{
+                  a = {element}[] parameter(0)
+                  b = {element}[] parameter(1)
+                  ROOT r = {element}[] {operation}(a, b)
+                }}
+                ENTRY main {{
+                  x = {element}[{dims}] parameter(0)
+                  one = {element}[] constant(1)
+                  backwards = {element}[{dims}] reverse(x), dimensions={{0}}
+                  mixed = {element}[{dims}] maximum(x, backwards)
+                  ROOT r = {element}[{result}] reduce(mixed, one), dimensions={{{reduced}}}, to_apply=f
+                }}"
+            ));
+        }
+    }
+}
+
 #[test]
 fn whole_arrays() {
     for (ty, dims) in [("f32", "524288"), ("f32", "524287"), ("s32", "600,1024"), ("bf16", "1048576")] {

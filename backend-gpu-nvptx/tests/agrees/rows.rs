@@ -3,7 +3,7 @@
 use super::agrees;
 
 /// Sizes of rows: of a warp and of blocks, in one turn and in several, and some that are no multiple of the threads.
-const ROWS: &[usize] = &[32, 64, 96, 256, 768, 1000, 1024, 1536, 4096];
+const ROWS: &[usize] = &[10, 32, 33, 64, 96, 150, 256, 511, 768, 1000, 1024, 1536, 4096, 5003, 20001];
 
 const COMBINERS: &str = "
     max {
@@ -46,7 +46,7 @@ fn softmax() {
 #[test]
 fn sums_and_what_is_left_of_elements() {
     for element in ["bf16", "f16", "f32", "f64", "s8", "u16", "s32", "s64"] {
-        for row in [64, 96, 512, 520, 2048] {
+        for row in [36, 64, 96, 301, 512, 520, 2048, 9001] {
             agrees(&program(
                 element,
                 row,

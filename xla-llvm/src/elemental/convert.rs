@@ -90,10 +90,13 @@ pub fn reduce_precision<'e, 'ctx>(
 /// An integer as a 64-bit index, clamped to `0..=room` in its own signedness.
 pub fn clamped_index<'e, 'ctx>(x: Value<'e, 'ctx>, room: u64) -> Lanes<'e, 'ctx> {
     let room = i64::try_from(room).unwrap_or(i64::MAX);
-    match x.element_type().kind() {
-        ElementKind::Signed => x.lanes().sext(64).smax(0).smin(room),
-        _ => x.lanes().zext(64).umin(room),
-    }
+    let lanes = x.lanes();
+    let bits = if lanes.scalar().bits() <= 32 && i32::try_from(room).is_ok() { 32 } else { 64 };
+    let clamped = match x.element_type().kind() {
+        ElementKind::Signed => lanes.sext(bits).smax(0).smin(room),
+        _ => lanes.zext(bits).umin(room),
+    };
+    clamped.zext(64)
 }
 
 /// The bits that belong to the type, the others zero.

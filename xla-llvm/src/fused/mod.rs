@@ -10,6 +10,7 @@
 //!   simt/       targets with threads
 //!     elementwise       one thread of many for each few neighbouring elements
 //!     row_reduce        one group of threads for each row: reductions, softmax, layer norm
+//!     group_turns       loops of a group, with several loads under way
 //!     row_turns         rows that stay in registers from one reduction to the next
 //!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K
 //!     transpose         a block for each tile of two loops, in shared memory

@@ -33,8 +33,10 @@ pub(crate) struct VectorMode<'e, 'ctx> {
 pub(crate) struct ThreadMode<'e, 'ctx> {
     /// The threads that reduce together, where some do.
     pub group: Option<ThreadGroup<'e, 'ctx>>,
+    /// Instructions that compute an element of what the group goes through, at most.
+    pub instructions: u64,
     /// The turns of loops over the group's row, where they are written out.
-    pub row: Option<RowTurns>,
+    pub row: Option<RowTurns<'e, 'ctx>>,
     /// The tile that is being computed, in a kernel that transposes tiles.
     pub tile: Option<SharedTile<'e, 'ctx>>,
 }
@@ -115,7 +117,8 @@ pub(crate) struct SharedSide {
 }
 
 /// The turns of a thread along its group's row, which are the same in each loop over the row.
-pub(crate) struct RowTurns {
+#[derive(Clone)]
+pub(crate) struct RowTurns<'e, 'ctx> {
     /// Elements of the row.
     pub extent: u64,
     /// Lanes of a turn.
@@ -123,6 +126,8 @@ pub(crate) struct RowTurns {
     /// Level of the code that the turns stand in.
     pub level: usize,
     pub symbols: Vec<SymbolId>,
+    /// Whether the thread has the last one, where only some have.
+    pub last: Option<Lanes<'e, 'ctx>>,
 }
 
 /// Threads that reduce together, each some of the elements.

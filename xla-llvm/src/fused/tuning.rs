@@ -187,6 +187,18 @@ pub(crate) mod row_reduce {
     pub const LARGEST: u32 = 512;
 }
 
+/// Loops of a group, a few turns at a time.
+pub(crate) mod group_turns {
+    /// Bits that a thread reads at a time.
+    pub const BITS: u64 = 16 * 32;
+    /// Turns at a time: as many loads are under way.
+    pub const LEAST: u64 = 4;
+    /// As for [`LEAST`].
+    pub const MOST: u64 = 8;
+    /// Elements of a thread times instructions up to which turns are written out.
+    pub const MOST_CODE: u64 = 512;
+}
+
 /// Transposes in shared memory.
 pub(crate) mod shared_transpose {
     /// Elements along a tile's side: the threads of a warp.

@@ -97,15 +97,23 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if let Some(known) = self.runtime_divisions.get(&(expr.clone(), by)) {
             return Ok(known.clone());
         }
+        let (multiple, rest) = expr.multiples(by);
+        if multiple != AffineExpr::default() && rest.bounds(&self.symbols).is_some_and(|(low, _)| low >= 0) {
+            // The rest may be known further out, or is one that has been divided before.
+            let (quotient, rest) = self.divide(&rest, by)?;
+            let result = (multiple.plus(&quotient), rest);
+            self.runtime_divisions.insert((expr.clone(), by), result.clone());
+            return Ok(result);
+        }
         let level = expr.level(&self.symbols);
         let index = [expr.clone()];
         let mask = self.existing_lanes(&index);
         let bounds = expr.bounds(&self.symbols);
         let result = self.at_level(level, |s| {
-            let number = s.number_of(expr)?;
-            let lanes = s.lanes_of(number);
+            let lanes = s.short_lanes(expr, &[by])?;
             let quotient = lanes.udiv(by);
-            let rest = lanes - quotient * by;
+            let rest = (lanes - quotient * by).zext(64);
+            let quotient = quotient.zext(64);
             let extent = bounds.map(|(_, high)| (high / by + 1) as u64);
             let quotient = s.computed(quotient, mask, extent, level);
             let rest = s.computed(rest, mask, Some(by as u64), level);
@@ -113,6 +121,15 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })?;
         self.runtime_divisions.insert((expr.clone(), by), result.clone());
         Ok(result)
+    }
+
+    /// The lanes of a coordinate, which is to be computed with together with such numbers: on a machine whose 64-bit
+    /// arithmetic is several instructions of 32 bits, in 32 bits where all of them fit. Its lowest bits, that is.
+    pub(crate) fn short_lanes(&mut self, expr: &AffineExpr, with: &[i64]) -> Result<Lanes<'e, 'ctx>> {
+        let number = self.number_of(expr)?;
+        let lanes = self.lanes_of(number);
+        let fits = expr.fits_32_bits(&self.symbols) && with.iter().all(|&number| i32::try_from(number).is_ok());
+        Ok(if fits && self.emitter.target().simt().is_some() { lanes.trunc(32) } else { lanes })
     }
 
     /// A number computed while running, as a coordinate.
@@ -182,7 +199,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let (Some(wanted), false, Some(_)) = (mask, is_empty, self.emitter.target().simt()) else {
             return (number, mask);
         };
-        let or_first = |wanted: Lanes<'e, 'ctx>, at| wanted.select(at, self.number(0));
+        // An element that is wanted is one of the array: its position fits where that of the last one does.
+        let bits = if i32::try_from(source.shape.element_count()).is_ok() { 32 } else { 64 };
+        let zero = self.number(0).trunc_to(bits);
+        let or_first = |wanted: Lanes<'e, 'ctx>, at: Lanes<'e, 'ctx>| {
+            let at = wanted.select(at.trunc_to(bits), zero);
+            if bits < 64 { at.zext(64) } else { at }
+        };
         match number {
             Number::Uniform(at) => (Number::Uniform(or_first(wanted.any(), at)), None),
             Number::Strided { base, stride: 1, width } if wanted.width() == 1 => {

@@ -42,8 +42,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
         let level = expr.level(&self.symbols);
         let mask = self.at_level(level, |s| {
-            let number = s.number_of(expr)?;
-            let lanes = s.lanes_of(number);
+            let lanes = s.short_lanes(expr, &[low, high, high.saturating_sub(low)])?;
             Ok(match (above, below) {
                 (true, _) => lanes.le(high),
                 (false, true) => lanes.ge(low),

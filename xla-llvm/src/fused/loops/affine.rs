@@ -149,6 +149,12 @@ impl AffineExpr {
         Some(bounds)
     }
 
+    /// Whether all values are 32-bit numbers, with their sign.
+    pub fn fits_32_bits(&self, symbols: &Symbols) -> bool {
+        let is_short = |bound| i32::try_from(bound).is_ok();
+        self.bounds(symbols).is_some_and(|(low, high)| is_short(low) && is_short(high))
+    }
+
     fn is_within(&self, limit: i64, symbols: &Symbols) -> bool {
         self.bounds(symbols).is_some_and(|(low, high)| low >= 0 && high < limit)
     }
@@ -159,16 +165,22 @@ impl AffineExpr {
         if by == 1 {
             return Division::Exact(self.clone(), AffineExpr::default());
         }
+        let (quotient, rest) = self.multiples(by);
+        if rest.is_within(by, symbols) {
+            return Division::Exact(quotient, rest);
+        }
+        self.split_for(by, &rest, symbols)
+    }
+
+    /// The terms that are multiples of a positive number, divided by it, and the rest of the coordinate.
+    pub fn multiples(&self, by: i64) -> (AffineExpr, AffineExpr) {
         let mut quotient = AffineExpr::constant(self.constant.div_euclid(by));
         let mut rest = AffineExpr::constant(self.constant.rem_euclid(by));
         for (id, c) in self.terms() {
             let (part, c) = if c % by == 0 { (&mut quotient, c / by) } else { (&mut rest, c) };
             part.terms.insert(id, c);
         }
-        if rest.is_within(by, symbols) {
-            return Division::Exact(quotient, rest);
-        }
-        self.split_for(by, &rest, symbols)
+        (quotient, rest)
     }
 
     fn split_for(&self, by: i64, rest: &AffineExpr, symbols: &Symbols) -> Division {
@@ -290,6 +302,25 @@ mod tests {
         let (symbols, index) = loops(&[512]);
         assert_eq!(index[0].divide(128, &symbols), Division::IfSplit(SymbolId(0), 128));
         assert_eq!(index[0].divide(100, &symbols), Division::Runtime);
+    }
+
+    #[test]
+    fn positions_of_large_arrays_have_64_bits() {
+        let (symbols, index) = loops(&[1 << 16, 1 << 15]);
+        let last = position(&index, &[1 << 15, 1]);
+        assert!(last.fits_32_bits(&symbols));
+        assert!(!last.clone().shifted(1).fits_32_bits(&symbols));
+        assert!(last.clone().shifted(-1).fits_32_bits(&symbols));
+        assert!(!last.scaled(-2).fits_32_bits(&symbols));
+    }
+
+    #[test]
+    fn the_rest_of_a_division_is_what_is_no_multiple() {
+        let (_, index) = loops(&[4, 3]);
+        let place = position(&index, &[12, 5]).shifted(31);
+        let (multiple, rest) = place.multiples(6);
+        assert_eq!(multiple, index[0].clone().scaled(2).shifted(5));
+        assert_eq!(rest, index[1].clone().scaled(5).shifted(1));
     }
 
     #[test]

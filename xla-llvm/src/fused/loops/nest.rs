@@ -195,6 +195,19 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
+    /// Runs `body` at a level of its own inside of the deepest one.
+    pub(crate) fn nested_level<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let block = self.new_block("level")?;
+        self.enter_level(block)?;
+        let result = body(self)?;
+        let exit = self.new_block("exit")?;
+        self.jump(exit)?;
+        self.leave_level();
+        self.jump(block)?;
+        self.emitter.builder().position_at_end(exit);
+        Ok(result)
+    }
+
     /// The results of `body` if a condition, one lane, holds, or else the carried values.
     pub(crate) fn when(
         &mut self,

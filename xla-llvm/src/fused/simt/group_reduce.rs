@@ -10,10 +10,10 @@ use crate::fused::core::address::compute_bits;
 use crate::fused::core::combine::{Combiner, Element, Elements};
 use crate::fused::core::window::{raws_of, values_of};
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
-use crate::fused::loops::range::Range;
+use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::variables::counters;
 use crate::fused::mode::{GroupKind, ThreadGroup};
+use crate::fused::simt::group_turns::GroupTurns;
 use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
@@ -31,10 +31,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Value<'e, 'ctx>> {
         let ty = neutral.element_type();
         let (&last, outer) = extents.split_last().unwrap_or((&1, &[]));
-        if let Some((turns, width)) = self.row_turns(last).filter(|_| outer.is_empty()) {
+        if let Some(row) = self.row_turns(last).filter(|_| outer.is_empty()) {
             let mut reduced: Option<Value<'e, 'ctx>> = None;
-            for turn in turns {
-                let x = element(self, &[AffineExpr::symbol(turn)])?.splat(width);
+            for (number, &turn) in (1..).zip(&row.symbols) {
+                let mut x = element(self, &[AffineExpr::symbol(turn)])?.splat(row.width);
+                if let Some(exists) = row.last.filter(|_| number == row.symbols.len()) {
+                    x = elemental::select_lanes(exists, x, neutral.splat(row.width));
+                }
                 reduced = Some(match reduced {
                     None => x,
                     Some(before) => elemental::binary(self.emitter, op, before, x)?,
@@ -46,23 +49,26 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         // one.
         let is_column = matches!(group.kind, GroupKind::Column(_));
         let flat = (last < u64::from(group.threads) || is_column) && !outer.is_empty();
-        let range = if flat {
-            let range = self.group_range(group, extents.iter().product(), ACCESS_BITS);
-            Range { width: 1, step: group.threads.into(), start: group.member, ..range }
-        } else {
-            self.group_range(group, last, if is_column { ACCESS_BITS } else { compute_bits(ty) })
+        let bits = compute_bits(ty);
+        let turns = match flat {
+            true => self.group_turns(group, extents.iter().product(), 1),
+            false => self.group_turns(group, last, if is_column { 1 } else { group.access_width(last, bits) }),
         };
-        let width = range.width;
+        let (width, together) = (turns.width, self.turns_together(turns.width, bits));
         let looped: &[u64] = if flat { &[] } else { outer };
         let raws = self.nested(looped, 1, &mut Vec::new(), neutral.splat(width).raws(), &mut |s, exprs, carried| {
-            s.for_each(range, carried.to_vec(), &mut |s, symbol, carried| {
-                let exprs = match flat {
-                    true => counters(s, &AffineExpr::symbol(symbol), extents)?,
-                    false => [exprs, &[AffineExpr::symbol(symbol)]].concat(),
-                };
-                let x = element(s, &exprs)?.splat(width);
+            s.for_turns(turns, together, carried.to_vec(), &mut |s, places, carried| {
+                let elements = places.iter().map(|place| {
+                    let exprs = match flat {
+                        true => counters(s, place, extents)?,
+                        false => [exprs, std::slice::from_ref(place)].concat(),
+                    };
+                    Ok(element(s, &exprs)?.splat(width))
+                });
+                let elements = elements.collect::<Result<Vec<_>>>()?;
                 let reduced = Value::from_raws(s.emitter, ty, carried);
-                Ok(elemental::binary(s.emitter, op, reduced, x)?.raws())
+                let reduced = elements.into_iter().try_fold(reduced, |all, x| elemental::binary(s.emitter, op, all, x));
+                Ok(reduced?.raws())
             })
         })?;
         self.across_lanes_and_threads(group, op, Value::from_raws(self.emitter, ty, &raws))
@@ -97,35 +103,50 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let combiner = Combiner::Computation(computation);
         let total: u64 = extents.iter().product();
         let is_row = extents.iter().filter(|&&extent| extent > 1).count() <= 1;
-        let bits = types.iter().map(|&ty| compute_bits(ty)).max().filter(|_| is_row).unwrap_or(ACCESS_BITS);
-        let bits = if matches!(group.kind, GroupKind::Column(_)) { ACCESS_BITS } else { bits };
-        let Range { width, end, .. } = self.group_range(group, total, bits);
+        let bits = types.iter().map(|&ty| compute_bits(ty)).max().unwrap_or(ACCESS_BITS);
+        let width = match group.kind {
+            GroupKind::Warp | GroupKind::Block if is_row => group.access_width(total, bits),
+            GroupKind::Warp | GroupKind::Block | GroupKind::Column(_) => 1,
+        };
         // As many groups of neighbours for each thread, or one more.
-        let groups = (total / u64::from(width)) as i64;
-        let first =
-            |member: Lanes<'e, 'ctx>| (member * groups).lshr(i64::from(group.threads.ilog2())) * i64::from(width);
-        let (start, end) = (first(group.member), first(group.member + 1).smin(end));
-        let reduced = &mut |s: &mut Self, before: Option<Vec<Value<'e, 'ctx>>>, place: SymbolId| -> Result<Vec<_>> {
-            let exprs = counters(s, &AffineExpr::symbol(place), extents)?;
-            let values: Vec<_> = element(s, &exprs)?.into_iter().map(|value| value.splat(width)).collect();
-            let lane = |lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
-            let first = match before {
-                Some(before) => s.combine(combiner, &before, &lane(0))?,
-                None => lane(0),
-            };
-            (1..width).try_fold(first, |reduced, number| s.combine(combiner, &reduced, &lane(number)))
-        };
-        let value = match width {
-            1 => SymbolValue::Uniform(start),
-            _ => SymbolValue::Lane { base: start, width, mask: None },
-        };
-        let place = self.define(Symbol { extent: Some(total), level: self.depth() }, value);
-        let begin = reduced(self, None, place)?;
         let step = u64::from(width);
-        let range = Range { start: start + step as i64, end, extent: Some(total), width, step, whole: true };
-        let raws = self.for_each(range, raws_of(&begin), &mut |s, place, carried| {
+        let (groups, threads) = (total / step, u64::from(group.threads));
+        let first = |member: Lanes<'e, 'ctx>| (member * groups as i64).lshr(i64::from(threads.ilog2())) * step as i64;
+        let (start, end) = (first(group.member), first(group.member + 1));
+        let elements = &mut |s: &mut Self, place: &AffineExpr| -> Result<Vec<_>> {
+            let exprs = counters(s, place, extents)?;
+            Ok(element(s, &exprs)?.into_iter().map(|value| value.splat(width)).collect())
+        };
+        let lane =
+            |values: &[Value<'e, 'ctx>], lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
+        // The first element is what the rest is combined with.
+        let begin = self.nested_level(|s| {
+            let value = match width {
+                1 => SymbolValue::Uniform(start),
+                _ => SymbolValue::Lane { base: start, width, mask: None },
+            };
+            let level = s.depth();
+            let place = s.define(Symbol { extent: Some(total), level }, value);
+            let values = elements(s, &AffineExpr::symbol(place))?;
+            let next = |reduced: Vec<_>, number| s.combine(combiner, &reduced, &lane(&values, number));
+            (1..width).try_fold(lane(&values, 0), next)
+        })?;
+        let count = groups / threads - 1;
+        let turns = GroupTurns {
+            first: start + step as i64,
+            extent: total - count.saturating_sub(1) * step,
+            width,
+            step,
+            count,
+            last: (groups % threads > 0).then(|| (start + ((count + 1) * step) as i64).lt(end)),
+            end: total,
+        };
+        let together = self.turns_together(width, bits);
+        let raws = self.for_turns(turns, together, raws_of(&begin), &mut |s, places, carried| {
+            let read = places.iter().map(|place| elements(s, place)).collect::<Result<Vec<_>>>()?;
+            let mut lanes = read.iter().flat_map(|values| (0..width).map(move |number| lane(values, number)));
             let before = values_of(s, types, carried);
-            Ok(raws_of(&reduced(s, Some(before), place)?))
+            Ok(raws_of(&lanes.try_fold(before, |reduced, next| s.combine(combiner, &reduced, &next))?))
         })?;
         let reduced = values_of(self, types, &raws);
         self.combined(group, combiner, reduced)

@@ -2,6 +2,7 @@
 
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
+mod group_turns;
 pub(crate) mod matmul;
 pub(crate) mod radix;
 pub(crate) mod row_reduce;

@@ -14,8 +14,10 @@ use crate::fused::loops::frame::{Frame, WorkItems};
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables, turn_variables};
 use crate::fused::mode::ThreadGroup;
+use crate::fused::results::Computed;
 use crate::fused::tuning::device::many_threads;
 use crate::fused::tuning::row_reduce::{LARGEST, LEAST_REDUCTION, MOST_MEMBERS, PER_THREAD, WARPS};
+use crate::lanes::Lanes;
 use crate::simt::WARP;
 use crate::target::Target;
 
@@ -92,6 +94,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let results: u64 = loops.iter().product();
         let mut fused = self.bind(emitter, frame.pointers)?;
         let (group, column) = fused.enter_column(members)?;
+        self.say_size(&mut fused);
         // Threads beyond the last result reduce it, too: all of a block must be there where it waits.
         let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
         let mut counters = counters(&mut fused, &AffineExpr::symbol(result), &loops)?;
@@ -124,6 +127,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut fused = self.bind(emitter, frame.pointers)?;
         fused.for_work_items(WorkItems::Group { threads: shape.threads }, work_items, &mut |s, item| {
             let group = s.enter_group(shape.threads)?;
+            self.say_size(s);
             let counters = counters(s, &AffineExpr::symbol(item), outer)?;
             let row = outer_variables(s, plan, &counters)?;
             let symbols = all_variables(s, plan, &row, None);
@@ -142,11 +146,7 @@ impl<'m> FusedKernel<'_, 'm> {
             }
             // Results of the row may overwrite arrays that other threads of the group still read.
             s.sync(group)?;
-            s.when(group.member.eq(0), &[], |s| {
-                s.item_level = s.depth();
-                self.store_values(s, of_rows).map(|()| Vec::new())
-            })?;
-            Ok(())
+            self.store_where(s, group.member.eq(0), of_rows)
         })?;
         Ok(match shape.threads {
             WARP => {
@@ -156,6 +156,28 @@ impl<'m> FusedKernel<'_, 'm> {
             }
             threads => Launch { work_items, block: Some(threads) },
         })
+    }
+
+    /// Stores values where a condition holds.
+    fn store_where<'e, 'ctx>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        holds: Lanes<'e, 'ctx>,
+        values: Vec<Computed<'e, 'ctx>>,
+    ) -> Result<()> {
+        let outside = s.item_level;
+        s.when(holds, &[], |s| {
+            s.item_level = s.depth();
+            self.store_values(s, values).map(|()| Vec::new())
+        })?;
+        s.item_level = outside;
+        Ok(())
+    }
+
+    fn say_size(&self, s: &mut FusedEmitter<'_, '_, '_>) {
+        if let Some(mode) = s.mode.threads() {
+            mode.instructions = self.computed().len() as u64;
+        }
     }
 
     /// Begins the row of a group: that of the results inside of it or, where there are none, of the reductions.
@@ -204,19 +226,28 @@ impl<'m> FusedKernel<'_, 'm> {
             })?;
             return Ok(());
         }
-        if let Some((turns, _)) = inner.first().and_then(|&extent| s.row_turns(extent)) {
-            for turn in turns {
+        if let Some(row) = inner.first().and_then(|&extent| s.row_turns(extent)) {
+            for (number, &turn) in (1..).zip(&row.symbols) {
                 let symbols = turn_variables(s, plan, &outer, turn);
                 let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
-                self.store_values(s, values)?;
+                match row.last.filter(|_| number == row.symbols.len()) {
+                    None => self.store_values(s, values)?,
+                    Some(exists) => self.store_where(s, exists, values)?,
+                }
             }
             return Ok(());
         }
-        let range = s.group_range(group, inner.first().copied().unwrap_or(1), self.widest_bits());
-        s.for_each(range, Vec::new(), &mut |s, lane, _| {
-            let symbols = all_variables(s, plan, &outer, Some(lane));
-            let values = self.values(s, &plan.index(&symbols), |rank| rank > rows)?;
-            self.store_values(s, values).map(|()| Vec::new())
+        let (extent, bits) = (inner.first().copied().unwrap_or(1), self.widest_bits());
+        let turns = s.group_turns(group, extent, group.access_width(extent, bits));
+        let together = s.turns_together(turns.width, bits);
+        s.for_turns(turns, together, Vec::new(), &mut |s, places, _| {
+            let read = places.iter().map(|place| {
+                let lane = s.symbol_of(place, extent)?;
+                let symbols = all_variables(s, plan, &outer, Some(lane));
+                self.values(s, &plan.index(&symbols), |rank| rank > rows)
+            });
+            let read = read.collect::<Result<Vec<_>>>()?;
+            read.into_iter().try_for_each(|values| self.store_values(s, values)).map(|()| Vec::new())
         })?;
         Ok(())
     }

@@ -4,7 +4,6 @@
 use xla_hlo::Result;
 
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::loops::range::Range;
 use crate::fused::mode::{GroupKind, Mode, ThreadGroup};
 use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::lanes::Lanes;
@@ -58,20 +57,16 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             GroupKind::Block | GroupKind::Column(_) => self.emitter.barrier(),
         }
     }
+}
 
-    /// A range over `0..extent` for the whole group, with as many lanes in each thread as one access loads.
-    pub(crate) fn group_range(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, bits: u32) -> Range<'e, 'ctx> {
+impl ThreadGroup<'_, '_> {
+    /// Neighbours that one access of a thread loads, of `extent` elements that the group goes through: all of its
+    /// threads have some.
+    pub(crate) fn access_width(&self, extent: u64, bits: u32) -> u32 {
         let mut width = ACCESS_BITS / bits.clamp(8, ACCESS_BITS);
-        while width > 1 && !(extent.is_multiple_of(width.into()) && extent >= u64::from(width * group.threads)) {
+        while width > 1 && !(extent.is_multiple_of(width.into()) && extent >= u64::from(width * self.threads)) {
             width /= 2;
         }
-        Range {
-            start: group.member * i64::from(width),
-            end: self.number(extent as i64),
-            extent: Some(extent),
-            width,
-            step: u64::from(width * group.threads),
-            whole: true,
-        }
+        width
     }
 }

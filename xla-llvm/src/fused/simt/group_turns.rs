@@ -1,0 +1,121 @@
+//! Loops of a group over elements, a few turns at a time: all are read before any is reduced or stored, so that several
+//! loads of a thread are under way at once.
+//!
+//! Turns that every thread has are not guarded; one more, which only some have, comes last.
+
+use inkwell::values::BasicValueEnum;
+use xla_hlo::Result;
+
+use crate::fused::core::address::Number;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, Symbol, SymbolId};
+use crate::fused::loops::nest::CarriedValues;
+use crate::fused::mode::ThreadGroup;
+use crate::fused::tuning::group_turns::{BITS, LEAST, MOST, MOST_CODE};
+use crate::fused::value::SymbolValue;
+use crate::lanes::Lanes;
+
+/// The elements of a thread.
+#[derive(Clone, Copy)]
+pub(crate) struct GroupTurns<'e, 'ctx> {
+    /// The thread's first element.
+    pub first: Lanes<'e, 'ctx>,
+    /// The first elements of all threads, with the lanes of a turn, are below this.
+    pub extent: u64,
+    /// Neighbours of each turn.
+    pub width: u32,
+    /// From the beginning of one turn to that of the next.
+    pub step: u64,
+    /// Turns that every thread has.
+    pub count: u64,
+    /// Whether the thread has one more, where only some have.
+    pub last: Option<Lanes<'e, 'ctx>>,
+    /// All elements are below this.
+    pub end: u64,
+}
+
+/// The body of such a loop: from the places of some turns, in order, and the carried values, computes those of what
+/// follows.
+type TurnsBody<'a, 'e, 'ctx, 'm> =
+    dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], &Carried<'ctx>) -> Result<CarriedValues<'ctx>> + 'a;
+
+/// The values that come from the turns before.
+type Carried<'ctx> = [BasicValueEnum<'ctx>];
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The turns of a group over `0..extent`, whose threads take turns of as many neighbours as one access loads.
+    pub(crate) fn group_turns(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, width: u32) -> GroupTurns<'e, 'ctx> {
+        let step = u64::from(width * group.threads);
+        let first = group.member * i64::from(width);
+        let rest = extent % step;
+        let last = (rest > 0).then(|| first.ult(rest as i64));
+        GroupTurns { first, extent: step, width, step, count: extent / step, last, end: extent }
+    }
+
+    /// Runs `body` for all turns, `together` at a time.
+    pub(crate) fn for_turns(
+        &mut self,
+        turns: GroupTurns<'e, 'ctx>,
+        together: u64,
+        carried: CarriedValues<'ctx>,
+        body: &mut TurnsBody<'_, 'e, 'ctx, 'm>,
+    ) -> Result<CarriedValues<'ctx>> {
+        // At a level of its own: the threads of the group have different places.
+        self.nested_level(|s| {
+            let first = s.turn_symbol(turns, turns.first, turns.extent);
+            let place = |turn: AffineExpr| AffineExpr::symbol(first).plus(&turn.scaled(turns.step as i64));
+            let batches = if turns.count < 2 * together { 0 } else { turns.count / together };
+            let mut carried = carried;
+            if batches > 0 {
+                let range = s.full_range(batches, 1);
+                carried = s.for_each(range, carried, &mut |s, batch, carried| {
+                    let begin = AffineExpr::symbol(batch).scaled(together as i64);
+                    let places: Vec<_> = (0..together as i64).map(|turn| place(begin.clone().shifted(turn))).collect();
+                    body(s, &places, carried)
+                })?;
+            }
+            let places: Vec<_> =
+                (batches * together..turns.count).map(|turn| place(AffineExpr::constant(turn as i64))).collect();
+            if !places.is_empty() {
+                carried = body(s, &places, &carried)?;
+            }
+            let Some(exists) = turns.last else { return Ok(carried) };
+            s.when(exists, &carried, |s| {
+                let place = turns.first + (turns.count * turns.step) as i64;
+                let last = s.turn_symbol(turns, place, turns.end);
+                body(s, &[AffineExpr::symbol(last)], &carried)
+            })
+        })
+    }
+
+    /// Turns of so many neighbours, of which each has `bits`, whose reads are under way at once.
+    pub(crate) fn turns_together(&mut self, width: u32, bits: u32) -> u64 {
+        let of_turn = u64::from(width);
+        let instructions = self.mode.threads().map_or(1, |mode| mode.instructions.max(1));
+        let mut together = (BITS / (of_turn * u64::from(bits))).clamp(LEAST, MOST);
+        while together > 1 && together * of_turn * instructions > MOST_CODE {
+            together /= 2;
+        }
+        together
+    }
+
+    /// A symbol of a place, as the counter of a loop.
+    pub(crate) fn symbol_of(&mut self, place: &AffineExpr, extent: u64) -> Result<SymbolId> {
+        let value = match self.number_of(place)? {
+            Number::Uniform(number) => SymbolValue::Uniform(number),
+            Number::Strided { base, width, .. } => SymbolValue::Lane { base, width, mask: None },
+            Number::Varying(lanes) => SymbolValue::Varying { lanes, mask: None },
+        };
+        let level = place.level(&self.symbols);
+        Ok(self.define(Symbol { extent: Some(extent), level }, value))
+    }
+
+    fn turn_symbol(&mut self, turns: GroupTurns<'e, 'ctx>, base: Lanes<'e, 'ctx>, extent: u64) -> SymbolId {
+        let value = match turns.width {
+            1 => SymbolValue::Uniform(base),
+            width => SymbolValue::Lane { base, width, mask: None },
+        };
+        let level = self.depth();
+        self.define(Symbol { extent: Some(extent), level }, value)
+    }
+}
