@@ -1,10 +1,13 @@
 //! Target profile of a GPU, for the passes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::{ElementType, Opcode};
-use xla_llvm::fused::{SmallMatrixPlan, TopKPlan};
-use xla_passes::{DotProfile, EpilogueProfile, FilterOrder, FusionProfile, LayoutProfile, TargetProfile, TopKProfile};
+use xla_llvm::fused::{ATTENTION_HEADS, ATTENTION_ROWS, SmallMatrixPlan, TopKPlan};
+use xla_passes::{
+    AttentionProfile, DotProfile, EpilogueProfile, FilterOrder, FusionProfile, HeadSizes, LayoutProfile, TargetProfile,
+    TopKProfile,
+};
 
 use crate::gpu_profile::GpuProfile;
 
@@ -18,6 +21,12 @@ const MOST_CODE: u64 = 8192;
 /// Registers for values of a fusion, of the 255 that a thread may have; the rest are for addresses and for values
 /// within an operation.
 const MOST_LIVE_REGISTERS: usize = 208;
+
+/// Queries of a head, and keys, from which on an attention has a kernel of its own: a quarter of a tile.
+const LEAST_QUERIES: usize = 16;
+const LEAST_KEYS: usize = 64;
+/// Keys that a block goes through in the time that three launches take.
+const FEW_KEYS: usize = 1024;
 
 /// Bytes that a multiprocessor reads from the second-level cache a cycle: 5,120 for the 108 of an A100, says NVIDIA's
 /// paper of its architecture.
@@ -44,6 +53,7 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), LEAST_FLOPS),
+            attention: attention(gpu),
             ..FusionProfile::reductions()
         },
         dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
@@ -64,4 +74,19 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
 /// Operations that the passes expand into others.
 fn lacks() -> BTreeSet<Opcode> {
     BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft])
+}
+
+/// Attentions by kernels of tensor cores that multiply TF32 and both 16-bit floats: those of all GPUs that have TF32.
+fn attention(gpu: &GpuProfile) -> AttentionProfile {
+    let [_, tf32, ..] = gpu.tensor;
+    let head_sizes = ATTENTION_HEADS.map(|(bytes, step, most)| (bytes, HeadSizes { step, most }));
+    AttentionProfile {
+        types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
+        head_sizes: if tf32 > 0 { BTreeMap::from(head_sizes) } else { BTreeMap::new() },
+        least_queries: LEAST_QUERIES,
+        least_keys: LEAST_KEYS,
+        tile: ATTENTION_ROWS,
+        few_keys: FEW_KEYS,
+        excess_precision: false,
+    }
 }

@@ -126,6 +126,7 @@ impl GpuCompiler {
 fn passes_for(gpu: &GpuProfile, options: &CompileOptions, has_transforms: bool) -> HloPasses {
     let mut profile = profile(gpu);
     profile.tf32 = options.allow_tf32;
+    profile.fusion.attention.excess_precision = options.excess_precision;
     if has_transforms {
         profile.lacks.remove(&Opcode::Fft);
     }

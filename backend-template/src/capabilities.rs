@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use xla_hlo::Opcode;
 use xla_hlo::ops::Family;
-use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile, TileProfile};
+use xla_passes::{AttentionProfile, EpilogueProfile, FusionProfile, TargetProfile, TileProfile};
 use xla_service::thunks::Thunk;
 use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 
@@ -40,6 +40,7 @@ pub(crate) fn profile() -> TargetProfile {
         horizontal_bytes: 0,
         reduce_epilogue: false,
         epilogues: EpilogueProfile::default(),
+        attention: AttentionProfile::default(),
         max_transposed_bytes: usize::MAX,
         in_place_update: false,
     };

@@ -63,12 +63,14 @@ pub use framework::observer::{PassEvent, PassObserver};
 pub use framework::pass::{Changed, Pass, PassContext, PassOptions};
 pub use framework::pipeline::Pipeline;
 pub use framework::profile::{
-    ConvolutionOrder, DotProfile, EpilogueProfile, FilterOrder, FloatProfile, FusionProfile, LayoutProfile,
-    MemorySpaceProfile, TargetProfile, TileProfile, TopKProfile,
+    AttentionProfile, ConvolutionOrder, DotProfile, EpilogueProfile, FilterOrder, FloatProfile, FusionProfile,
+    HeadSizes, LayoutProfile, MemorySpaceProfile, TargetProfile, TileProfile, TopKProfile,
 };
 pub use framework::report::{PassRun, PassTotal, PipelineReport};
 pub use framework::{bisect, explain, registry, report, stages};
-pub use fuse::{AliasRowOutputs, FoldKernels, Fuse, FuseEpilogues, FuseOutputs, FuseRows, ReshapeToBitcast};
+pub use fuse::{
+    AliasRowOutputs, FoldKernels, Fuse, FuseAttention, FuseEpilogues, FuseOutputs, FuseRows, ReshapeToBitcast,
+};
 pub use layout::{NormalizeLayouts, TileLayouts};
 pub use parallelize::{SplitReductions, SplitWindows};
 pub use schedule::{AssignMemorySpaces, InsertCopies, Rematerialize, Schedule};

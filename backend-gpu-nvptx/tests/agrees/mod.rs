@@ -1,5 +1,6 @@
 //! Agreement of emulated kernels with the reference evaluator.
 
+mod attention;
 mod contractions;
 mod excess_precision;
 mod linalg;

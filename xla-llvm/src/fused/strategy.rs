@@ -11,6 +11,7 @@ use crate::fused::contraction::tiling::RegisterTiles;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
 use crate::fused::sequential::sort::RowSort;
+use crate::fused::simt::attention::plan::AttentionTiling;
 use crate::fused::simt::elementwise::ThreadLoops;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
@@ -55,12 +56,15 @@ pub(crate) enum Strategy {
     },
     /// A block for each tile of a matmul's result.
     Matmul(Tiling),
+    /// A block for each tile of an attention's queries.
+    Attention(AttentionTiling),
     /// Warps or blocks that read the larger operand of a matmul once.
     SkinnyMatmul(SkinnyMatmul),
 }
 
 /// The names of all strategies.
 pub const STRATEGIES: &[&str] = &[
+    "attention",
     "column-reduce",
     "empty",
     "heap-select",
@@ -118,6 +122,9 @@ impl Strategy {
     }
 
     fn of_threads(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        if let Some((_, tiling)) = kernel.attention(emitter.target()) {
+            return Ok(Strategy::Attention(tiling));
+        }
         if let Some(matmul) = kernel.only_matmul() {
             if let Some(skinny) = SkinnyMatmul::new(&matmul) {
                 return Ok(Strategy::SkinnyMatmul(skinny));
@@ -155,6 +162,7 @@ impl Strategy {
             Strategy::ColumnReduce { .. } => "column-reduce",
             Strategy::SharedTranspose { .. } => "shared-transpose",
             Strategy::Matmul(_) => "matmul",
+            Strategy::Attention(_) => "attention",
             Strategy::SkinnyMatmul(_) => "skinny-matmul",
         }
     }
@@ -176,6 +184,7 @@ impl fmt::Display for Strategy {
             Strategy::ColumnReduce { plan, members } => write!(f, " {plan}, {members} threads a column"),
             Strategy::SharedTranspose { plan, across } => write!(f, " {plan}, across loop {across}"),
             Strategy::Matmul(tiling) => write!(f, " {tiling}"),
+            Strategy::Attention(tiling) => write!(f, " {tiling}"),
             Strategy::SkinnyMatmul(skinny) => write!(f, " {skinny}"),
         }
     }

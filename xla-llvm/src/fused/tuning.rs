@@ -236,6 +236,19 @@ pub(crate) mod matmul_stages {
     pub const WARPS_ALONG: u64 = 2;
 }
 
+/// Attention.
+pub(crate) mod attention {
+    /// Warps of a block, each with 16 queries.
+    pub const WARPS: u64 = 4;
+    /// Keys of a tile, from the most on: as many scores as leave a thread registers for its results.
+    pub const KEYS: [u64; 3] = [64, 32, 16];
+    /// Bytes of shared memory for queries, keys and values; as much as a kernel may declare.
+    pub const MOST_BYTES: u64 = 48 << 10;
+    /// Sizes of heads whose tiles of 16 keys fit there, and whose results fit into registers: bytes of an element, the
+    /// number that they are multiples of, and the largest.
+    pub const HEADS: [(usize, usize, usize); 2] = [(2, 16, 256), (4, 16, 128)];
+}
+
 /// Matmuls whose K is split.
 pub(crate) mod split_k {
     /// Threads that add up parts on a whole device, together.

@@ -53,6 +53,11 @@ pub(crate) fn exp_brief<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     powers::ex2(x * LOG2_E)
 }
 
+/// `e^x` for `x <= 0` with a relative error of 2^-20; 0 where that is subnormal.
+pub(crate) fn exp_of_negative<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    powers::ex2_flushed(x * LOG2_E)
+}
+
 /// `log x`. Error at most 1.0 ulp.
 pub(crate) fn log<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let subnormal = x.lt(f64::from(f32::MIN_POSITIVE));

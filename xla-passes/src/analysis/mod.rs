@@ -1,6 +1,7 @@
 //! Analyses of a module, as data: cost, memory, call graph, dataflow, reachability, effects.
 
 pub mod alias;
+pub mod attention;
 pub mod call_graph;
 pub mod cost;
 pub mod dataflow;

@@ -43,6 +43,8 @@ pub enum FusionReason {
     SameLoop,
     /// Fused: the consumer goes on with each element of the contraction's result where it lies.
     Epilogue,
+    /// Fused: scores of an attention stay in the kernel that makes them.
+    Attention,
     /// Fused: two kernels over the same dimensions read the same array.
     SharedInput,
     /// Fused: two small kernels over the same dimensions, of which the launch of one costs more than its work.
@@ -184,7 +186,15 @@ impl FusionReason {
         use FusionReason::*;
         matches!(
             self,
-            Generator | Once { .. } | Cheaper(_) | SameRows | SameLoop | Epilogue | SharedInput | SmallKernels
+            Generator
+                | Once { .. }
+                | Cheaper(_)
+                | SameRows
+                | SameLoop
+                | Epilogue
+                | Attention
+                | SharedInput
+                | SmallKernels
         )
     }
 }
@@ -213,6 +223,9 @@ impl fmt::Display for FusionReason {
             Cheaper(repeat) => write!(f, "cheaper again than from memory: {repeat}"),
             SameRows => f.write_str("both go over the same rows"),
             SameLoop => f.write_str("read element by element in the same loop"),
+            Attention => {
+                f.write_str("scores stay in the kernel that makes them, goes through their softmax and multiplies")
+            }
             Epilogue => f.write_str("goes on with each element where the contraction leaves it"),
             SmallKernels => f.write_str("the same loop, and both small"),
             SharedInput => f.write_str("the same loop, and an array that both read"),

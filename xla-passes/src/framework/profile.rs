@@ -174,6 +174,8 @@ pub struct FusionProfile {
     pub reduce_epilogue: bool,
     /// Elementwise operations that may go with the contraction whose result they take.
     pub epilogues: EpilogueProfile,
+    /// Attentions that may become one fusion.
+    pub attention: AttentionProfile,
     /// Largest array that may be read along another dimension than its minor-most inside a fusion.
     pub max_transposed_bytes: usize,
     /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
@@ -190,6 +192,44 @@ pub struct EpilogueProfile {
     pub types: BTreeSet<ElementType>,
     /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
     pub least_flops: u64,
+}
+
+/// Attentions that a target computes in one kernel, without scores in memory; see
+/// [`FuseAttention`](crate::FuseAttention). None by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttentionProfile {
+    /// Element types of the dots' operands; f32 stands for operands that may be rounded to TF32.
+    pub types: BTreeSet<ElementType>,
+    /// Sizes of heads by the bytes of their elements; nothing for a target that has no such kernel.
+    pub head_sizes: BTreeMap<usize, HeadSizes>,
+    /// Queries of a batch's head from which on a kernel has something to share, and keys.
+    pub least_queries: usize,
+    /// As for `least_queries`.
+    pub least_keys: usize,
+    /// Queries that a block of threads has.
+    pub tile: usize,
+    /// Keys up to which a kernel pays whose blocks leave most of the machine idle.
+    pub few_keys: usize,
+    /// Whether 16-bit floats may be rounded elsewhere than where the program says: a softmax of them at its end, and
+    /// probabilities before they are divided.
+    pub excess_precision: bool,
+}
+
+/// Sizes of an attention's heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadSizes {
+    /// Number that they are multiples of.
+    pub step: usize,
+    /// The largest.
+    pub most: usize,
+}
+
+impl AttentionProfile {
+    /// Whether heads may have as many elements of a type.
+    pub fn takes_head(&self, (size, ty): (usize, ElementType)) -> bool {
+        let sizes = self.head_sizes.get(&ty.byte_width());
+        sizes.is_some_and(|sizes| size > 0 && size.is_multiple_of(sizes.step) && size <= sizes.most)
+    }
 }
 
 /// Forms that a target's contractions take without extra cost.
@@ -379,6 +419,7 @@ impl FusionProfile {
             horizontal_bytes: 0,
             reduce_epilogue: false,
             epilogues: EpilogueProfile::default(),
+            attention: AttentionProfile::default(),
             max_transposed_bytes: 32 << 10,
             in_place_update: true,
         }

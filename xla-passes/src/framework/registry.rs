@@ -56,6 +56,7 @@ const PASSES: &[Entry] = &[
     ("fold-constants", "evaluates operations on constants", || Box::new(FoldConstants)),
     ("fold-kernels", "evaluates small fusions without operands", || Box::new(FoldKernels)),
     ("fuse", "fuses producers into their consumers", || Box::new(Fuse)),
+    ("fuse-attention", "puts two dots with a softmax between them into one fusion", || Box::new(FuseAttention)),
     ("fuse-epilogues", "fuses elementwise consumers into dots and convolutions", || Box::new(FuseEpilogues)),
     ("fuse-outputs", "merges kernels over the same loop into one with several outputs", || Box::new(FuseOutputs)),
     ("fuse-rows", "fuses reductions along rows with their consumers", || Box::new(FuseRows)),

@@ -116,6 +116,8 @@ pub fn layout(_: &TargetProfile) -> Pipeline {
 /// Kernels: operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
     Pipeline::new("fuse")
+        // Before its softmax becomes a kernel.
+        .pass(FuseAttention)
         .pass(Fuse)
         .pass(FuseRows)
         .pass(FuseOutputs)

@@ -5,6 +5,7 @@ mod alias_row_outputs;
 mod build;
 pub(crate) mod cost;
 mod fold_kernels;
+mod fuse_attention;
 mod fuse_epilogues;
 mod fuse_outputs;
 mod fuse_rows;
@@ -16,6 +17,7 @@ mod rules;
 
 pub use alias_row_outputs::AliasRowOutputs;
 pub use fold_kernels::FoldKernels;
+pub use fuse_attention::FuseAttention;
 pub use fuse_epilogues::FuseEpilogues;
 pub use fuse_outputs::FuseOutputs;
 pub use fuse_rows::FuseRows;

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
-use xla_passes::{PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
+use xla_passes::{
+    AttentionProfile, FusionProfile, HeadSizes, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile,
+    registry, stages,
+};
 
 use crate::support::{Case, difference, evaluate, parse_file};
 
@@ -45,7 +48,7 @@ fn run(pipeline: &Pipeline, module: &mut Module, profile: &TargetProfile) -> Pip
 }
 
 /// The profile for a file, whose second line may say what the target lacks, `// lacks: OPCODE, TYPE, ...`, or is able
-/// to do besides: `// also: splits-any-reduction`, `// also: matrices-of-4-rows` (and no more).
+/// to do besides: `// also: splits-any-reduction`, `// also: attention`, `// also: matrices-of-4-rows` (and no more).
 fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     let second = text.lines().nth(1).unwrap_or_default();
     let names = second.strip_prefix("// lacks: ").into_iter().flat_map(|names| names.split(", "));
@@ -53,6 +56,20 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
     match second.strip_prefix("// also: ") {
         None => profile,
         Some("splits-any-reduction") => TargetProfile { splits_any_reduction: true, ..profile },
+        Some("attention") => {
+            use xla_hlo::ElementType::{BF16, F16, F32};
+            let sizes = HeadSizes { step: 16, most: 64 };
+            let attention = AttentionProfile {
+                types: [F16, BF16, F32].into(),
+                head_sizes: [(2, sizes), (4, sizes)].into(),
+                least_queries: 16,
+                least_keys: 64,
+                tile: 64,
+                few_keys: 1024,
+                excess_precision: true,
+            };
+            TargetProfile { fusion: FusionProfile { attention, ..profile.fusion }, ..profile }
+        }
         Some("matrices-of-4-rows") => {
             use xla_hlo::ElementType::{C64, C128, F32, F64};
             let small_matrices = [F32, F64, C64, C128].map(|ty| (ty, 4)).into();

@@ -110,14 +110,21 @@ impl<'m> FusedKernel<'_, 'm> {
         let is_contraction = |id: &&InstrId| matches!(graph[**id].op(), Op::Dot(_) | Op::Convolution(_));
         let mut contractions = computed.iter().filter(is_contraction);
         let (Some(&id), None) = (contractions.next(), contractions.next()) else { return None };
+        let matmul = self.matmul_of(id)?;
+        let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
+        let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
+        (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(matmul)
+    }
+
+    /// A contraction of the kernel.
+    pub(crate) fn matmul_of(&self, id: InstrId) -> Option<Matmul<'m>> {
+        let graph = self.graph();
         let mut matmul = Matmul::new(graph, id)?;
         for side in [MatmulSide::Left, MatmulSide::Right] {
             let is_input = self.source.inputs.contains(&matmul.operands[side as usize]);
             matmul.k_strides[side as usize] = is_input.then(|| matmul.k_stride(graph, side)).flatten();
         }
-        let all_alike = self.outputs.iter().all(|output| output.shape.dims() == self.dims);
-        let cheap = |&id: &InstrId| !matches!(graph[id].op(), Op::Reduce(_) | Op::ReduceWindow(_));
-        (all_alike && computed.iter().all(cheap) && self.is_elementwise_of(id, &computed)).then_some(matmul)
+        Some(matmul)
     }
 
     /// Whether everything that is computed from an instruction is so element by element.

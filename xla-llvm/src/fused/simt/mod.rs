@@ -1,5 +1,6 @@
 //! Kernels for targets with threads.
 
+pub(crate) mod attention;
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 mod group_turns;

@@ -1,6 +1,6 @@
 //! Matmuls by threads: a block for each tile of the result, skinny ones at the pace of memory, K split over launches.
 
-mod cut;
+pub(crate) mod cut;
 mod mma;
 pub(crate) mod skinny;
 pub(crate) mod split_k;

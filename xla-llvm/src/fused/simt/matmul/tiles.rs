@@ -61,7 +61,7 @@ impl<'m> FusedKernel<'_, 'm> {
 
     /// Computes from neighbouring sums of a row and stores to the results: together where the result has as many
     /// neighbours, or none of them.
-    fn store_vector<'e, 'ctx>(
+    pub(crate) fn store_vector<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         sink: &Sink<'_, 'ctx, 'm>,

@@ -1,0 +1,194 @@
+//! Attention: scores, their softmax and the products with the values in one kernel.
+
+use xla_hlo::{ElementType, Literal, Scalar, VerifiedModule, text::parse_module};
+use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry, interpreter};
+use xla_tests::agreement::input;
+
+/// Compares the program's results on `gpu-emulated` with the evaluator's: NaN where it has NaN, else no further apart
+/// than what probabilities lose that are rounded to the values' type, times the largest value, 4.
+fn agrees(text: &str, ty: ElementType) {
+    let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_gpu_nvptx::emulated_platform());
+    registry.register(interpreter::platform());
+    let entry = module.entry();
+    let inputs: Vec<Literal> =
+        entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
+    let [found, expected] = [backend_gpu_nvptx::EMULATED_NAME, interpreter::NAME].map(|platform| {
+        let client = Client::new(&registry, platform).expect("the platform is registered");
+        let options = CompileOptions {
+            host_fallback: FallbackPolicy::Forbid,
+            excess_precision: true,
+            ..CompileOptions::default()
+        };
+        let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
+        let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
+        let results = program.execute(&buffers.iter().collect::<Vec<_>>());
+        results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"))[0].to_literal().expect("a download")
+    });
+    let limit = 8.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) };
+    for i in 0..expected.array_shape().element_count() {
+        let (Scalar::Float(found), Scalar::Float(expected)) = (found.get(i), expected.get(i)) else {
+            panic!("results are floats")
+        };
+        let close = (found - expected).abs() <= limit || found.is_nan() && expected.is_nan();
+        assert!(close, "element {i}: {found} expected {expected}: {text}");
+    }
+}
+
+/// An attention's shapes, and what is between its dots.
+struct Case {
+    ty: &'static str,
+    /// Batch, queries, keys, elements of a head, elements of a value.
+    sizes: [usize; 5],
+    algorithm: &'static str,
+    /// `logits`, from `scores`.
+    logits: String,
+    extra: &'static str,
+}
+
+impl Case {
+    fn new(ty: &'static str, sizes: [usize; 5]) -> Case {
+        let [b, t, k, ..] = sizes;
+        let algorithm = if ty == "f32" { ", algorithm=dot_tf32_tf32_f32" } else { "" };
+        let logits = format!(
+            "scale = f32[] constant(0.25)
+             scales = f32[{b},{t},{k}] broadcast(scale), dimensions={{}}
+             logits = f32[{b},{t},{k}] multiply(scores, scales)"
+        );
+        Case { ty, sizes, algorithm, logits, extra: "" }
+    }
+
+    fn causal(ty: &'static str, sizes: [usize; 5], masked: &str) -> Case {
+        let [b, t, k, ..] = sizes;
+        let logits = format!(
+            "rows = s32[{b},{t},{k}] iota(), iota_dimension=1
+             columns = s32[{b},{t},{k}] iota(), iota_dimension=2
+             seen = pred[{b},{t},{k}] compare(rows, columns), direction=GE
+             none = f32[] constant({masked})
+             nones = f32[{b},{t},{k}] broadcast(none), dimensions={{}}
+             logits = f32[{b},{t},{k}] select(seen, scores, nones)"
+        );
+        Case { logits, ..Case::new(ty, sizes) }
+    }
+
+    /// The program; `last` computes `y` from `weights` and `v`.
+    fn text(&self) -> String {
+        let Case { ty, sizes: [b, t, k, d, e], algorithm, logits, extra } = self;
+        format!(
+            "HloModule m
+            max {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }}
+            sum {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+            ENTRY main {{
+              q = {ty}[{b},{t},{d}] parameter(0)
+              k = {ty}[{b},{k},{d}] parameter(1)
+              v = {ty}[{b},{k},{e}] parameter(2)
+              {extra}
+              scores = f32[{b},{t},{k}] dot(q, k), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}{algorithm}
+              {logits}
+              least = f32[] constant(-inf)
+              zero = f32[] constant(0)
+              m = f32[{b},{t}] reduce(logits, least), dimensions={{2}}, to_apply=max
+              ms = f32[{b},{t},{k}] broadcast(m), dimensions={{0,1}}
+              less = f32[{b},{t},{k}] subtract(logits, ms)
+              x = f32[{b},{t},{k}] exponential(less)
+              s = f32[{b},{t}] reduce(x, zero), dimensions={{2}}, to_apply=sum
+              ss = f32[{b},{t},{k}] broadcast(s), dimensions={{0,1}}
+              p = f32[{b},{t},{k}] divide(x, ss)
+              weights = {ty}[{b},{t},{k}] convert(p)
+              ROOT y = {ty}[{b},{t},{e}] dot(weights, v), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}{algorithm}
+            }}"
+        )
+    }
+}
+
+/// With a NaN among the queries of row 3, infinities in row 7, and rows that see nothing from row 50 on.
+fn with_edges(case: &Case) -> String {
+    let Case { ty, sizes: [b, t, k, d, _], .. } = case;
+    let edges = format!(
+        "qr = s32[{b},{t},{d}] iota(), iota_dimension=1
+              three = s32[] constant(3)
+              threes = s32[{b},{t},{d}] broadcast(three), dimensions={{}}
+              is_three = pred[{b},{t},{d}] compare(qr, threes), direction=EQ
+              seven = s32[] constant(7)
+              sevens = s32[{b},{t},{d}] broadcast(seven), dimensions={{}}
+              is_seven = pred[{b},{t},{d}] compare(qr, sevens), direction=EQ
+              no_number = {ty}[] constant(nan)
+              no_numbers = {ty}[{b},{t},{d}] broadcast(no_number), dimensions={{}}
+              large = {ty}[] constant(inf)
+              larges = {ty}[{b},{t},{d}] broadcast(large), dimensions={{}}
+              q1 = {ty}[{b},{t},{d}] select(is_three, no_numbers, q0)
+              q = {ty}[{b},{t},{d}] select(is_seven, larges, q1)"
+    );
+    let blind = format!(
+        "fifty = s32[] constant(50)
+             fifties = s32[{b},{t},{k}] broadcast(fifty), dimensions={{}}
+             low = pred[{b},{t},{k}] compare(rows, fifties), direction=LT
+             seen = pred[{b},{t},{k}] and(seen0, low)"
+    );
+    let text = case.text().replace("q = ", "q0 = ").replace("seen = ", "seen0 = ");
+    let (first, rest) = text.split_once("scores = ").expect("the program has scores");
+    let (second, rest) = rest.split_once("none = ").expect("the program has a mask");
+    format!("{first}{edges}\n scores = {second}{blind}\n none = {rest}")
+}
+
+const TYPES: [(&str, ElementType); 3] =
+    [("bf16", ElementType::BF16), ("f16", ElementType::F16), ("f32", ElementType::F32)];
+
+#[test]
+fn of_all_types_and_ragged_sizes() {
+    for (name, ty) in TYPES {
+        for sizes in [[2, 64, 64, 16, 16], [1, 17, 65, 32, 48], [3, 100, 130, 64, 32], [1, 129, 200, 128, 128]] {
+            agrees(&Case::new(name, sizes).text(), ty);
+        }
+    }
+    agrees(&Case::new("bf16", [1, 40, 70, 256, 240]).text(), ElementType::BF16);
+}
+
+#[test]
+fn of_causal_rows() {
+    for (name, ty) in TYPES {
+        agrees(&Case::causal(name, [2, 128, 128, 64, 64], "-1e9").text(), ty);
+        agrees(&Case::causal(name, [1, 70, 150, 32, 16], "-inf").text(), ty);
+    }
+}
+
+#[test]
+fn of_rows_that_are_no_numbers_or_see_nothing() {
+    for (name, ty) in TYPES {
+        for sizes in [[2, 64, 128, 32, 32], [1, 70, 99, 16, 16]] {
+            agrees(&with_edges(&Case::causal(name, sizes, "-inf")), ty);
+        }
+    }
+}
+
+/// Groups of queries share keys, a bias is added, and the values are the second dot's first operand.
+#[test]
+fn of_grouped_queries_in_other_orders() {
+    let text = "HloModule m
+        max { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] maximum(a, b) }
+        sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+        ENTRY main {
+          q = bf16[2,40,3,2,32] parameter(0)
+          k = bf16[2,70,3,32] parameter(1)
+          v = bf16[2,70,3,64] parameter(2)
+          bias = f32[40,70] parameter(3)
+          scores = f32[2,3,40,2,70] dot(q, k), lhs_batch_dims={0,2}, lhs_contracting_dims={4}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}
+          in_order = f32[2,3,2,40,70] transpose(scores), dimensions={0,1,3,2,4}
+          biases = f32[2,3,2,40,70] broadcast(bias), dimensions={3,4}
+          logits = f32[2,3,2,40,70] add(in_order, biases)
+          least = f32[] constant(-inf)
+          zero = f32[] constant(0)
+          m = f32[2,3,2,40] reduce(logits, least), dimensions={4}, to_apply=max
+          ms = f32[2,3,2,40,70] broadcast(m), dimensions={0,1,2,3}
+          less = f32[2,3,2,40,70] subtract(logits, ms)
+          x = f32[2,3,2,40,70] exponential(less)
+          s = f32[2,3,2,40] reduce(x, zero), dimensions={4}, to_apply=sum
+          ss = f32[2,3,2,40,70] broadcast(s), dimensions={0,1,2,3}
+          p = f32[2,3,2,40,70] divide(x, ss)
+          narrow = bf16[2,3,2,40,70] convert(p)
+          weights = bf16[2,3,40,2,70] transpose(narrow), dimensions={0,1,3,2,4}
+          ROOT y = bf16[2,3,64,40,2] dot(v, weights), lhs_batch_dims={0,2}, lhs_contracting_dims={1}, rhs_batch_dims={0,1}, rhs_contracting_dims={4}
+        }";
+    agrees(text, ElementType::BF16);
+}

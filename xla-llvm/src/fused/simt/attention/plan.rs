@@ -1,0 +1,129 @@
+//! Kernels that are attentions, and the sizes of their tiles.
+
+use std::fmt;
+
+use xla_hlo::ops::Op;
+use xla_passes::analysis::attention::Attention;
+
+use super::shape::TileShape;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::tuning::attention::{HEADS, KEYS, MOST_BYTES, WARPS};
+use crate::mma::{OperandType, ROWS};
+use crate::simt::{COPY_BYTES, WARP};
+use crate::target::Target;
+
+/// Sides of operands by the numbers that dots give them.
+const SIDES: [MatmulSide; 2] = [MatmulSide::Left, MatmulSide::Right];
+
+/// Sizes of heads that kernels of attentions have: bytes of an element, the number that they are multiples of, and the
+/// largest.
+pub const ATTENTION_HEADS: [(usize, usize, usize); 2] = HEADS;
+/// Queries that a block has.
+pub const ATTENTION_ROWS: usize = AttentionTiling::ROWS as usize;
+
+/// A kernel's attention: its parts, and both dots.
+pub(crate) struct AttentionKernel<'m> {
+    pub parts: Attention,
+    pub scores: Matmul<'m>,
+    pub result: Matmul<'m>,
+}
+
+/// Sizes of tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AttentionTiling {
+    pub unit: OperandType,
+    /// Keys of a tile.
+    pub keys: u64,
+    /// Elements of a query or a key, and of a value.
+    pub heads: [u64; 2],
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The attention that the kernel is, and its tiles, on a target that can multiply them.
+    pub(crate) fn attention(&self, target: &Target) -> Option<(AttentionKernel<'m>, AttentionTiling)> {
+        let (graph, root) = (self.graph(), self.source.root);
+        let Op::Dot(_) = graph[root].op() else { return None };
+        let inputs = &self.source.inputs;
+        if self.source.in_place || inputs.contains(&graph[root].operand(0)) && inputs.contains(&graph[root].operand(1))
+        {
+            return None;
+        }
+        let parts = Attention::find(self.source.module, graph, root)?;
+        let kernel = AttentionKernel { scores: self.matmul_of(parts.scores)?, result: self.matmul_of(root)?, parts };
+        let tiling = AttentionTiling::new(&kernel, target)?;
+        Some((kernel, tiling))
+    }
+}
+
+impl AttentionKernel<'_> {
+    /// The side of the first dot that the queries are, that of the keys, and that of the second dot's values.
+    pub fn sides(&self) -> [MatmulSide; 3] {
+        let queries = SIDES[self.parts.queries];
+        [queries, queries.other(), SIDES[self.parts.probabilities].other()]
+    }
+
+    /// Queries of a batch's head.
+    pub fn queries(&self) -> u64 {
+        self.scores.extent(self.sides()[0])
+    }
+
+    /// Keys of a batch's head.
+    pub fn keys(&self) -> u64 {
+        self.scores.extent(self.sides()[1])
+    }
+
+    /// Whether all operands lie in memory, row by row in whole chunks.
+    fn lies(&self) -> bool {
+        let [queries, keys, values] = self.sides();
+        let lies = |matmul: &Matmul<'_>, side: MatmulSide, along: Along| {
+            let (near, stride) = (matmul.neighbours[side as usize], matmul.k_strides[side as usize]);
+            let strides = if along == Along::K { stride == Some(1) } else { stride.is_some() };
+            near.along == along && strides && near.run.is_multiple_of(COPY_BYTES / matmul.bytes[side as usize])
+        };
+        lies(&self.scores, queries, Along::K)
+            && lies(&self.scores, keys, Along::K)
+            && lies(&self.result, values, Along::Free)
+    }
+}
+
+impl AttentionTiling {
+    /// Queries of a tile.
+    pub const ROWS: u64 = WARPS * ROWS;
+    /// Threads of a block.
+    pub const THREADS: u64 = WARPS * WARP as u64;
+
+    fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<AttentionTiling> {
+        let unit = kernel.scores.operand_type.filter(|&unit| target.has_tensor_cores(unit))?;
+        let values = kernel.sides()[2];
+        let heads = [kernel.scores.k(), kernel.result.extent(values)];
+        let whole = heads.iter().all(|head| *head > 0 && head.is_multiple_of(ROWS));
+        if kernel.result.operand_type != Some(unit) || !whole || !kernel.lies() {
+            return None;
+        }
+        let tilings = KEYS.into_iter().map(|keys| AttentionTiling { unit, keys, heads });
+        tilings.into_iter().find(|tiling| tiling.bytes() <= MOST_BYTES)
+    }
+
+    /// Bytes of shared memory.
+    fn bytes(self) -> u64 {
+        let [queries, keys, values] = self.shapes();
+        queries.all_bytes() + keys.all_bytes() + values.all_bytes()
+    }
+
+    /// Tiles of queries, keys and values.
+    pub fn shapes(self) -> [TileShape; 3] {
+        let bytes = self.unit.element_type().byte_width() as u64;
+        let [head, value] = self.heads;
+        [(AttentionTiling::ROWS, head), (self.keys, head), (self.keys, value)]
+            .map(|(rows, elements)| TileShape::new(rows, elements, bytes))
+    }
+}
+
+impl fmt::Display for AttentionTiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AttentionTiling { unit, keys, heads: [head, value] } = self;
+        let rows = AttentionTiling::ROWS;
+        write!(f, "tiles of {rows} queries and {keys} keys, heads of {head} and {value}, tensor cores in {unit:?}")
+    }
+}

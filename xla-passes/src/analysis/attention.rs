@@ -1,0 +1,408 @@
+//! Attention: a dot whose result goes through a softmax of rows into another dot.
+//!
+//! ```text
+//! scores = dot(queries, keys)
+//! logits = any elementwise function of scores, of masks and of other arrays
+//! e      = exp(logits - max(logits))
+//! result = dot(e / sum(e), values)
+//! ```
+
+use std::collections::HashMap;
+
+use xla_hlo::ops::{BinaryOp, Family, Transpose, UnaryOp, simple_combiner};
+use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Scalar};
+
+use crate::analysis::op_cost::{EXPENSIVE, element_cost};
+
+/// The most instructions between the scores and the softmax.
+const MOST_INSTRUCTIONS: usize = 64;
+
+/// The parts of an attention in a computation.
+#[derive(Clone, Debug)]
+pub struct Attention {
+    /// The dot of queries and keys.
+    pub scores: InstrId,
+    /// Number of its operand that are the queries; the other one are the keys, whose one free dimension the softmax
+    /// reduces.
+    pub queries: usize,
+    /// The softmax's operand.
+    pub logits: InstrId,
+    /// For each dimension of the logits, the one of the scores that it is; nothing for one of a single element that the
+    /// scores lack.
+    pub logit_dims: Vec<Option<usize>>,
+    /// The dot of probabilities and values.
+    pub result: InstrId,
+    /// Number of its operand that are the probabilities; the other one are the values.
+    pub probabilities: usize,
+    /// Whether the softmax is of 16-bit floats, and each of its operations rounds to them.
+    pub narrow: bool,
+    /// All that is computed from the scores on, and what is cheap and goes into it; the dots themselves.
+    pub members: Vec<InstrId>,
+}
+
+impl Attention {
+    /// That whose last dot is given; `None` for all others, and where something else reads one of its parts.
+    pub fn find(module: &Module, graph: &Computation, result: InstrId) -> Option<Attention> {
+        let Op::Dot(_) = graph[result].op() else { return None };
+        (0..2).find_map(|probabilities| {
+            Finder { module, graph, members: vec![result], inner: Vec::new() }.find(result, probabilities)
+        })
+    }
+}
+
+struct Finder<'a> {
+    module: &'a Module,
+    graph: &'a Computation,
+    members: Vec<InstrId>,
+    /// Members that nothing outside may read.
+    inner: Vec<InstrId>,
+}
+
+/// A softmax's parts.
+struct Softmax {
+    logits: InstrId,
+    /// The dimension of the logits that it reduces.
+    along: usize,
+    narrow: bool,
+}
+
+impl<'a> Finder<'a> {
+    fn find(mut self, result: InstrId, probabilities: usize) -> Option<Attention> {
+        let graph = self.graph;
+        let (quotient, order) = self.through_transposes(graph[result].operand(probabilities));
+        let softmax = self.softmax(quotient)?;
+        let (scores, logit_dims) = self.scores(softmax.logits)?;
+        let dims: Vec<Option<usize>> = order.iter().map(|d| d.and_then(|d| logit_dims[d])).collect();
+        let queries = self.queries(scores, logit_dims[softmax.along]?)?;
+        self.fits(result, probabilities, (scores, queries), &dims)?;
+        let is_inner = |id: &InstrId| {
+            let users = graph[*id].users();
+            *id != graph.root() && users.iter().all(|user| self.members.contains(user))
+        };
+        self.inner.iter().all(is_inner).then_some(Attention {
+            scores,
+            queries,
+            logits: softmax.logits,
+            logit_dims,
+            result,
+            probabilities,
+            narrow: softmax.narrow,
+            members: self.members,
+        })
+    }
+
+    fn array(&self, id: InstrId) -> Option<&'a ArrayShape> {
+        self.graph[id].shape().as_array().filter(|array| array.is_static())
+    }
+
+    fn member(&mut self, id: InstrId) {
+        for list in [&mut self.members, &mut self.inner] {
+            if !list.contains(&id) {
+                list.push(id);
+            }
+        }
+    }
+
+    /// The operand of converts between floats.
+    fn through_converts(&mut self, mut id: InstrId) -> InstrId {
+        while let Op::Convert(_) = self.graph[id].op() {
+            let operand = self.graph[id].operand(0);
+            let is_float = |id| self.graph[id].shape().element_type().is_some_and(ElementType::is_float);
+            if !is_float(id) || !is_float(operand) {
+                break;
+            }
+            self.member(id);
+            id = operand;
+        }
+        id
+    }
+
+    /// The operand of transposes and of reshapes to other dimensions of single elements, and for each dimension the one
+    /// that it is there.
+    fn through_transposes(&mut self, id: InstrId) -> (InstrId, UnitDims) {
+        let mut id = self.through_converts(id);
+        let mut order: UnitDims = (0..self.array(id).map_or(0, ArrayShape::rank)).map(Some).collect();
+        while let Some(dims) = moved_dims(self.graph, id) {
+            order.iter_mut().for_each(|d| *d = d.and_then(|d| dims[d]));
+            self.member(id);
+            let operand = self.graph[id].operand(0);
+            id = self.through_converts(operand);
+        }
+        (id, order)
+    }
+
+    /// The same without transposes, converted between floats too.
+    fn through_units(&mut self, id: InstrId) -> InstrId {
+        let mut id = self.through_converts(id);
+        while !matches!(self.graph[id].op(), Op::Transpose(_)) && moved_dims(self.graph, id).is_some() {
+            self.member(id);
+            let operand = self.graph[id].operand(0);
+            id = self.through_converts(operand);
+        }
+        id
+    }
+
+    fn softmax(&mut self, quotient: InstrId) -> Option<Softmax> {
+        let [exponentials, sums] = self.binary(quotient, BinaryOp::Divide)?;
+        let exponential = self.through_converts(exponentials);
+        let Op::Unary(unary) = self.graph[exponential].op() else { return None };
+        if unary.op != UnaryOp::Exponential {
+            return None;
+        }
+        self.member(exponential);
+        let rank = self.array(exponential)?.rank();
+        let (sum, along) = self.broadcast(sums, rank)?;
+        let summed = self.reduced(sum, BinaryOp::Add, along)?;
+        let difference = self.graph[exponential].operand(0);
+        let difference = self.through_converts(difference);
+        let [logits, largest] = self.binary(difference, BinaryOp::Subtract)?;
+        let (largest, same) = self.broadcast(largest, rank)?;
+        let largest = self.finite(largest);
+        let compared = self.reduced(largest, BinaryOp::Maximum, along)?;
+        let logits = self.through_converts(logits);
+        let narrow = [exponential, difference, quotient, sum, largest].iter().any(|&id| self.is_narrow(id));
+        let types = [exponential, difference, quotient, sum, largest, logits];
+        let known = types.iter().all(|&id| {
+            let ty = self.graph[id].shape().element_type();
+            matches!(ty, Some(ElementType::F32 | ElementType::BF16 | ElementType::F16))
+        });
+        let alike = same == along && summed == exponential && compared == logits;
+        (alike && known).then_some(Softmax { logits, along, narrow })
+    }
+
+    fn is_narrow(&self, id: InstrId) -> bool {
+        self.graph[id].shape().element_type().is_some_and(|ty| ty.bit_width() < 32)
+    }
+
+    fn binary(&mut self, id: InstrId, wanted: BinaryOp) -> Option<[InstrId; 2]> {
+        let Op::Binary(binary) = self.graph[id].op() else { return None };
+        if binary.op != wanted {
+            return None;
+        }
+        self.member(id);
+        Some([self.graph[id].operand(0), self.graph[id].operand(1)])
+    }
+
+    /// The operand of a broadcast along the one dimension that it lacks, and that dimension.
+    fn broadcast(&mut self, id: InstrId, rank: usize) -> Option<(InstrId, usize)> {
+        let id = self.through_converts(id);
+        let Op::Broadcast(broadcast) = self.graph[id].op() else { return None };
+        let dims = self.array(id)?.dims();
+        let mut lacking = (0..rank).filter(|d| dims[*d] != 1 && !broadcast.dimensions.contains(d));
+        let (Some(along), None) = (lacking.next(), lacking.next()) else { return None };
+        if dims.len() != rank || !broadcast.dimensions.is_sorted() {
+            return None;
+        }
+        self.member(id);
+        let operand = self.graph[id].operand(0);
+        Some((self.through_units(operand), along))
+    }
+
+    /// The largest of a row where that is finite, and 0 elsewhere: a row whose largest is infinite becomes NaN either
+    /// way, as its products with the values do.
+    fn finite(&mut self, id: InstrId) -> InstrId {
+        let graph = self.graph;
+        let Op::Select(_) = graph[id].op() else { return id };
+        let [test, largest, other] = [0, 1, 2].map(|number| graph[id].operand(number));
+        let is_test = matches!(graph[test].op(), Op::Unary(unary) if unary.op == UnaryOp::IsFinite);
+        let zero = match graph[other].op() {
+            Op::Broadcast(_) => graph[other].operand(0),
+            _ => other,
+        };
+        if !is_test || graph[test].operand(0) != largest || !self.is_constant(zero, 0.0) {
+            return id;
+        }
+        self.member(id);
+        self.member(test);
+        // Others may read these.
+        self.members.extend([other, zero].iter().filter(|id| !self.members.contains(id)).copied().collect::<Vec<_>>());
+        self.through_converts(largest)
+    }
+
+    fn is_constant(&self, id: InstrId, wanted: f64) -> bool {
+        let Op::Constant(constant) = self.graph[id].op() else { return false };
+        constant.literal.uniform() == Some(Scalar::Float(wanted))
+    }
+
+    /// The operand of a reduction along one dimension.
+    fn reduced(&mut self, id: InstrId, wanted: BinaryOp, along: usize) -> Option<InstrId> {
+        let graph = self.graph;
+        let Op::Reduce(reduce) = graph[id].op() else { return None };
+        let neutral = if wanted == BinaryOp::Add { 0.0 } else { f64::NEG_INFINITY };
+        let [operand, initial] = graph[id].operands()[..] else { return None };
+        let known = simple_combiner(&self.module[reduce.computation]) == Some(wanted)
+            && reduce.dimensions == [along]
+            && self.is_constant(initial, neutral);
+        if !known {
+            return None;
+        }
+        self.member(id);
+        if !self.members.contains(&initial) {
+            self.members.push(initial);
+        }
+        Some(self.through_converts(operand))
+    }
+
+    /// The dot that logits are computed from, element by element, and for each of their dimensions the one of the dot.
+    fn scores(&mut self, logits: InstrId) -> Option<(InstrId, UnitDims)> {
+        let graph = self.graph;
+        let (mut cone, mut next) = (vec![logits], 0);
+        let mut scores = None;
+        while let Some(&id) = cone.get(next) {
+            next += 1;
+            match graph[id].op() {
+                Op::Dot(_) if scores.is_none() && graph[id].shape().as_array()?.rank() > 1 => scores = Some(id),
+                _ if !is_elementwise(graph, id) => continue,
+                _ => {
+                    let new = graph[id].operands().iter().filter(|o| !cone.contains(o)).copied().collect::<Vec<_>>();
+                    cone.extend(new);
+                }
+            }
+            if cone.len() > MOST_INSTRUCTIONS {
+                return None;
+            }
+        }
+        let scores = scores?;
+        let rank = self.array(scores)?.rank();
+        let mut known = HashMap::from([(scores, Some((0..rank).map(Some).collect()))]);
+        let dims = self.trace(logits, &cone, &mut known)??;
+        self.add_members(logits, scores, &known);
+        Some((scores, dims))
+    }
+
+    /// For each dimension of a value the one of the scores that it is, or nothing for what does not depend on them.
+    /// `None` where the value is no function of one score each. As deep as the cone is large, at most.
+    fn trace(&self, id: InstrId, cone: &[InstrId], known: &mut Dims) -> Option<Option<UnitDims>> {
+        if let Some(known) = known.get(&id) {
+            return Some(known.clone());
+        }
+        let graph = self.graph;
+        let mut found: Option<UnitDims> = None;
+        if cone.contains(&id) && is_elementwise(graph, id) {
+            for &operand in graph[id].operands() {
+                let Some(dims) = self.trace(operand, cone, known)? else { continue };
+                let dims = match graph[id].op() {
+                    _ if moved_dims(graph, id).is_some() => {
+                        moved_dims(graph, id)?.into_iter().map(|d| d.and_then(|d| dims[d])).collect()
+                    }
+                    op if op.opcode().family() == Family::Elementwise => dims,
+                    _ => return None,
+                };
+                if dims.len() != self.array(id)?.rank() || found.as_ref().is_some_and(|found| *found != dims) {
+                    return None;
+                }
+                found = Some(dims);
+            }
+        }
+        known.insert(id, found.clone());
+        Some(found)
+    }
+
+    /// Adds what depends on the scores, and what is cheap to compute beside them.
+    fn add_members(&mut self, logits: InstrId, scores: InstrId, known: &Dims) {
+        let graph = self.graph;
+        let mut work = vec![logits];
+        while let Some(id) = work.pop() {
+            let depends = known.get(&id).is_some_and(Option::is_some);
+            if depends {
+                self.member(id);
+            } else if known.contains_key(&id) && is_cheap(graph, id) {
+                self.members.push(id);
+            } else {
+                continue;
+            }
+            if id != scores {
+                work.extend(graph[id].operands().iter().filter(|o| !self.members.contains(o)).copied());
+                work.sort_unstable();
+                work.dedup();
+            }
+        }
+    }
+
+    /// Number of the operand that are the queries, where the softmax reduces the one free dimension of the other.
+    fn queries(&self, scores: InstrId, along: usize) -> Option<usize> {
+        let graph = self.graph;
+        let Op::Dot(dot) = graph[scores].op() else { return None };
+        let ranks = [self.array(graph[scores].operand(0))?.rank(), self.array(graph[scores].operand(1))?.rank()];
+        let sides = dot.dims.operands(ranks);
+        let (batch, rank) = (sides[0].batch.len(), self.array(scores)?.rank());
+        let single = sides.iter().all(|side| side.contracting.len() == 1);
+        match along {
+            _ if !single => None,
+            _ if along + 1 == rank && sides[1].free.len() == 1 && !sides[0].free.is_empty() => Some(0),
+            _ if along == batch && sides[0].free.len() == 1 && !sides[1].free.is_empty() => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Whether the second dot sums over the keys, and keeps batches and queries in their order; `dims` are the scores'
+    /// dimensions that those of the probabilities are.
+    fn fits(
+        &self,
+        result: InstrId,
+        probabilities: usize,
+        (scores, queries): (InstrId, usize),
+        dims: &[Option<usize>],
+    ) -> Option<()> {
+        let graph = self.graph;
+        let (Op::Dot(first), Op::Dot(second)) = (graph[scores].op(), graph[result].op()) else { return None };
+        let ranks = [0, 1].map(|number| self.array(graph[result].operand(number)).map(ArrayShape::rank));
+        let sides = second.dims.operands([ranks[0]?, ranks[1]?]);
+        let (own, values) = (&sides[probabilities], &sides[1 - probabilities]);
+        let batch = first.dims.lhs_batch.len();
+        let extents = self.array(scores)?.dims();
+        let rank = extents.len();
+        let (keys, rows) = match queries {
+            0 => (rank - 1, batch..rank - 1),
+            _ => (batch, batch + 1..rank),
+        };
+        // Dimensions of single elements may come and go.
+        let large = |d: &usize| extents[*d] != 1;
+        let of = |own: &[usize]| own.iter().filter_map(|&d| dims[d]).filter(large).collect::<Vec<_>>();
+        let fits = own.contracting.len() == 1
+            && dims[own.contracting[0]] == Some(keys)
+            && of(own.batch).into_iter().eq((0..batch).filter(large))
+            && of(&own.free).into_iter().eq(rows.filter(large))
+            && values.free.len() == 1;
+        fits.then_some(())
+    }
+}
+
+/// For each value that was looked at, the dimensions of the scores that its own are, if it depends on them.
+type Dims = HashMap<InstrId, Option<UnitDims>>;
+
+/// For each dimension the one that it is elsewhere; nothing for one of a single element that is not there.
+type UnitDims = Vec<Option<usize>>;
+
+/// For each dimension of a transpose, or of a reshape that adds or drops dimensions of single elements, the one of the
+/// operand.
+fn moved_dims(graph: &Computation, id: InstrId) -> Option<UnitDims> {
+    match graph[id].op() {
+        Op::Transpose(Transpose { permutation, .. }) => Some(permutation.iter().copied().map(Some).collect()),
+        Op::Reshape(_) | Op::Bitcast(_) => {
+            let (to, from) = (graph[id].shape().as_array()?, graph[graph[id].operand(0)].shape().as_array()?);
+            let large = |array: &ArrayShape| (0..array.rank()).filter(|&d| array.dims()[d] != 1).collect::<Vec<_>>();
+            let (ours, theirs) = (large(to), large(from));
+            let same = ours.iter().map(|&d| to.dims()[d]).eq(theirs.iter().map(|&d| from.dims()[d]));
+            let mut places = theirs.into_iter();
+            (same && to.element_type() == from.element_type())
+                .then(|| (0..to.rank()).map(|d| if ours.contains(&d) { places.next() } else { None }).collect())
+        }
+        _ => None,
+    }
+}
+
+fn is_elementwise(graph: &Computation, id: InstrId) -> bool {
+    let op = graph[id].op();
+    let moves = matches!(op, Op::Broadcast(_) | Op::Iota(_)) || moved_dims(graph, id).is_some();
+    let scalar = matches!(op, Op::Constant(constant) if constant.literal.array_shape().element_count() == 1);
+    let array = graph[id].shape().as_array().is_some_and(ArrayShape::is_static);
+    array && (moves || scalar || op.opcode().family() == Family::Elementwise)
+}
+
+/// Whether a value costs less than to read it.
+fn is_cheap(graph: &Computation, id: InstrId) -> bool {
+    let ty = graph[id].shape().element_type();
+    let transposed = matches!(graph[id].op(), Op::Transpose(_));
+    is_elementwise(graph, id) && !transposed && ty.is_some_and(|ty| element_cost(graph[id].op(), ty) < EXPENSIVE)
+}

@@ -1,0 +1,138 @@
+//! Attention in one kernel: two dots with a softmax between them, whose scores are never in memory.
+//!
+//! ```text
+//! s = dot(q, k)                        for each tile of queries, for each tile of keys:
+//! p = softmax(mask(s * scale))   ─>      scores, their exponentials, products with the values
+//! y = dot(p, v)                        y = products / sums of exponentials
+//! ```
+//!
+//! The results differ from those of the separate operations by the order of sums, and by the division, which comes
+//! after the second dot: what is rounded to the values' type is the exponential rather than the probability. The
+//! exponentials of a softmax of 16-bit floats are rounded once. Of 16-bit floats the profile allows that or not.
+
+use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Result};
+
+use super::group::FusionGroup;
+use super::plan::FusionPlan;
+use super::{build, programs};
+use crate::analysis::attention::Attention;
+use crate::framework::explain::{FusionDecision, FusionReason};
+use crate::framework::profile::AttentionProfile;
+use crate::rewrite::graph;
+use crate::{Pass, PassContext};
+
+/// Puts an attention into one fusion, where the target's [`AttentionProfile`] says so, and nothing else reads its
+/// scores or probabilities. Runs before the other fusions. The result is a fusion of kind `kOutput` whose root is the
+/// second dot and that holds the first one; queries, keys and values are parameters.
+pub struct FuseAttention;
+
+impl Pass for FuseAttention {
+    fn name(&self) -> &'static str {
+        "fuse-attention"
+    }
+
+    fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let profile = &cx.profile().fusion.attention;
+        if profile.head_sizes.is_empty() {
+            return Ok(());
+        }
+        for program in programs(module) {
+            for result in module[program].post_order() {
+                let Some(attention) = module[program].get(result).and_then(|_| worthwhile(module, program, result, cx))
+                else {
+                    continue;
+                };
+                cx.explain(|| {
+                    let reason = FusionReason::Attention;
+                    FusionDecision::new(self.name(), module, program, attention.scores, result, reason)
+                });
+                if cx.allow_rewrite(self.name()) {
+                    build::build(module, program, &plan(&module[program], attention))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The attention that ends with a dot, where the target computes it sooner in one kernel.
+fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &PassContext<'_>) -> Option<Attention> {
+    let graph = &module[program];
+    let profile = &cx.profile().fusion.attention;
+    let found = Attention::find(module, graph, result)?;
+    let free = found.members.iter().all(|&id| graph::is_free(&graph[id]));
+    let sizes = Sizes::of(graph, &found)?;
+    let takes = takes(graph, found.scores, profile)
+        && takes(graph, result, profile)
+        && (profile.excess_precision || !found.narrow && sizes.heads[1].1 == ElementType::F32)
+        && sizes.heads.iter().all(|&size| profile.takes_head(size))
+        && sizes.queries >= profile.least_queries
+        && sizes.keys >= profile.least_keys;
+    // A block of threads goes through all keys: few of them take longer than all threads for two dots.
+    let blocks = sizes.batches * sizes.queries.div_ceil(profile.tile);
+    let busy = 2 * blocks >= cx.profile().threads || sizes.keys <= profile.few_keys;
+    (free && takes && busy).then_some(found)
+}
+
+/// Whether the target has products of that dot's operands.
+fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile) -> bool {
+    let Op::Dot(op) = graph[dot].op() else { return false };
+    let ty = |id: InstrId| graph[id].shape().element_type();
+    let types = [0, 1].map(|number| ty(graph[dot].operand(number)));
+    let Some(operand) = types[0].filter(|_| types[0] == types[1]) else { return false };
+    let sums = ty(dot).is_some_and(|ty| ty == operand || ty == ElementType::F32);
+    let precise = match op.algorithm {
+        None => operand != ElementType::F32,
+        Some(algorithm) => operand == ElementType::F32 && algorithm == xla_hlo::ops::DotAlgorithm::Tf32Tf32F32,
+    };
+    sums && precise && profile.types.contains(&operand)
+}
+
+/// Extents of an attention.
+struct Sizes {
+    batches: usize,
+    queries: usize,
+    keys: usize,
+    /// Of queries and keys, and of values.
+    heads: [(usize, ElementType); 2],
+}
+
+impl Sizes {
+    fn of(graph: &Computation, attention: &Attention) -> Option<Sizes> {
+        let array = |id: InstrId| graph[id].shape().as_array();
+        let operand = |dot: InstrId, number: usize| array(graph[dot].operand(number));
+        let (Op::Dot(first), Op::Dot(second)) = (graph[attention.scores].op(), graph[attention.result].op()) else {
+            return None;
+        };
+        let (queries, keys) =
+            (operand(attention.scores, attention.queries)?, operand(attention.scores, 1 - attention.queries)?);
+        let values = operand(attention.result, 1 - attention.probabilities)?;
+        let of = |array: &ArrayShape, dims: &[usize]| dims.iter().map(|&d| array.dims()[d]).product::<usize>();
+        let ranks = |dot: InstrId| Some([operand(dot, 0)?.rank(), operand(dot, 1)?.rank()]);
+        let sides = first.dims.operands(ranks(attention.scores)?);
+        let (query, key) = (&sides[attention.queries], &sides[1 - attention.queries]);
+        let of_values = &second.dims.operands(ranks(attention.result)?)[1 - attention.probabilities];
+        Some(Sizes {
+            batches: of(queries, query.batch),
+            queries: of(queries, &query.free),
+            keys: of(keys, &key.free),
+            heads: [
+                (of(queries, query.contracting), queries.element_type()),
+                (of(values, &of_values.free), values.element_type()),
+            ],
+        })
+    }
+}
+
+/// One group of all members.
+fn plan(graph: &Computation, attention: Attention) -> FusionPlan {
+    let reads = attention.members.iter().flat_map(|&id| graph[id].operands()).copied();
+    let group = FusionGroup {
+        root: attention.result,
+        reads: reads.filter(|id| !attention.members.contains(id)).collect(),
+        size: attention.members.len(),
+        code: 0.0,
+        members: attention.members.into_iter().map(|id| (id, Vec::new())).collect(),
+    };
+    FusionPlan { groups: vec![group], decisions: Vec::new() }
+}
