@@ -172,9 +172,11 @@ mod tests {
             let result = [&batch[..], &list(2), &list(3)].concat();
             let text = |dims: &[usize]| dims.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
             let module = program(&format!(
-                "HloModule m\nENTRY main {{\n x = f32[{0}] parameter(0)\n w = f32[{1}] parameter(1)\n ROOT r = f32[{2}] dot(x, w), \
+                "HloModule m\nENTRY main {{\n x = f32[{0}] parameter(0)\n w = f32[{1}] parameter(1)\n \
+                 ROOT r = f32[{2}] dot(x, w), \
                  lhs_batch_dims={{{3}}}, rhs_batch_dims={{{4}}}, lhs_contracting_dims={{{5}}}, rhs_contracting_dims={{{6}}}\n}}",
-                text(&lhs.0), text(&rhs.0), text(&result), text(&lhs.1[0]), text(&rhs.1[0]), text(&lhs.1[1]), text(&rhs.1[1]),
+                text(&lhs.0), text(&rhs.0), text(&result),
+                text(&lhs.1[0]), text(&rhs.1[0]), text(&lhs.1[1]), text(&rhs.1[1]),
             ));
             let (op, arrays) = root(&module);
             let xla_hlo::Op::Dot(op) = op else { panic!("no dot") };
