@@ -236,8 +236,8 @@ mod profile_tests;
 mod tests {
     use std::collections::BTreeMap;
 
-    use xla_hlo::Module;
     use xla_hlo::text::parse_module;
+    use xla_hlo::{Computation, Module};
     use xla_service::thunks::LibraryOp;
 
     use super::*;
@@ -382,6 +382,17 @@ mod tests {
         let (call, _) = library_command(&module);
         assert!(matches!(call.call, LibraryCall::Convolution(_)), "{call:?}");
         assert_eq!((call.before.len(), call.then.len()), (0, 0));
+    }
+
+    #[test]
+    fn attention_as_jax_writes_it_is_one_kernel() {
+        let options = CompileOptions { excess_precision: true, ..CompileOptions::default() };
+        let text = include_str!("../tests/agrees/dot_product_attention.hlo");
+        let dots = |graph: &Computation| graph.iter().filter(|(_, i)| i.opcode() == Opcode::Dot).count();
+        let module = optimized_with(text, false, &options);
+        assert!(module.iter().any(|(id, graph)| id != module.entry_id() && dots(graph) == 2));
+        let exact = optimized_with(text, false, &CompileOptions::default());
+        assert_eq!(dots(exact.entry()), 2);
     }
 
     #[test]

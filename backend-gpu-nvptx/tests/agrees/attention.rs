@@ -192,3 +192,9 @@ fn of_grouped_queries_in_other_orders() {
         }";
     agrees(text, ElementType::BF16);
 }
+
+/// `jax.nn.dot_product_attention` with a causal mask, as JAX 0.10 writes it.
+#[test]
+fn of_jax() {
+    agrees(include_str!("dot_product_attention.hlo"), ElementType::BF16);
+}

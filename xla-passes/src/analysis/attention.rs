@@ -224,14 +224,16 @@ impl<'a> Finder<'a> {
         constant.literal.uniform() == Some(Scalar::Float(wanted))
     }
 
-    /// The operand of a reduction along one dimension.
+    /// The operand of a reduction along one dimension, and others of single elements.
     fn reduced(&mut self, id: InstrId, wanted: BinaryOp, along: usize) -> Option<InstrId> {
         let graph = self.graph;
         let Op::Reduce(reduce) = graph[id].op() else { return None };
         let neutral = if wanted == BinaryOp::Add { 0.0 } else { f64::NEG_INFINITY };
         let [operand, initial] = graph[id].operands()[..] else { return None };
+        let dims = self.array(operand)?.dims();
+        let reduced = reduce.dimensions.iter().copied().filter(|&d| dims[d] != 1);
         let known = simple_combiner(&self.module[reduce.computation]) == Some(wanted)
-            && reduce.dimensions == [along]
+            && reduced.eq([along])
             && self.is_constant(initial, neutral);
         if !known {
             return None;

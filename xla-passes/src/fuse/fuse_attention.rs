@@ -10,6 +10,7 @@
 //! after the second dot: what is rounded to the values' type is the exponential rather than the probability. The
 //! exponentials of a softmax of 16-bit floats are rounded once. Of 16-bit floats the profile allows that or not.
 
+use xla_hlo::ops::DotAlgorithm;
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Result};
 
 use super::group::FusionGroup;
@@ -81,11 +82,13 @@ fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile) -> bool 
     let types = [0, 1].map(|number| ty(graph[dot].operand(number)));
     let Some(operand) = types[0].filter(|_| types[0] == types[1]) else { return false };
     let sums = ty(dot).is_some_and(|ty| ty == operand || ty == ElementType::F32);
-    let precise = match op.algorithm {
-        None => operand != ElementType::F32,
-        Some(algorithm) => operand == ElementType::F32 && algorithm == xla_hlo::ops::DotAlgorithm::Tf32Tf32F32,
+    let is_known = match operand {
+        ElementType::F32 => op.algorithm == Some(DotAlgorithm::Tf32Tf32F32),
+        ElementType::BF16 => matches!(op.algorithm, None | Some(DotAlgorithm::Bf16Bf16F32)),
+        ElementType::F16 => matches!(op.algorithm, None | Some(DotAlgorithm::F16F16F32)),
+        _ => op.algorithm.is_none(),
     };
-    sums && precise && profile.types.contains(&operand)
+    sums && is_known && profile.types.contains(&operand)
 }
 
 /// Extents of an attention.
