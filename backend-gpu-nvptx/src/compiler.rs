@@ -387,12 +387,16 @@ mod tests {
     #[test]
     fn attention_as_jax_writes_it_is_one_kernel() {
         let options = CompileOptions { excess_precision: true, ..CompileOptions::default() };
-        let text = include_str!("../tests/agrees/dot_product_attention.hlo");
         let dots = |graph: &Computation| graph.iter().filter(|(_, i)| i.opcode() == Opcode::Dot).count();
-        let module = optimized_with(text, false, &options);
-        assert!(module.iter().any(|(id, graph)| id != module.entry_id() && dots(graph) == 2));
-        let exact = optimized_with(text, false, &CompileOptions::default());
-        assert_eq!(dots(exact.entry()), 2);
+        for text in [
+            include_str!("../tests/agrees/dot_product_attention.hlo"),
+            include_str!("../tests/agrees/dot_product_attention_of_groups.hlo"),
+        ] {
+            let module = optimized_with(text, false, &options);
+            assert!(module.iter().any(|(id, graph)| id != module.entry_id() && dots(graph) == 2));
+            let exact = optimized_with(text, false, &CompileOptions::default());
+            assert_eq!(dots(exact.entry()), 2);
+        }
     }
 
     #[test]

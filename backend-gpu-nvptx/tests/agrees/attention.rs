@@ -193,8 +193,10 @@ fn of_grouped_queries_in_other_orders() {
     agrees(text, ElementType::BF16);
 }
 
-/// `jax.nn.dot_product_attention` with a causal mask, as JAX 0.10 writes it.
+/// `jax.nn.dot_product_attention` with a causal mask, as JAX 0.10 writes it: with as many heads of keys as of queries,
+/// and with a third of them.
 #[test]
 fn of_jax() {
     agrees(include_str!("dot_product_attention.hlo"), ElementType::BF16);
+    agrees(include_str!("dot_product_attention_of_groups.hlo"), ElementType::BF16);
 }

@@ -34,6 +34,9 @@ pub struct Attention {
     pub result: InstrId,
     /// Number of its operand that are the probabilities; the other one are the values.
     pub probabilities: usize,
+    /// For each dimension of the result's rows, the number of that of the scores' rows that it is; of those with more
+    /// elements than one.
+    pub rows: Vec<usize>,
     /// Whether the softmax is of 16-bit floats, and each of its operations rounds to them.
     pub narrow: bool,
     /// All that is computed from the scores on, and what is cheap and goes into it; the dots themselves.
@@ -74,7 +77,7 @@ impl<'a> Finder<'a> {
         let (scores, logit_dims) = self.scores(softmax.logits)?;
         let dims: Vec<Option<usize>> = order.iter().map(|d| d.and_then(|d| logit_dims[d])).collect();
         let queries = self.queries(scores, logit_dims[softmax.along]?)?;
-        self.fits(result, probabilities, (scores, queries), &dims)?;
+        let rows = self.rows(result, probabilities, (scores, queries), &dims)?;
         let is_inner = |id: &InstrId| {
             let users = graph[*id].users();
             *id != graph.root() && users.iter().all(|user| self.members.contains(user))
@@ -86,6 +89,7 @@ impl<'a> Finder<'a> {
             logit_dims,
             result,
             probabilities,
+            rows,
             narrow: softmax.narrow,
             members: self.members,
         })
@@ -131,17 +135,6 @@ impl<'a> Finder<'a> {
         (id, order)
     }
 
-    /// The same without transposes, converted between floats too.
-    fn through_units(&mut self, id: InstrId) -> InstrId {
-        let mut id = self.through_converts(id);
-        while !matches!(self.graph[id].op(), Op::Transpose(_)) && moved_dims(self.graph, id).is_some() {
-            self.member(id);
-            let operand = self.graph[id].operand(0);
-            id = self.through_converts(operand);
-        }
-        id
-    }
-
     fn softmax(&mut self, quotient: InstrId) -> Option<Softmax> {
         let [exponentials, sums] = self.binary(quotient, BinaryOp::Divide)?;
         let exponential = self.through_converts(exponentials);
@@ -183,19 +176,23 @@ impl<'a> Finder<'a> {
         Some([self.graph[id].operand(0), self.graph[id].operand(1)])
     }
 
-    /// The operand of a broadcast along the one dimension that it lacks, and that dimension.
+    /// The value that a broadcast repeats along the one dimension that it lacks, and that dimension; transposes
+    /// before it put the value's dimensions in another order.
     fn broadcast(&mut self, id: InstrId, rank: usize) -> Option<(InstrId, usize)> {
         let id = self.through_converts(id);
         let Op::Broadcast(broadcast) = self.graph[id].op() else { return None };
         let dims = self.array(id)?.dims();
         let mut lacking = (0..rank).filter(|d| dims[*d] != 1 && !broadcast.dimensions.contains(d));
         let (Some(along), None) = (lacking.next(), lacking.next()) else { return None };
-        if dims.len() != rank || !broadcast.dimensions.is_sorted() {
+        if dims.len() != rank {
             return None;
         }
         self.member(id);
-        let operand = self.graph[id].operand(0);
-        Some((self.through_units(operand), along))
+        let (operand, order) = self.through_transposes(self.graph[id].operand(0));
+        let places = order.into_iter().zip(&broadcast.dimensions).filter(|(_, to)| dims[**to] != 1);
+        let mut places = places.map(|(from, &to)| Some((from?, to))).collect::<Option<Vec<_>>>()?;
+        places.sort_unstable();
+        places.is_sorted_by_key(|&(_, to)| to).then_some((operand, along))
     }
 
     /// The largest of a row where that is finite, and 0 elsewhere: a row whose largest is infinite becomes NaN either
@@ -337,15 +334,15 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether the second dot sums over the keys, and keeps batches and queries in their order; `dims` are the scores'
-    /// dimensions that those of the probabilities are.
-    fn fits(
+    /// The order of the result's rows, where the second dot sums over the keys and keeps batches in their order; `dims`
+    /// are the scores' dimensions that those of the probabilities are.
+    fn rows(
         &self,
         result: InstrId,
         probabilities: usize,
         (scores, queries): (InstrId, usize),
         dims: &[Option<usize>],
-    ) -> Option<()> {
+    ) -> Option<Vec<usize>> {
         let graph = self.graph;
         let (Op::Dot(first), Op::Dot(second)) = (graph[scores].op(), graph[result].op()) else { return None };
         let ranks = [0, 1].map(|number| self.array(graph[result].operand(number)).map(ArrayShape::rank));
@@ -361,12 +358,16 @@ impl<'a> Finder<'a> {
         // Dimensions of single elements may come and go.
         let large = |d: &usize| extents[*d] != 1;
         let of = |own: &[usize]| own.iter().filter_map(|&d| dims[d]).filter(large).collect::<Vec<_>>();
+        let rows: Vec<usize> = rows.filter(large).collect();
+        let place = |d: &usize| rows.iter().position(|row| row == d);
+        let order = of(&own.free).iter().map(place).collect::<Option<Vec<_>>>()?;
         let fits = own.contracting.len() == 1
             && dims[own.contracting[0]] == Some(keys)
             && of(own.batch).into_iter().eq((0..batch).filter(large))
-            && of(&own.free).into_iter().eq(rows.filter(large))
+            && (0..rows.len()).all(|row| order.contains(&row))
+            && order.len() == rows.len()
             && values.free.len() == 1;
-        fits.then_some(())
+        fits.then_some(order)
     }
 }
 

@@ -313,11 +313,13 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
     ) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
         let [upper, lower] = state.rows.map(|row| row.factor(s.emitter));
         let factors = [upper?, lower?];
+        let [upper, lower] = self.rows.each_ref().map(|row| self.row_of_result(s, row));
+        let rows = [upper?, lower?];
         let mut results = Vec::new();
         for (matrix, sums) in (0..).zip(&state.results) {
             let column = self.member.clone().scaled(2).shifted(matrix * COLUMNS as i64);
             for (half, factor) in factors.iter().enumerate() {
-                let row = self.rows[half].clone();
+                let row = rows[half].clone();
                 let both = [sums[2 * half] * *factor, sums[2 * half + 1] * *factor];
                 match self.kernel.sides()[2] {
                     MatmulSide::Right => {
@@ -334,6 +336,32 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
             }
         }
         Ok(results)
+    }
+}
+
+impl<'e, 'ctx, 'm> Block<'e, 'ctx, '_, 'm> {
+    /// The number of a row among those of the second dot's result, whose dimensions may be in another order; of a row
+    /// that does not exist one that does not exist there.
+    fn row_of_result(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &AffineExpr) -> Result<AffineExpr> {
+        let order = &self.kernel.parts.rows;
+        if order.is_sorted() {
+            return Ok(row.clone());
+        }
+        let queries = self.kernel.queries();
+        let extents = &self.kernel.scores.free[self.kernel.sides()[0] as usize];
+        let extents: Vec<u64> = extents.iter().copied().filter(|&extent| extent != 1).collect();
+        let level = row.level(&s.symbols);
+        s.at_level(level, |s| {
+            let there = clamped(s, row.clone(), queries - 1)?;
+            let places = counters(s, &there, &extents)?;
+            let number = order
+                .iter()
+                .fold(AffineExpr::default(), |number, &d| number.scaled(extents[d] as i64).plus(&places[d]));
+            let [row, number] = [row, &number].map(|expr| s.number_of(expr).map(|number| s.lanes_of(number)));
+            let (row, number) = (row?, number?);
+            let number = row.lt(queries as i64).select(number, queries as i64);
+            Ok(s.computed(number, None, Some(queries + 1), level))
+        })
     }
 }
 
