@@ -6,12 +6,13 @@ use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
 
 use super::DIGITS;
-use super::block::{Histogram, Member};
+use super::histogram::Histogram;
 use super::plan::{COUNTER, RadixSortPlan};
 use crate::emitter::Emitter;
 use crate::fused::core::element_key::key_lanes;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
+use crate::fused::simt::block_member::Member;
 use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};

@@ -1,7 +1,7 @@
 //! Digits of keys, as many threads sort and select by them.
 //!
 //! ```text
-//! block.rs      what a block does together: counts of digits, sums of the threads before
+//! histogram.rs  counts of digits in shared memory
 //! plan.rs       the launches of a sort of rows, one digit after the other
 //! sort.rs       their kernels
 //!   count.rs      how often each digit is where
@@ -10,8 +10,8 @@
 //!
 //! `top_k/select.rs` selects by digits.
 
-pub(crate) mod block;
 mod count;
+pub(crate) mod histogram;
 pub(crate) mod plan;
 mod rank;
 mod sort;

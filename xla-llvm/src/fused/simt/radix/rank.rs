@@ -7,11 +7,11 @@
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
 
-use super::block::Member;
 use super::count::{Tile, digit, key_bits};
 use super::plan::{COUNTER, RadixSortPlan};
 use super::{DIGIT_BITS, DIGITS};
 use crate::fused::emitter::FusedEmitter;
+use crate::fused::simt::block_member::Member;
 use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;

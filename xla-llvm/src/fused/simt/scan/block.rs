@@ -11,10 +11,11 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index, Symbol};
 use crate::fused::loops::variables::counters;
+use crate::fused::simt::block_member::Member;
 use crate::fused::simt::scan::plan::ScanPlan;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
-use crate::simt::{Register, Shuffle, WARP};
+use crate::simt::{Shuffle, WARP};
 
 /// A block that scans a fiber, or a tile of it.
 pub(super) struct BlockScan<'a, 'e, 'ctx> {
@@ -22,24 +23,9 @@ pub(super) struct BlockScan<'a, 'e, 'ctx> {
     pub root: InstrId,
     /// Index of the fiber; 0 along the dimension that is scanned.
     index: Index,
-    pub member: Member<'e, 'ctx>,
-}
-
-/// A thread of a block.
-#[derive(Clone, Copy)]
-pub(super) struct Member<'e, 'ctx> {
-    /// Its number, 64 bits.
+    member: Member<'e, 'ctx>,
+    /// Number of the thread, 64 bits.
     pub thread: Lanes<'e, 'ctx>,
-    lane: Lanes<'e, 'ctx>,
-    warp: Lanes<'e, 'ctx>,
-}
-
-impl<'e, 'ctx> Member<'e, 'ctx> {
-    fn new(emitter: &'e Emitter<'ctx>) -> Result<Self> {
-        let thread = emitter.register(Register::Thread)?.zext(64);
-        let (lane, warp) = (thread & i64::from(WARP - 1), thread.lshr(i64::from(WARP.ilog2())));
-        Ok(Member { thread, lane, warp })
-    }
 }
 
 impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
@@ -55,7 +41,8 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         for (dimension, counter) in independent.into_iter().zip(counters(s, &fiber, &sizes)?) {
             index[dimension] = counter;
         }
-        Ok(BlockScan { plan, root, index, member: Member::new(s.emitter)? })
+        let member = Member::new(s.emitter, plan.threads)?;
+        Ok(BlockScan { plan, root, index, member, thread: member.thread.zext(64) })
     }
 
     /// The combiner's value of two.

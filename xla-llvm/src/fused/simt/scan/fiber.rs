@@ -20,7 +20,7 @@ impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
         let turns = s.full_range(plan.turns, 1);
         s.for_each(turns, start.raws(), &mut |s, turn, carried| {
             let first = s.number_of(&AffineExpr::symbol(turn).scaled((plan.threads * plan.width) as i64))?;
-            let first = s.lanes_of(first) + self.member.thread * plan.width as i64;
+            let first = s.lanes_of(first) + self.thread * plan.width as i64;
             let sum = Value::from_raws(s.emitter, plan.ty, carried);
             let x = self.elements(s, first, neutral)?;
             let within = s.scan_register(plan.combiner, x, width)?;

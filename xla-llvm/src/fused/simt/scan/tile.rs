@@ -43,7 +43,7 @@ impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
         let neutral = self.neutral(s)?;
         let turn = plan.threads * plan.width;
         let begin = s.number_of(&tile.clone().scaled((turn * plan.turns) as i64))?;
-        let begin = s.lanes_of(begin) + self.member.thread * plan.width as i64;
+        let begin = s.lanes_of(begin) + self.thread * plan.width as i64;
         let firsts: Vec<_> = (0..plan.turns).map(|number| begin + (number * turn) as i64).collect();
         let read = firsts.iter().map(|&first| self.elements(s, first, neutral)).collect::<Result<Vec<_>>>()?;
         let within = read.into_iter().map(|x| s.scan_register(plan.combiner, x, width)).collect::<Result<Vec<_>>>()?;
@@ -68,7 +68,7 @@ impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
         all: Value<'e, 'ctx>,
         neutral: Value<'e, 'ctx>,
     ) -> Result<Value<'e, 'ctx>> {
-        let (state, words, thread) = (tile.state, tile.words, self.member.thread);
+        let (state, words, thread) = (tile.state, tile.words, self.thread);
         let is_first = thread.eq(0);
         s.when(is_first, &[], |s| {
             state.tell(s.emitter, words, state.total_at(tile.fiber, tile.number), all).map(|()| Vec::new())

@@ -14,7 +14,7 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::WorkItems;
 use crate::fused::scatter_plan::ScatterPlan;
-use crate::fused::simt::radix::block::Member;
+use crate::fused::simt::block_member::Member;
 use crate::fused::simt::scatter::block_copies::BlockCopies;
 use crate::fused::simt::scatter::means::{Means, lossless_operations};
 use crate::fused::simt::scatter::plan::{Arrays, Place, ThreadedScatter};

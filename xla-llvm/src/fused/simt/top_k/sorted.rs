@@ -6,7 +6,7 @@ use xla_hlo::{Error, Result};
 
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
-use crate::fused::simt::radix::block::Member;
+use crate::fused::simt::block_member::Member;
 use crate::lanes::{Lanes, Scalar};
 
 /// A half of an item, or all of it.

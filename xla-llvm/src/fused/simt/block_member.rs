@@ -1,4 +1,4 @@
-//! Threads of a block that count digits, and that add up what those before them have.
+//! A thread of a block: its numbers, its share of what all go through, and sums of those before it.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -6,16 +6,8 @@ use xla_hlo::Result;
 use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
-use crate::fused::simt::radix::DIGITS;
 use crate::lanes::{Lanes, Scalar};
-use crate::simt::{Atomic, Register, Shuffle, WARP};
-
-/// Counters of each digit: neighbouring threads use different ones, since equal digits in a warp wait for each other.
-const COPIES: u64 = 4;
-/// Counters from one copy to the next. One is left out after each warp of them, and one after each copy: a thread that
-/// adds up neighbouring digits meets others in few banks.
-const COPY: u64 = DIGITS + DIGITS / WARP as u64 + 1;
-const COUNTER: Scalar = Scalar::Int(32);
+use crate::simt::{Register, Shuffle, WARP};
 
 /// A thread of a block; numbers of 32 bits.
 #[derive(Clone, Copy)]
@@ -87,43 +79,5 @@ impl<'e, 'ctx> Member<'e, 'ctx> {
             through = self.lane.uge(i64::from(distance)).select(through + before, through);
         }
         Ok(through)
-    }
-}
-
-/// Counters of digits in shared memory.
-#[derive(Clone, Copy)]
-pub(crate) struct Histogram<'ctx> {
-    counters: PointerValue<'ctx>,
-}
-
-impl<'ctx> Histogram<'ctx> {
-    pub fn new(emitter: &Emitter<'ctx>) -> Result<Self> {
-        Ok(Histogram { counters: emitter.shared_array(COUNTER, COPIES * COPY)? })
-    }
-
-    /// Begins with nothing counted, after a barrier.
-    pub fn clear<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
-        member.each(s, COPIES * COPY, &mut |s, at| {
-            s.emitter.store_lanes(at.int(0), self.counters, at, None);
-            Ok(())
-        })
-    }
-
-    /// Counts a digit, 32 bits.
-    pub fn count<'e>(&self, emitter: &Emitter<'ctx>, member: Member<'e, 'ctx>, digit: Lanes<'e, 'ctx>) -> Result<()> {
-        let copy = (member.lane & (COPIES - 1) as i64) * COPY as i64;
-        emitter.atomic_update(Atomic::Add, self.counters, Self::place(digit) + copy, digit.int(1))
-    }
-
-    /// Number of times that a digit was counted, after a barrier.
-    pub fn total<'e>(&self, emitter: &'e Emitter<'ctx>, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-        let place = Self::place(digit);
-        let copies =
-            (0..COPIES).map(|copy| emitter.load_lanes(self.counters, place + (copy * COPY) as i64, COUNTER, 1, None));
-        copies.reduce(|a, b| a + b).unwrap_or(place)
-    }
-
-    fn place<'e>(digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-        digit + digit.lshr(i64::from(WARP.ilog2()))
     }
 }

@@ -1,0 +1,56 @@
+//! Counters of digits, which threads of a block have in shared memory.
+
+use inkwell::values::PointerValue;
+use xla_hlo::Result;
+
+use crate::emitter::Emitter;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::simt::block_member::Member;
+use crate::fused::simt::radix::DIGITS;
+use crate::lanes::{Lanes, Scalar};
+use crate::simt::{Atomic, WARP};
+
+/// Counters of each digit: neighbouring threads use different ones, since equal digits in a warp wait for each other.
+const COPIES: u64 = 4;
+/// Counters from one copy to the next. One is left out after each warp of them, and one after each copy: a thread that
+/// adds up neighbouring digits meets others in few banks.
+const COPY: u64 = DIGITS + DIGITS / WARP as u64 + 1;
+const COUNTER: Scalar = Scalar::Int(32);
+
+/// Counters of digits in shared memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Histogram<'ctx> {
+    counters: PointerValue<'ctx>,
+}
+
+impl<'ctx> Histogram<'ctx> {
+    pub fn new(emitter: &Emitter<'ctx>) -> Result<Self> {
+        Ok(Histogram { counters: emitter.shared_array(COUNTER, COPIES * COPY)? })
+    }
+
+    /// Begins with nothing counted, after a barrier.
+    pub fn clear<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
+        member.each(s, COPIES * COPY, &mut |s, at| {
+            s.emitter.store_lanes(at.int(0), self.counters, at, None);
+            Ok(())
+        })
+    }
+
+    /// Counts a digit, 32 bits.
+    pub fn count<'e>(&self, emitter: &Emitter<'ctx>, member: Member<'e, 'ctx>, digit: Lanes<'e, 'ctx>) -> Result<()> {
+        let copy = (member.lane & (COPIES - 1) as i64) * COPY as i64;
+        emitter.atomic_update(Atomic::Add, self.counters, Self::place(digit) + copy, digit.int(1))
+    }
+
+    /// Number of times that a digit was counted, after a barrier.
+    pub fn total<'e>(&self, emitter: &'e Emitter<'ctx>, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        let place = Self::place(digit);
+        let copies =
+            (0..COPIES).map(|copy| emitter.load_lanes(self.counters, place + (copy * COPY) as i64, COUNTER, 1, None));
+        copies.reduce(|a, b| a + b).unwrap_or(place)
+    }
+
+    fn place<'e>(digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        digit + digit.lshr(i64::from(WARP.ilog2()))
+    }
+}
