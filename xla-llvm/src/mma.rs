@@ -30,7 +30,7 @@ pub const ROWS: u64 = 16;
 pub const COLUMNS: u64 = 8;
 
 /// Type of the operands' elements; accumulators are f32.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperandType {
     /// Elements of f16.
     F16,

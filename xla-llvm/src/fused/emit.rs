@@ -18,13 +18,38 @@ use crate::fused::strategy::Strategy;
 ///
 /// The kernel of a sort or a top-k keeps its items in scratch memory, which no two calls may share.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
-    let graph = &source.module[source.computation];
-    emit(emitter, source, name).context(|| format!("%{} in {}", graph[source.root].name(), graph.name()))
+    emit(emitter, source, name, |kernel| Strategy::of(kernel, emitter))
 }
 
-fn emit(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
+/// The same by a strategy that is known to be one for this kernel.
+pub(crate) fn emit_by(
+    strategy: Strategy,
+    emitter: &Emitter<'_>,
+    source: &KernelSource<'_>,
+    name: &str,
+) -> Result<Kernel> {
+    emit(emitter, source, name, |_| Ok(strategy))
+}
+
+fn emit<'m>(
+    emitter: &Emitter<'_>,
+    source: &KernelSource<'m>,
+    name: &str,
+    choose: impl FnOnce(&FusedKernel<'_, 'm>) -> Result<Strategy>,
+) -> Result<Kernel> {
+    let graph = &source.module[source.computation];
+    let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
+    emit_chosen(emitter, source, name, choose).context(context)
+}
+
+fn emit_chosen<'m>(
+    emitter: &Emitter<'_>,
+    source: &KernelSource<'m>,
+    name: &str,
+    choose: impl FnOnce(&FusedKernel<'_, 'm>) -> Result<Strategy>,
+) -> Result<Kernel> {
     let kernel = FusedKernel::new(source)?;
-    let strategy = Strategy::of(&kernel, emitter)?;
+    let strategy = choose(&kernel)?;
     let frame = Frame::open(emitter, name, source.pointer_count())?;
     let launch = kernel.emit(emitter, frame, &strategy)?;
     let ended = Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))?;

@@ -12,7 +12,8 @@
 //!     row_reduce        one group of threads for each row: reductions, softmax, layer norm
 //!     group_turns       loops of a group, with several loads under way
 //!     row_turns         rows that stay in registers from one reduction to the next
-//!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K
+//!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K;
+//!                       alternatives: other tiles, to be measured
 //!     attention/        a block for each tile of queries, which goes through all keys and values
 //!     transpose         a block for each tile of two loops, in shared memory
 //!     radix/            sorts by the digits of keys; sort: by merging
@@ -46,6 +47,7 @@ pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
+pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::radix::plan::{RadixPhase, RadixSortPlan};
 pub use simt::scan::plan::{ScanPhase, ScanPlan};

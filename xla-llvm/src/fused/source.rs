@@ -1,6 +1,7 @@
 //! Source of a kernel's code: a fusion, or an instruction alone; equal ones share the code.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::ops::Op;
 use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
@@ -89,6 +90,14 @@ impl<'m> KernelSource<'m> {
         let (Op::DynamicUpdateSlice(_), [result]) = (root.op(), cx.results) else { return false };
         let position = self.inputs.iter().position(|&i| i == root.operand(0));
         position.and_then(|p| cx.operands.get(p)).is_some_and(|operand| operand.slice == result.slice)
+    }
+
+    /// A number that is the same for kernels with the same code, in other processes too, and most likely another one
+    /// for others.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.key().hash(&mut hasher);
+        hasher.finish()
     }
 
     fn key(&self) -> Key {

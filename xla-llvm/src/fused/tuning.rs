@@ -224,6 +224,10 @@ pub(crate) mod matmul {
     /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up
     /// the parts, and the parts' sums of the largest tile are more bytes than what they are made of.
     pub const LEAST_TURNS: u64 = 32;
+    /// Products in all from which on other tiles than the usual ones may be measured; below, a launch takes longer.
+    pub const LEAST_TUNED: u64 = 1 << 22;
+    /// Kernels of a matmul at most, where it has other tiles than the usual ones: each takes time to compile.
+    pub const MOST_KERNELS: usize = 4;
 }
 
 /// Matmuls whose operands come in stages.

@@ -63,7 +63,7 @@ impl Contraction<'_> {
 }
 
 /// An operand of a matmul.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MatmulSide {
     Left,
     Right,

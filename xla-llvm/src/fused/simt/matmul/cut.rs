@@ -10,7 +10,7 @@ use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::lanes::Lanes;
 
 /// Cut of sums into parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cut {
     /// Number of parts, at least one. None is empty.
     pub parts: u64,

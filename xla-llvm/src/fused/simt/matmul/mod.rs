@@ -1,5 +1,6 @@
 //! Matmuls by threads: a block for each tile of the result, skinny ones at the pace of memory, K split over launches.
 
+pub(crate) mod alternatives;
 pub(crate) mod cut;
 mod mma;
 pub(crate) mod skinny;

@@ -40,7 +40,7 @@ use crate::simt::{Register, Shuffle, WARP};
 use crate::target::Target;
 
 /// Plan of a skinny matmul.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SkinnyMatmul {
     many: MatmulSide,
     /// Rows of the other side.
@@ -52,7 +52,7 @@ pub(crate) struct SkinnyMatmul {
     pub cut: Cut,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum By {
     /// Thread groups of `threads` threads, with `rows` rows of `many` each.
     Groups { threads: u32, rows: u64 },

@@ -25,7 +25,7 @@ use crate::simt::WARP;
 use crate::target::Target;
 
 /// Plan of a matmul in parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SplitK {
     parts: Parts,
     cut: Cut,
@@ -34,7 +34,7 @@ pub struct SplitK {
     bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Parts {
     Tiles(Tiling),
     Skinny(SkinnyMatmul),
@@ -67,7 +67,24 @@ impl SplitK {
             }
             None => return None,
         };
-        Some(SplitK { parts, cut, results: matmul.results(), bytes: matmul.accumulator_type.byte_width() as u64 })
+        Some(SplitK::of(&matmul, parts, cut))
+    }
+
+    /// In tiles of parts of the sums.
+    pub(crate) fn of_tiles(matmul: &Matmul<'_>, tiling: Tiling) -> SplitK {
+        SplitK::of(matmul, Parts::Tiles(tiling), tiling.cut)
+    }
+
+    fn of(matmul: &Matmul<'_>, parts: Parts, cut: Cut) -> SplitK {
+        SplitK { parts, cut, results: matmul.results(), bytes: matmul.accumulator_type.byte_width() as u64 }
+    }
+
+    /// Its tiles, if it goes in tiles.
+    pub(crate) fn tiling(&self) -> Option<Tiling> {
+        match self.parts {
+            Parts::Tiles(tiling) => Some(tiling),
+            Parts::Skinny(_) => None,
+        }
     }
 
     /// Bytes of the parts' sums.

@@ -15,7 +15,7 @@ use crate::target::Target;
 pub(crate) const THREADS: u64 = SIDE * SIDE;
 
 /// The size of tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tiling {
     /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times
     /// [`SIDE`].
@@ -38,9 +38,12 @@ impl Tiling {
 
     /// Tiles of parts of the sums. `None` where there are enough of whole ones, or sums are short.
     pub fn cut(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
-        if Tiling::new(matmul, target).tiles(matmul) >= BUSY {
-            return None;
-        }
+        let has_few = Tiling::new(matmul, target).tiles(matmul) < BUSY;
+        if has_few { Tiling::parts(matmul, target) } else { None }
+    }
+
+    /// The same, however many tiles of whole sums there are.
+    fn parts(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
         let largest = Tiling::largest(matmul, target);
         let least = LEAST_TURNS * largest.depth;
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
@@ -48,6 +51,48 @@ impl Tiling {
         let turns = if tiling.staged { tiling.stages() } else { 2 };
         let cut = Cut::new(matmul.k(), busy_blocks(target) / tiling.tiles(matmul), (turns * tiling.depth, least));
         (cut.parts > 1).then_some(Tiling { cut, ..tiling })
+    }
+
+    /// Other tiles than the usual ones, of whole sums or of parts, that may be faster; the likelier first.
+    pub fn others(self, matmul: &Matmul<'_>, target: &Target) -> Vec<Tiling> {
+        let whole = Tiling::new(matmul, target);
+        let most = Tiling::largest(matmul, target).each;
+        let fits = |tiling: &Tiling| tiling.each[0] <= most[0] && tiling.each[1] <= most[1];
+        // Those that are nearly squares read the least for their sums.
+        let is_narrow = |tiling: &Tiling| tiling.each[0].abs_diff(tiling.each[1]);
+        let larger_than =
+            |tiling: Tiling| [tiling.grown(0), tiling.grown(1)].into_iter().filter(fits).min_by_key(is_narrow);
+        let larger = larger_than(whole);
+        let smaller = whole.with_tiles(matmul, whole.tiles(matmul).saturating_add(1));
+        let through_registers = Tiling { staged: false, ..whole };
+        let all = [
+            Some(whole),
+            larger,
+            Tiling::parts(matmul, target),
+            Some(smaller),
+            Some(smaller.turned()),
+            Some(whole.turned()),
+            larger.and_then(larger_than),
+            Some(through_registers),
+        ];
+        let mut others = Vec::new();
+        for other in all.into_iter().flatten().filter(fits) {
+            if other != self && !others.contains(&other) {
+                others.push(other);
+            }
+        }
+        others
+    }
+
+    /// With twice as many rows or columns.
+    fn grown(mut self, side: usize) -> Tiling {
+        self.each[side] *= 2;
+        self
+    }
+
+    /// With as many rows as these have columns, and the other way around.
+    fn turned(self) -> Tiling {
+        Tiling { each: [self.each[1], self.each[0]], ..self }
     }
 
     /// The largest tiles that the result fills.
