@@ -1,5 +1,6 @@
 //! Compiler: the standard stages for GPUs, then a command sequence for each thunk, and code for its kernels.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Once};
 
 use xla_hlo::{Error, Module, Opcode, Result, VerifiedModule, proto};
@@ -36,8 +37,8 @@ const DEFAULT_ARCHITECTURE: &str = "sm_90";
 pub(crate) enum GpuCompiler {
     /// A GPU.
     Gpu(Arc<AllCaches>),
-    /// The emulated one.
-    Emulated,
+    /// The emulated one, on which products may go in the alternative way of that number, if they have one.
+    Emulated(Option<usize>),
 }
 
 impl GpuCompiler {
@@ -62,13 +63,14 @@ impl Compiler for GpuCompiler {
 
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = match self {
-            GpuCompiler::Emulated => Target::host_threads()?,
+            GpuCompiler::Emulated(_) => Target::host_threads()?,
             GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
         };
+        let options = &*self.with_choices(options);
         let compiled = compile(&module, (&target, self.gpu_here()), ModuleSize::ByThreads, options)?;
         let device = compiled.device.clone();
         let code: Box<dyn DeviceCode> = match self {
-            GpuCompiler::Emulated => Box::new(EmulatedCode::load(&device.image)?),
+            GpuCompiler::Emulated(way) => Box::new(EmulatedCode::load(&device.image, way.unwrap_or(0))?),
             GpuCompiler::Gpu(caches) => Box::new(GpuCode::new(device, caches, options)),
         };
         Ok(Arc::new(GpuExecutable::new(self.platform(), module, compiled, code)))
@@ -88,7 +90,17 @@ impl GpuCompiler {
     pub fn platform(&self) -> &'static str {
         match self {
             GpuCompiler::Gpu(_) => NAME,
-            GpuCompiler::Emulated => EMULATED_NAME,
+            GpuCompiler::Emulated(_) => EMULATED_NAME,
+        }
+    }
+
+    /// The options, as far as it is about alternatives that a device may measure: the emulated one never does.
+    fn with_choices<'a>(&self, options: &'a CompileOptions) -> Cow<'a, CompileOptions> {
+        match self {
+            GpuCompiler::Emulated(way) if options.autotune != way.is_some() => {
+                Cow::Owned(CompileOptions { autotune: way.is_some(), ..options.clone() })
+            }
+            GpuCompiler::Gpu(_) | GpuCompiler::Emulated(_) => Cow::Borrowed(options),
         }
     }
 
@@ -96,7 +108,7 @@ impl GpuCompiler {
     fn has_transforms(&self) -> bool {
         match self {
             GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
-            GpuCompiler::Emulated => false,
+            GpuCompiler::Emulated(_) => false,
         }
     }
 
@@ -116,7 +128,7 @@ impl GpuCompiler {
     fn gpu_here(&self) -> GpuProfile {
         match self {
             GpuCompiler::Gpu(_) => device_profile::of_first().unwrap_or_else(GpuProfile::usual),
-            GpuCompiler::Emulated => GpuProfile::usual(),
+            GpuCompiler::Emulated(_) => GpuProfile::usual(),
         }
     }
 }
@@ -149,8 +161,8 @@ impl AheadOfTimeCompiler for GpuCompiler {
         })?;
         let target = match (self, options.target.as_deref()) {
             (GpuCompiler::Gpu(_), architecture) => Target::nvptx(architecture.unwrap_or(DEFAULT_ARCHITECTURE))?,
-            (GpuCompiler::Emulated, None) => Target::host_threads()?,
-            (GpuCompiler::Emulated, Some(_)) => {
+            (GpuCompiler::Emulated(_), None) => Target::host_threads()?,
+            (GpuCompiler::Emulated(_), Some(_)) => {
                 return Err(Error::invalid_argument(format!(
                     "platform {EMULATED_NAME} compiles for this machine only; leave the target out"
                 )));
@@ -160,7 +172,8 @@ impl AheadOfTimeCompiler for GpuCompiler {
         // Whatever device this machine has, a target's files are the same.
         let gpu = GpuProfile::of_architecture(target.cpu()).unwrap_or_else(GpuProfile::usual);
         let module = as_loaded(optimize_for_files(module, &gpu, &options.compile)?)?;
-        let (compiled, strategies) = compile_and_tell(&module, (&target, gpu), ModuleSize::Fixed, &options.compile)?;
+        let choices = self.with_choices(&options.compile);
+        let (compiled, strategies) = compile_and_tell(&module, (&target, gpu), ModuleSize::Fixed, &choices)?;
         ahead_of_time::files(self.platform(), &module, (compiled, &strategies), options)
     }
 }
@@ -169,9 +182,9 @@ impl LoadExecutable for GpuCompiler {
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         match self {
             GpuCompiler::Gpu(caches) => loading::load_for_gpu(bytes, options, caches),
-            GpuCompiler::Emulated => loading::load(EMULATED_NAME, bytes, options, |device| {
+            GpuCompiler::Emulated(way) => loading::load(EMULATED_NAME, bytes, options, |device| {
                 emulation::check(&device.compiled_for)?;
-                Ok(Box::new(EmulatedCode::load(&device.image)?))
+                Ok(Box::new(EmulatedCode::load(&device.image, way.unwrap_or(0))?))
             }),
         }
     }
@@ -230,6 +243,8 @@ fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
 }
 
 #[cfg(test)]
+mod choice_tests;
+#[cfg(test)]
 mod profile_tests;
 
 #[cfg(test)]
@@ -269,7 +284,7 @@ mod tests {
         let commands = device.command_sequences.iter().flat_map(|sequence| &sequence.commands);
         let calls = commands.filter_map(|command| match command {
             Command::Library(library) => Some((**library).clone()),
-            Command::Launch { .. } | Command::Copy { .. } => None,
+            Command::Launch { .. } | Command::Copy { .. } | Command::Choice(_) => None,
         });
         (calls.collect(), device)
     }

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Machine code for a GPU is assembled by the driver when a program is loaded, or by `ptxas` where it is installed
-//! (`ptx/`). Candidates of a library call are measured on the device that runs it (`autotune/`).
+//! (`ptx/`). Candidates for a library call, and our own tilings of a product, are measured on the device that runs it
+//! (`autotune/`).
 //!
 //! Two platforms: [`platform`] is `gpu`, [`emulated_platform`] is `gpu-emulated`: the very same kernels, run by the
 //! host, to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter:
@@ -41,7 +42,7 @@ mod ptx;
 mod transfer;
 
 #[cfg(feature = "compile")]
-pub use emulation::emulated_platform;
+pub use emulation::{emulated_platform, emulated_platform_with_way};
 #[cfg(feature = "compile")]
 pub use names::EMULATED_NAME;
 pub use names::NAME;

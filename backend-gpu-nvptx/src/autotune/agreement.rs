@@ -2,6 +2,7 @@
 
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
 
+use crate::program::commands::Choice;
 use crate::program::library_call::LibraryCall;
 use crate::program::library_call::convolution::{Convolution, ConvolutionKind};
 use crate::program::library_call::matmul::Precision;
@@ -20,6 +21,32 @@ struct Numbers {
     tolerance: f64,
 }
 
+/// Rounding of a result: what its distance from another one that is as right depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rounding {
+    /// Products that a number of the result is the sum of.
+    terms: usize,
+    /// Of their factors.
+    precision: Precision,
+}
+
+impl Rounding {
+    /// Of a library's call.
+    pub fn of_call(call: &LibraryCall) -> Rounding {
+        let (terms, precision) = match call {
+            LibraryCall::Matmul(matmul) => (matmul.k, matmul.precision),
+            LibraryCall::Convolution(convolution) => (terms_of(convolution), convolution.precision),
+            LibraryCall::Fourier(fourier) => (fourier.lengths.iter().product(), Precision::Exact),
+        };
+        Rounding { terms, precision }
+    }
+
+    /// Of several ways of our own.
+    pub fn of_choice(choice: &Choice) -> Rounding {
+        Rounding { terms: choice.terms, precision: choice.precision }
+    }
+}
+
 impl Results {
     /// Results that agree with others of the same number alone.
     #[cfg(test)]
@@ -27,8 +54,8 @@ impl Results {
         Results(vec![Numbers { values: vec![1.0, number], tolerance: 1e-3 }])
     }
 
-    /// Adds an array of a call's result.
-    pub fn add(&mut self, call: &LibraryCall, element: ElementType, bytes: Vec<u8>) -> Result<()> {
+    /// Adds an array of a result.
+    pub fn add(&mut self, rounding: Rounding, element: ElementType, bytes: Vec<u8>) -> Result<()> {
         let count = bytes.len() / element.byte_width().max(1);
         let literal = Literal::from_bytes(&ArrayShape::new(element, [count]), bytes)?;
         // An odd step, so that it goes through all columns of arrays whose rows are powers of two.
@@ -43,7 +70,7 @@ impl Results {
                 Scalar::Complex(real, imaginary) => values.extend([real, imaginary]),
             }
         }
-        self.0.push(Numbers { values, tolerance: tolerance(call, element) });
+        self.0.push(Numbers { values, tolerance: tolerance(rounding, element) });
         Ok(())
     }
 
@@ -75,12 +102,7 @@ pub(crate) fn majority(all: &[Results]) -> Vec<bool> {
 
 /// The distance that two ways of computing a result may have, as a share of the greatest number in it: each rounds it
 /// once, perhaps each factor, and sums of so many products in an order of its own.
-fn tolerance(call: &LibraryCall, element: ElementType) -> f64 {
-    let (terms, precision) = match call {
-        LibraryCall::Matmul(matmul) => (matmul.k, matmul.precision),
-        LibraryCall::Convolution(convolution) => (terms_of(convolution), convolution.precision),
-        LibraryCall::Fourier(fourier) => (fourier.lengths.iter().product(), Precision::Exact),
-    };
+fn tolerance(Rounding { terms, precision }: Rounding, element: ElementType) -> f64 {
     let single = f64::from(f32::EPSILON);
     let (result, sum) = match element {
         ElementType::F64 | ElementType::C128 => (f64::EPSILON, f64::EPSILON),
@@ -116,8 +138,8 @@ mod tests {
     use super::*;
     use crate::program::library_call::matmul::Matmul;
 
-    fn call(k: usize, element: ElementType) -> LibraryCall {
-        LibraryCall::Matmul(Matmul::dense(1, [8, k, 8], [element; 3]))
+    fn call(k: usize, element: ElementType) -> Rounding {
+        Rounding::of_call(&LibraryCall::Matmul(Matmul::dense(1, [8, k, 8], [element; 3])))
     }
 
     #[test]
@@ -136,7 +158,7 @@ mod tests {
         let f32s = |scale: f32| {
             let mut results = Results::default();
             let bytes = (0..1000).flat_map(|i| (((i * 7 % 13) as f32 - 6.0) * scale).to_le_bytes()).collect();
-            results.add(&call(4096, ElementType::F32), ElementType::F32, bytes).unwrap();
+            results.add(call(4096, ElementType::F32), ElementType::F32, bytes).unwrap();
             results
         };
         assert!(f32s(1.0).agree(&f32s(1.0 + 1e-5)));
@@ -145,7 +167,7 @@ mod tests {
         let s32s = |add: i32| {
             let mut results = Results::default();
             let bytes = (0..1000).flat_map(|i: i32| (i * 1000 + add).to_le_bytes()).collect();
-            results.add(&call(64, ElementType::S8), ElementType::S32, bytes).unwrap();
+            results.add(call(64, ElementType::S8), ElementType::S32, bytes).unwrap();
             results
         };
         assert!(s32s(0).agree(&s32s(0)) && !s32s(0).agree(&s32s(1)));
@@ -158,7 +180,7 @@ mod tests {
             let number = |i: usize| if i % side < wrong && i / side < 64 { 3.0 } else { 1.0f32 };
             let bytes = (0..side * side).flat_map(|i| ((number(i).to_bits() >> 16) as u16).to_le_bytes()).collect();
             let mut results = Results::default();
-            results.add(&call(side, element), element, bytes).unwrap();
+            results.add(call(side, element), element, bytes).unwrap();
             results
         };
         assert!(array(0).agree(&array(0)));

@@ -1,4 +1,4 @@
-//! Autotune cache on disk: the fastest candidate of each library call.
+//! Autotune cache on disk: the fastest candidate of each library call, and of each product of our own.
 //!
 //! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of
 //! other processes too, see all of it or none. Before that it is read again, so that the entries of others stay,
@@ -13,11 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use xla_service::CompileOptions;
 
-use crate::autotune::{Candidate, Trial, fastest};
-use crate::program::library_call::LibraryCall;
+use crate::autotune::{Candidate, Trial, Work, fastest};
 
 /// The version of the files' form, and of what their entries mean.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Maximal number of entries of a file; the oldest go first.
 const MOST_ENTRIES: usize = 4096;
 
@@ -30,13 +29,20 @@ pub(crate) struct DeviceKey {
     pub driver: i32,
 }
 
-/// An entry: the fastest candidate of a call.
+/// An entry: the fastest candidate for some work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct AutotuneEntry {
-    /// The library and its version.
+    /// The library and its version; nothing if none takes part.
     library: String,
-    call: LibraryCall,
+    work: Work,
     candidate: Candidate,
+}
+
+impl AutotuneEntry {
+    /// Whether it is about the same work.
+    fn is_of(&self, other: &AutotuneEntry) -> bool {
+        self.library == other.library && self.work == other.work
+    }
 }
 
 /// A file of the cache.
@@ -52,7 +58,7 @@ struct AutotuneFile {
 #[derive(Debug)]
 pub(crate) struct AutotuneCache {
     folder: Option<PathBuf>,
-    /// Whether unknown calls are measured.
+    /// Whether unknown work is measured.
     measures: bool,
     known: Mutex<HashMap<DeviceKey, Vec<AutotuneEntry>>>,
     /// Held while something is measured, so that nothing else is at the same time.
@@ -70,26 +76,27 @@ impl AutotuneCache {
         }
     }
 
-    /// The candidate for a call of a library of that name and version: the known one, else the fastest of a trial,
-    /// which is then known. `None` if it is not known and cannot be measured now.
+    /// The candidate for work that a library of that name and version takes part in, and that can be done in so many
+    /// ways of our own: the known one, else the fastest of a trial, which is then known. `None` if it is not known and
+    /// cannot be measured now.
     pub fn decide(
         &self,
         device: &DeviceKey,
         library: &str,
-        call: &LibraryCall,
+        (work, ways): (&Work, usize),
         trial: Option<&mut dyn Trial>,
     ) -> Option<Candidate> {
-        if let Some(candidate) = self.known_candidate(device, library, call) {
+        if let Some(candidate) = self.known_candidate(device, library, (work, ways)) {
             return Some(candidate);
         }
         let trial = trial.filter(|_| self.measures)?;
         let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have measured it meanwhile.
-        if let Some(candidate) = self.known_candidate(device, library, call) {
+        if let Some(candidate) = self.known_candidate(device, library, (work, ways)) {
             return Some(candidate);
         }
         let candidate = fastest(trial)?;
-        self.remember(device, AutotuneEntry { library: library.to_string(), call: call.clone(), candidate });
+        self.remember(device, AutotuneEntry { library: library.to_string(), work: work.clone(), candidate });
         Some(candidate)
     }
 
@@ -98,23 +105,37 @@ impl AutotuneCache {
         self.measures || self.folder.is_some()
     }
 
-    fn known_candidate(&self, device: &DeviceKey, library: &str, call: &LibraryCall) -> Option<Candidate> {
+    /// The known candidate, if there is such a one: files may say anything.
+    fn known_candidate(&self, device: &DeviceKey, library: &str, (work, ways): (&Work, usize)) -> Option<Candidate> {
         let mut known = self.known();
         let entries = known.entry(device.clone()).or_insert_with(|| self.read(device));
-        entries.iter().find(|entry| entry.library == library && entry.call == *call).map(|entry| entry.candidate)
+        let is_there = |candidate: &Candidate| match *candidate {
+            Candidate::Library(_) => work.call.is_some(),
+            Candidate::Own(number) => (number as usize) < ways,
+        };
+        let candidate_of = |is_it: &dyn Fn(&Work) -> bool| {
+            let found = entries.iter().filter(|entry| entry.library == library && is_it(&entry.work));
+            found.map(|entry| entry.candidate).find(is_there)
+        };
+        candidate_of(&|other| other == work).or_else(|| {
+            // A program without alternatives has all candidates but those, of a call that was measured with them.
+            let is_usual = work.own.is_none() && work.call.is_some();
+            is_usual.then(|| candidate_of(&|other| other.call == work.call)).flatten()
+        })
     }
 
     fn remember(&self, device: &DeviceKey, entry: AutotuneEntry) {
         let mut known = self.known();
         // Entries of other processes are on disk.
         let mut entries = self.read(device);
-        let ours = known.remove(device).unwrap_or_default().into_iter().chain([entry]);
-        for entry in ours {
-            let is_same = |other: &AutotuneEntry| other.library == entry.library && other.call == entry.call;
-            if !entries.iter().any(is_same) {
-                entries.push(entry);
+        for ours in known.remove(device).unwrap_or_default() {
+            if !entries.iter().any(|other| other.is_of(&ours)) {
+                entries.push(ours);
             }
         }
+        // What it was measured in spite of is none of its candidates.
+        entries.retain(|other| !other.is_of(&entry));
+        entries.push(entry);
         let superfluous = entries.len().saturating_sub(MOST_ENTRIES);
         entries.drain(..superfluous);
         if let Err(error) = self.write(device, &entries) {
@@ -182,6 +203,7 @@ mod tests {
 
     use super::*;
     use crate::autotune::tests::Fake;
+    use crate::program::library_call::LibraryCall;
     use crate::program::library_call::matmul::Matmul;
 
     fn cache(folder: &Path, autotune: bool) -> AutotuneCache {
@@ -196,12 +218,14 @@ mod tests {
         DeviceKey { gpu: "NVIDIA H200/1".to_string(), driver: 12_080 }
     }
 
-    fn call(m: usize) -> LibraryCall {
-        LibraryCall::Matmul(Matmul::dense(1, [m, 64, 64], [F32; 3]))
+    /// A call that may be done in so many ways of our own.
+    fn work(m: usize, ways: usize) -> Work {
+        let call = LibraryCall::Matmul(Matmul::dense(1, [m, 64, 64], [F32; 3]));
+        Work { call: Some(call), own: (ways > 1).then(|| format!("{ways} ways")) }
     }
 
     fn trial(library: u64, own: u64) -> Fake {
-        let candidates = vec![(Candidate::Library(0), Some(library)), (Candidate::Own, Some(own))];
+        let candidates = vec![(Candidate::Library(0), Some(library)), (Candidate::Own(0), Some(own))];
         Fake { candidates, ..Fake::default() }
     }
 
@@ -210,13 +234,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = cache(folder.path(), true);
         let mut own = trial(100, 50);
-        assert_eq!(first.decide(&device(), "cuBLASLt 1", &call(64), Some(&mut own)), Some(Candidate::Own));
+        assert_eq!(first.decide(&device(), "cuBLASLt 1", (&work(64, 1), 1), Some(&mut own)), Some(Candidate::Own(0)));
         assert!(own.runs > 0);
         // Another process, whose trial would say otherwise and which may measure or not.
         for autotune in [true, false] {
             let mut library = trial(50, 100);
             let second = cache(folder.path(), autotune);
-            assert_eq!(second.decide(&device(), "cuBLASLt 1", &call(64), Some(&mut library)), Some(Candidate::Own));
+            assert_eq!(
+                second.decide(&device(), "cuBLASLt 1", (&work(64, 1), 1), Some(&mut library)),
+                Some(Candidate::Own(0))
+            );
             assert_eq!(library.runs, 0, "it is not measured again");
         }
     }
@@ -224,11 +251,11 @@ mod tests {
     #[test]
     fn every_part_of_what_it_is_for_counts() {
         let folder = tempfile::tempdir().unwrap();
-        cache(folder.path(), true).decide(&device(), "cuBLASLt 1", &call(64), Some(&mut trial(100, 50)));
+        cache(folder.path(), true).decide(&device(), "cuBLASLt 1", (&work(64, 1), 1), Some(&mut trial(100, 50)));
         let known = |device: &DeviceKey, library: &str, m: usize| {
-            cache(folder.path(), false).decide(device, library, &call(m), None)
+            cache(folder.path(), false).decide(device, library, (&work(m, 1), 1), None)
         };
-        assert_eq!(known(&device(), "cuBLASLt 1", 64), Some(Candidate::Own));
+        assert_eq!(known(&device(), "cuBLASLt 1", 64), Some(Candidate::Own(0)));
         assert_eq!(known(&device(), "cuBLASLt 2", 64), None);
         assert_eq!(known(&device(), "cuBLASLt 1", 65), None);
         assert_eq!(known(&DeviceKey { driver: 12_090, ..device() }, "cuBLASLt 1", 64), None);
@@ -240,11 +267,11 @@ mod tests {
     fn nothing_is_measured_or_kept_unless_it_may_be() {
         let folder = tempfile::tempdir().unwrap();
         let mut fake = trial(100, 50);
-        assert_eq!(cache(folder.path(), false).decide(&device(), "l", &call(64), Some(&mut fake)), None);
+        assert_eq!(cache(folder.path(), false).decide(&device(), "l", (&work(64, 1), 1), Some(&mut fake)), None);
         assert_eq!(fake.runs, 0);
         let without_disk = AutotuneCache::new(&CompileOptions { autotune: true, ..CompileOptions::default() });
-        assert_eq!(without_disk.decide(&device(), "l", &call(64), Some(&mut fake)), Some(Candidate::Own));
-        assert_eq!(without_disk.decide(&device(), "l", &call(64), None), Some(Candidate::Own));
+        assert_eq!(without_disk.decide(&device(), "l", (&work(64, 1), 1), Some(&mut fake)), Some(Candidate::Own(0)));
+        assert_eq!(without_disk.decide(&device(), "l", (&work(64, 1), 1), None), Some(Candidate::Own(0)));
         assert!(!AutotuneCache::new(&CompileOptions::default()).is_enabled());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -253,7 +280,7 @@ mod tests {
     fn garbled_files_count_as_absent() {
         let folder = tempfile::tempdir().unwrap();
         let decide =
-            |measures| cache(folder.path(), measures).decide(&device(), "l", &call(64), Some(&mut trial(9, 5)));
+            |measures| cache(folder.path(), measures).decide(&device(), "l", (&work(64, 1), 1), Some(&mut trial(9, 5)));
         decide(true);
         let path = cache(folder.path(), false).path(&device()).unwrap();
         let whole = std::fs::read(&path).unwrap();
@@ -261,11 +288,55 @@ mod tests {
             std::fs::write(&path, garbled).unwrap();
             assert_eq!(decide(false), None);
         }
-        let other = String::from_utf8(whole.clone()).unwrap().replace("\"version\": 3", "\"version\": 1");
+        let other = String::from_utf8(whole.clone()).unwrap().replace("\"version\": 4", "\"version\": 1");
         std::fs::write(&path, other).unwrap();
         assert_eq!(decide(false), None);
-        assert_eq!(decide(true), Some(Candidate::Own), "measured again");
+        assert_eq!(decide(true), Some(Candidate::Own(0)), "measured again");
         assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_number_that_is_no_way_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, own) = (work(64, 3), |number| (Candidate::Own(number), Some(10 + u64::from(number))));
+        let decide = |measures| {
+            let mut fake = Fake { candidates: (0..3).map(own).collect(), ..Fake::default() };
+            cache(folder.path(), measures).decide(&device(), "l", (&work, 3), Some(&mut fake))
+        };
+        let path = cache(folder.path(), false).path(&device()).unwrap();
+        assert_eq!(decide(true), Some(Candidate::Own(0)));
+        let whole = std::fs::read_to_string(&path).unwrap();
+        for number in [3, u32::MAX] {
+            let other = whole.replace("\"Own\": 0", &format!("\"Own\": {number}"));
+            assert_ne!(other, whole);
+            std::fs::write(&path, &other).unwrap();
+            assert_eq!(decide(false), None);
+            assert_eq!(decide(true), Some(Candidate::Own(0)), "measured again");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), whole, "and kept instead");
+        }
+        std::fs::write(&path, whole.replace("\"Own\": 0", "\"Own\": 2")).unwrap();
+        assert_eq!(decide(true), Some(Candidate::Own(2)));
+    }
+
+    #[test]
+    fn without_alternatives_what_was_measured_with_them_counts_as_far_as_it_is_there() {
+        let known = |candidate| {
+            let folder = tempfile::tempdir().unwrap();
+            let entry = AutotuneEntry { library: "l".to_string(), work: work(64, 3), candidate };
+            cache(folder.path(), false).remember(&device(), entry);
+            let decide = |ways| cache(folder.path(), false).decide(&device(), "l", (&work(64, ways), ways), None);
+            [3, 1, 2].map(decide)
+        };
+        use Candidate::{Library, Own};
+        assert_eq!(known(Library(2)), [Some(Library(2)), Some(Library(2)), None]);
+        assert_eq!(known(Own(0)), [Some(Own(0)), Some(Own(0)), None]);
+        assert_eq!(known(Own(1)), [Some(Own(1)), None, None]);
+        // Without a library there is none of its algorithms.
+        let folder = tempfile::tempdir().unwrap();
+        let own = Work { call: None, own: Some("2 ways".to_string()) };
+        let entry = AutotuneEntry { library: String::new(), work: own.clone(), candidate: Library(1) };
+        cache(folder.path(), false).remember(&device(), entry);
+        assert_eq!(cache(folder.path(), false).decide(&device(), "", (&own, 2), None), None);
     }
 
     #[test]
@@ -274,18 +345,20 @@ mod tests {
         let processes = [(); 2].map(|()| cache(folder.path(), true));
         for m in 1..20 {
             let process = &processes[m % 2];
-            process.decide(&device(), "l", &call(m), Some(&mut trial(9, 5)));
+            process.decide(&device(), "l", (&work(m, 1), 1), Some(&mut trial(9, 5)));
         }
         let other = cache(folder.path(), false);
-        assert!((1..20).all(|m| other.decide(&device(), "l", &call(m), None).is_some()));
+        assert!((1..20).all(|m| other.decide(&device(), "l", (&work(m, 1), 1), None).is_some()));
         let many = (0..MOST_ENTRIES).map(|m| AutotuneEntry {
             library: "l".to_string(),
-            call: call(m + 100),
-            candidate: Candidate::Own,
+            work: work(m + 100, 1),
+            candidate: Candidate::Own(0),
         });
         other.write(&device(), &many.collect::<Vec<_>>()).unwrap();
-        processes[0]
-            .remember(&device(), AutotuneEntry { library: "l".to_string(), call: call(7), candidate: Candidate::Own });
+        processes[0].remember(
+            &device(),
+            AutotuneEntry { library: "l".to_string(), work: work(7, 1), candidate: Candidate::Own(0) },
+        );
         assert_eq!(cache(folder.path(), false).read(&device()).len(), MOST_ENTRIES);
     }
 
@@ -294,7 +367,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shared = cache(folder.path(), true);
         let candidates: Vec<Option<Candidate>> = std::thread::scope(|scope| {
-            let decide = |i: u64| shared.decide(&device(), "l", &call(64), Some(&mut trial(50 + 50 * (i % 2), 75)));
+            let decide =
+                |i: u64| shared.decide(&device(), "l", (&work(64, 1), 1), Some(&mut trial(50 + 50 * (i % 2), 75)));
             let threads: Vec<_> = (0..4).map(|i| scope.spawn(move || decide(i))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });

@@ -1,4 +1,5 @@
-//! Autotuning: the fastest of several candidates for a library call, measured on the device and cached.
+//! Autotuning: the fastest of several candidates for a library call or a product of our own, measured on the device and
+//! cached.
 //!
 //! ```text
 //! AutotuneCache::decide ── known, in memory or on disk (cache.rs) ──> candidate
@@ -15,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use xla_hlo::Result;
 
+use crate::program::library_call::LibraryCall;
 use agreement::{Results, majority};
 
 /// Time for one candidate in a round, if it is quick; a slow one is run once.
@@ -28,13 +30,22 @@ const HOPELESS: u32 = 2;
 /// The share of its time that a later candidate must save to beat an earlier one: less is noise.
 const LEAST_GAIN: f64 = 0.03;
 
-/// An implementation of a library call.
+/// An implementation of some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Candidate {
     /// The call, with the library's algorithm of that number in its own order of preference.
     Library(u32),
-    /// Our kernels.
-    Own,
+    /// Our kernels, in the way of that number; 0 is the usual one.
+    Own(u32),
+}
+
+/// Work that has several candidates.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Work {
+    /// The call of a library, if one takes it.
+    pub call: Option<LibraryCall>,
+    /// The name of our own ways, if there are several. The same name means the same ways in the same order.
+    pub own: Option<String>,
 }
 
 /// Candidates that can be run repeatedly without side effects.
@@ -153,14 +164,14 @@ pub(crate) mod tests {
     fn chosen(times: &[Option<u64>]) -> Option<Candidate> {
         let (own, library) = times.split_last().unwrap();
         let library = library.iter().enumerate().map(|(number, time)| (Candidate::Library(number as u32), *time));
-        let candidates = library.chain([(Candidate::Own, *own)]).collect();
+        let candidates = library.chain([(Candidate::Own(0), *own)]).collect();
         fastest(&mut Fake { candidates, ..Fake::default() })
     }
 
     #[test]
     fn the_fastest_way_is_chosen() {
         assert_eq!(chosen(&[Some(30), Some(20), Some(40)]), Some(Candidate::Library(1)));
-        assert_eq!(chosen(&[Some(30), Some(20), Some(10)]), Some(Candidate::Own));
+        assert_eq!(chosen(&[Some(30), Some(20), Some(10)]), Some(Candidate::Own(0)));
         assert_eq!(chosen(&[Some(30), None, Some(40)]), Some(Candidate::Library(0)));
         assert_eq!(chosen(&[None, None]), None);
     }
@@ -168,35 +179,55 @@ pub(crate) mod tests {
     #[test]
     fn who_computes_something_else_never_wins() {
         let of = |times: [u64; 3], wrong| {
-            let numbers = [Candidate::Library(0), Candidate::Library(1), Candidate::Own];
+            let numbers = [Candidate::Library(0), Candidate::Library(1), Candidate::Own(0)];
             let candidates = numbers.into_iter().zip(times.map(Some)).collect();
             fastest(&mut Fake { candidates, wrong: Some(wrong), runs: 0 })
         };
-        assert_eq!(of([30, 10, 20], Candidate::Library(1)), Some(Candidate::Own));
-        assert_eq!(of([10, 30, 20], Candidate::Library(0)), Some(Candidate::Own));
-        assert_eq!(of([30, 20, 10], Candidate::Own), Some(Candidate::Library(1)));
+        assert_eq!(of([30, 10, 20], Candidate::Library(1)), Some(Candidate::Own(0)));
+        assert_eq!(of([10, 30, 20], Candidate::Library(0)), Some(Candidate::Own(0)));
+        assert_eq!(of([30, 20, 10], Candidate::Own(0)), Some(Candidate::Library(1)));
         // Of two that disagree the library's choice is right.
-        let candidates = vec![(Candidate::Library(0), Some(30)), (Candidate::Own, Some(10))];
-        let mut two = Fake { candidates, wrong: Some(Candidate::Own), runs: 0 };
+        let candidates = vec![(Candidate::Library(0), Some(30)), (Candidate::Own(0), Some(10))];
+        let mut two = Fake { candidates, wrong: Some(Candidate::Own(0)), runs: 0 };
         assert_eq!(fastest(&mut two), Some(Candidate::Library(0)));
+    }
+
+    #[test]
+    fn the_fastest_of_our_own_ways_is_chosen_and_a_wrong_one_never() {
+        use Candidate::{Library, Own};
+        let of = |times: &[(Candidate, u64)], wrong| {
+            let candidates = times.iter().map(|&(candidate, time)| (candidate, Some(time))).collect();
+            fastest(&mut Fake { candidates, wrong, runs: 0 })
+        };
+        // With a library and without one.
+        let own = [(Own(0), 40), (Own(1), 30), (Own(2), 20), (Own(3), 35)];
+        let both = [&[(Library(0), 30)], &own[..]].concat();
+        for times in [&own[..], &both] {
+            assert_eq!(of(times, None), Some(Own(2)));
+            assert_eq!(of(times, Some(Own(1))), Some(Own(2)));
+        }
+        assert_eq!(of(&own, Some(Own(2))), Some(Own(1)));
+        assert_eq!(of(&both, Some(Own(2))), Some(Library(0)));
+        // Of two ways that disagree the usual one is right.
+        assert_eq!(of(&[(Own(0), 40), (Own(1), 10)], Some(Own(1))), Some(Own(0)));
     }
 
     #[test]
     fn noise_decides_nothing() {
         assert_eq!(chosen(&[Some(1000), Some(980), Some(975)]), Some(Candidate::Library(0)));
-        assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Candidate::Own));
+        assert_eq!(chosen(&[Some(1000), Some(980), Some(940)]), Some(Candidate::Own(0)));
     }
 
     #[test]
     fn hopeless_and_long_ways_are_not_run_often() {
         let mut slow = Fake {
-            candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own, Some(1_000_000))],
+            candidates: vec![(Candidate::Library(0), Some(100)), (Candidate::Own(0), Some(1_000_000))],
             ..Fake::default()
         };
         assert_eq!(fastest(&mut slow), Some(Candidate::Library(0)));
         assert_eq!(slow.runs, 4);
         let mut long = Fake {
-            candidates: vec![(Candidate::Library(0), Some(900_000)), (Candidate::Own, Some(1_000_000))],
+            candidates: vec![(Candidate::Library(0), Some(900_000)), (Candidate::Own(0), Some(1_000_000))],
             ..Fake::default()
         };
         assert_eq!(fastest(&mut long), Some(Candidate::Library(0)));

@@ -14,6 +14,8 @@ use crate::program::image::{CodeObject, ModuleImage};
 /// The kernels of a program.
 pub(crate) struct EmulatedCode {
     functions: Vec<EmulatedFunction>,
+    /// The number of the way that is taken where there are several.
+    way: usize,
     /// Stacks that no launch uses now.
     stacks: Mutex<Vec<Stacks>>,
     /// Keeps the functions alive.
@@ -27,8 +29,8 @@ impl std::fmt::Debug for EmulatedCode {
 }
 
 impl EmulatedCode {
-    /// Links the code objects of an image.
-    pub fn load(image: &ModuleImage) -> Result<EmulatedCode> {
+    /// Links the code objects of an image, which is run in the ways of that number where there are several.
+    pub fn load(image: &ModuleImage, way: usize) -> Result<EmulatedCode> {
         let objects = image.objects.iter().map(|object| match object {
             CodeObject::HostObject(object) => Ok(object.clone()),
             CodeObject::Ptx(_) | CodeObject::Cubin(_) => {
@@ -50,7 +52,12 @@ impl EmulatedCode {
                 parameters: function.parameters,
             });
         }
-        Ok(EmulatedCode { functions, stacks: Mutex::default(), _code: code })
+        Ok(EmulatedCode { functions, way, stacks: Mutex::default(), _code: code })
+    }
+
+    /// The number of the way that is taken where there are several.
+    pub fn way(&self) -> usize {
+        self.way
     }
 
     /// Runs all blocks of a kernel. The arguments are those that its launch was lowered with: addresses of live memory

@@ -58,6 +58,8 @@ fn run_commands(
             }
             // The host has none of NVIDIA's libraries.
             Command::Library(library) => run_commands(code, &library.otherwise, (scratch, counter), launch)?,
+            // It measures nothing either.
+            Command::Choice(choice) => run_commands(code, choice.way(code.way()), (scratch, counter), launch)?,
         }
     }
     Ok(())

@@ -19,5 +19,5 @@ mod processor;
 
 pub(crate) use code::EmulatedCode;
 use executor::EmulatedStream;
-pub use platform::emulated_platform;
+pub use platform::{emulated_platform, emulated_platform_with_way};
 pub(crate) use processor::{check, compiled_for};

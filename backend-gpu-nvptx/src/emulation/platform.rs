@@ -14,12 +14,23 @@ use crate::transfer;
 
 /// The emulated GPU: slow, and available everywhere. It runs the same kernels, generated for the host's processor.
 pub fn emulated_platform() -> Arc<dyn Platform> {
-    Arc::new(EmulatedPlatform { executor: Arc::new(EmulatedGpu::new(EMULATED_NAME)) })
+    emulated_by(None)
+}
+
+/// The same where products are computed in the alternative way of that number, if they have one, as autotuning on a GPU
+/// may choose it; 0 is the usual way.
+pub fn emulated_platform_with_way(number: usize) -> Arc<dyn Platform> {
+    emulated_by(Some(number))
+}
+
+fn emulated_by(way: Option<usize>) -> Arc<dyn Platform> {
+    Arc::new(EmulatedPlatform { executor: Arc::new(EmulatedGpu::new(EMULATED_NAME)), way })
 }
 
 #[derive(Debug)]
 struct EmulatedPlatform {
     executor: Arc<dyn StreamExecutor>,
+    way: Option<usize>,
 }
 
 impl Platform for EmulatedPlatform {
@@ -43,7 +54,7 @@ impl Platform for EmulatedPlatform {
     }
 
     fn compiler(&self) -> Arc<dyn Compiler> {
-        Arc::new(GpuCompiler::Emulated)
+        Arc::new(GpuCompiler::Emulated(self.way))
     }
 
     fn transfer_manager(&self) -> Arc<dyn TransferManager> {

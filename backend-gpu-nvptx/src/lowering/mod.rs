@@ -13,9 +13,10 @@ use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, 
 
 use crate::lowering::codegen::blocks;
 use crate::lowering::kernels::helper::HelperProgram;
-use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
+use crate::program::commands::{Choice, Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::compiled_for;
 use crate::program::library_call::LibraryCall;
+use crate::program::library_call::matmul::Precision;
 use kernels::{KernelCode, Kernels};
 use libraries::RecognizedCall;
 
@@ -29,6 +30,8 @@ pub(crate) struct GpuLowering<'m> {
     capability: Option<(u32, u32)>,
     /// Whether values of 16 bits may be rounded once, after a chain of operations.
     excess_precision: bool,
+    /// Whether products get several kernels in tiles, for autotuning to choose among.
+    with_alternatives: bool,
     plans: Vec<PlannedSequence>,
 }
 
@@ -50,6 +53,8 @@ pub(crate) enum PlannedCommand {
     Copy { from: usize, to: usize },
     /// A library's call.
     Library(PlannedLibraryCall),
+    /// One of several ways.
+    Choice(PlannedChoice),
 }
 
 /// A library call on arrays, with the commands before and after it; or other commands where the library is not
@@ -62,6 +67,16 @@ pub(crate) struct PlannedLibraryCall {
     pub otherwise: Vec<PlannedCommand>,
 }
 
+/// Several ways to compute the same, the usual one first.
+pub(crate) struct PlannedChoice {
+    /// Name of the work and all ways, which tells the choice from any other.
+    pub name: String,
+    /// Products that a number of the result is the sum of.
+    pub terms: usize,
+    pub precision: Precision,
+    pub ways: Vec<Vec<PlannedCommand>>,
+}
+
 impl<'m> GpuLowering<'m> {
     pub fn new(module: &'m Module, target: &Target, options: &CompileOptions) -> GpuLowering<'m> {
         GpuLowering {
@@ -70,6 +85,7 @@ impl<'m> GpuLowering<'m> {
             target: target.clone(),
             capability: compiled_for::capability(target.cpu()).map(|(major, minor, _)| (major, minor)),
             excess_precision: options.excess_precision,
+            with_alternatives: options.autotune,
             plans: Vec::new(),
         }
     }
@@ -99,15 +115,20 @@ impl<'m> GpuLowering<'m> {
         Some(plan)
     }
 
-    /// The one kernel of a fusion or another instruction, or the launches of a scan or a product.
+    /// The one kernel of a fusion or another instruction, or the launches of a scan or a product; a choice of ways for
+    /// a large product, if it may be measured.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
         let plan = kernels::scan::plan(&mut self.kernels, &source, &self.target)
             .or_else(|| kernels::split_k::plan(&mut self.kernels, &source, &self.target));
-        Some(plan.unwrap_or_else(|| PlannedSequence {
-            commands: vec![self.kernel(cx, source)],
+        let plan = plan.unwrap_or_else(|| PlannedSequence {
+            commands: vec![self.kernel(cx, source.clone())],
             ..PlannedSequence::default()
-        }))
+        });
+        Some(match self.with_alternatives {
+            true => kernels::tiles::with_alternatives(&mut self.kernels, &source, &self.target, plan),
+            false => plan,
+        })
     }
 
     /// A contraction by a library: with all that its fusion does, or alone and a kernel goes on with its result; our
@@ -303,7 +324,7 @@ impl PlannedSequence {
     fn library_call(&self) -> Option<&LibraryCall> {
         self.commands.iter().find_map(|command| match command {
             PlannedCommand::Library(planned) => Some(&planned.call),
-            PlannedCommand::Launch { .. } | PlannedCommand::Copy { .. } => None,
+            PlannedCommand::Launch { .. } | PlannedCommand::Copy { .. } | PlannedCommand::Choice(_) => None,
         })
     }
 
@@ -335,6 +356,12 @@ fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Comman
                 before: finished(&planned.before, kernels)?,
                 then: finished(&planned.then, kernels)?,
                 otherwise: finished(&planned.otherwise, kernels)?,
+            }))),
+            PlannedCommand::Choice(planned) => commands.push(Command::Choice(Box::new(Choice {
+                name: planned.name.clone(),
+                terms: planned.terms,
+                precision: planned.precision,
+                ways: planned.ways.iter().map(|way| finished(way, kernels)).collect::<Result<_>>()?,
             }))),
         }
     }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::library_call::LibraryCall;
+use super::library_call::matmul::Precision;
 
 /// The commands of one thunk on the device, one after the other, on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Copy { from: usize, to: usize },
     /// A call of one of NVIDIA's libraries.
     Library(Box<LibraryCommand>),
+    /// One of several ways of our own to compute the same.
+    Choice(Box<Choice>),
 }
 
 /// A call of one of NVIDIA's libraries with the commands around it; or other commands where the library is absent.
@@ -47,6 +50,44 @@ pub(crate) struct LibraryCommand {
     pub then: Vec<Command>,
     /// Commands instead of the call; none if the program cannot do without the library.
     pub otherwise: Vec<Command>,
+}
+
+/// Several ways to compute the same without a library, of which one is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    /// Name of the work and all ways, for people, which tells the choice from any other.
+    pub name: String,
+    /// Products that a number of the result is the sum of.
+    pub terms: usize,
+    pub precision: Precision,
+    /// The commands of each way, at least one: launches and copies. The first is the usual one, taken unless another
+    /// one is known to be faster.
+    pub ways: Vec<Vec<Command>>,
+}
+
+impl Choice {
+    /// The choice that commands are, if they are one and nothing else.
+    pub fn of(commands: &[Command]) -> Option<&Choice> {
+        match commands {
+            [Command::Choice(choice)] => Some(choice),
+            _ => None,
+        }
+    }
+
+    /// The commands of the way of that number; the usual one where there is no such way.
+    pub fn way(&self, number: usize) -> &[Command] {
+        self.ways.get(number).or(self.ways.first()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Number of ways in which commands may be done: those of a choice, else one; 0 of no commands.
+pub(crate) fn ways(commands: &[Command]) -> usize {
+    Choice::of(commands).map_or(usize::from(!commands.is_empty()), |choice| choice.ways.len())
+}
+
+/// The commands of the way of that number: of a choice, else all.
+pub(crate) fn way(commands: &[Command], number: usize) -> &[Command] {
+    Choice::of(commands).map_or(commands, |choice| choice.way(number))
 }
 
 /// An argument of a kernel.

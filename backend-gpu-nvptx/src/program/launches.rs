@@ -97,6 +97,9 @@ fn of_commands(commands: &[Command], sequence: &CommandSequence, thunk: &Thunk, 
                     of_commands(commands, sequence, thunk, facts);
                 }
             }
+            Command::Choice(choice) => {
+                choice.ways.iter().for_each(|commands| of_commands(commands, sequence, thunk, facts));
+            }
         }
     }
 }

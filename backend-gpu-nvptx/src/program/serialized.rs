@@ -18,7 +18,7 @@ use super::recorded_lowering::{RecordedLowering, other_build};
 use crate::gpu_profile::GpuProfile;
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// The output of code generation for a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +102,11 @@ impl DeviceProgram {
                 let commands = [before, then, otherwise];
                 arrays.iter().all(argument) && commands.into_iter().all(|commands| self.are_sound(sequence, commands))
             }
+            Command::Choice(choice) => {
+                let is_plain = |command: &Command| matches!(command, Command::Launch { .. } | Command::Copy { .. });
+                let is_sound = |way: &Vec<Command>| way.iter().all(is_plain) && self.are_sound(sequence, way);
+                !choice.ways.is_empty() && choice.ways.iter().all(is_sound)
+            }
         })
     }
 
@@ -161,7 +166,9 @@ pub(crate) fn check_thunks(thunks: &ThunkProgram, program: &DeviceProgram) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::commands::Choice;
     use crate::program::image::KernelFunction;
+    use crate::program::library_call::matmul::Precision;
 
     fn program() -> DeviceProgram {
         let function = KernelFunction {
@@ -185,11 +192,24 @@ mod tests {
             command_sequences: vec![CommandSequence {
                 scratch: vec![64],
                 rng_delta: None,
-                commands: vec![launch, Command::Copy { from: 0, to: 1 }],
+                commands: vec![
+                    launch.clone(),
+                    Command::Copy { from: 0, to: 1 },
+                    choice(vec![vec![launch.clone()], vec![]]),
+                ],
             }],
             lowerings: vec![RecordedLowering::NotMine, RecordedLowering::Kernel(0, "add".to_string())],
             thunk_hash: [7; 32],
         }
+    }
+
+    fn choice(ways: Vec<Vec<Command>>) -> Command {
+        Command::Choice(Box::new(Choice {
+            name: "a product".to_string(),
+            terms: 64,
+            precision: Precision::Exact,
+            ways,
+        }))
     }
 
     fn code(program: &DeviceProgram) -> Vec<u8> {
@@ -220,7 +240,7 @@ mod tests {
 
     #[test]
     fn references_to_nothing_are_refused() {
-        let mut wrong = vec![program(); 7];
+        let mut wrong = vec![program(); 10];
         wrong[0].image.objects.clear();
         wrong[1].image.functions[0].parameters = 3;
         wrong[2].image.functions.clear();
@@ -229,6 +249,12 @@ mod tests {
         wrong[5].command_sequences[0].commands =
             vec![Command::Launch { function: 0, blocks: 3, arguments: vec![KernelArgument::Counter(0); 2] }];
         wrong[6].gpu.memory_bandwidth = 0;
+        let launch = wrong[7].command_sequences[0].commands[0].clone();
+        let nowhere = Command::Launch { function: 1, blocks: 3, arguments: Vec::new() };
+        let choices = [vec![], vec![vec![launch], vec![nowhere]], vec![vec![choice(vec![vec![]])]]];
+        for (number, ways) in choices.into_iter().enumerate() {
+            wrong[7 + number].command_sequences[0].commands = vec![choice(ways)];
+        }
         for program in wrong {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
             assert!(error.message().contains("missing entries"), "{program:?}: {error}");

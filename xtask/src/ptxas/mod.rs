@@ -259,7 +259,8 @@ fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, fold
         fs::remove_dir_all(folder)?;
     }
     let mut command = program(&tools.xla, &["compile"]);
-    command.arg(path).args(["--platform", "gpu", "--target", architecture, "--threads", "1"]);
+    // Without the alternatives that a GPU would measure: the usual kernels.
+    command.arg(path).args(["--platform", "gpu", "--target", architecture, "--threads", "1", "--no-autotune"]);
     command.arg("--ptxas").arg(&tools.ptxas).arg("-o").arg(folder);
     if let Some(problem) = problem(command) {
         bail!("{problem}");

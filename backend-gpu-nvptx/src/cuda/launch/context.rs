@@ -77,7 +77,7 @@ impl<'a> LaunchContext<'a> {
         self.plain(&library.then, argument, resolved)
     }
 
-    /// Adds launches and copies.
+    /// Adds launches and copies; of choices the usual way.
     pub fn plain(
         &self,
         commands: &[Command],
@@ -96,6 +96,7 @@ impl<'a> LaunchContext<'a> {
                     resolved.push(ResolvedCommand::Launch { function: *function, blocks: *blocks, arguments });
                 }
                 Command::Library(library) => self.preferred(library, argument, resolved)?,
+                Command::Choice(choice) => self.plain(choice.way(0), argument, resolved)?,
             }
         }
         Ok(())

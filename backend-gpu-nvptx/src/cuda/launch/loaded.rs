@@ -8,12 +8,11 @@ use xla_passes::buffers::AllocationId;
 use xla_service::thunks::{Thunk, ThunkId};
 
 use super::arrangement::{Arrangement, Step};
-use crate::autotune::Candidate;
+use crate::autotune::{Candidate, Work};
 use crate::cuda::graph::GraphSlot;
 use crate::cuda::library::Libraries;
 use crate::cuda::module::CudaModule;
 use crate::program::commands::CommandSequence;
-use crate::program::library_call::LibraryCall;
 
 /// The code on one device.
 #[derive(Debug)]
@@ -22,8 +21,9 @@ pub(crate) struct LoadedProgram {
     graphs: Mutex<HashMap<ThunkId, Arc<KeptGraph>>>,
     pub(crate) module: CudaModule,
     pub(crate) libraries: Arc<Libraries>,
-    /// The chosen candidates of this program's library calls.
-    pub(crate) candidates: Mutex<HashMap<LibraryCall, Candidate>>,
+    /// The chosen candidates for this program's work; none where a library is absent or does not take its call, or
+    /// where nothing is known.
+    pub(crate) candidates: Mutex<HashMap<Work, Option<Candidate>>>,
 }
 
 impl LoadedProgram {

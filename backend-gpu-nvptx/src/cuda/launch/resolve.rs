@@ -5,25 +5,28 @@ use std::sync::PoisonError;
 use xla_hlo::{Error, Result};
 
 use super::context::{LaunchContext, ResolvedCommand};
-use super::trial::LibraryTrial;
-use crate::autotune::Candidate;
+use super::trial::WorkTrial;
 use crate::autotune::cache::DeviceKey;
+use crate::autotune::{Candidate, Work};
 use crate::cuda::driver::Driver;
 use crate::cuda::library::{tell_of_epilogue, tell_of_kernels};
-use crate::program::commands::{Command, LibraryCommand};
-use crate::program::library_call::LibraryCall;
+use crate::program::commands::{Choice, Command, LibraryCommand, way, ways};
 
 impl LaunchContext<'_> {
     /// Adds commands with their addresses.
     pub fn resolve(&self, commands: &[Command], resolved: &mut Vec<ResolvedCommand>) -> Result<()> {
         for command in commands {
             match command {
-                Command::Library(library) => match self.candidate(library)? {
-                    Candidate::Library(algorithm) => {
+                Command::Library(library) => match self.library_candidate(library)? {
+                    Some(Candidate::Library(algorithm)) => {
                         self.call(library, algorithm, &|argument| self.argument(argument), resolved)?
                     }
-                    Candidate::Own => self.resolve(&library.otherwise, resolved)?,
+                    Some(Candidate::Own(number)) => {
+                        self.resolve(way(&library.otherwise, number as usize), resolved)?;
+                    }
+                    None => self.resolve(&library.otherwise, resolved)?,
                 },
+                Command::Choice(choice) => self.resolve(choice.way(self.own_way(command, choice)?), resolved)?,
                 Command::Copy { .. } | Command::Launch { .. } => {
                     self.plain(std::slice::from_ref(command), &|argument| self.argument(argument), resolved)?;
                 }
@@ -32,24 +35,36 @@ impl LaunchContext<'_> {
         Ok(())
     }
 
-    /// The candidate for a library call, chosen once: our kernels if the library is absent or does not take the call;
-    /// else the fastest that was measured, or the library's preference.
-    fn candidate(&self, library: &LibraryCommand) -> Result<Candidate> {
+    /// The candidate for some work, found once.
+    fn candidate(
+        &self,
+        work: Work,
+        find: impl FnOnce(&Work) -> Result<Option<Candidate>>,
+    ) -> Result<Option<Candidate>> {
         let known = || self.loaded.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = known().get(&library.call).copied();
-        let candidate = match found {
-            Some(candidate) => candidate,
+        let found = known().get(&work).copied();
+        match found {
+            Some(candidate) => Ok(candidate),
             None => {
-                let candidate = self.find_candidate(library)?;
-                known().insert(library.call.clone(), candidate);
-                candidate
+                let candidate = find(&work)?;
+                known().insert(work, candidate);
+                Ok(candidate)
             }
-        };
-        // Another call of the same kind may have had a candidate that this one lacks.
-        Ok(if candidate == Candidate::Own && library.otherwise.is_empty() { Candidate::Library(0) } else { candidate })
+        }
     }
 
-    fn find_candidate(&self, library: &LibraryCommand) -> Result<Candidate> {
+    /// The candidate for a library call: the fastest that was measured, or the library's preference. `None` if the
+    /// library is absent or does not take the call.
+    fn library_candidate(&self, library: &LibraryCommand) -> Result<Option<Candidate>> {
+        let own = Choice::of(&library.otherwise).map(|choice| choice.name.clone());
+        let work = Work { call: Some(library.call.clone()), own };
+        let candidate = self.candidate(work, |work| self.find_library_candidate(library, work))?;
+        // Another call of the same kind may have had a candidate that this one lacks.
+        let is_missing = !matches!(candidate, Some(Candidate::Library(_))) && library.otherwise.is_empty();
+        Ok(if is_missing { Some(Candidate::Library(0)) } else { candidate })
+    }
+
+    fn find_library_candidate(&self, library: &LibraryCommand, work: &Work) -> Result<Option<Candidate>> {
         let addresses = library.arrays.iter().map(|argument| self.argument(argument)).collect::<Result<Vec<u64>>>()?;
         // The first question to a library that is not installed says so.
         let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
@@ -61,24 +76,41 @@ impl LaunchContext<'_> {
                 } else {
                     tell_of_epilogue(&error);
                 }
-                return Ok(Candidate::Own);
+                return Ok(None);
             }
             Err(error) => return Err(error),
         };
         let has_choice = algorithms > 1 || !library.otherwise.is_empty();
-        let candidate =
-            if has_choice && self.autotune.is_enabled() { self.decided(library, algorithms)? } else { None };
-        Ok(candidate.unwrap_or(Candidate::Library(0)))
+        let mut candidate = None;
+        if has_choice && self.autotune.is_enabled() {
+            let version = self.loaded.libraries.version(&library.call)?;
+            let trial = WorkTrial::of_call(self, library, algorithms)?;
+            candidate = self.decided(&version, (work, ways(&library.otherwise)), trial)?;
+        }
+        Ok(Some(candidate.unwrap_or(Candidate::Library(0))))
+    }
+
+    /// The number of the way of a choice: the fastest that was measured, or the usual one.
+    fn own_way(&self, command: &Command, choice: &Choice) -> Result<usize> {
+        if !self.autotune.is_enabled() {
+            return Ok(0);
+        }
+        let work = Work { call: None, own: Some(choice.name.clone()) };
+        let candidate = self.candidate(work, |work| {
+            let trial = WorkTrial::of_choice(self, command, choice)?;
+            self.decided("", (work, choice.ways.len()), trial)
+        })?;
+        Ok(match candidate {
+            Some(Candidate::Own(number)) => number as usize,
+            Some(Candidate::Library(_)) | None => 0,
+        })
     }
 
     /// The candidate that is known to be the fastest, or found to be now, also while a loop is recorded; none where
-    /// nothing is known and nothing can be measured.
-    fn decided(&self, library: &LibraryCommand, algorithms: usize) -> Result<Option<Candidate>> {
-        let call: &LibraryCall = &library.call;
+    /// nothing is known and nothing can be measured. The library, if one takes part, is of that name and version.
+    fn decided(&self, library: &str, work: (&Work, usize), mut trial: WorkTrial<'_>) -> Result<Option<Candidate>> {
         let place =
             DeviceKey { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };
-        let version = self.loaded.libraries.version(call)?;
-        let mut candidates = LibraryTrial::new(self, library, algorithms)?;
-        Ok(self.autotune.decide(&place, &version, call, Some(&mut candidates)))
+        Ok(self.autotune.decide(&place, library, work, Some(&mut trial)))
     }
 }

@@ -1,7 +1,8 @@
-//! Trial of the candidates of a library call: on random operands, timed by the device's clock, on a stream of its own.
+//! Trial of the candidates for a library call or a product of our own: on random operands, timed by the device's clock,
+//! on a stream of its own.
 //!
 //! Nothing of the program is touched, so it may come at any moment: also while a loop is recorded whose body has the
-//! call.
+//! work.
 
 use std::time::Duration;
 
@@ -9,18 +10,23 @@ use xla_hlo::{Error, Result};
 use xla_service::thunks::ArraySlice;
 
 use super::context::{LaunchContext, ResolvedCommand};
-use crate::autotune::agreement::Results;
+use crate::autotune::agreement::{Results, Rounding};
 use crate::autotune::random::random;
 use crate::autotune::{Candidate, Trial};
 use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::CudaStream;
 use crate::cuda::stream::clock::TimeMark;
-use crate::program::commands::{KernelArgument, LibraryCommand};
+use crate::program::commands::{Choice, Command, KernelArgument, LibraryCommand, way, ways};
 
-/// The candidates of one call.
-pub(crate) struct LibraryTrial<'a> {
+/// The candidates for some work.
+pub(crate) struct WorkTrial<'a> {
     context: &'a LaunchContext<'a>,
-    library: &'a LibraryCommand,
+    library: Option<&'a LibraryCommand>,
+    /// The commands without a library; none if there are no such ones.
+    own: &'a [Command],
+    /// For people.
+    name: String,
+    rounding: Rounding,
     candidates: Vec<Candidate>,
     /// Sends, also where the program's stream captures.
     stream: CudaStream,
@@ -40,16 +46,35 @@ struct Block {
     address: u64,
 }
 
-impl<'a> LibraryTrial<'a> {
+impl<'a> WorkTrial<'a> {
     /// The library's algorithms in its own order, then our kernels.
-    pub fn new(
+    pub fn of_call(
         context: &'a LaunchContext<'a>,
         library: &'a LibraryCommand,
         algorithms: usize,
-    ) -> Result<LibraryTrial<'a>> {
-        let own = (!library.otherwise.is_empty()).then_some(Candidate::Own);
-        let candidates = (0..algorithms as u32).map(Candidate::Library).chain(own).collect();
-        Ok(LibraryTrial { context, library, candidates, stream: context.stream.aside()?, memory: None })
+    ) -> Result<WorkTrial<'a>> {
+        let (own, name, rounding) =
+            (&library.otherwise[..], library.call.to_string(), Rounding::of_call(&library.call));
+        let candidates = (0..algorithms as u32).map(Candidate::Library).chain(own_candidates(own)).collect();
+        let library = Some(library);
+        Ok(WorkTrial {
+            context,
+            library,
+            own,
+            name,
+            rounding,
+            candidates,
+            stream: context.stream.aside()?,
+            memory: None,
+        })
+    }
+
+    /// Our kernels in all ways of a choice.
+    pub fn of_choice(context: &'a LaunchContext<'a>, command: &'a Command, choice: &Choice) -> Result<WorkTrial<'a>> {
+        let (own, name, rounding) = (std::slice::from_ref(command), choice.name.clone(), Rounding::of_choice(choice));
+        let candidates = own_candidates(own).collect();
+        let stream = context.stream.aside()?;
+        Ok(WorkTrial { context, library: None, own, name, rounding, candidates, stream, memory: None })
     }
 
     /// The arrays of the thunk: operands, then results.
@@ -110,8 +135,11 @@ impl<'a> LibraryTrial<'a> {
         };
         let mut commands = Vec::new();
         match candidate {
-            Candidate::Library(algorithm) => context.call(self.library, algorithm, &argument, &mut commands)?,
-            Candidate::Own => context.plain(&self.library.otherwise, &argument, &mut commands)?,
+            Candidate::Library(algorithm) => {
+                let library = self.library.ok_or_else(|| Error::internal("an algorithm of no library"))?;
+                context.call(library, algorithm, &argument, &mut commands)?;
+            }
+            Candidate::Own(number) => context.plain(way(self.own, number as usize), &argument, &mut commands)?,
         }
         Ok(commands)
     }
@@ -121,13 +149,18 @@ impl<'a> LibraryTrial<'a> {
     }
 }
 
-impl Trial for LibraryTrial<'_> {
+/// Our own ways of doing commands.
+fn own_candidates(commands: &[Command]) -> impl Iterator<Item = Candidate> {
+    (0..ways(commands) as u32).map(Candidate::Own)
+}
+
+impl Trial for WorkTrial<'_> {
     fn candidates(&self) -> Vec<Candidate> {
         self.candidates.clone()
     }
 
     fn call(&self) -> String {
-        self.library.call.to_string()
+        self.name.clone()
     }
 
     fn results(&mut self, candidate: Candidate) -> Result<Results> {
@@ -141,7 +174,7 @@ impl Trial for LibraryTrial<'_> {
         for (array, block) in results() {
             let mut bytes = vec![0; array.slice.size];
             self.stream.download(block.address, &mut bytes)?;
-            found.add(&self.library.call, array.shape.element_type(), bytes)?;
+            found.add(self.rounding, array.shape.element_type(), bytes)?;
         }
         Ok(found)
     }

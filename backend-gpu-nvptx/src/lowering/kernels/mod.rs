@@ -7,6 +7,7 @@ pub(crate) mod scatter;
 pub(crate) mod small_matrix;
 pub(crate) mod sort;
 pub(crate) mod split_k;
+pub(crate) mod tiles;
 pub(crate) mod top_k;
 
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
     Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan, ScatterPhase, SmallMatrixPlan,
-    SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, emit_kernel,
+    SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, WholeSums, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -25,6 +26,8 @@ use helper::HelperProgram;
 pub(crate) enum KernelCode<'m> {
     /// A fusion, or an operation alone.
     Fused(KernelSource<'m>),
+    /// A fusion with a matmul, or that alone, in other tiles than the usual ones.
+    Tiled { source: KernelSource<'m>, tiles: WholeSums },
     /// A phase of a scan by thread blocks.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
     /// A phase of a split-K matmul.
@@ -50,6 +53,7 @@ impl KernelCode<'_> {
     pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         match self {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
+            KernelCode::Tiled { source, tiles } => tiles.emit(source, emitter, name),
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::SplitK { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::RadixSort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
@@ -67,7 +71,7 @@ impl KernelCode<'_> {
     /// Number of 64-bit arguments of its function: addresses, then numbers.
     pub fn parameters(&self) -> usize {
         match self {
-            KernelCode::Fused(source) => source.pointer_count(),
+            KernelCode::Fused(source) | KernelCode::Tiled { source, .. } => source.pointer_count(),
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::SplitK { source, plan, phase } => plan.words(*phase, source),
             KernelCode::RadixSort { plan, phase, .. } => plan.words(*phase),
@@ -83,9 +87,10 @@ impl KernelCode<'_> {
     /// Label for people: the name of an instruction.
     pub fn label(&self) -> &str {
         match self {
-            KernelCode::Fused(source) | KernelCode::Scan { source, .. } | KernelCode::SplitK { source, .. } => {
-                source.module[source.computation][source.root].name()
-            }
+            KernelCode::Fused(source)
+            | KernelCode::Tiled { source, .. }
+            | KernelCode::Scan { source, .. }
+            | KernelCode::SplitK { source, .. } => source.module[source.computation][source.root].name(),
             KernelCode::RadixSort { label, .. }
             | KernelCode::Sort { label, .. }
             | KernelCode::Scatter { label, .. }
@@ -117,6 +122,7 @@ impl KernelCode<'_> {
             (KernelCode::Helper(program), KernelCode::Helper(other)) => program == other,
             (
                 KernelCode::Fused(_)
+                | KernelCode::Tiled { .. }
                 | KernelCode::Scan { .. }
                 | KernelCode::SplitK { .. }
                 | KernelCode::RadixSort { .. }
@@ -146,8 +152,9 @@ pub(crate) struct Kernels<'m> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum KernelRole {
     All,
+    Tiled(WholeSums),
     Scan(ScanPhase),
-    SplitK(SplitKPhase),
+    SplitK(SplitK, SplitKPhase),
 }
 
 impl<'m> Kernels<'m> {
@@ -157,7 +164,10 @@ impl<'m> Kernels<'m> {
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, KernelRole::All, next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, KernelRole::Scan(*phase), next),
-            KernelCode::SplitK { source, phase, .. } => self.of_source(source, KernelRole::SplitK(*phase), next),
+            KernelCode::Tiled { source, tiles } => self.of_source(source, KernelRole::Tiled(*tiles), next),
+            KernelCode::SplitK { source, plan, phase } => {
+                self.of_source(source, KernelRole::SplitK(*plan, *phase), next)
+            }
             KernelCode::RadixSort { .. }
             | KernelCode::Sort { .. }
             | KernelCode::Scatter { .. }

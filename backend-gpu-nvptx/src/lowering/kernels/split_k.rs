@@ -13,7 +13,11 @@ pub(crate) fn plan<'m>(
     source: &KernelSource<'m>,
     target: &Target,
 ) -> Option<PlannedSequence> {
-    let plan = SplitK::new(source, target)?;
+    Some(launches(kernels, source, SplitK::new(source, target)?))
+}
+
+/// Launches of a kernel with such a product, by a plan for it.
+pub(crate) fn launches<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>, plan: SplitK) -> PlannedSequence {
     let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
     let commands = SplitK::PHASES.map(|phase| {
         let arrays = match phase {
@@ -24,9 +28,5 @@ pub(crate) fn plan<'m>(
         let kernel = kernels.number(KernelCode::SplitK { source: source.clone(), plan, phase });
         PlannedCommand::Launch { kernel, arguments }
     });
-    Some(PlannedSequence {
-        scratch: vec![plan.scratch_bytes()],
-        commands: commands.into(),
-        ..PlannedSequence::default()
-    })
+    PlannedSequence { scratch: vec![plan.scratch_bytes()], commands: commands.into(), ..PlannedSequence::default() }
 }
