@@ -40,7 +40,7 @@ pub struct CompileOptions {
     pub cache_programs: bool,
     /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest.
     /// Otherwise what is in [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may
-    /// differ in how they round.
+    /// differ in how they round. For GPUs large products are then compiled in several ways, which takes longer.
     pub autotune: bool,
     /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose
     /// programs run as one piece of code too. It costs a program of small kernels much of its speed.

@@ -38,7 +38,7 @@ pub struct Common {
     /// Directory of compiled programs and measurements, or `none` [default: the user's cache, measurements only]
     #[arg(long, global = true, value_name = "DIR", env = "XLA_CACHE_DIR", hide_env = true)]
     cache_dir: Option<PathBuf>,
-    /// Disable GPU autotuning
+    /// Disable GPU autotuning, and compile no alternatives for it
     #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
     /// Send each launch by itself on GPUs, not as graphs
