@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::{ElementType, Opcode};
-use xla_llvm::fused::{ATTENTION_HEADS, ATTENTION_ROWS, SmallMatrixPlan, TopKPlan};
+use xla_llvm::fused::{ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, SmallMatrixPlan, TopKPlan};
 use xla_passes::{
     AttentionProfile, DotProfile, EpilogueProfile, FilterOrder, FusionProfile, HeadSizes, LayoutProfile, TargetProfile,
     TopKProfile,
@@ -85,6 +85,7 @@ fn attention(gpu: &GpuProfile) -> AttentionProfile {
         head_sizes: if tf32 > 0 { BTreeMap::from(head_sizes) } else { BTreeMap::new() },
         least_queries: LEAST_QUERIES,
         least_keys: LEAST_KEYS,
+        few_queries: ATTENTION_DECODE_QUERIES,
         tile: ATTENTION_ROWS,
         few_keys: FEW_KEYS,
         excess_precision: false,

@@ -119,7 +119,8 @@ impl<'m> GpuLowering<'m> {
     /// a large product, if it may be measured.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
-        let plan = kernels::scan::plan(&mut self.kernels, &source, &self.target)
+        let plan = kernels::attention::plan(&mut self.kernels, &source, &self.target)
+            .or_else(|| kernels::scan::plan(&mut self.kernels, &source, &self.target))
             .or_else(|| kernels::split_k::plan(&mut self.kernels, &source, &self.target));
         let plan = plan.unwrap_or_else(|| PlannedSequence {
             commands: vec![self.kernel(cx, source.clone())],

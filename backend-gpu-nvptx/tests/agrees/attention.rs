@@ -4,9 +4,25 @@ use xla_hlo::{ElementType, Literal, Scalar, VerifiedModule, text::parse_module};
 use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry, interpreter};
 use xla_tests::agreement::input;
 
-/// Compares the program's results on `gpu-emulated` with the evaluator's: NaN where it has NaN, else no further apart
-/// than what probabilities lose that are rounded to the values' type, times the largest value, 4.
+/// Compares results where tensor cores multiply: no further apart than what probabilities lose that are rounded to the
+/// values' type, times the largest value, 4.
 fn agrees(text: &str, ty: ElementType) {
+    agrees_within(text, 8.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) });
+}
+
+/// The same where threads do.
+fn agrees_of_few(text: &str, ty: ElementType) {
+    let bits = match ty {
+        ElementType::BF16 => 9,
+        ElementType::F16 => 12,
+        _ => 20,
+    };
+    agrees_within(text, 8.0 * 2f64.powi(-bits));
+}
+
+/// Compares the program's results on `gpu-emulated` with the evaluator's: NaN where it has NaN, else no further apart
+/// than that.
+fn agrees_within(text: &str, limit: f64) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
     registry.register(backend_gpu_nvptx::emulated_platform());
@@ -26,7 +42,6 @@ fn agrees(text: &str, ty: ElementType) {
         let results = program.execute(&buffers.iter().collect::<Vec<_>>());
         results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"))[0].to_literal().expect("a download")
     });
-    let limit = 8.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) };
     for i in 0..expected.array_shape().element_count() {
         let (Scalar::Float(found), Scalar::Float(expected)) = (found.get(i), expected.get(i)) else {
             panic!("results are floats")
@@ -199,4 +214,27 @@ fn of_grouped_queries_in_other_orders() {
 fn of_jax() {
     agrees(include_str!("dot_product_attention.hlo"), ElementType::BF16);
     agrees(include_str!("dot_product_attention_of_groups.hlo"), ElementType::BF16);
+}
+
+/// Few queries, as of one new token: in full precision, of all of a team's and of a part's sizes.
+#[test]
+fn of_few_queries() {
+    for (name, ty) in TYPES {
+        // The last is in parts, which a second launch combines.
+        for sizes in [[2, 1, 64, 16, 16], [3, 5, 99, 48, 80], [1, 8, 130, 128, 32], [1, 2, 2049, 64, 64]] {
+            let case = Case { algorithm: "", ..Case::new(name, sizes) };
+            agrees_of_few(&case.text(), ty);
+        }
+        let case = Case { algorithm: "", ..Case::causal(name, [2, 8, 150, 32, 16], "-inf") };
+        agrees_of_few(&with_edges(&case), ty);
+    }
+    agrees_of_few(&Case::new("bf16", [1, 8, 70, 256, 240]).text(), ElementType::BF16);
+}
+
+/// `jax.nn.dot_product_attention` of one query, with lengths and with groups of queries for each key, and what decoders
+/// write by hand, without a dimension of queries.
+#[test]
+fn of_one_token_in_jax() {
+    agrees_of_few(include_str!("one_token_of_groups.hlo"), ElementType::BF16);
+    agrees_of_few(include_str!("one_token.hlo"), ElementType::F32);
 }

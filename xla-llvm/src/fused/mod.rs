@@ -14,7 +14,8 @@
 //!     row_turns         rows that stay in registers from one reduction to the next
 //!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K;
 //!                       alternatives: other tiles, to be measured
-//!     attention/        a block for each tile of queries, which goes through all keys and values
+//!     attention/        a block for each tile of queries, which goes through all keys and values; few queries at the
+//!                       pace of memory
 //!     transpose         a block for each tile of two loops, in shared memory
 //!     radix/            sorts by the digits of keys; sort: by merging
 //!     scan/, top_k/, scatter/
@@ -46,6 +47,7 @@ mod vector;
 pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
+pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecode, AttentionPhase};
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
 pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};

@@ -253,6 +253,20 @@ pub(crate) mod attention {
     pub const HEADS: [(usize, usize, usize); 2] = [(2, 16, 256), (4, 16, 128)];
 }
 
+/// Attention of few queries.
+pub(crate) mod attention_decode {
+    /// Queries of a head at most: each takes registers of a thread, and time in which memory waits.
+    pub const MOST_QUERIES: u64 = 8;
+    /// Warps of a block: several blocks of a multiprocessor read while others combine.
+    pub const WARPS: u64 = 4;
+    /// Keys that a thread reads together at most, and as many values: accesses that are under way.
+    pub const MOST_KEYS: u64 = 8;
+    /// Registers of 32 bits for queries, sums, scores, keys and values of a thread; the rest are for the softmax.
+    pub const MOST_REGISTERS: u64 = 160;
+    /// Turns of a block at least: fewer take less time than the launch that combines the parts.
+    pub const LEAST_TURNS: u64 = 4;
+}
+
 /// Matmuls whose K is split.
 pub(crate) mod split_k {
     /// Threads that add up parts on a whole device, together.

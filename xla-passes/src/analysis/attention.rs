@@ -328,8 +328,8 @@ impl<'a> Finder<'a> {
         let single = sides.iter().all(|side| side.contracting.len() == 1);
         match along {
             _ if !single => None,
-            _ if along + 1 == rank && sides[1].free.len() == 1 && !sides[0].free.is_empty() => Some(0),
-            _ if along == batch && sides[0].free.len() == 1 && !sides[1].free.is_empty() => Some(1),
+            _ if along + 1 == rank && sides[1].free.len() == 1 => Some(0),
+            _ if along == batch && sides[0].free.len() == 1 => Some(1),
             _ => None,
         }
     }
@@ -363,6 +363,7 @@ impl<'a> Finder<'a> {
         let order = of(&own.free).iter().map(place).collect::<Option<Vec<_>>>()?;
         let fits = own.contracting.len() == 1
             && dims[own.contracting[0]] == Some(keys)
+            && own.batch.len() == batch
             && of(own.batch).into_iter().eq((0..batch).filter(large))
             && (0..rows.len()).all(|row| order.contains(&row))
             && order.len() == rows.len()

@@ -63,26 +63,30 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
     let found = Attention::find(module, graph, result)?;
     let free = found.members.iter().all(|&id| graph::is_free(&graph[id]));
     let sizes = Sizes::of(graph, &found)?;
-    let takes = takes(graph, found.scores, profile)
-        && takes(graph, result, profile)
+    let few = sizes.queries <= profile.few_queries;
+    let takes = sizes.heads_are_rows
+        && [found.scores, result].iter().all(|&dot| takes(graph, dot, profile, few))
         && (profile.excess_precision || !found.narrow && sizes.heads[1].1 == ElementType::F32)
         && sizes.heads.iter().all(|&size| profile.takes_head(size))
-        && sizes.queries >= profile.least_queries
+        && (few || sizes.queries >= profile.least_queries)
         && sizes.keys >= profile.least_keys;
-    // A block of threads goes through all keys: few of them take longer than all threads for two dots.
+    // A block of threads goes through all keys of many queries: few blocks take longer than all threads for two dots.
     let blocks = sizes.batches * sizes.queries.div_ceil(profile.tile);
-    let busy = 2 * blocks >= cx.profile().threads || sizes.keys <= profile.few_keys;
+    let busy = few || 2 * blocks >= cx.profile().threads || sizes.keys <= profile.few_keys;
     (free && takes && busy).then_some(found)
 }
 
-/// Whether the target has products of that dot's operands.
-fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile) -> bool {
+/// Whether the target has products of that dot's operands, for few queries or for many.
+fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile, few: bool) -> bool {
     let Op::Dot(op) = graph[dot].op() else { return false };
     let ty = |id: InstrId| graph[id].shape().element_type();
     let types = [0, 1].map(|number| ty(graph[dot].operand(number)));
     let Some(operand) = types[0].filter(|_| types[0] == types[1]) else { return false };
     let sums = ty(dot).is_some_and(|ty| ty == operand || ty == ElementType::F32);
     let is_known = match operand {
+        ElementType::F32 if few => {
+            matches!(op.algorithm, None | Some(DotAlgorithm::F32F32F32 | DotAlgorithm::Tf32Tf32F32))
+        }
         ElementType::F32 => op.algorithm == Some(DotAlgorithm::Tf32Tf32F32),
         ElementType::BF16 => matches!(op.algorithm, None | Some(DotAlgorithm::Bf16Bf16F32)),
         ElementType::F16 => matches!(op.algorithm, None | Some(DotAlgorithm::F16F16F32)),
@@ -98,6 +102,8 @@ struct Sizes {
     keys: usize,
     /// Of queries and keys, and of values.
     heads: [(usize, ElementType); 2],
+    /// Whether the elements of each query, key and value are neighbours in memory.
+    heads_are_rows: bool,
 }
 
 impl Sizes {
@@ -115,6 +121,7 @@ impl Sizes {
         let sides = first.dims.operands(ranks(attention.scores)?);
         let (query, key) = (&sides[attention.queries], &sides[1 - attention.queries]);
         let of_values = &second.dims.operands(ranks(attention.result)?)[1 - attention.probabilities];
+        let is_last = |array: &ArrayShape, dims: &[usize]| dims.iter().copied().eq(array.rank().checked_sub(1));
         Some(Sizes {
             batches: of(queries, query.batch),
             queries: of(queries, &query.free),
@@ -123,6 +130,9 @@ impl Sizes {
                 (of(queries, query.contracting), queries.element_type()),
                 (of(values, &of_values.free), values.element_type()),
             ],
+            heads_are_rows: is_last(queries, query.contracting)
+                && is_last(keys, key.contracting)
+                && is_last(values, &of_values.free),
         })
     }
 }

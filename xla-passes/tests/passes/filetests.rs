@@ -64,6 +64,7 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
                 head_sizes: [(2, sizes), (4, sizes)].into(),
                 least_queries: 16,
                 least_keys: 64,
+                few_queries: 8,
                 tile: 64,
                 few_keys: 1024,
                 excess_precision: true,

@@ -1,5 +1,6 @@
 //! Kernels of a program with their sources and numbers; equal kernels share their code.
 
+pub(crate) mod attention;
 pub(crate) mod helper;
 pub(crate) mod random;
 pub(crate) mod scan;
@@ -15,8 +16,9 @@ use std::collections::HashMap;
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan, ScatterPhase, SmallMatrixPlan,
-    SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan, WholeSums, emit_kernel,
+    AttentionDecode, AttentionPhase, Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan,
+    ScatterPhase, SmallMatrixPlan, SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan,
+    WholeSums, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -28,6 +30,8 @@ pub(crate) enum KernelCode<'m> {
     Fused(KernelSource<'m>),
     /// A fusion with a matmul, or that alone, in other tiles than the usual ones.
     Tiled { source: KernelSource<'m>, tiles: WholeSums },
+    /// A phase of an attention of few queries.
+    Attention { source: KernelSource<'m>, plan: AttentionDecode, phase: AttentionPhase },
     /// A phase of a scan by thread blocks.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
     /// A phase of a split-K matmul.
@@ -54,6 +58,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
             KernelCode::Tiled { source, tiles } => tiles.emit(source, emitter, name),
+            KernelCode::Attention { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::Scan { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::SplitK { source, plan, phase } => plan.emit(source, *phase, emitter, name),
             KernelCode::RadixSort { module, plan, phase, .. } => plan.emit(module, *phase, emitter, name),
@@ -72,6 +77,7 @@ impl KernelCode<'_> {
     pub fn parameters(&self) -> usize {
         match self {
             KernelCode::Fused(source) | KernelCode::Tiled { source, .. } => source.pointer_count(),
+            KernelCode::Attention { source, plan, phase } => plan.words(*phase, source),
             KernelCode::Scan { source, plan, phase } => plan.words(*phase, source),
             KernelCode::SplitK { source, plan, phase } => plan.words(*phase, source),
             KernelCode::RadixSort { plan, phase, .. } => plan.words(*phase),
@@ -89,6 +95,7 @@ impl KernelCode<'_> {
         match self {
             KernelCode::Fused(source)
             | KernelCode::Tiled { source, .. }
+            | KernelCode::Attention { source, .. }
             | KernelCode::Scan { source, .. }
             | KernelCode::SplitK { source, .. } => source.module[source.computation][source.root].name(),
             KernelCode::RadixSort { label, .. }
@@ -123,6 +130,7 @@ impl KernelCode<'_> {
             (
                 KernelCode::Fused(_)
                 | KernelCode::Tiled { .. }
+                | KernelCode::Attention { .. }
                 | KernelCode::Scan { .. }
                 | KernelCode::SplitK { .. }
                 | KernelCode::RadixSort { .. }
@@ -153,6 +161,7 @@ pub(crate) struct Kernels<'m> {
 enum KernelRole {
     All,
     Tiled(WholeSums),
+    Attention(AttentionPhase),
     Scan(ScanPhase),
     SplitK(SplitK, SplitKPhase),
 }
@@ -163,6 +172,7 @@ impl<'m> Kernels<'m> {
         let next = self.codes.len() as u32;
         let known = match &code {
             KernelCode::Fused(source) => self.of_source(source, KernelRole::All, next),
+            KernelCode::Attention { source, phase, .. } => self.of_source(source, KernelRole::Attention(*phase), next),
             KernelCode::Scan { source, phase, .. } => self.of_source(source, KernelRole::Scan(*phase), next),
             KernelCode::Tiled { source, tiles } => self.of_source(source, KernelRole::Tiled(*tiles), next),
             KernelCode::SplitK { source, plan, phase } => {

@@ -5,7 +5,7 @@
 //! that it is a matmul with an operand that lies nowhere (implicit GEMM, as in Chetlur et al., cuDNN, 2014).
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
-use xla_hlo::{Computation, ElementKind, ElementType, Error, InstrId, Result};
+use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
 use crate::fused::core::address::strides_of;
@@ -39,7 +39,8 @@ pub(crate) struct Matmul<'m> {
     pub operand_type: Option<OperandType>,
     /// Of the operands.
     pub neighbours: [Neighbours; 2],
-    /// Bytes of an element of each operand.
+    /// Element types of the operands, and bytes of an element.
+    pub types: [ElementType; 2],
     pub bytes: [u64; 2],
     /// Elements from one step of K to the next of operands that are arrays in memory, where that is the same all along.
     pub k_strides: [Option<u64>; 2],
@@ -195,7 +196,8 @@ impl<'m> Matmul<'m> {
             ElementType::F32 => contraction.allows_tf32().then_some(OperandType::Tf32),
             narrow => OperandType::of(narrow),
         };
-        let bytes = [left, right].map(|array| array.element_type().byte_width() as u64);
+        let types = [left, right].map(ArrayShape::element_type);
+        let bytes = types.map(|ty| ty.byte_width() as u64);
         let order = [free[0].len(), sums.len()].map(|count| (0..count).collect());
         Some(Matmul {
             id,
@@ -209,6 +211,7 @@ impl<'m> Matmul<'m> {
             accumulator_type,
             operand_type,
             neighbours,
+            types,
             bytes,
             k_strides: [None; 2],
         })

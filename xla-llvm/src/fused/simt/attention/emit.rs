@@ -2,6 +2,7 @@
 
 use xla_hlo::{ElementType, Error, Result, Scalar as Element};
 
+use super::logits::coordinates;
 use super::online::Row;
 use super::operand::{Fragments, Operand, clamped};
 use super::plan::{AttentionKernel, AttentionTiling};
@@ -18,7 +19,7 @@ use crate::fused::loops::variables::counters;
 use crate::fused::simt::matmul::cut::{Cut, Sink};
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, OperandType, ROWS};
-use crate::simt::{Register, WARP};
+use crate::simt::{Register, Shuffle, WARP};
 
 /// Four sums of a thread in each matrix: two neighbours of a row, and two of the row eight below.
 type Sums<'e, 'ctx> = [Lanes<'e, 'ctx>; 4];
@@ -149,7 +150,8 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         let State { rows, mut results } = state;
         let [upper, lower] = [0, 1].map(|half| {
             let logits = self.logits(s, tile, (half, &scores))?;
-            rows[half].with(s.emitter, &logits)
+            let largest = logits.iter().copied().reduce(Lanes::maximum).unwrap_or(rows[half].largest);
+            Ok::<_, Error>(rows[half].with(of_row(s.emitter, largest, Lanes::maximum)?, &logits))
         });
         let (upper, lower) = (upper?, lower?);
         for [a, b, c, d] in &mut results {
@@ -214,7 +216,8 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
                 };
                 let inside = key.bounds(&s.symbols).is_some_and(|(_, most)| most < extent as i64);
                 let near = clamped(s, key.clone(), extent - width)?;
-                let mut logit = self.logit(s, [&row, &near], Value::new(ElementType::F32, score))?;
+                let score = Value::new(ElementType::F32, score);
+                let mut logit = self.kernel.logit(s, &self.batch, [&row, &near], score)?;
                 if !inside {
                     let place = s.number_of(&key)?;
                     let exists = s.lanes_of(place).lt(extent as i64);
@@ -224,31 +227,6 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
             }
         }
         Ok(logits)
-    }
-
-    /// The logits of neighbouring scores of a row.
-    fn logit(
-        &self,
-        s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        [row, key]: [&AffineExpr; 2],
-        score: Value<'e, 'ctx>,
-    ) -> Result<Lanes<'e, 'ctx>> {
-        let (matmul, parts) = (&self.kernel.scores, &self.kernel.parts);
-        let [queries, keys, _] = self.kernel.sides();
-        let rows = coordinates(s, row, &matmul.free[queries as usize])?;
-        let mut columns = vec![key.clone()];
-        s.as_lanes(&mut columns, score.width().into(), &matmul.free[keys as usize])?;
-        let index = match queries {
-            MatmulSide::Left => matmul.result_index(&self.batch, &rows, &columns),
-            MatmulSide::Right => matmul.result_index(&self.batch, &columns, &rows),
-        };
-        let ty = s.graph()[matmul.id].shape().expect_array()?.element_type();
-        let value = converted(s.emitter, score, matmul.element_type)?;
-        let value = converted(s.emitter, value, ty)?;
-        s.values.insert((matmul.id, index.clone(), s.guard), vec![value]);
-        let at = parts.logit_dims.iter().map(|d| d.map_or_else(AffineExpr::default, |d| index[d].clone())).collect();
-        let logit = s.element(parts.logits, &at)?.splat(score.width());
-        Ok(converted(s.emitter, logit, ElementType::F32)?.lanes())
     }
 
     /// Adds products of the thread's exponentials of a tile, by columns, and the tile's values.
@@ -311,7 +289,11 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         state: State<'e, 'ctx>,
     ) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
-        let [upper, lower] = state.rows.map(|row| row.factor(s.emitter));
+        let factor = |row: Row<'e, 'ctx>| {
+            let sum = of_row(s.emitter, row.sum, |a, b| a + b)?;
+            Ok::<_, Error>(sum.constant(1.0) / sum)
+        };
+        let [upper, lower] = state.rows.map(factor);
         let factors = [upper?, lower?];
         let [upper, lower] = self.rows.each_ref().map(|row| self.row_of_result(s, row));
         let rows = [upper?, lower?];
@@ -379,12 +361,12 @@ impl<'e, 'ctx> State<'e, 'ctx> {
     }
 }
 
-/// Coordinates from their number; 0 along dimensions of single elements, so that what is computed at an index is found
-/// there whichever way it is asked for.
-fn coordinates(s: &mut FusedEmitter<'_, '_, '_>, number: &AffineExpr, extents: &[u64]) -> Result<Vec<AffineExpr>> {
-    let mut found = counters(s, number, extents)?;
-    for (coordinate, _) in found.iter_mut().zip(extents).filter(|(_, extent)| **extent == 1) {
-        *coordinate = AffineExpr::default();
-    }
-    Ok(found)
+/// The same operation on the values of the four threads of a row, which all of them get.
+fn of_row<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    own: Lanes<'e, 'ctx>,
+    combine: impl Fn(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>,
+) -> Result<Lanes<'e, 'ctx>> {
+    debug_assert!(own.scalar() == Scalar::F32);
+    [1, 2].into_iter().try_fold(own, |own, bit| Ok(combine(own, emitter.shuffle(own, Shuffle::Xor(bit))?)))
 }

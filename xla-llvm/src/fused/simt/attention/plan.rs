@@ -42,6 +42,13 @@ pub(crate) struct AttentionTiling {
 impl<'m> FusedKernel<'_, 'm> {
     /// The attention that the kernel is, and its tiles, on a target that can multiply them.
     pub(crate) fn attention(&self, target: &Target) -> Option<(AttentionKernel<'m>, AttentionTiling)> {
+        let kernel = self.attention_kernel()?;
+        let tiling = AttentionTiling::new(&kernel, target)?;
+        Some((kernel, tiling))
+    }
+
+    /// The attention that the kernel is.
+    pub(crate) fn attention_kernel(&self) -> Option<AttentionKernel<'m>> {
         let (graph, root) = (self.graph(), self.source.root);
         let Op::Dot(_) = graph[root].op() else { return None };
         let inputs = &self.source.inputs;
@@ -50,9 +57,7 @@ impl<'m> FusedKernel<'_, 'm> {
             return None;
         }
         let parts = Attention::find(self.source.module, graph, root)?;
-        let kernel = AttentionKernel { scores: self.matmul_of(parts.scores)?, result: self.matmul_of(root)?, parts };
-        let tiling = AttentionTiling::new(&kernel, target)?;
-        Some((kernel, tiling))
+        Some(AttentionKernel { scores: self.matmul_of(parts.scores)?, result: self.matmul_of(root)?, parts })
     }
 }
 
@@ -74,7 +79,7 @@ impl AttentionKernel<'_> {
     }
 
     /// Whether all operands lie in memory, row by row in whole chunks.
-    fn lies(&self) -> bool {
+    pub fn lies(&self) -> bool {
         let [queries, keys, values] = self.sides();
         let lies = |matmul: &Matmul<'_>, side: MatmulSide, along: Along| {
             let (near, stride) = (matmul.neighbours[side as usize], matmul.k_strides[side as usize]);

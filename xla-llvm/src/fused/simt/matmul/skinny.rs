@@ -510,7 +510,7 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
     }
 
     /// A value of several lanes and that of the thread so far away in the warp.
-    fn plus_shuffled(&self, value: Value<'e, 'ctx>, distance: u32) -> Result<Value<'e, 'ctx>> {
+    pub(crate) fn plus_shuffled(&self, value: Value<'e, 'ctx>, distance: u32) -> Result<Value<'e, 'ctx>> {
         let moved = |raw| {
             let lanes = self.emitter.lanes(raw);
             let lane = |number| self.emitter.shuffle(lanes.lane(number), Shuffle::Xor(distance));

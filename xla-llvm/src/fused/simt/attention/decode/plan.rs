@@ -1,0 +1,171 @@
+//! Plan of an attention of few queries.
+
+use std::fmt;
+
+use xla_hlo::{ElementType, Result, ResultExt};
+
+use crate::emitter::Emitter;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::kernel::Kernel;
+use crate::fused::loops::frame::Frame;
+use crate::fused::simt::attention::plan::AttentionKernel;
+use crate::fused::simt::matmul::cut::Cut;
+use crate::fused::source::KernelSource;
+use crate::fused::tuning::attention_decode::{LEAST_TURNS, MOST_KEYS, MOST_QUERIES, MOST_REGISTERS, WARPS};
+use crate::fused::tuning::device::busy_blocks;
+use crate::fused::tuning::threads::ACCESS_BITS;
+use crate::simt::WARP;
+use crate::target::Target;
+
+/// Queries of a head up to which threads multiply them.
+pub const ATTENTION_DECODE_QUERIES: usize = MOST_QUERIES as usize;
+
+/// Plan of an attention of few queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttentionDecode {
+    /// Queries of a head.
+    pub(super) queries: u64,
+    /// Elements of a query or a key, and of a value.
+    pub(super) heads: [u64; 2],
+    /// Elements that one access reads.
+    pub(super) access: u64,
+    /// Threads that have a key together, a power of two, at most a warp.
+    pub(super) team: u64,
+    /// Keys of a team's turn.
+    pub(super) keys: u64,
+    pub(super) batches: u64,
+    /// The parts of the keys.
+    pub(super) cut: Cut,
+}
+
+/// Phase of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AttentionPhase {
+    /// All of it. The words: addresses of inputs and results.
+    Whole,
+    /// The softmax of each part of the keys, and its products with the values. The words: addresses of the inputs, then
+    /// of scratch memory.
+    Parts,
+    /// Combines the parts. The words: addresses of inputs and results, then of scratch memory.
+    Results,
+}
+
+impl AttentionDecode {
+    /// The plan for a kernel that is an attention of few queries. `None` for others, and for a target without threads.
+    pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<AttentionDecode> {
+        target.simt()?;
+        let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
+        let kernel = kernel.attention_kernel()?;
+        let (keys, values) = (kernel.sides()[1], kernel.sides()[2]);
+        let bytes = kernel.scores.bytes[keys as usize];
+        let ty = kernel.operand_type()?;
+        let queries = kernel.queries();
+        let known = matches!(ty, ElementType::F16 | ElementType::BF16 | ElementType::F32);
+        if !known || !(1..=MOST_QUERIES).contains(&queries) || !kernel.lies() {
+            return None;
+        }
+        let access = u64::from(ACCESS_BITS / 8) / bytes;
+        let heads = [kernel.scores.k(), kernel.result.extent(values)];
+        let team = heads.map(|head| head.div_ceil(access)).into_iter().max()?.next_power_of_two();
+        if team > u64::from(WARP) || heads.iter().any(|head| *head == 0 || !head.is_multiple_of(access)) {
+            return None;
+        }
+        // A query and a sum for each, and scores; a key and a value of each turn.
+        let registers = |keys: u64| queries * (2 * access + keys) + keys * 2 * u64::from(ACCESS_BITS / 32);
+        let mut keys = MOST_KEYS;
+        while keys > 1 && registers(keys) > MOST_REGISTERS {
+            keys /= 2;
+        }
+        let batches = kernel.scores.batches();
+        let mut plan = AttentionDecode { queries, heads, access, team, keys, batches, cut: Cut::whole(kernel.keys()) };
+        let wanted = busy_blocks(target) / batches.max(1);
+        plan.cut = Cut::new(kernel.keys(), wanted, (plan.turn(), LEAST_TURNS * plan.turn()));
+        Some(plan)
+    }
+
+    /// The launches.
+    pub fn phases(&self) -> &'static [AttentionPhase] {
+        if self.cut.parts > 1 { &[AttentionPhase::Parts, AttentionPhase::Results] } else { &[AttentionPhase::Whole] }
+    }
+
+    /// Bytes of scratch memory, where there is some.
+    pub fn scratch_bytes(&self) -> Option<usize> {
+        let rows = self.cut.parts * self.batches * self.queries;
+        (self.cut.parts > 1).then_some((rows * self.row()) as usize * size_of::<f32>())
+    }
+
+    /// Number of 64-bit words that a kernel takes.
+    pub fn words(&self, phase: AttentionPhase, source: &KernelSource<'_>) -> usize {
+        match phase {
+            AttentionPhase::Whole => source.pointer_count(),
+            AttentionPhase::Parts => source.inputs.len() + 1,
+            AttentionPhase::Results => source.pointer_count() + 1,
+        }
+    }
+
+    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    pub fn emit(
+        &self,
+        source: &KernelSource<'_>,
+        phase: AttentionPhase,
+        emitter: &Emitter<'_>,
+        name: &str,
+    ) -> Result<Kernel> {
+        let graph = &source.module[source.computation];
+        let context = || format!("%{} in {}", graph[source.root].name(), graph.name());
+        let body = || {
+            let frame = Frame::open(emitter, name, self.words(phase, source))?;
+            let kernel = FusedKernel::new(source)?;
+            let launch = match phase {
+                AttentionPhase::Whole | AttentionPhase::Parts => kernel.emit_attention_decode(emitter, frame, *self)?,
+                AttentionPhase::Results => kernel.emit_attention_results(emitter, frame, *self)?,
+            };
+            let work = match phase {
+                AttentionPhase::Whole | AttentionPhase::Parts => kernel.work(),
+                AttentionPhase::Results => (self.cut.parts * self.batches * self.queries * self.row()) as f64,
+            };
+            Kernel::end(emitter, name, launch, (work, format!("attention-decode {phase:?}: {self}")))
+        };
+        body().context(context)
+    }
+
+    /// Threads of a block.
+    pub(super) const THREADS: u64 = WARPS * WARP as u64;
+
+    /// Teams of a block.
+    pub(super) fn teams(&self) -> u64 {
+        AttentionDecode::THREADS / self.team
+    }
+
+    /// Keys of a block's turn.
+    pub(super) fn turn(&self) -> u64 {
+        self.teams() * self.keys
+    }
+
+    /// Numbers of a query of a part: sums for each element of a value, the largest logit, the sum of exponentials.
+    pub(super) fn row(&self) -> u64 {
+        self.heads[1] + 2
+    }
+}
+
+impl AttentionKernel<'_> {
+    /// Element type of all operands in memory, if they have the same.
+    fn operand_type(&self) -> Option<ElementType> {
+        let [queries, keys, values] = self.sides();
+        let types = [(&self.scores, queries), (&self.scores, keys), (&self.result, values)]
+            .map(|(matmul, side)| matmul.types[side as usize]);
+        (types[0] == types[1] && types[1] == types[2]).then_some(types[0])
+    }
+}
+
+impl fmt::Display for AttentionDecode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AttentionDecode { queries, heads: [head, value], team, keys, cut, .. } = self;
+        write!(
+            f,
+            "{queries} queries, heads of {head} and {value}, {team} threads for each of {keys} keys a turn, {} parts of {} \
+             keys",
+            cut.parts, cut.size
+        )
+    }
+}
