@@ -226,7 +226,7 @@ fn compile_and_tell(
     let with_texts = options.dump_to.is_some();
     let emission = EmitOptions { round_each_operation: !options.excess_precision, ..EmitOptions::default() };
     let GeneratedCode { image, kernels, texts } =
-        codegen::generate(target, lowering.kernels.codes(), (modules, options.thread_count()), emission, with_texts)?;
+        codegen::generate(target, &lowering.kernels, (modules, options.thread_count()), emission, with_texts)?;
     let command_sequences = lowering.command_sequences(&kernels)?;
     let (compiled_for, thunk_hash) = (emulation::compiled_for(target), serialized::thunk_hash(&program));
     let device =

@@ -9,7 +9,7 @@ mod atomics;
 mod copies;
 
 use inkwell::AddressSpace;
-use inkwell::attributes::AttributeLoc;
+use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, FunctionValue, PointerValue, UnnamedAddress};
@@ -128,6 +128,21 @@ impl<'ctx> Emitter<'ctx> {
         if let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) {
             let attribute = self.context.create_string_attribute("nvvm.reqntid", &threads.to_string());
             function.add_attribute(AttributeLoc::Function, attribute);
+        }
+    }
+
+    /// Says of which of a kernel's addresses, by their numbers, nobody writes to the memory while it runs: neither the
+    /// kernel itself, whichever address it goes by, nor another one. Reads may then wait for no write, and come from
+    /// caches that see none.
+    pub fn set_unwritten(&self, name: &str, pointers: impl IntoIterator<Item = u32>) {
+        let (Some(Simt::Nvptx), Some(function)) = (self.target().simt(), self.module.get_function(name)) else {
+            return;
+        };
+        for pointer in pointers {
+            for word in ["noalias", "readonly"] {
+                let kind = Attribute::get_named_enum_kind_id(word);
+                function.add_attribute(AttributeLoc::Param(pointer), self.context.create_enum_attribute(kind, 0));
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::Kernel;
 use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
 
-use crate::lowering::kernels::KernelCode;
+use crate::lowering::kernels::{KernelCode, Kernels};
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
 /// Threads of a block of a kernel whose threads are on their own.
@@ -25,7 +25,7 @@ pub(crate) struct GeneratedCode {
 /// Generates the code of kernels for a target with threads.
 pub(crate) fn generate(
     target: &Target,
-    codes: &[KernelCode<'_>],
+    kernels: &Kernels<'_>,
     (modules, threads): (ModuleSize, usize),
     emission: EmitOptions,
     with_texts: bool,
@@ -36,16 +36,18 @@ pub(crate) fn generate(
         }
         Some(Simt::Host) | None => (MachineOptions::default(), CodeKind::Object),
     };
+    let codes = kernels.codes();
     let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };
     let emitted = driver.emit_kernels(codes, &machine, |emitter, number, code| {
         let kernel = code.emit(emitter, &kernel_name(number, code))?;
         emitter.set_block_size(&kernel.name, block_threads(&kernel));
+        emitter.set_unwritten(&kernel.name, kernels.unwritten(number));
         Ok(kernel)
     })?;
-    let (modules, kernels): (Vec<EmittedModule>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
+    let (modules, emitted): (Vec<EmittedModule>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
     let mut generated = GeneratedCode { image: ModuleImage::default(), kernels: Vec::new(), texts: Vec::new() };
     let mut parameters = codes.iter().map(KernelCode::parameters);
-    for (object, (module, kernels)) in driver.generate(modules)?.into_iter().zip(kernels).enumerate() {
+    for (object, (module, kernels)) in driver.generate(modules)?.into_iter().zip(emitted).enumerate() {
         generated.texts.extend(module.text.map(|text| (format!("{}.ll", module.name), text)));
         let code = match kind {
             CodeKind::Assembly => CodeObject::Ptx(String::from_utf8_lossy(&module.code).into_owned()),

@@ -256,6 +256,33 @@ impl<'m> GpuLowering<'m> {
         Ok(call)
     }
 
+    /// Tells kernels which of their arguments are arrays that nobody writes to: operands that share no byte with a
+    /// result. What runs beside the thunk writes to none of its arrays.
+    fn tell_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[PlannedCommand]) {
+        let is_unwritten = |argument: &KernelArgument| match *argument {
+            KernelArgument::Array(number) => cx
+                .operands
+                .get(number)
+                .is_some_and(|operand| !cx.results.iter().any(|result| operand.slice.overlaps(&result.slice))),
+            KernelArgument::Scratch(_) | KernelArgument::Counter(_) | KernelArgument::Number(_) => false,
+        };
+        for command in commands {
+            match command {
+                PlannedCommand::Launch { kernel, arguments } => {
+                    let unwritten = (0..).zip(arguments).filter(|(_, argument)| is_unwritten(argument));
+                    self.kernels.launched(*kernel, unwritten.map(|(number, _)| number).collect());
+                }
+                PlannedCommand::Copy { .. } => {}
+                PlannedCommand::Library(call) => {
+                    for commands in [&call.before, &call.then, &call.otherwise] {
+                        self.tell_unwritten(cx, commands);
+                    }
+                }
+                PlannedCommand::Choice(choice) => choice.ways.iter().for_each(|way| self.tell_unwritten(cx, way)),
+            }
+        }
+    }
+
     /// Updates are combined one after the other.
     fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
         let inputs = cx.instruction().operands().to_vec();
@@ -281,6 +308,7 @@ impl Lowering for GpuLowering<'_> {
             },
         };
         let Some(plan) = plan else { return Ok(Lowered::NotMine) };
+        self.tell_unwritten(cx, &plan.commands);
         let name = cx.instruction().name().to_string();
         let index = self.plans.len() as u32;
         let lowered = match plan.library_call() {

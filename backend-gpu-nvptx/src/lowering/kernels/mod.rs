@@ -11,7 +11,7 @@ pub(crate) mod split_k;
 pub(crate) mod tiles;
 pub(crate) mod top_k;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
@@ -154,6 +154,8 @@ pub(crate) struct Kernels<'m> {
     sources: KernelTable<'m>,
     /// The numbers of kernels with sources, by the source's number and the role.
     known: HashMap<(u32, KernelRole), u32>,
+    /// By the number of a kernel that is launched: of its arguments those that are arrays that nobody writes to.
+    unwritten: HashMap<u32, BTreeSet<u32>>,
 }
 
 /// The share of a source's work that a kernel does.
@@ -198,6 +200,18 @@ impl<'m> Kernels<'m> {
     fn of_source(&mut self, source: &KernelSource<'m>, role: KernelRole, next: u32) -> u32 {
         let source = self.sources.number(source.clone());
         *self.known.entry((source, role)).or_insert(next)
+    }
+
+    /// Says which arguments of a launch are arrays that nobody writes to while it is under way. True of the kernel is
+    /// what is so for all of its launches.
+    pub fn launched(&mut self, kernel: u32, unwritten: BTreeSet<u32>) {
+        let known = self.unwritten.entry(kernel).or_insert_with(|| unwritten.clone());
+        known.retain(|argument| unwritten.contains(argument));
+    }
+
+    /// The arguments of a kernel that are arrays that nobody writes to, in any launch.
+    pub fn unwritten(&self, kernel: usize) -> impl Iterator<Item = u32> {
+        self.unwritten.get(&(kernel as u32)).into_iter().flatten().copied()
     }
 
     /// The kernels, by their numbers.
