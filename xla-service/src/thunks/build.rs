@@ -31,13 +31,14 @@ impl ThunkSequence {
     }
 }
 
-struct SequenceBuilder<'a> {
-    module: &'a Module,
+pub(super) struct SequenceBuilder<'a> {
+    pub module: &'a Module,
     buffers: &'a BufferAssignment,
-    lowering: &'a mut dyn Lowering,
+    pub lowering: &'a mut dyn Lowering,
     fallback: FallbackPolicy,
     effects: Effects,
-    next: u32,
+    /// Number of the next thunk.
+    pub next: u32,
 }
 
 impl SequenceBuilder<'_> {
@@ -57,14 +58,7 @@ impl SequenceBuilder<'_> {
         let module = self.module;
         let instruction = &module[computation][id];
         match instruction.op() {
-            Op::Parameter(_)
-            | Op::Constant(_)
-            | Op::Tuple(_)
-            | Op::GetTupleElement(_)
-            | Op::OptBarrier(_)
-            | Op::Domain(_)
-            | Op::AfterAll(_)
-            | Op::AddDependency(_) => {}
+            op if does_nothing(op) => {}
             Op::Transfer(_) => return Err(device_only::refused(instruction.op())),
             Op::Collective(op) => {
                 op.on_one_device(module, &module[computation].operand_shapes(id))?;
@@ -105,7 +99,7 @@ impl SequenceBuilder<'_> {
     }
 
     /// A thunk for that instruction, a copy until somebody knows better.
-    fn thunk(&mut self, computation: CompId, instruction: InstrId) -> Result<Thunk> {
+    pub fn thunk(&mut self, computation: CompId, instruction: InstrId) -> Result<Thunk> {
         let graph = &self.module[computation];
         let mut operands = Vec::new();
         for &operand in graph[instruction].operands() {
@@ -165,7 +159,7 @@ impl SequenceBuilder<'_> {
 
     /// Whether the instruction moves no byte of operand 0 to another place within the array, and if so, whether the
     /// array itself moves.
-    fn byte_copy(&self, thunk: &Thunk, op: &Op) -> Option<ByteCopy> {
+    pub fn byte_copy(&self, thunk: &Thunk, op: &Op) -> Option<ByteCopy> {
         let [operand] = &thunk.operands[..] else { return None };
         let [result] = &thunk.results[..] else { return None };
         let same_order = match op {
@@ -187,11 +181,15 @@ impl SequenceBuilder<'_> {
         }
         self.expect_place("the next state", &slices(&self.arrays(body, self.module[body].root())?), &state)?;
         let predicate = self.buffers.slice(condition, self.module[condition].root(), &[])?;
+        let trip_count = trip_count(self.module, thunk.computation, thunk.instruction);
+        if let Some(whole) = self.whole_loop(&thunk, op, (predicate, trip_count))? {
+            return Ok(whole);
+        }
         thunk.kind = ThunkKind::While {
             condition: self.sequence(condition)?,
             body: self.sequence(body)?,
             predicate,
-            trip_count: trip_count(self.module, thunk.computation, thunk.instruction),
+            trip_count,
         };
         Ok(thunk)
     }
@@ -230,8 +228,23 @@ impl SequenceBuilder<'_> {
     }
 }
 
-struct ByteCopy {
-    is_needed: bool,
+pub(super) struct ByteCopy {
+    pub is_needed: bool,
+}
+
+/// Whether an operation only gives values names or an order.
+pub(super) fn does_nothing(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Parameter(_)
+            | Op::Constant(_)
+            | Op::Tuple(_)
+            | Op::GetTupleElement(_)
+            | Op::OptBarrier(_)
+            | Op::Domain(_)
+            | Op::AfterAll(_)
+            | Op::AddDependency(_)
+    )
 }
 
 fn slices(arrays: &[ArraySlice]) -> Vec<Slice> {

@@ -1,6 +1,7 @@
 //! Lowering trait: device code for one instruction, or none.
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Result};
+use xla_passes::buffers::Slice;
 
 use super::{ArraySlice, KernelRef, LibraryRef};
 
@@ -20,6 +21,14 @@ use super::{ArraySlice, KernelRef, LibraryRef};
 pub trait Lowering {
     /// Lowers one instruction. Kernels and library calls go into the backend's own table; the reference stays here.
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered>;
+
+    /// Lowers a whole loop to one kernel, which runs its [rounds](LoopContext::rounds); `None` where condition and body
+    /// are better lowered one instruction at a time, which is what is asked for next. Asked for loops in which nothing
+    /// but computations and copies happens.
+    fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
+        let _ = cx;
+        Ok(None)
+    }
 }
 
 /// The instruction to lower.
@@ -51,6 +60,70 @@ impl<'a> LoweringContext<'a> {
     /// Whether a result has bytes in common with an operand.
     pub fn overwrites(&self) -> bool {
         self.results.iter().any(|result| self.operands.iter().any(|operand| operand.slice.overlaps(&result.slice)))
+    }
+}
+
+/// A loop to lower as a whole. Its state stays where it is, as that of [`ThunkKind::While`](super::ThunkKind::While).
+#[derive(Clone, Copy, Debug)]
+pub struct LoopContext<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// Its computation that the loop is in.
+    pub computation: CompId,
+    /// The loop.
+    pub instruction: InstrId,
+    /// The steps that compute the predicate, in the order of the schedule; none where rounds are counted.
+    pub condition: &'a [LoopStep],
+    /// The steps that compute the next state, in the order of the schedule.
+    pub body: &'a [LoopStep],
+    /// The place of the predicate: one byte, 0 or 1, which is there after the condition.
+    pub predicate: Slice,
+    /// The rounds of one launch.
+    pub rounds: LoopRounds,
+    /// Arrays that the loop reads, each place once; the predicate is among them unless rounds are counted.
+    pub operands: &'a [ArraySlice],
+    /// Arrays that the loop writes, each place once.
+    pub results: &'a [ArraySlice],
+}
+
+/// Rounds of a loop in one launch of its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopRounds {
+    /// The body so many times.
+    Counted(u64),
+    /// The condition, then, while the predicate is 1, body and condition again, the body at most so many times. The
+    /// predicate stays in its place: the kernel is launched again where it is 1.
+    Tested {
+        /// Rounds of one launch, at least one.
+        at_most: u64,
+    },
+}
+
+/// An instruction in a loop that does something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopStep {
+    /// The computation that the instruction is in.
+    pub computation: CompId,
+    /// The instruction.
+    pub instruction: InstrId,
+    /// Array leaves of the operands, as in a [`LoweringContext`].
+    pub operands: Vec<ArraySlice>,
+    /// Array leaves of the result.
+    pub results: Vec<ArraySlice>,
+    /// Whether it only copies the bytes of operand 0 to result 0, which have the same size and never overlap in part.
+    pub copies: bool,
+}
+
+impl LoopStep {
+    /// The instruction as one to lower.
+    pub fn context<'a>(&'a self, module: &'a Module) -> LoweringContext<'a> {
+        LoweringContext {
+            module,
+            computation: self.computation,
+            instruction: self.instruction,
+            operands: &self.operands,
+            results: &self.results,
+        }
     }
 }
 

@@ -18,7 +18,8 @@
 //! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a
 //!   backend that has nothing but a [`Launcher`];
 //! - [`assign_streams`](streams::assign_streams) spreads it over several [`streams`];
-//! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can.
+//! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can;
+//! - [`Lowering::lower_loop`] makes one kernel of a whole loop, where the backend wants to.
 
 mod buffers;
 mod build;
@@ -36,6 +37,7 @@ mod sequence;
 pub mod streams;
 #[cfg(test)]
 mod tests;
+mod whole_loop;
 
 pub use buffers::ExecutionBuffers;
 pub use executable::ThunkExecutable;
@@ -43,7 +45,7 @@ pub use execute::execute;
 pub use fallback::{evaluate_instruction, run_custom_call, run_fallback};
 pub use launcher::{DeviceConditionals, DeviceLoops, Launch, Launcher, SequenceLauncher};
 pub use library::{LibraryOp, LibraryRef};
-pub use lowering::{Lowered, Lowering, LoweringContext};
+pub use lowering::{LoopContext, LoopRounds, LoopStep, Lowered, Lowering, LoweringContext};
 pub use plan::BufferPlan;
 pub use program::ThunkProgram;
 pub use sequence::{ArraySlice, Coverage, KernelRef, Selector, StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
