@@ -9,7 +9,7 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Module, Opcode, Result, Verified
 use xla_llvm::fused::{Kernel, KernelSource, is_scalar_computation};
 use xla_llvm::target::Target;
 use xla_service::CompileOptions;
-use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
 use crate::lowering::codegen::blocks;
 use crate::lowering::kernels::helper::HelperProgram;
@@ -321,6 +321,16 @@ impl Lowering for GpuLowering<'_> {
         };
         self.plans.push(plan);
         Ok(lowered)
+    }
+
+    fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
+        let Some(plan) = kernels::block_loop::plan(&mut self.kernels, self.module, cx, &self.target) else {
+            return Ok(None);
+        };
+        let name = self.module[cx.computation][cx.instruction].name().to_string();
+        let index = self.plans.len() as u32;
+        self.plans.push(plan);
+        Ok(Some(KernelRef { index, name }))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
-use xla_service::thunks::{KernelRef, LibraryOp, LibraryRef, Lowered, Lowering, LoweringContext};
+use xla_service::thunks::{KernelRef, LibraryOp, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
 /// A recorded [`Lowered`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +13,7 @@ pub(crate) enum RecordedLowering {
     Kernel(u32, String),
     /// Library call of that number, by the names of [`LibraryOp`] and [`LibraryRef`].
     LibraryCall { index: u32, op: String, name: String },
-    /// The host evaluates it.
+    /// The host evaluates it; a loop is lowered one instruction at a time.
     NotMine,
 }
 
@@ -36,6 +36,14 @@ impl Lowering for ReplayLowering {
             }
             RecordedLowering::NotMine => Lowered::NotMine,
         })
+    }
+
+    fn lower_loop(&mut self, _: &LoopContext<'_>) -> Result<Option<KernelRef>> {
+        match self.0.pop_front().ok_or_else(other_build)? {
+            RecordedLowering::Kernel(index, name) => Ok(Some(KernelRef { index, name })),
+            RecordedLowering::NotMine => Ok(None),
+            RecordedLowering::LibraryCall { .. } => Err(other_build()),
+        }
     }
 }
 
@@ -63,6 +71,15 @@ impl Lowering for RecordingLowering<'_> {
                 RecordedLowering::LibraryCall { index: *index, op: op.name().to_string(), name: name.clone() }
             }
             Lowered::NotMine => RecordedLowering::NotMine,
+        });
+        Ok(lowered)
+    }
+
+    fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
+        let lowered = self.inner.lower_loop(cx)?;
+        self.lowerings.push(match &lowered {
+            Some(kernel) => RecordedLowering::Kernel(kernel.index, kernel.name.clone()),
+            None => RecordedLowering::NotMine,
         });
         Ok(lowered)
     }

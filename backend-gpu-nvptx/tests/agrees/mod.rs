@@ -4,6 +4,7 @@ mod attention;
 mod contractions;
 mod excess_precision;
 mod linalg;
+mod loops;
 mod picking;
 mod random;
 mod reductions;

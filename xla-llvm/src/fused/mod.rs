@@ -19,6 +19,7 @@
 //!     transpose         a block for each tile of two loops, in shared memory
 //!     radix/            sorts by the digits of keys; sort: by merging
 //!     scan/, top_k/, scatter/
+//!     block_loop/       a block for a whole loop of small steps
 //! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
 //! ```
 //!
@@ -49,6 +50,8 @@ pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
 pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecode, AttentionPhase};
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
+pub use simt::block_loop::phase::{BlockPhase, BlockRounds, PhaseWork, Unfit};
+pub use simt::block_loop::plan::BlockLoop;
 pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};
 pub use simt::matmul::split_k::{SplitK, SplitKPhase};
 pub use simt::radix::plan::{RadixPhase, RadixSortPlan};

@@ -385,3 +385,30 @@ pub(crate) mod top_k {
     /// The largest group.
     pub const LARGEST: u64 = 1024;
 }
+
+/// Loops of one block. Cycles are those of a multiprocessor, about 1.7 in a nanosecond.
+pub(crate) mod block_loop {
+    /// Cycles of a launch among others of a graph, two microseconds: what one block has for a phase instead.
+    pub const LAUNCH_CYCLES: u64 = 3400;
+    /// Cycles of a phase's barrier, and of its first access to memory, which is mostly in the second-level cache.
+    pub const PHASE_CYCLES: f64 = 400.0;
+    /// Cycles from an operation of a thread to the next one that needs its result.
+    pub const OPERATION_CYCLES: f64 = 6.0;
+    /// Cycles of an access to the first-level cache, several of which are under way.
+    pub const LOAD_CYCLES: f64 = 10.0;
+    /// Cycles in which threads put together what they have reduced, by shuffles and shared memory.
+    pub const SHUFFLE_CYCLES: f64 = 300.0;
+    /// Threads up to which none waits for another one's instructions: eight warps, two for each scheduler.
+    pub const AT_ONCE: u64 = 256;
+    /// Threads of the largest block: each may then have 128 registers.
+    pub const MOST_THREADS: u64 = 512;
+    /// Elements of the largest phase: more are worth several multiprocessors.
+    pub const MOST_ITEMS: u64 = 4096;
+    /// Phases, operations and arrays of one loop: so much code is assembled in a second, and is in the instruction
+    /// cache.
+    pub const MOST_PHASES: usize = 64;
+    /// As for [`MOST_PHASES`]; of operations.
+    pub const MOST_OPERATIONS: usize = 2048;
+    /// As for [`MOST_PHASES`]; of pointers, which are parameters of the kernel.
+    pub const MOST_POINTERS: usize = 256;
+}

@@ -1,6 +1,7 @@
 //! Kernels of a program with their sources and numbers; equal kernels share their code.
 
 pub(crate) mod attention;
+pub(crate) mod block_loop;
 pub(crate) mod helper;
 pub(crate) mod random;
 pub(crate) mod scan;
@@ -16,9 +17,9 @@ use std::collections::{BTreeSet, HashMap};
 use xla_hlo::{CompId, Module, Result};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{
-    AttentionDecode, AttentionPhase, Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan, ScanPhase, ScanPlan,
-    ScatterPhase, SmallMatrixPlan, SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter, TopKPhase, TopKPlan,
-    WholeSums, emit_kernel,
+    AttentionDecode, AttentionPhase, BlockLoop, Kernel, KernelSource, KernelTable, RadixPhase, RadixSortPlan,
+    ScanPhase, ScanPlan, ScatterPhase, SmallMatrixPlan, SortPhase, SortPlan, SplitK, SplitKPhase, ThreadedScatter,
+    TopKPhase, TopKPlan, WholeSums, emit_kernel,
 };
 
 use helper::HelperProgram;
@@ -46,6 +47,8 @@ pub(crate) enum KernelCode<'m> {
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, phase: TopKPhase, label: String },
     /// A small matrix that is factored or solved.
     SmallMatrix { module: &'m Module, computation: CompId, plan: SmallMatrixPlan, label: String },
+    /// A whole loop.
+    Loop { plan: Box<BlockLoop<'m>>, label: String },
     /// Stores the counter of random numbers.
     Counter,
     /// A helper kernel.
@@ -68,6 +71,7 @@ impl KernelCode<'_> {
                 plan.emit(module, *computation, *phase, emitter, name)
             }
             KernelCode::SmallMatrix { module, computation, plan, .. } => plan.emit(module, *computation, emitter, name),
+            KernelCode::Loop { plan, .. } => plan.emit(emitter, name),
             KernelCode::Counter => random::emit(emitter, name),
             KernelCode::Helper(program) => program.emit(emitter, name),
         }
@@ -85,6 +89,7 @@ impl KernelCode<'_> {
             KernelCode::Scatter { scatter, .. } => scatter.words(),
             KernelCode::TopK { phase, .. } => phase.words(),
             KernelCode::SmallMatrix { plan, .. } => plan.words(),
+            KernelCode::Loop { plan, .. } => plan.words(),
             KernelCode::Counter => random::WORDS,
             KernelCode::Helper(program) => program.parameters(),
         }
@@ -102,7 +107,8 @@ impl KernelCode<'_> {
             | KernelCode::Sort { label, .. }
             | KernelCode::Scatter { label, .. }
             | KernelCode::TopK { label, .. }
-            | KernelCode::SmallMatrix { label, .. } => label,
+            | KernelCode::SmallMatrix { label, .. }
+            | KernelCode::Loop { label, .. } => label,
             KernelCode::Helper(program) => program.label(),
             KernelCode::Counter => "counter",
         }
@@ -138,6 +144,7 @@ impl KernelCode<'_> {
                 | KernelCode::Scatter { .. }
                 | KernelCode::TopK { .. }
                 | KernelCode::SmallMatrix { .. }
+                | KernelCode::Loop { .. }
                 | KernelCode::Helper(_)
                 | KernelCode::Counter,
                 _,
@@ -185,6 +192,7 @@ impl<'m> Kernels<'m> {
             | KernelCode::Scatter { .. }
             | KernelCode::TopK { .. }
             | KernelCode::SmallMatrix { .. }
+            | KernelCode::Loop { .. }
             | KernelCode::Helper(_)
             | KernelCode::Counter => {
                 let known = self.codes.iter().position(|known| known.is_same(&code));

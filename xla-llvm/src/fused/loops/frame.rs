@@ -8,6 +8,7 @@ use crate::emitter::Emitter;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{Symbol, SymbolId};
 use crate::fused::loops::range::Range;
+use crate::fused::simt::block_member::Member;
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
@@ -28,6 +29,22 @@ pub(crate) enum WorkItems<'e, 'ctx> {
     Thread,
     /// That of the thread's group, whose threads work together on it: a warp, or a block of `threads` threads.
     Group { threads: u32 },
+    /// All, by a block of `threads` threads, each of which does every so many.
+    Block { threads: u32 },
+    /// All, by the groups of a block of `threads` threads: its warps, each of which does every so many, or all threads
+    /// together, one after the other.
+    BlockGroups { threads: u32, group: u32 },
+}
+
+impl WorkItems<'_, '_> {
+    /// As many for groups of `threads` threads: for those of one block, or of a launch.
+    pub fn for_groups(self, group: u32) -> Self {
+        match self {
+            WorkItems::Block { threads } => WorkItems::BlockGroups { threads, group },
+            WorkItems::Range { .. } | WorkItems::Thread => WorkItems::Group { threads: group },
+            WorkItems::Group { .. } | WorkItems::BlockGroups { .. } => self,
+        }
+    }
 }
 
 impl<'e, 'ctx> Frame<'e, 'ctx> {
@@ -91,6 +108,36 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                     s.item_level = s.depth();
                     let item = s.uniform_symbol(number, Some(count));
                     body(s, item).map(|()| Vec::new())
+                })?;
+            }
+            WorkItems::Block { threads } => {
+                let member = Member::new(self.emitter, threads.into())?;
+                member.each(self, count, &mut |s, number| {
+                    s.item_level = s.depth();
+                    let item = s.uniform_symbol(number.zext(64), Some(count));
+                    body(s, item)
+                })?;
+            }
+            WorkItems::BlockGroups { threads, group: WARP } => {
+                let member = Member::new(self.emitter, threads.into())?;
+                // Warps take turns as threads do.
+                let warp = Member { thread: member.warp, threads: (threads / WARP).into(), ..member };
+                warp.each(self, count, &mut |s, number| {
+                    s.item_level = s.depth();
+                    let item = s.uniform_symbol(number.zext(64), Some(count));
+                    body(s, item)
+                })?;
+            }
+            WorkItems::BlockGroups { .. } => {
+                let turns = self.full_range(count, 1);
+                self.for_each(turns, Vec::new(), &mut |s, item, _| {
+                    s.item_level = s.depth();
+                    body(s, item)?;
+                    // The next one writes to shared memory that others may still read.
+                    if count > 1 {
+                        s.emitter.barrier()?;
+                    }
+                    Ok(Vec::new())
                 })?;
             }
             WorkItems::Group { .. } => {

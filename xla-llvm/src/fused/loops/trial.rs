@@ -26,7 +26,10 @@ impl FusedKernel<'_, '_> {
             // Any number that is not known, so that no loop is seen to be empty.
             let value = SymbolValue::Uniform(match frame.work_items {
                 WorkItems::Range { begin, .. } => begin,
-                WorkItems::Thread | WorkItems::Group { .. } => trial.register(Register::Thread)?.zext(64),
+                WorkItems::Thread
+                | WorkItems::Group { .. }
+                | WorkItems::Block { .. }
+                | WorkItems::BlockGroups { .. } => trial.register(Register::Thread)?.zext(64),
             });
             fused.symbol_values = vec![value; symbols.len()];
             self.store_all(&mut fused, &plan.index(&symbols))?;

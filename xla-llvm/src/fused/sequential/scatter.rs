@@ -71,7 +71,7 @@ impl FusedKernel<'_, '_> {
             WorkItems::Range { begin, end } => {
                 windows(Share { begin, count: end - begin }).each(&mut fused, 0, Place::default())?;
             }
-            WorkItems::Thread | WorkItems::Group { .. } => {
+            WorkItems::Thread | WorkItems::Group { .. } | WorkItems::Block { .. } | WorkItems::BlockGroups { .. } => {
                 fused.for_work_items(frame.work_items, plan.work_items(), &mut |s, item| {
                     let number = s.number_of(&AffineExpr::symbol(item))?;
                     let share = Share { begin: s.lanes_of(number), count: s.number(1) };

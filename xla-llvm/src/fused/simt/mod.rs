@@ -1,7 +1,8 @@
 //! Kernels for targets with threads.
 
 pub(crate) mod attention;
-mod block_member;
+pub(crate) mod block_loop;
+pub(crate) mod block_member;
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 mod group_turns;

@@ -10,7 +10,7 @@ use crate::fused::analysis::{FusedKernel, ReduceDirection, row_reduction};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::{AffineExpr, SymbolId};
-use crate::fused::loops::frame::{Frame, WorkItems};
+use crate::fused::loops::frame::Frame;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::loops::variables::{all_variables, counters, next_variables, outer_variables, turn_variables};
 use crate::fused::mode::ThreadGroup;
@@ -27,7 +27,7 @@ pub(crate) struct RowShape {
     /// Dimensions that number rows; the others are inside of them.
     pub rows: usize,
     /// Threads of a group.
-    threads: u32,
+    pub threads: u32,
 }
 
 /// Loops over rows, and the threads of each.
@@ -61,6 +61,17 @@ impl<'m> FusedKernel<'_, 'm> {
         let per_thread = if is_many { 2 * PER_THREAD } else { PER_THREAD };
         let threads = (longest / per_thread).next_power_of_two().clamp(WARP.into(), LARGEST.into());
         Some(RowShape { rows, threads: threads as u32 })
+    }
+
+    /// The rows of a kernel that one block of `threads` threads does, a power of two: its warps where each has a row,
+    /// or rows are short, and else all together.
+    pub(crate) fn row_shape_in_block(&self, target: &Target, threads: u32) -> Option<RowShape> {
+        // What is written in place is no row of a result.
+        let shape = self.row_shape(target).filter(|_| !self.source.in_place)?;
+        let extent = |dims: &[usize]| dims.iter().fold(1u64, |all, &d| all.saturating_mul(d as u64));
+        let (rows, row) = (extent(&self.dims[..shape.rows]), extent(&self.dims[shape.rows..]));
+        let by_warps = rows >= u64::from(threads / WARP) || row.max(self.longest_reduction()) < threads.into();
+        Some(RowShape { threads: if by_warps { WARP } else { threads }, ..shape })
     }
 
     /// Elements of the longest reduction along rows that the group does.
@@ -125,7 +136,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let (outer, inner) = loops.split_at(plan.loops_of(shape.rows));
         let work_items: u64 = outer.iter().product();
         let mut fused = self.bind(emitter, frame.pointers)?;
-        fused.for_work_items(WorkItems::Group { threads: shape.threads }, work_items, &mut |s, item| {
+        fused.for_work_items(frame.work_items.for_groups(shape.threads), work_items, &mut |s, item| {
             let group = s.enter_group(shape.threads)?;
             self.say_size(s);
             let counters = counters(s, &AffineExpr::symbol(item), outer)?;
