@@ -2,6 +2,7 @@
 //! evaluator.
 
 mod runs;
+mod whole_loops;
 
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::eval::RandomState;
