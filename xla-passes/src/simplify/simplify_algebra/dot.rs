@@ -5,7 +5,7 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
 
 use super::convert::keeps_every_value;
 use super::draft::{Draft, DraftValue, plain_reshape};
-use super::{Rule, rules};
+use super::{Rule, dims, rules};
 
 pub const DOT: &[Rule] = rules![dot_of_nothing, dot_of_transpose, dot_without_sum, dot_of_ones];
 
@@ -27,7 +27,8 @@ fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
 }
 
 /// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and
-/// the target reads operands in any order as fast.
+/// the target reads operands in any order as fast; `dot(reshape(transpose(a)), b)` = `dot(reshape(a), b)`, too, where
+/// reshapes only add and remove ones.
 fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if !cx.profile().dot.any_operand_order {
         return None;
@@ -41,26 +42,62 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if lhs.is_none() && rhs.is_none() {
         return None;
     }
-    let lhs = lhs.unwrap_or(cx.operand(id, 0));
-    let rhs = rhs.unwrap_or(cx.operand(id, 1));
-    Some(cx.add(new, cx.shape(id)?.clone(), [lhs.into(), rhs.into()]))
+    let lhs = lhs.unwrap_or_else(|| cx.operand(id, 0).into());
+    let rhs = rhs.unwrap_or_else(|| cx.operand(id, 1).into());
+    Some(cx.add(new, cx.shape(id)?.clone(), [lhs, rhs]))
 }
 
 /// The array whose transpose the operand is, with `numbers` set to its batch and contracted dimensions; `None` where
 /// free dimensions change order.
 fn through_transpose(
-    cx: &Draft<'_>,
+    cx: &mut Draft<'_>,
     operand: InstrId,
     dims: &DotOperandDims<'_>,
     numbers: [&mut Vec<usize>; 2],
-) -> Option<InstrId> {
-    let Op::Transpose(transpose) = cx.op(operand) else { return None };
+) -> Option<DraftValue> {
+    let Op::Transpose(transpose) = cx.op(operand) else {
+        return through_reshaped_transpose(cx, operand, dims, numbers);
+    };
     let before = |d: usize| transpose.permutation[d];
     if !dims.free.iter().map(|&d| before(d)).is_sorted() {
         return None;
     }
     numbers.into_iter().flatten().for_each(|d| *d = before(*d));
-    Some(cx.operand(operand, 0))
+    Some(cx.operand(operand, 0).into())
+}
+
+/// The same of a transpose to which a reshape adds ones, or of which it removes them.
+fn through_reshaped_transpose(
+    cx: &mut Draft<'_>,
+    operand: InstrId,
+    dims: &DotOperandDims<'_>,
+    numbers: [&mut Vec<usize>; 2],
+) -> Option<DraftValue> {
+    let Op::Reshape(_) = cx.op(operand) else { return None };
+    let transposed = cx.operand(operand, 0);
+    let Op::Transpose(transpose) = cx.op(transposed) else { return None };
+    let sizes = cx.dims(operand).to_vec();
+    let map = dims::reshape_map(cx.dims(transposed), &sizes)?;
+    let before = |d: usize| map.iter().position(|&to| to == Some(d)).map(|d| transpose.permutation[d]);
+    let (mut large, ones): (Vec<usize>, Vec<usize>) = (0..sizes.len()).partition(|&d| sizes[d] != 1);
+    large.sort_by_key(|&d| before(d));
+    let is_free = |d: &usize| dims.free.contains(d);
+    if large.is_sorted() || !large.iter().filter(|d| is_free(d)).is_sorted() {
+        return None;
+    }
+    // Ones go where free dimensions keep their order with them.
+    let (mut free, mut order): (Vec<usize>, Vec<usize>) = ones.into_iter().partition(is_free);
+    for d in large {
+        if is_free(&d) {
+            order.extend(free.extract_if(.., |one| *one < d));
+        }
+        order.push(d);
+    }
+    order.extend(free);
+    let place = |d: &mut usize| *d = order.iter().position(|o| o == d).unwrap_or(*d);
+    numbers.into_iter().flatten().for_each(place);
+    let source = cx.operand(transposed, 0);
+    cx.reshape(source, &order.iter().map(|&d| sizes[d]).collect::<Vec<_>>())
 }
 
 /// `dot(a, b)` that adds up nothing = `broadcast(a) * broadcast(b)`, an elementwise product.
