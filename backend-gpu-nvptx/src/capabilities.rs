@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use xla_hlo::{ElementType, Opcode};
-use xla_llvm::fused::{ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, SmallMatrixPlan, TopKPlan};
+use xla_llvm::fused::{
+    ATTENTION_DECODE_QUERIES, ATTENTION_HEADS, ATTENTION_ROWS, SCORE_SUM_HEADS, SmallMatrixPlan, TopKPlan,
+};
 use xla_passes::{
     AttentionProfile, DotProfile, EpilogueProfile, FilterOrder, FusionProfile, HeadSizes, LayoutProfile, TargetProfile,
     TopKProfile,
@@ -79,10 +81,14 @@ fn lacks() -> BTreeSet<Opcode> {
 /// Attentions by kernels of tensor cores that multiply TF32 and both 16-bit floats: those of all GPUs that have TF32.
 fn attention(gpu: &GpuProfile) -> AttentionProfile {
     let [_, tf32, ..] = gpu.tensor;
-    let head_sizes = ATTENTION_HEADS.map(|(bytes, step, most)| (bytes, HeadSizes { step, most }));
+    let sizes = |heads: [(usize, usize, usize); 2]| match tf32 {
+        0 => BTreeMap::new(),
+        _ => BTreeMap::from(heads.map(|(bytes, step, most)| (bytes, HeadSizes { step, most }))),
+    };
     AttentionProfile {
         types: BTreeSet::from([ElementType::F16, ElementType::BF16, ElementType::F32]),
-        head_sizes: if tf32 > 0 { BTreeMap::from(head_sizes) } else { BTreeMap::new() },
+        head_sizes: sizes(ATTENTION_HEADS),
+        sum_head_sizes: sizes(SCORE_SUM_HEADS),
         least_queries: LEAST_QUERIES,
         least_keys: LEAST_KEYS,
         few_queries: ATTENTION_DECODE_QUERIES,

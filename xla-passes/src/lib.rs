@@ -69,7 +69,8 @@ pub use framework::profile::{
 pub use framework::report::{PassRun, PassTotal, PipelineReport};
 pub use framework::{bisect, explain, registry, report, stages};
 pub use fuse::{
-    AliasRowOutputs, FoldKernels, Fuse, FuseAttention, FuseEpilogues, FuseOutputs, FuseRows, ReshapeToBitcast,
+    AliasRowOutputs, FoldKernels, Fuse, FuseAttention, FuseEpilogues, FuseOutputs, FuseRows, FuseScores,
+    ReshapeToBitcast,
 };
 pub use layout::{NormalizeLayouts, TileLayouts};
 pub use parallelize::{SplitReductions, SplitWindows};

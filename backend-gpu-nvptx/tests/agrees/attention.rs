@@ -7,7 +7,12 @@ use xla_tests::agreement::input;
 /// Compares results where tensor cores multiply: no further apart than what probabilities lose that are rounded to the
 /// values' type, times the largest value, 4.
 fn agrees(text: &str, ty: ElementType) {
-    agrees_within(text, 8.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) });
+    agrees_within(text, |_| 2.0 * error(ty));
+}
+
+/// The most that a number of the size of 4 loses when it is rounded.
+pub(super) fn error(ty: ElementType) -> f64 {
+    4.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) }
 }
 
 /// The same where threads do.
@@ -17,12 +22,12 @@ fn agrees_of_few(text: &str, ty: ElementType) {
         ElementType::F16 => 12,
         _ => 20,
     };
-    agrees_within(text, 8.0 * 2f64.powi(-bits));
+    agrees_within(text, |_| 8.0 * 2f64.powi(-bits));
 }
 
 /// Compares the program's results on `gpu-emulated` with the evaluator's: NaN where it has NaN, else no further apart
-/// than that.
-fn agrees_within(text: &str, limit: f64) {
+/// than the limit for results of which the largest is given.
+pub(super) fn agrees_within(text: &str, limit: impl Fn(f64) -> f64) {
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
     registry.register(backend_gpu_nvptx::emulated_platform());
@@ -40,30 +45,42 @@ fn agrees_within(text: &str, limit: f64) {
         let program = client.compile(&module, &options).unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
         let buffers: Vec<_> = inputs.iter().map(|i| client.buffer(i).expect("an upload")).collect();
         let results = program.execute(&buffers.iter().collect::<Vec<_>>());
-        results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"))[0].to_literal().expect("a download")
+        let results = results.unwrap_or_else(|e| panic!("{platform}: {e}\n{text}"));
+        results.iter().map(|result| result.to_literal().expect("a download")).collect::<Vec<_>>()
     });
-    for i in 0..expected.array_shape().element_count() {
-        let (Scalar::Float(found), Scalar::Float(expected)) = (found.get(i), expected.get(i)) else {
-            panic!("results are floats")
-        };
-        let close = (found - expected).abs() <= limit || found.is_nan() && expected.is_nan();
-        assert!(close, "element {i}: {found} expected {expected}: {text}");
+    assert_eq!(found.len(), expected.len());
+    for (number, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let [found, expected] = [found, expected].map(floats);
+        let finite = expected.iter().filter(|x| x.is_finite());
+        let limit = limit(finite.fold(0.0, |largest: f64, x| largest.max(x.abs())));
+        for (i, (found, expected)) in found.into_iter().zip(expected).enumerate() {
+            let close = (found - expected).abs() <= limit || found.is_nan() && expected.is_nan();
+            assert!(close, "result {number}, element {i}: {found} expected {expected}, limit {limit}: {text}");
+        }
     }
 }
 
+fn floats(literal: &Literal) -> Vec<f64> {
+    let float = |i| match literal.get(i) {
+        Scalar::Float(x) => x,
+        other => panic!("results are floats, not {other:?}"),
+    };
+    (0..literal.array_shape().element_count()).map(float).collect()
+}
+
 /// An attention's shapes, and what is between its dots.
-struct Case {
-    ty: &'static str,
+pub(super) struct Case {
+    pub ty: &'static str,
     /// Batch, queries, keys, elements of a head, elements of a value.
-    sizes: [usize; 5],
-    algorithm: &'static str,
+    pub sizes: [usize; 5],
+    pub algorithm: &'static str,
     /// `logits`, from `scores`.
     logits: String,
     extra: &'static str,
 }
 
 impl Case {
-    fn new(ty: &'static str, sizes: [usize; 5]) -> Case {
+    pub(super) fn new(ty: &'static str, sizes: [usize; 5]) -> Case {
         let [b, t, k, ..] = sizes;
         let algorithm = if ty == "f32" { ", algorithm=dot_tf32_tf32_f32" } else { "" };
         let logits = format!(
@@ -74,7 +91,7 @@ impl Case {
         Case { ty, sizes, algorithm, logits, extra: "" }
     }
 
-    fn causal(ty: &'static str, sizes: [usize; 5], masked: &str) -> Case {
+    pub(super) fn causal(ty: &'static str, sizes: [usize; 5], masked: &str) -> Case {
         let [b, t, k, ..] = sizes;
         let logits = format!(
             "rows = s32[{b},{t},{k}] iota(), iota_dimension=1
@@ -88,7 +105,7 @@ impl Case {
     }
 
     /// The program; `last` computes `y` from `weights` and `v`.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let Case { ty, sizes: [b, t, k, d, e], algorithm, logits, extra } = self;
         format!(
             "HloModule m
@@ -118,7 +135,7 @@ impl Case {
 }
 
 /// With a NaN among the queries of row 3, infinities in row 7, and rows that see nothing from row 50 on.
-fn with_edges(case: &Case) -> String {
+pub(super) fn with_edges(case: &Case) -> String {
     let Case { ty, sizes: [b, t, k, d, _], .. } = case;
     let edges = format!(
         "qr = s32[{b},{t},{d}] iota(), iota_dimension=1
@@ -147,7 +164,7 @@ fn with_edges(case: &Case) -> String {
     format!("{first}{edges}\n scores = {second}{blind}\n none = {rest}")
 }
 
-const TYPES: [(&str, ElementType); 3] =
+pub(super) const TYPES: [(&str, ElementType); 3] =
     [("bf16", ElementType::BF16), ("f16", ElementType::F16), ("f32", ElementType::F32)];
 
 #[test]

@@ -1,6 +1,7 @@
 //! Agreement of emulated kernels with the reference evaluator.
 
 mod attention;
+mod attention_gradients;
 mod contractions;
 mod excess_precision;
 mod linalg;

@@ -42,6 +42,9 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     /// Outermost level for stores: inside of the test whether the work item exists.
     pub(crate) item_level: usize,
     pub(crate) mode: Mode<'e, 'ctx>,
+    /// Whether exponentials of f32 may have a relative error of 2^-20, of results below 2^16, and be 0 where they are
+    /// subnormal: what they go into has fewer bits.
+    pub(crate) brief: bool,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
@@ -69,6 +72,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
                 None => Mode::Vector(VectorMode::default()),
                 Some(_) => Mode::Threads(ThreadMode::default()),
             },
+            brief: false,
         };
         let block = fused.current_block()?;
         fused.enter_level(block)?;

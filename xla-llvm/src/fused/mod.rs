@@ -50,6 +50,7 @@ pub use kernel::Kernel;
 pub use scatter_plan::ScatterPlan;
 pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecode, AttentionPhase};
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
+pub use simt::attention::sum_plan::SCORE_SUM_HEADS;
 pub use simt::block_loop::phase::{BlockPhase, BlockRounds, PhaseWork, Unfit};
 pub use simt::block_loop::plan::BlockLoop;
 pub use simt::matmul::alternatives::{MatmulAlternatives, TiledMatmul, WholeSums};

@@ -12,6 +12,7 @@ use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
 use crate::fused::sequential::sort::RowSort;
 use crate::fused::simt::attention::plan::AttentionTiling;
+use crate::fused::simt::attention::sum_plan::SumTiling;
 use crate::fused::simt::elementwise::ThreadLoops;
 use crate::fused::simt::matmul::skinny::SkinnyMatmul;
 use crate::fused::simt::matmul::tiling::Tiling;
@@ -58,6 +59,8 @@ pub(crate) enum Strategy {
     Matmul(Tiling),
     /// A block for each tile of an attention's queries.
     Attention(AttentionTiling),
+    /// A block for each tile of rows of scores, over functions of which it sums.
+    ScoreSum(SumTiling),
     /// Warps or blocks that read the larger operand of a matmul once.
     SkinnyMatmul(SkinnyMatmul),
 }
@@ -74,6 +77,7 @@ pub const STRATEGIES: &[&str] = &[
     "register-tiles",
     "row-reduce",
     "scatter",
+    "score-sum",
     "select-and-scatter",
     "sequential-scan",
     "shared-transpose",
@@ -125,6 +129,9 @@ impl Strategy {
         if let Some((_, tiling)) = kernel.attention(emitter.target()) {
             return Ok(Strategy::Attention(tiling));
         }
+        if let Some((_, tiling)) = kernel.score_sum(emitter.target()) {
+            return Ok(Strategy::ScoreSum(tiling));
+        }
         if let Some(matmul) = kernel.only_matmul() {
             if let Some(skinny) = SkinnyMatmul::new(&matmul) {
                 return Ok(Strategy::SkinnyMatmul(skinny));
@@ -163,6 +170,7 @@ impl Strategy {
             Strategy::SharedTranspose { .. } => "shared-transpose",
             Strategy::Matmul(_) => "matmul",
             Strategy::Attention(_) => "attention",
+            Strategy::ScoreSum(_) => "score-sum",
             Strategy::SkinnyMatmul(_) => "skinny-matmul",
         }
     }
@@ -185,6 +193,7 @@ impl fmt::Display for Strategy {
             Strategy::SharedTranspose { plan, across } => write!(f, " {plan}, across loop {across}"),
             Strategy::Matmul(tiling) => write!(f, " {tiling}"),
             Strategy::Attention(tiling) => write!(f, " {tiling}"),
+            Strategy::ScoreSum(tiling) => write!(f, " {tiling}"),
             Strategy::SkinnyMatmul(skinny) => write!(f, " {skinny}"),
         }
     }

@@ -14,6 +14,8 @@ use xla_llvm::target::Target;
 
 /// Processors with vectors of 128, 256 and 512 bits.
 const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
+/// Cases that only kernels of threads take as one.
+const OF_THREADS: [&str; 2] = ["attention", "score-sum"];
 /// A GPU.
 const THREADS: &str = "sm_90";
 
@@ -66,8 +68,8 @@ fn every_strategy_is_chosen() {
         writeln!(table, "{case}").unwrap();
         // Threads sort and scatter in ways of their own.
         let alone = ["sort", "select", "copies"].iter().any(|ending| case.ends_with(ending));
-        // An attention is one kernel of threads alone.
-        let vectors = if case == "attention" { &VECTORS[..0] } else { &VECTORS };
+        // An attention is one kernel of threads alone, and so is a sum over functions of scores.
+        let vectors = if OF_THREADS.contains(&case.as_str()) { &VECTORS[..0] } else { &VECTORS };
         for cpu in vectors.iter().copied().chain((!alone).then_some(THREADS)) {
             let target = if cpu == THREADS { Target::nvptx(cpu) } else { Target::whole(cpu) };
             let (strategy, _) = emitted(&case, &module, &target.unwrap());
@@ -82,7 +84,7 @@ fn every_strategy_is_chosen() {
 /// Kernels of threads are looked at as PTX in the GPU backend.
 #[test]
 fn llvm_ir_of_vectors() {
-    let of_threads = |case: &str| case.contains("matmul") || case == "attention";
+    let of_threads = |case: &str| case.contains("matmul") || OF_THREADS.contains(&case);
     for (case, module) in cases().into_iter().filter(|(case, _)| !of_threads(case)) {
         for cpu in VECTORS {
             let (strategy, ir) = emitted(&case, &module, &Target::whole(cpu).unwrap());

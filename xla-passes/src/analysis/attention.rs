@@ -7,15 +7,10 @@
 //! result = dot(e / sum(e), values)
 //! ```
 
-use std::collections::HashMap;
-
-use xla_hlo::ops::{BinaryOp, Family, Transpose, UnaryOp, simple_combiner};
+use xla_hlo::ops::{BinaryOp, UnaryOp, simple_combiner};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Scalar};
 
-use crate::analysis::op_cost::{EXPENSIVE, element_cost};
-
-/// The most instructions between the scores and the softmax.
-const MOST_INSTRUCTIONS: usize = 64;
+use crate::analysis::elements::{Cone, Dependence, UnitDims, is_cheap, moved_dims};
 
 /// The parts of an attention in a computation.
 #[derive(Clone, Debug)]
@@ -244,61 +239,15 @@ impl<'a> Finder<'a> {
 
     /// The dot that logits are computed from, element by element, and for each of their dimensions the one of the dot.
     fn scores(&mut self, logits: InstrId) -> Option<(InstrId, UnitDims)> {
-        let graph = self.graph;
-        let (mut cone, mut next) = (vec![logits], 0);
-        let mut scores = None;
-        while let Some(&id) = cone.get(next) {
-            next += 1;
-            match graph[id].op() {
-                Op::Dot(_) if scores.is_none() && graph[id].shape().as_array()?.rank() > 1 => scores = Some(id),
-                _ if !is_elementwise(graph, id) => continue,
-                _ => {
-                    let new = graph[id].operands().iter().filter(|o| !cone.contains(o)).copied().collect::<Vec<_>>();
-                    cone.extend(new);
-                }
-            }
-            if cone.len() > MOST_INSTRUCTIONS {
-                return None;
-            }
-        }
-        let scores = scores?;
-        let rank = self.array(scores)?.rank();
-        let mut known = HashMap::from([(scores, Some((0..rank).map(Some).collect()))]);
-        let dims = self.trace(logits, &cone, &mut known)??;
+        let cone = Cone::new(self.graph, logits)?;
+        let scores = cone.dots().next()?;
+        let (dims, known) = cone.dims(scores)?;
         self.add_members(logits, scores, &known);
         Some((scores, dims))
     }
 
-    /// For each dimension of a value the one of the scores that it is, or nothing for what does not depend on them.
-    /// `None` where the value is no function of one score each. As deep as the cone is large, at most.
-    fn trace(&self, id: InstrId, cone: &[InstrId], known: &mut Dims) -> Option<Option<UnitDims>> {
-        if let Some(known) = known.get(&id) {
-            return Some(known.clone());
-        }
-        let graph = self.graph;
-        let mut found: Option<UnitDims> = None;
-        if cone.contains(&id) && is_elementwise(graph, id) {
-            for &operand in graph[id].operands() {
-                let Some(dims) = self.trace(operand, cone, known)? else { continue };
-                let dims = match graph[id].op() {
-                    _ if moved_dims(graph, id).is_some() => {
-                        moved_dims(graph, id)?.into_iter().map(|d| d.and_then(|d| dims[d])).collect()
-                    }
-                    op if op.opcode().family() == Family::Elementwise => dims,
-                    _ => return None,
-                };
-                if dims.len() != self.array(id)?.rank() || found.as_ref().is_some_and(|found| *found != dims) {
-                    return None;
-                }
-                found = Some(dims);
-            }
-        }
-        known.insert(id, found.clone());
-        Some(found)
-    }
-
     /// Adds what depends on the scores, and what is cheap to compute beside them.
-    fn add_members(&mut self, logits: InstrId, scores: InstrId, known: &Dims) {
+    fn add_members(&mut self, logits: InstrId, scores: InstrId, known: &Dependence) {
         let graph = self.graph;
         let mut work = vec![logits];
         while let Some(id) = work.pop() {
@@ -370,43 +319,4 @@ impl<'a> Finder<'a> {
             && values.free.len() == 1;
         fits.then_some(order)
     }
-}
-
-/// For each value that was looked at, the dimensions of the scores that its own are, if it depends on them.
-type Dims = HashMap<InstrId, Option<UnitDims>>;
-
-/// For each dimension the one that it is elsewhere; nothing for one of a single element that is not there.
-type UnitDims = Vec<Option<usize>>;
-
-/// For each dimension of a transpose, or of a reshape that adds or drops dimensions of single elements, the one of the
-/// operand.
-fn moved_dims(graph: &Computation, id: InstrId) -> Option<UnitDims> {
-    match graph[id].op() {
-        Op::Transpose(Transpose { permutation, .. }) => Some(permutation.iter().copied().map(Some).collect()),
-        Op::Reshape(_) | Op::Bitcast(_) => {
-            let (to, from) = (graph[id].shape().as_array()?, graph[graph[id].operand(0)].shape().as_array()?);
-            let large = |array: &ArrayShape| (0..array.rank()).filter(|&d| array.dims()[d] != 1).collect::<Vec<_>>();
-            let (ours, theirs) = (large(to), large(from));
-            let same = ours.iter().map(|&d| to.dims()[d]).eq(theirs.iter().map(|&d| from.dims()[d]));
-            let mut places = theirs.into_iter();
-            (same && to.element_type() == from.element_type())
-                .then(|| (0..to.rank()).map(|d| if ours.contains(&d) { places.next() } else { None }).collect())
-        }
-        _ => None,
-    }
-}
-
-fn is_elementwise(graph: &Computation, id: InstrId) -> bool {
-    let op = graph[id].op();
-    let moves = matches!(op, Op::Broadcast(_) | Op::Iota(_)) || moved_dims(graph, id).is_some();
-    let scalar = matches!(op, Op::Constant(constant) if constant.literal.array_shape().element_count() == 1);
-    let array = graph[id].shape().as_array().is_some_and(ArrayShape::is_static);
-    array && (moves || scalar || op.opcode().family() == Family::Elementwise)
-}
-
-/// Whether a value costs less than to read it.
-fn is_cheap(graph: &Computation, id: InstrId) -> bool {
-    let ty = graph[id].shape().element_type();
-    let transposed = matches!(graph[id].op(), Op::Transpose(_));
-    is_elementwise(graph, id) && !transposed && ty.is_some_and(|ty| element_cost(graph[id].op(), ty) < EXPENSIVE)
 }

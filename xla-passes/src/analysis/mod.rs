@@ -6,12 +6,14 @@ pub mod call_graph;
 pub mod cost;
 pub mod dataflow;
 pub mod element_order;
+pub(crate) mod elements;
 pub mod kernel_needs;
 pub(crate) mod loops;
 pub mod memory;
 pub(crate) mod op_cost;
 
 pub mod reachability;
+pub mod score_sums;
 pub mod trip_count;
 
 use serde::Serialize;

@@ -202,6 +202,9 @@ pub struct AttentionProfile {
     pub types: BTreeSet<ElementType>,
     /// Sizes of heads by the bytes of their elements; nothing for a target that has no such kernel.
     pub head_sizes: BTreeMap<usize, HeadSizes>,
+    /// The same for sums of functions of scores, such as an attention's gradients; see
+    /// [`FuseScores`](crate::FuseScores).
+    pub sum_head_sizes: BTreeMap<usize, HeadSizes>,
     /// Queries of a batch's head from which on a kernel has something to share, and keys.
     pub least_queries: usize,
     /// As for `least_queries`.
@@ -227,11 +230,21 @@ pub struct HeadSizes {
     pub most: usize,
 }
 
+impl HeadSizes {
+    fn contain(self, size: usize) -> bool {
+        size > 0 && size.is_multiple_of(self.step) && size <= self.most
+    }
+}
+
 impl AttentionProfile {
     /// Whether heads may have as many elements of a type.
     pub fn takes_head(&self, (size, ty): (usize, ElementType)) -> bool {
-        let sizes = self.head_sizes.get(&ty.byte_width());
-        sizes.is_some_and(|sizes| size > 0 && size.is_multiple_of(sizes.step) && size <= sizes.most)
+        self.head_sizes.get(&ty.byte_width()).is_some_and(|sizes| sizes.contain(size))
+    }
+
+    /// The same for sums of functions of scores.
+    pub fn takes_head_of_sum(&self, (size, ty): (usize, ElementType)) -> bool {
+        self.sum_head_sizes.get(&ty.byte_width()).is_some_and(|sizes| sizes.contain(size))
     }
 }
 

@@ -60,6 +60,7 @@ const PASSES: &[Entry] = &[
     ("fuse-epilogues", "fuses elementwise consumers into dots and convolutions", || Box::new(FuseEpilogues)),
     ("fuse-outputs", "merges kernels over the same loop into one with several outputs", || Box::new(FuseOutputs)),
     ("fuse-rows", "fuses reductions along rows with their consumers", || Box::new(FuseRows)),
+    ("fuse-scores", "puts sums over functions of dots into fusions with these dots", || Box::new(FuseScores)),
     ("hoist-invariants", "moves loop-invariant computation out of loops", || Box::new(HoistInvariants)),
     ("inline-calls", "inlines calls and fusions", || Box::new(InlineCalls)),
     ("inline-maps", "turns map of an elementwise function into array operations", || Box::new(InlineMaps)),

@@ -118,6 +118,7 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
     Pipeline::new("fuse")
         // Before its softmax becomes a kernel.
         .pass(FuseAttention)
+        .pass(FuseScores)
         .pass(Fuse)
         .pass(FuseRows)
         .pass(FuseOutputs)

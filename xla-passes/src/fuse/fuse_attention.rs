@@ -77,7 +77,7 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
 }
 
 /// Whether the target has products of that dot's operands, for few queries or for many.
-fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile, few: bool) -> bool {
+pub(super) fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile, few: bool) -> bool {
     let Op::Dot(op) = graph[dot].op() else { return false };
     let ty = |id: InstrId| graph[id].shape().element_type();
     let types = [0, 1].map(|number| ty(graph[dot].operand(number)));
@@ -139,13 +139,17 @@ impl Sizes {
 
 /// One group of all members.
 fn plan(graph: &Computation, attention: Attention) -> FusionPlan {
-    let reads = attention.members.iter().flat_map(|&id| graph[id].operands()).copied();
-    let group = FusionGroup {
-        root: attention.result,
-        reads: reads.filter(|id| !attention.members.contains(id)).collect(),
-        size: attention.members.len(),
+    FusionPlan { groups: vec![group(graph, attention.result, attention.members)], decisions: Vec::new() }
+}
+
+/// A group of these members.
+pub(super) fn group(graph: &Computation, root: InstrId, members: Vec<InstrId>) -> FusionGroup {
+    let reads = members.iter().flat_map(|&id| graph[id].operands()).copied();
+    FusionGroup {
+        root,
+        reads: reads.filter(|id| !members.contains(id)).collect(),
+        size: members.len(),
         code: 0.0,
-        members: attention.members.into_iter().map(|id| (id, Vec::new())).collect(),
-    };
-    FusionPlan { groups: vec![group], decisions: Vec::new() }
+        members: members.into_iter().map(|id| (id, Vec::new())).collect(),
+    }
 }

@@ -158,9 +158,11 @@ impl Kernel {
             return None;
         }
         if let Op::Fusion(fusion) = instruction.op() {
-            let plain = fusion.aliases.is_empty();
-            let body = module[fusion.computation].clone();
-            return plain.then(|| Kernel { body, operands: instruction.operands().to_vec() });
+            let body = &module[fusion.computation];
+            // Dots inside of a kernel are done in tiles, which have loops of their own.
+            let tiled = body.iter().any(|(id, i)| matches!(i.op(), Op::Dot(_)) && id != body.root());
+            let plain = fusion.aliases.is_empty() && !tiled;
+            return plain.then(|| Kernel { body: body.clone(), operands: instruction.operands().to_vec() });
         }
         let elementwise = is_elementwise(instruction.op()) || matches!(instruction.op(), Op::Broadcast(_));
         (elementwise || matches!(instruction.op(), Op::Reduce(_))).then(|| Kernel::alone(graph, id))

@@ -9,6 +9,7 @@ mod fuse_attention;
 mod fuse_epilogues;
 mod fuse_outputs;
 mod fuse_rows;
+mod fuse_scores;
 mod group;
 mod order;
 mod plan;
@@ -21,6 +22,7 @@ pub use fuse_attention::FuseAttention;
 pub use fuse_epilogues::FuseEpilogues;
 pub use fuse_outputs::FuseOutputs;
 pub use fuse_rows::FuseRows;
+pub use fuse_scores::FuseScores;
 pub use reshape_to_bitcast::ReshapeToBitcast;
 
 use xla_hlo::ops::CallContext;

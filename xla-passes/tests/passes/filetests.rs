@@ -62,6 +62,7 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
             let attention = AttentionProfile {
                 types: [F16, BF16, F32].into(),
                 head_sizes: [(2, sizes), (4, sizes)].into(),
+                sum_head_sizes: [(2, sizes), (4, sizes)].into(),
                 least_queries: 16,
                 least_keys: 64,
                 few_queries: 8,

@@ -1,13 +1,14 @@
 //! The value of an instruction at an index.
 
-use xla_hlo::ops::{Family, Op};
-use xla_hlo::{ElementKind, Error, InstrId, Literal, Result};
+use xla_hlo::ops::{Family, Op, UnaryOp};
+use xla_hlo::{ElementKind, ElementType, Error, InstrId, Literal, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::core::address::Number;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::value::Source;
+use crate::math::gpu;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The value of an array instruction at an index, as wide as the index.
@@ -59,6 +60,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             op if op.opcode().family() == Family::Elementwise => {
                 let operands =
                     operands.iter().map(|&o| self.element_or_scalar(o, index)).collect::<Result<Vec<_>>>()?;
+                if let Some(exponential) = self.brief_exponential(op, &operands) {
+                    return Ok(vec![exponential]);
+                }
                 let result = instruction.shape().expect_array()?.element_type();
                 one(elemental::operation(self.emitter, op, &operands, result))
             }
@@ -91,6 +95,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
+    /// The exponential of a kernel in which it may be brief, if the operation is one.
+    fn brief_exponential(&self, op: &Op, operands: &[Value<'e, 'ctx>]) -> Option<Value<'e, 'ctx>> {
+        let (Op::Unary(unary), &[x]) = (op, operands) else { return None };
+        let may = self.brief && unary.op == UnaryOp::Exponential && x.element_type() == ElementType::F32;
+        may.then(|| Value::new(ElementType::F32, gpu::exp_of_negative(x.lanes())))
+    }
+
     /// The element at the index, or the one element of an operand that may be a scalar beside arrays.
     fn element_or_scalar(&mut self, id: InstrId, index: &Index) -> Result<Value<'e, 'ctx>> {
         let is_scalar = self.graph()[id].shape().expect_array()?.is_scalar();
@@ -110,7 +121,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     /// A coordinate as a value of that element type.
-    pub(crate) fn coordinate_value(&mut self, expr: &AffineExpr, ty: xla_hlo::ElementType) -> Result<Value<'e, 'ctx>> {
+    pub(crate) fn coordinate_value(&mut self, expr: &AffineExpr, ty: ElementType) -> Result<Value<'e, 'ctx>> {
         let small = expr.bounds(&self.symbols).is_some_and(|(low, high)| low >= 0 && high <= i64::from(i32::MAX));
         let number = self.number_of(expr)?;
         let lanes = match (number, small) {
@@ -120,7 +131,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             (number, true) => self.lanes_of(number).trunc(32),
             (number, false) => self.lanes_of(number),
         };
-        let from = if small { xla_hlo::ElementType::S32 } else { xla_hlo::ElementType::S64 };
+        let from = if small { ElementType::S32 } else { ElementType::S64 };
         // Wrapping to narrow integers is what iota asks for; convert from the wide integer does it.
         let to = ty;
         debug_assert!(ty.kind() != ElementKind::Pred);

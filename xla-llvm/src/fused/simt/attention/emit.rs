@@ -2,27 +2,23 @@
 
 use xla_hlo::{ElementType, Error, Result, Scalar as Element};
 
-use super::logits::coordinates;
-use super::online::Row;
+use super::function::{Columns, coordinates};
+use super::online::{Row, of_row};
 use super::operand::{Fragments, Operand, clamped};
 use super::plan::{AttentionKernel, AttentionTiling};
-use crate::elemental::{self, Value};
+use super::products::{self, Placed, Sums};
+use crate::elemental;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
-use crate::fused::contraction::matmul::MatmulSide;
-use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
 use crate::fused::simt::matmul::cut::{Cut, Sink};
-use crate::lanes::{Lanes, Scalar};
-use crate::mma::{COLUMNS, OperandType, ROWS};
-use crate::simt::{Register, Shuffle, WARP};
-
-/// Four sums of a thread in each matrix: two neighbours of a row, and two of the row eight below.
-type Sums<'e, 'ctx> = [Lanes<'e, 'ctx>; 4];
+use crate::lanes::Lanes;
+use crate::mma::ROWS;
+use crate::simt::{Register, WARP};
 
 /// A tile of queries, and a thread's place in it.
 struct Block<'e, 'ctx, 'a, 'm> {
@@ -102,10 +98,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         let first_row = s.lanes_of(number);
         let rows = [0, ROWS / 2].map(|half| first.clone().plus(&of_warp).plus(&group).shifted(half as i64));
         let (of_queries, of_keys) = (queries.left(first_row, lane), keys.right(lane));
-        let of_values = match tiling.unit {
-            OperandType::F16 | OperandType::Bf16 => vec![values.transposed(lane)],
-            OperandType::Tf32 => values.columns(lane).into(),
-        };
+        let of_values = products::of_values(tiling.unit, &values, lane);
         Ok(Block { kernel, tiling, batch, rows, member, queries, keys, values, of_queries, of_keys, of_values })
     }
 
@@ -113,8 +106,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
     fn state(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<State<'e, 'ctx>> {
         let zero = elemental::constant(s.emitter, ElementType::F32, Element::Float(0.0)).lanes();
         let row = Row { largest: zero.constant(f64::NEG_INFINITY), sum: zero };
-        let matrices = (self.tiling.heads[1] / COLUMNS) as usize;
-        let start = State { rows: [row; 2], results: vec![[zero; 4]; matrices] };
+        let start = State { rows: [row; 2], results: products::zeros(s, self.tiling.heads[1]) };
         self.queries.copy(s, s.number(0))?;
         self.keys.copy(s, s.number(0))?;
         s.emitter.end_copy_group()?;
@@ -143,13 +135,19 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         s.emitter.end_copy_group()?;
         s.emitter.wait_for_copies(1)?;
         s.emitter.barrier()?;
-        let scores = self.scores(s)?;
+        let AttentionTiling { unit, keys, heads } = self.tiling;
+        let sides = [(&self.queries, &self.of_queries), (&self.keys, &self.of_keys)];
+        let scores = [products::scores(s, unit, sides, (keys, heads[0]))?];
         s.emitter.barrier()?;
         self.keys.copy(s, number + 1)?;
         s.emitter.end_copy_group()?;
         let State { rows, mut results } = state;
+        let columns = Columns::of_tile(s, tile, &self.member, [keys, self.kernel.keys()])?;
+        let function = self.kernel.logits();
         let [upper, lower] = [0, 1].map(|half| {
-            let logits = self.logits(s, tile, (half, &scores))?;
+            let row = clamped(s, self.rows[half].clone(), self.kernel.queries() - 1)?;
+            let place = (&self.batch[..], &row);
+            let logits = function.values(s, place, &columns, (half, &scores), f64::NEG_INFINITY)?;
             let largest = logits.iter().copied().reduce(Lanes::maximum).unwrap_or(rows[half].largest);
             Ok::<_, Error>(rows[half].with(of_row(s.emitter, largest, Lanes::maximum)?, &logits))
         });
@@ -159,136 +157,14 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         }
         s.emitter.wait_for_copies(1)?;
         s.emitter.barrier()?;
-        self.multiply(s, [&upper.exponentials, &lower.exponentials], &mut results)?;
+        let exponentials = [&upper.exponentials[..], &lower.exponentials];
+        products::multiply(s, (unit, keys), exponentials, (&self.values, &self.of_values), &mut results)?;
         s.emitter.barrier()?;
         Ok(State { rows: [upper.row, lower.row], results })
     }
 
-    /// Scores of the warp's rows and the tile's keys.
-    fn scores(&self, s: &FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Sums<'e, 'ctx>>> {
-        let unit = self.tiling.unit;
-        let zero = elemental::constant(s.emitter, ElementType::F32, Element::Float(0.0)).lanes();
-        let mut scores = vec![[zero; 4]; (self.tiling.keys / COLUMNS) as usize];
-        for step in 0..self.tiling.heads[0] / unit.depth() {
-            let rows = self.rounded(s, self.queries.load(s, &self.of_queries, (0, step), false)?)?;
-            for (group, pair) in scores.chunks_exact_mut(2).enumerate() {
-                let keys = self.keys.load(s, &self.of_keys, (group as u64, step), false)?;
-                let [a, b, c, d] = self.rounded(s, keys)?;
-                pair[0] = s.emitter.multiply_matrices(unit, rows, [a, b], pair[0])?;
-                pair[1] = s.emitter.multiply_matrices(unit, rows, [c, d], pair[1])?;
-            }
-        }
-        Ok(scores)
-    }
-
-    /// Fragments as tensor cores take them: numbers of TF32 are rounded here.
-    fn rounded<const N: usize>(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, 'm>,
-        mut fragments: [Lanes<'e, 'ctx>; N],
-    ) -> Result<[Lanes<'e, 'ctx>; N]> {
-        if self.tiling.unit == OperandType::Tf32 {
-            for word in &mut fragments {
-                *word = s.emitter.round_to_tf32(word.cast_bits(Scalar::F32))?.cast_bits(Scalar::Int(32));
-            }
-        }
-        Ok(fragments)
-    }
-
-    /// The logits of one of the thread's rows, by columns; minus infinity for keys that do not exist.
-    fn logits(
-        &self,
-        s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        tile: &AffineExpr,
-        (half, scores): (usize, &[Sums<'e, 'ctx>]),
-    ) -> Result<Vec<Lanes<'e, 'ctx>>> {
-        let extent = self.kernel.keys();
-        let width = if extent.is_multiple_of(2) { 2 } else { 1 };
-        let row = clamped(s, self.rows[half].clone(), self.kernel.queries() - 1)?;
-        let first = tile.clone().scaled(self.tiling.keys as i64).plus(&self.member.clone().scaled(2));
-        let mut logits = Vec::new();
-        for (matrix, sums) in (0..).zip(scores) {
-            for number in (0..2).step_by(width as usize) {
-                let key = first.clone().shifted(matrix * COLUMNS as i64 + number);
-                let score = match width {
-                    1 => sums[2 * half + number as usize],
-                    _ => sums[2 * half].concat(sums[2 * half + 1]),
-                };
-                let inside = key.bounds(&s.symbols).is_some_and(|(_, most)| most < extent as i64);
-                let near = clamped(s, key.clone(), extent - width)?;
-                let score = Value::new(ElementType::F32, score);
-                let mut logit = self.kernel.logit(s, &self.batch, [&row, &near], score)?;
-                if !inside {
-                    let place = s.number_of(&key)?;
-                    let exists = s.lanes_of(place).lt(extent as i64);
-                    logit = exists.splat(width as u32).select(logit, f64::NEG_INFINITY);
-                }
-                logits.extend((0..width as u32).map(|lane| logit.lane(lane)));
-            }
-        }
-        Ok(logits)
-    }
-
-    /// Adds products of the thread's exponentials of a tile, by columns, and the tile's values.
-    fn multiply(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, 'm>,
-        exponentials: [&[Lanes<'e, 'ctx>]; 2],
-        results: &mut [Sums<'e, 'ctx>],
-    ) -> Result<()> {
-        let unit = self.tiling.unit;
-        let steps = self.tiling.keys / unit.depth();
-        for step in 0..steps {
-            let rows = self.left_fragments(s, exponentials, step)?;
-            match &self.of_values[..] {
-                [even, odd] => {
-                    for (matrix, sums) in (0..).zip(results.iter_mut()) {
-                        let values = [even, odd].map(|part| self.values.load_element(s, part, (step, matrix)));
-                        *sums = s.emitter.multiply_matrices(unit, rows, self.rounded(s, values)?, *sums)?;
-                    }
-                }
-                of_values => {
-                    for (group, pair) in (0..).zip(results.chunks_exact_mut(2)) {
-                        let [a, b, c, d] = self.values.load(s, &of_values[0], (step, group), true)?;
-                        pair[0] = s.emitter.multiply_matrices(unit, rows, [a, b], pair[0])?;
-                        pair[1] = s.emitter.multiply_matrices(unit, rows, [c, d], pair[1])?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Exponentials of a step of the sum over keys, as a left operand: a thread's fragments are those that it has of
-    /// the scores. Of TF32 it has neighbouring steps where tensor cores count them four apart, as of the values.
-    fn left_fragments(
-        &self,
-        s: &FusedEmitter<'e, 'ctx, 'm>,
-        [upper, lower]: [&[Lanes<'e, 'ctx>]; 2],
-        step: u64,
-    ) -> Result<Sums<'e, 'ctx>> {
-        if self.tiling.unit == OperandType::Tf32 {
-            let at = 2 * step as usize;
-            let words = [upper[at], lower[at], upper[at + 1], lower[at + 1]];
-            return self.rounded(s, words.map(|word| word.cast_bits(Scalar::Int(32))));
-        }
-        let at = 4 * step as usize;
-        let ty = self.tiling.unit.element_type();
-        let pair = |row: &[Lanes<'e, 'ctx>], at: usize| {
-            let both = Value::new(ElementType::F32, row[at].concat(row[at + 1]));
-            let [low, high] = converted(s.emitter, both, ty)?.stored_lanes().deinterleave();
-            let [low, high] = [low, high].map(|half| half.cast_bits(Scalar::Int(16)).zext(32));
-            Ok::<_, Error>((high << 16) | low)
-        };
-        Ok([pair(upper, at)?, pair(lower, at)?, pair(upper, at + 2)?, pair(lower, at + 2)?])
-    }
-
     /// The thread's results as neighbours of a row, and where they are in the second dot's result.
-    fn results(
-        &self,
-        s: &mut FusedEmitter<'e, 'ctx, 'm>,
-        state: State<'e, 'ctx>,
-    ) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
+    fn results(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, state: State<'e, 'ctx>) -> Result<Vec<Placed<'e, 'ctx>>> {
         let factor = |row: Row<'e, 'ctx>| {
             let sum = of_row(s.emitter, row.sum, |a, b| a + b)?;
             Ok::<_, Error>(sum.constant(1.0) / sum)
@@ -297,27 +173,10 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         let factors = [upper?, lower?];
         let [upper, lower] = self.rows.each_ref().map(|row| self.row_of_result(s, row));
         let rows = [upper?, lower?];
-        let mut results = Vec::new();
-        for (matrix, sums) in (0..).zip(&state.results) {
-            let column = self.member.clone().scaled(2).shifted(matrix * COLUMNS as i64);
-            for (half, factor) in factors.iter().enumerate() {
-                let row = rows[half].clone();
-                let both = [sums[2 * half] * *factor, sums[2 * half + 1] * *factor];
-                match self.kernel.sides()[2] {
-                    MatmulSide::Right => {
-                        let value = Value::new(ElementType::F32, both[0].concat(both[1]));
-                        results.push(([row, column.clone()], value));
-                    }
-                    MatmulSide::Left => {
-                        for (number, lanes) in (0..).zip(both) {
-                            let at = [column.clone().shifted(number), row.clone()];
-                            results.push((at, Value::new(ElementType::F32, lanes)));
-                        }
-                    }
-                }
-            }
-        }
-        Ok(results)
+        let scaled =
+            |[a, b, c, d]: &Sums<'e, 'ctx>| [*a * factors[0], *b * factors[0], *c * factors[1], *d * factors[1]];
+        let results: Vec<_> = state.results.iter().map(scaled).collect();
+        Ok(products::placed(&results, &rows, &self.member, self.kernel.sides()[2]))
     }
 }
 
@@ -359,14 +218,4 @@ impl<'e, 'ctx> State<'e, 'ctx> {
         let results = (4..raws.len()).step_by(4).map(|at| [0, 1, 2, 3].map(|number| lanes(at + number)));
         State { rows, results: results.collect() }
     }
-}
-
-/// The same operation on the values of the four threads of a row, which all of them get.
-fn of_row<'e, 'ctx>(
-    emitter: &'e Emitter<'ctx>,
-    own: Lanes<'e, 'ctx>,
-    combine: impl Fn(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>,
-) -> Result<Lanes<'e, 'ctx>> {
-    debug_assert!(own.scalar() == Scalar::F32);
-    [1, 2].into_iter().try_fold(own, |own, bit| Ok(combine(own, emitter.shuffle(own, Shuffle::Xor(bit))?)))
 }

@@ -4,9 +4,12 @@
 //! plan.rs     which kernels are attentions, and the sizes of their tiles
 //! shape.rs    where the rows of a tile lie in shared memory
 //! operand.rs  tiles of queries, keys and values in shared memory: copies, and the fragments of a thread
-//! logits.rs   all that is computed between scores and the softmax
 //! online.rs   the softmax of a row of which one tile after the other is known
+//! function.rs elementwise functions of scores at a thread's places in a tile
+//! products.rs products of tiles on tensor cores
 //! emit.rs     the loop over keys
+//! sum_plan.rs which kernels are sums over functions of scores, such as gradients, and the sizes of their tiles
+//! sum_emit.rs the loop over columns of such a sum
 //! decode/     few queries, by threads rather than tensor cores
 //! ```
 //!
@@ -16,8 +19,11 @@
 
 pub(crate) mod decode;
 mod emit;
-mod logits;
+mod function;
 mod online;
 mod operand;
 pub(crate) mod plan;
+mod products;
 mod shape;
+mod sum_emit;
+pub(crate) mod sum_plan;

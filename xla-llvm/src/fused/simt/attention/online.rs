@@ -1,7 +1,11 @@
 //! The softmax of a row of which one tile after the other is known.
 
-use crate::lanes::Lanes;
+use xla_hlo::Result;
+
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
 use crate::math::gpu;
+use crate::simt::Shuffle;
 
 /// A row so far.
 #[derive(Clone, Copy)]
@@ -49,4 +53,14 @@ fn reference<'e, 'ctx>(largest: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
 /// Its relative error, 2^-20, is less than what a sum of products in f32 is rounded by.
 fn exponential<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     gpu::exp_of_negative(x)
+}
+
+/// The same operation on the values of the four threads of a row, which all of them get.
+pub(super) fn of_row<'e, 'ctx>(
+    emitter: &'e Emitter<'ctx>,
+    own: Lanes<'e, 'ctx>,
+    combine: impl Fn(Lanes<'e, 'ctx>, Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx>,
+) -> Result<Lanes<'e, 'ctx>> {
+    debug_assert!(own.scalar() == Scalar::F32);
+    [1, 2].into_iter().try_fold(own, |own, bit| Ok(combine(own, emitter.shuffle(own, Shuffle::Xor(bit))?)))
 }

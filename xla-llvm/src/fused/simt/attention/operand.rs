@@ -62,7 +62,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         let place = |s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &AffineExpr, column: &AffineExpr| {
             let (frees, sums) = match along {
                 Along::K => (counters(s, row, &matmul.free[side as usize])?, vec![column.clone()]),
-                Along::Free => (vec![column.clone()], vec![row.clone()]),
+                Along::Free => (vec![column.clone()], counters(s, row, &matmul.contracting)?),
             };
             let index = matmul.operand_index(s, side, (batch, &frees, &sums), &mut None)?;
             Ok::<_, Error>(position(&index, &strides_of(s.graph()[operand].shape().expect_array()?)))
@@ -83,7 +83,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
             let to = shape.place(lanes(row_here)?, lanes(chunk)?);
             copies.push(Copy { from: lanes(from)?, to, row: lanes(row)? });
         }
-        // Only operands of one free dimension, or of one contracted, have more tiles than one.
+        // Only operands of one large free dimension, or of one contracted, have more tiles than one.
         let origin = place(s, &AffineExpr::default(), &AffineExpr::default())?;
         let next = place(s, &AffineExpr::constant(1), &AffineExpr::default())?;
         let advance = next.plus(&origin.scaled(-1)).offset() * shape.rows as i64;

@@ -14,7 +14,7 @@ use crate::simt::{COPY_BYTES, WARP};
 use crate::target::Target;
 
 /// Sides of operands by the numbers that dots give them.
-const SIDES: [MatmulSide; 2] = [MatmulSide::Left, MatmulSide::Right];
+pub(super) const SIDES: [MatmulSide; 2] = [MatmulSide::Left, MatmulSide::Right];
 
 /// Sizes of heads that kernels of attentions have: bytes of an element, the number that they are multiples of, and the
 /// largest.
@@ -81,15 +81,17 @@ impl AttentionKernel<'_> {
     /// Whether all operands lie in memory, row by row in whole chunks.
     pub fn lies(&self) -> bool {
         let [queries, keys, values] = self.sides();
-        let lies = |matmul: &Matmul<'_>, side: MatmulSide, along: Along| {
-            let (near, stride) = (matmul.neighbours[side as usize], matmul.k_strides[side as usize]);
-            let strides = if along == Along::K { stride == Some(1) } else { stride.is_some() };
-            near.along == along && strides && near.run.is_multiple_of(COPY_BYTES / matmul.bytes[side as usize])
-        };
         lies(&self.scores, queries, Along::K)
             && lies(&self.scores, keys, Along::K)
             && lies(&self.result, values, Along::Free)
     }
+}
+
+/// Whether an operand lies in memory, row by row in whole chunks along its free dimension or the contracted one.
+pub(super) fn lies(matmul: &Matmul<'_>, side: MatmulSide, along: Along) -> bool {
+    let (near, stride) = (matmul.neighbours[side as usize], matmul.k_strides[side as usize]);
+    let strides = if along == Along::K { stride == Some(1) } else { stride.is_some() };
+    near.along == along && strides && near.run.is_multiple_of(COPY_BYTES / matmul.bytes[side as usize])
 }
 
 impl AttentionTiling {

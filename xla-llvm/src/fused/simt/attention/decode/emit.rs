@@ -15,7 +15,7 @@ use crate::fused::kernel::Launch;
 use crate::fused::loops::affine::AffineExpr;
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::range::Range;
-use crate::fused::simt::attention::logits::coordinates;
+use crate::fused::simt::attention::function::coordinates;
 use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::lanes::Lanes;
 use crate::simt::Register;

@@ -6,7 +6,7 @@ use xla_hlo::{ElementType, Result, Scalar as Element};
 use super::plan::AttentionDecode;
 use crate::elemental::{self, Value};
 use crate::emitter::Emitter;
-use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
 use crate::fused::core::convolution::converted;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
@@ -182,7 +182,9 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
         }
         let row = AffineExpr::constant(query as i64);
         let score = Value::new(ElementType::F32, sum);
-        let logit = self.kernel.logit(s, self.batch, [&row, &key.at], score)?;
+        let function = self.kernel.logits();
+        let index = function.index(s, self.batch, [&row, &key.at])?;
+        let logit = function.value(s, &index, &[score])?;
         Ok(key.exists.map_or(logit, |exists| exists.select(logit, f64::NEG_INFINITY)))
     }
 }
@@ -194,7 +196,6 @@ fn read<'e, 'ctx, 'm>(
     (batch, mut free, mut sums): (&[AffineExpr], Vec<AffineExpr>, Vec<AffineExpr>),
     width: u64,
 ) -> Result<Lanes<'e, 'ctx>> {
-    use crate::fused::contraction::matmul::Along;
     match matmul.neighbours[side as usize].along {
         Along::K => s.as_lanes(&mut sums, width, &matmul.contracting)?,
         Along::Free => s.as_lanes(&mut free, width, &matmul.free[side as usize])?,

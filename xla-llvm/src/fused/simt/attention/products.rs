@@ -1,0 +1,155 @@
+//! Products of tiles on tensor cores: scores of rows and columns, and sums of functions of them times values.
+
+use xla_hlo::{ElementType, Error, Result, Scalar as Element};
+
+use super::operand::{Fragments, Operand};
+use crate::elemental::{self, Value};
+use crate::fused::contraction::matmul::MatmulSide;
+use crate::fused::core::convolution::converted;
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::AffineExpr;
+use crate::lanes::{Lanes, Scalar};
+use crate::mma::{COLUMNS, OperandType};
+
+/// Four sums of a thread in each matrix: two neighbours of a row, and two of the row eight below.
+pub(super) type Sums<'e, 'ctx> = [Lanes<'e, 'ctx>; 4];
+
+/// A tile of one side of a product, and a thread's fragments of it.
+pub(super) type Side<'a, 'e, 'ctx> = (&'a Operand<'e, 'ctx>, &'a Fragments<'e, 'ctx>);
+
+/// The place of a thread's results, and neighbours of a row there.
+pub(super) type Placed<'e, 'ctx> = ([AffineExpr; 2], Value<'e, 'ctx>);
+
+/// Sums of nothing, of so many elements of a row.
+pub(super) fn zeros<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, elements: u64) -> Vec<Sums<'e, 'ctx>> {
+    let zero = elemental::constant(s.emitter, ElementType::F32, Element::Float(0.0)).lanes();
+    vec![[zero; 4]; (elements / COLUMNS) as usize]
+}
+
+/// Fragments of the values that functions of scores are multiplied by.
+pub(super) fn of_values<'e, 'ctx>(
+    unit: OperandType,
+    values: &Operand<'e, 'ctx>,
+    lane: Lanes<'e, 'ctx>,
+) -> Vec<Fragments<'e, 'ctx>> {
+    match unit {
+        OperandType::F16 | OperandType::Bf16 => vec![values.transposed(lane)],
+        OperandType::Tf32 => values.columns(lane).into(),
+    }
+}
+
+/// Scores of the warp's rows and a tile of `columns`, of heads of so many elements.
+pub(super) fn scores<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    unit: OperandType,
+    [(left, of_left), (right, of_right)]: [Side<'_, 'e, 'ctx>; 2],
+    (columns, head): (u64, u64),
+) -> Result<Vec<Sums<'e, 'ctx>>> {
+    let mut scores = zeros(s, columns);
+    for step in 0..head / unit.depth() {
+        let rows = rounded(s, unit, left.load(s, of_left, (0, step), false)?)?;
+        for (group, pair) in scores.chunks_exact_mut(2).enumerate() {
+            let keys = right.load(s, of_right, (group as u64, step), false)?;
+            let [a, b, c, d] = rounded(s, unit, keys)?;
+            pair[0] = s.emitter.multiply_matrices(unit, rows, [a, b], pair[0])?;
+            pair[1] = s.emitter.multiply_matrices(unit, rows, [c, d], pair[1])?;
+        }
+    }
+    Ok(scores)
+}
+
+/// Fragments as tensor cores take them: numbers of TF32 are rounded here.
+fn rounded<'e, 'ctx, const N: usize>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    unit: OperandType,
+    mut fragments: [Lanes<'e, 'ctx>; N],
+) -> Result<[Lanes<'e, 'ctx>; N]> {
+    if unit == OperandType::Tf32 {
+        for word in &mut fragments {
+            *word = s.emitter.round_to_tf32(word.cast_bits(Scalar::F32))?.cast_bits(Scalar::Int(32));
+        }
+    }
+    Ok(fragments)
+}
+
+/// Adds products of what a thread has of a tile's `columns`, in two rows, and the tile's values.
+pub(super) fn multiply<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    (unit, columns): (OperandType, u64),
+    rows: [&[Lanes<'e, 'ctx>]; 2],
+    (values, of_values): (&Operand<'e, 'ctx>, &[Fragments<'e, 'ctx>]),
+    results: &mut [Sums<'e, 'ctx>],
+) -> Result<()> {
+    for step in 0..columns / unit.depth() {
+        let rows = left_fragments(s, unit, rows, step)?;
+        match of_values {
+            [even, odd] => {
+                for (matrix, sums) in (0..).zip(results.iter_mut()) {
+                    let values = [even, odd].map(|part| values.load_element(s, part, (step, matrix)));
+                    *sums = s.emitter.multiply_matrices(unit, rows, rounded(s, unit, values)?, *sums)?;
+                }
+            }
+            of_values => {
+                for (group, pair) in (0..).zip(results.chunks_exact_mut(2)) {
+                    let [a, b, c, d] = values.load(s, &of_values[0], (step, group), true)?;
+                    pair[0] = s.emitter.multiply_matrices(unit, rows, [a, b], pair[0])?;
+                    pair[1] = s.emitter.multiply_matrices(unit, rows, [c, d], pair[1])?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Columns of a step of the sum, as a left operand: a thread's fragments are those that it has of the scores. Of TF32
+/// it has neighbouring steps where tensor cores count them four apart, as of the values.
+fn left_fragments<'e, 'ctx>(
+    s: &FusedEmitter<'e, 'ctx, '_>,
+    unit: OperandType,
+    [upper, lower]: [&[Lanes<'e, 'ctx>]; 2],
+    step: u64,
+) -> Result<Sums<'e, 'ctx>> {
+    if unit == OperandType::Tf32 {
+        let at = 2 * step as usize;
+        let words = [upper[at], lower[at], upper[at + 1], lower[at + 1]];
+        return rounded(s, unit, words.map(|word| word.cast_bits(Scalar::Int(32))));
+    }
+    let at = 4 * step as usize;
+    let ty = unit.element_type();
+    let pair = |row: &[Lanes<'e, 'ctx>], at: usize| {
+        let both = Value::new(ElementType::F32, row[at].concat(row[at + 1]));
+        let [low, high] = converted(s.emitter, both, ty)?.stored_lanes().deinterleave();
+        let [low, high] = [low, high].map(|half| half.cast_bits(Scalar::Int(16)).zext(32));
+        Ok::<_, Error>((high << 16) | low)
+    };
+    Ok([pair(upper, at)?, pair(lower, at)?, pair(upper, at + 2)?, pair(lower, at + 2)?])
+}
+
+/// A thread's results as neighbours of a row, where the values are that side of the second dot; `member` is the
+/// thread's number among those with the same two rows.
+pub(super) fn placed<'e, 'ctx>(
+    results: &[Sums<'e, 'ctx>],
+    rows: &[AffineExpr; 2],
+    member: &AffineExpr,
+    values: MatmulSide,
+) -> Vec<Placed<'e, 'ctx>> {
+    let mut places = Vec::new();
+    for (matrix, sums) in (0..).zip(results) {
+        let column = member.clone().scaled(2).shifted(matrix * COLUMNS as i64);
+        for (row, both) in rows.iter().zip(sums.chunks_exact(2)) {
+            match values {
+                MatmulSide::Right => {
+                    let value = Value::new(ElementType::F32, both[0].concat(both[1]));
+                    places.push(([row.clone(), column.clone()], value));
+                }
+                MatmulSide::Left => {
+                    for (number, &lanes) in (0..).zip(both) {
+                        let at = [column.clone().shifted(number), row.clone()];
+                        places.push((at, Value::new(ElementType::F32, lanes)));
+                    }
+                }
+            }
+        }
+    }
+    places
+}

@@ -1,0 +1,190 @@
+//! Kernels that are sums over functions of scores, and the sizes of their tiles.
+
+use std::fmt;
+
+use xla_hlo::Computation;
+use xla_hlo::ops::Op;
+use xla_passes::analysis::score_sums::ScoreSum;
+
+use super::function::{Function, Scores};
+use super::plan::{AttentionTiling, SIDES, lies};
+use super::shape::TileShape;
+use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::matmul::{Along, Matmul, MatmulSide};
+use crate::fused::tuning::attention::{KEYS, MOST_BYTES, SUM_HEADS};
+use crate::mma::{OperandType, ROWS};
+use crate::simt::COPY_BYTES;
+use crate::target::Target;
+
+/// Sizes of heads that kernels of sums over functions of scores have: bytes of an element, the number that they are
+/// multiples of, and the largest.
+pub const SCORE_SUM_HEADS: [(usize, usize, usize); 2] = SUM_HEADS;
+
+/// A kernel's sum: its parts, and all dots.
+pub(crate) struct SumKernel<'m> {
+    pub parts: ScoreSum,
+    pub scores: Vec<Matmul<'m>>,
+    /// The dot that sums; nothing for a reduction.
+    pub result: Option<Matmul<'m>>,
+}
+
+/// Sizes of tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SumTiling {
+    pub unit: OperandType,
+    /// Columns of a tile.
+    pub columns: u64,
+    /// Of each dot of scores.
+    pub heads: Vec<u64>,
+    /// Elements of a value that a last dot multiplies by.
+    pub value: Option<u64>,
+    /// The number of the scores of which the columns are the values, too.
+    pub shared: Option<usize>,
+}
+
+impl<'m> FusedKernel<'_, 'm> {
+    /// The sum that the kernel is, and its tiles, on a target that can multiply them.
+    pub(crate) fn score_sum(&self, target: &Target) -> Option<(SumKernel<'m>, SumTiling)> {
+        let (graph, root) = (self.graph(), self.source.root);
+        if self.source.in_place {
+            return None;
+        }
+        let parts = ScoreSum::find(self.source.module, graph, root)?;
+        let inside = |id: &_| parts.members.contains(id);
+        if !self.computed().iter().all(inside) {
+            return None;
+        }
+        let scores = parts.scores.iter().map(|scores| self.matmul_of(scores.dot)).collect::<Option<Vec<_>>>()?;
+        let result = match graph[root].op() {
+            Op::Dot(_) => Some(self.matmul_of(root)?),
+            _ => None,
+        };
+        let kernel = SumKernel { parts, scores, result };
+        let inputs = &self.source.inputs;
+        let in_memory = kernel.result.iter().all(|result| inputs.contains(&result.operands[kernel.values() as usize]));
+        let tiling = SumTiling::new(&kernel, graph, target).filter(|_| in_memory)?;
+        Some((kernel, tiling))
+    }
+}
+
+impl<'m> SumKernel<'m> {
+    /// The side of the last dot that the values are.
+    pub fn values(&self) -> MatmulSide {
+        SIDES[self.parts.operand].other()
+    }
+
+    /// The side of a dot of scores that has the rows.
+    pub fn rows_of(&self, number: usize) -> MatmulSide {
+        SIDES[self.parts.scores[number].rows]
+    }
+
+    /// The root's operand that is summed, as a function of the scores.
+    pub(super) fn function(&self, graph: &Computation) -> Function<'_, 'm> {
+        let of = (0..self.scores.len()).map(|number| Scores {
+            matmul: &self.scores[number],
+            rows: self.rows_of(number),
+            dims: &self.parts.scores[number].dims,
+        });
+        Function { value: graph[self.parts.root].operand(self.parts.operand), of: of.collect() }
+    }
+
+    /// Rows of a batch's scores.
+    pub fn rows(&self) -> u64 {
+        self.scores[0].extent(self.rows_of(0))
+    }
+
+    /// Columns of a batch's scores.
+    pub fn columns(&self) -> u64 {
+        self.scores[0].extent(self.rows_of(0).other())
+    }
+
+    /// Whether all operands lie in memory, row by row in whole chunks.
+    fn lies(&self) -> bool {
+        let of_values = |result: &Matmul<'_>| {
+            let (near, bytes) = (result.neighbours[self.values() as usize], result.bytes[self.values() as usize]);
+            near.along == Along::Free && near.run.is_multiple_of(COPY_BYTES / bytes)
+        };
+        let of_scores = |matmul: &Matmul<'_>| SIDES.iter().all(|&side| lies(matmul, side, Along::K));
+        self.scores.iter().all(of_scores) && self.result.iter().all(of_values)
+    }
+
+    /// The type of tensor cores that multiply all operands.
+    fn unit(&self) -> Option<OperandType> {
+        let unit = self.scores[0].operand_type?;
+        let bytes = self.scores[0].bytes[0];
+        let alike = self.scores.iter().all(|matmul| matmul.operand_type == Some(unit));
+        // What is computed may be wider than the values, where the dot's algorithm rounds it.
+        let values = self.result.iter().all(|result| result.bytes[self.values() as usize] == bytes);
+        (alike && values).then_some(unit)
+    }
+
+    /// The number of the scores whose columns are the last dot's values, row by row.
+    fn shared(&self, graph: &Computation) -> Option<usize> {
+        let root = self.parts.root;
+        let Op::Dot(last) = graph[root].op() else { return None };
+        let rank = |id: xla_hlo::InstrId, number: usize| {
+            graph[graph[id].operand(number)].shape().as_array().map_or(0, |array| array.rank())
+        };
+        let of_last = last.dims.operands([rank(root, 0), rank(root, 1)]);
+        let (own, values) = (&of_last[self.parts.operand], &of_last[1 - self.parts.operand]);
+        (0..self.scores.len()).find(|&number| {
+            let scores = &self.parts.scores[number];
+            let Op::Dot(dot) = graph[scores.dot].op() else { return false };
+            let columns = &dot.dims.operands([rank(scores.dot, 0), rank(scores.dot, 1)])[1 - scores.rows];
+            let batch = own.batch.iter().zip(&self.scores[number].batch).enumerate();
+            graph[scores.dot].operand(1 - scores.rows) == graph[root].operand(1 - self.parts.operand)
+                && columns.batch == values.batch
+                && columns.free == values.contracting
+                && columns.contracting == values.free
+                && batch.into_iter().all(|(place, (&d, &extent))| extent == 1 || scores.dims[d] == Some(place))
+        })
+    }
+}
+
+impl SumTiling {
+    fn new(kernel: &SumKernel<'_>, graph: &Computation, target: &Target) -> Option<SumTiling> {
+        let unit = kernel.unit().filter(|&unit| target.has_tensor_cores(unit))?;
+        let heads: Vec<u64> = kernel.scores.iter().map(Matmul::k).collect();
+        let value = kernel.result.as_ref().map(|result| result.extent(kernel.values()));
+        let whole = heads.iter().chain(&value).all(|head| *head > 0 && head.is_multiple_of(ROWS));
+        if !whole || !kernel.lies() {
+            return None;
+        }
+        let shared = kernel.shared(graph);
+        let new = |columns| SumTiling { unit, columns, heads: heads.clone(), value, shared };
+        KEYS.into_iter().map(new).find(|tiling| tiling.bytes() <= MOST_BYTES)
+    }
+
+    /// Bytes of shared memory.
+    fn bytes(&self) -> u64 {
+        let of_scores = (0..self.heads.len()).flat_map(|number| self.shapes(number));
+        of_scores.chain(self.values()).map(TileShape::all_bytes).sum()
+    }
+
+    /// Tiles of a dot's rows and columns.
+    pub fn shapes(&self, number: usize) -> [TileShape; 2] {
+        let bytes = self.unit.element_type().byte_width() as u64;
+        [AttentionTiling::ROWS, self.columns].map(|rows| TileShape::new(rows, self.heads[number], bytes))
+    }
+
+    /// The tile of values, if it is one of its own.
+    pub fn values(&self) -> Option<TileShape> {
+        let bytes = self.unit.element_type().byte_width() as u64;
+        let value = self.value.filter(|_| self.shared.is_none())?;
+        Some(TileShape::new(self.columns, value, bytes))
+    }
+}
+
+impl fmt::Display for SumTiling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SumTiling { unit, columns, heads, value, shared } = self;
+        write!(f, "tiles of {} rows and {columns} columns, heads of {heads:?}", AttentionTiling::ROWS)?;
+        if let Some(value) = value {
+            write!(f, ", values of {value}")?;
+        }
+        if let Some(number) = shared {
+            write!(f, ", which are columns of scores {number}")?;
+        }
+        write!(f, ", tensor cores in {unit:?}")
+    }
+}
