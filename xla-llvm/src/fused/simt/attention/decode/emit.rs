@@ -5,7 +5,7 @@ use xla_hlo::{ElementType, Error, Result};
 
 use super::combine::Partial;
 use super::plan::AttentionDecode;
-use super::turn::Team;
+use super::turn::KeyGroup;
 use crate::elemental::Value;
 use crate::emitter::Emitter;
 use crate::fused::analysis::FusedKernel;
@@ -43,9 +43,9 @@ impl<'m> FusedKernel<'_, 'm> {
         let (part, batch) = plan.cut.divide(&mut s, &item, plan.batches)?;
         let batch = coordinates(&mut s, &batch, &kernel.scores.batch)?;
         let range = plan.cut.bounds(&mut s, &part, (kernel.keys(), 1))?;
-        let team = Team::new(&mut s, (&kernel, plan), &batch, thread)?;
-        let rows = team.rows(&mut s, range)?;
-        let rows = team.put_together(&mut s, rows)?;
+        let group = KeyGroup::new(&mut s, (&kernel, plan), &batch, thread)?;
+        let rows = group.rows(&mut s, range)?;
+        let rows = group.put_together(&mut s, rows)?;
         for query in 0..plan.queries {
             let row = rows.row(&s, query)?;
             self.for_each_element(&mut s, plan, thread, &mut |s, element| {

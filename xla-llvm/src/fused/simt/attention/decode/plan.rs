@@ -30,8 +30,8 @@ pub struct AttentionDecode {
     /// Elements that one access reads.
     pub(super) access: u64,
     /// Threads that have a key together, a power of two, at most a warp.
-    pub(super) team: u64,
-    /// Keys of a team's turn.
+    pub(super) group: u64,
+    /// Keys of a group's turn.
     pub(super) keys: u64,
     pub(super) batches: u64,
     /// The parts of the keys.
@@ -66,8 +66,8 @@ impl AttentionDecode {
         }
         let access = u64::from(ACCESS_BITS / 8) / bytes;
         let heads = [kernel.scores.k(), kernel.result.extent(values)];
-        let team = heads.map(|head| head.div_ceil(access)).into_iter().max()?.next_power_of_two();
-        if team > u64::from(WARP) || heads.iter().any(|head| *head == 0 || !head.is_multiple_of(access)) {
+        let group = heads.map(|head| head.div_ceil(access)).into_iter().max()?.next_power_of_two();
+        if group > u64::from(WARP) || heads.iter().any(|head| *head == 0 || !head.is_multiple_of(access)) {
             return None;
         }
         // A query and a sum for each, and scores; a key and a value of each turn.
@@ -77,7 +77,7 @@ impl AttentionDecode {
             keys /= 2;
         }
         let batches = kernel.scores.batches();
-        let mut plan = AttentionDecode { queries, heads, access, team, keys, batches, cut: Cut::whole(kernel.keys()) };
+        let mut plan = AttentionDecode { queries, heads, access, group, keys, batches, cut: Cut::whole(kernel.keys()) };
         let wanted = busy_blocks(target) / batches.max(1);
         plan.cut = Cut::new(kernel.keys(), wanted, (plan.turn(), LEAST_TURNS * plan.turn()));
         Some(plan)
@@ -132,14 +132,14 @@ impl AttentionDecode {
     /// Threads of a block.
     pub(super) const THREADS: u64 = WARPS * WARP as u64;
 
-    /// Teams of a block.
-    pub(super) fn teams(&self) -> u64 {
-        AttentionDecode::THREADS / self.team
+    /// Groups of a block.
+    pub(super) fn groups(&self) -> u64 {
+        AttentionDecode::THREADS / self.group
     }
 
     /// Keys of a block's turn.
     pub(super) fn turn(&self) -> u64 {
-        self.teams() * self.keys
+        self.groups() * self.keys
     }
 
     /// Numbers of a query of a part: sums for each element of a value, the largest logit, the sum of exponentials.
@@ -160,10 +160,10 @@ impl AttentionKernel<'_> {
 
 impl fmt::Display for AttentionDecode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AttentionDecode { queries, heads: [head, value], team, keys, cut, .. } = self;
+        let AttentionDecode { queries, heads: [head, value], group, keys, cut, .. } = self;
         write!(
             f,
-            "{queries} queries, heads of {head} and {value}, {team} threads for each of {keys} keys a turn, {} parts of {} \
+            "{queries} queries, heads of {head} and {value}, {group} threads for each of {keys} keys a turn, {} parts of {} \
              keys",
             cut.parts, cut.size
         )

@@ -1,4 +1,4 @@
-//! A team's loop over keys.
+//! A group's loop over keys.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Result, Scalar as Element};
@@ -18,23 +18,23 @@ use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::lanes::Lanes;
 use crate::simt::Shuffle;
 
-/// A thread's place in its team, and the team's in its block.
-pub(super) struct Team<'e, 'ctx, 'a, 'm> {
+/// A thread's place in its group, and the group's in its block.
+pub(super) struct KeyGroup<'e, 'ctx, 'a, 'm> {
     pub kernel: &'a AttentionKernel<'m>,
     pub plan: AttentionDecode,
     pub batch: &'a [AffineExpr],
     pub thread: Lanes<'e, 'ctx>,
-    /// The thread's number in the team.
+    /// The thread's number in the group.
     pub member: Lanes<'e, 'ctx>,
-    /// Number of the team.
+    /// Number of the group.
     number: AffineExpr,
-    /// Where the thread's elements of keys, and of values, begin; those of the last thread that has some for others.
+    /// First of the thread's elements of keys, and of values; those of the last thread that has some for others.
     elements: [AffineExpr; 2],
     /// The thread's elements of each query.
     queries: Vec<Lanes<'e, 'ctx>>,
 }
 
-/// A query's softmax so far, the same for all of a team, and the thread's sums of exponentials and values.
+/// A query's softmax so far, the same for all of a group, and the thread's sums of exponentials and values.
 #[derive(Clone, Copy)]
 pub(super) struct QueryState<'e, 'ctx> {
     pub row: Row<'e, 'ctx>,
@@ -50,7 +50,7 @@ struct Key<'e, 'ctx> {
     value: Lanes<'e, 'ctx>,
 }
 
-impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
+impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
     /// That of a thread of a block; reads the queries.
     pub fn new(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -59,7 +59,7 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
         thread: Lanes<'e, 'ctx>,
     ) -> Result<Self> {
         let symbol = AffineExpr::symbol(s.uniform_symbol(thread, Some(AttentionDecode::THREADS)));
-        let (number, member) = s.divide(&symbol, plan.team as i64)?;
+        let (number, member) = s.divide(&symbol, plan.group as i64)?;
         let [of_keys, of_values] = plan.heads.map(|head| {
             let chunk = clamped(s, member.clone(), head / plan.access - 1)?;
             Ok(chunk.scaled(plan.access as i64))
@@ -74,10 +74,10 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
             read(s, (&kernel.scores, side), (batch, free, sums), plan.access)
         });
         let queries = queries.collect::<Result<_>>()?;
-        Ok(Team { kernel, plan, batch, thread, member, number, elements, queries })
+        Ok(KeyGroup { kernel, plan, batch, thread, member, number, elements, queries })
     }
 
-    /// The softmaxes of the team's keys among those of a part: from the first to the one before the last.
+    /// The softmaxes of the group's keys among those of a part: from the first to the one before the last.
     pub fn rows(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -118,9 +118,9 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
         first: &AffineExpr,
         states: Vec<QueryState<'e, 'ctx>>,
     ) -> Result<Vec<QueryState<'e, 'ctx>>> {
-        // Neighbouring teams have neighbouring keys.
+        // Neighbouring groups have neighbouring keys.
         let keys = (0..self.plan.keys)
-            .map(|turn| self.key(s, first.clone().plus(&self.number).shifted((turn * self.plan.teams()) as i64)));
+            .map(|turn| self.key(s, first.clone().plus(&self.number).shifted((turn * self.plan.groups()) as i64)));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         (0..).zip(states).map(|(query, state)| self.with_keys(s, query, state, &keys)).collect()
     }
@@ -163,7 +163,7 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
         Ok(QueryState { row: step.row, sums })
     }
 
-    /// The logit of a query and a key, which all of the team get; minus infinity for a key that does not exist.
+    /// The logit of a query and a key, which all of the group get; minus infinity for a key that does not exist.
     fn logit(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, query: u64, key: &Key<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         let plan = self.plan;
         let own = self.queries[query as usize];
@@ -172,11 +172,11 @@ impl<'e, 'ctx, 'a, 'm> Team<'e, 'ctx, 'a, 'm> {
             sum = own.lane(lane).fma(key.key.lane(lane), sum);
         }
         let chunks = plan.heads[0] / plan.access;
-        if chunks < plan.team {
+        if chunks < plan.group {
             sum = self.member.lt(chunks as i64).select(sum, 0.0);
         }
         let mut distance = 1;
-        while distance < plan.team as u32 {
+        while distance < plan.group as u32 {
             sum = sum + s.emitter.shuffle(sum, Shuffle::Xor(distance))?;
             distance *= 2;
         }
