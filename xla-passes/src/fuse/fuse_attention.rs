@@ -64,7 +64,10 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
     let free = found.members.iter().all(|&id| graph::is_free(&graph[id]));
     let sizes = Sizes::of(graph, &found)?;
     let few = sizes.queries <= profile.few_queries;
-    let takes = sizes.heads_are_rows
+    // One kernel multiplies elements of one type.
+    let alike = sizes.heads[0].1 == sizes.heads[1].1;
+    let takes = alike
+        && sizes.heads_are_rows
         && [found.scores, result].iter().all(|&dot| takes(graph, dot, profile, few))
         && (profile.excess_precision || !found.narrow && sizes.heads[1].1 == ElementType::F32)
         && sizes.heads.iter().all(|&size| profile.takes_head(size))
