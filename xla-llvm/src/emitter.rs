@@ -13,6 +13,7 @@ use inkwell::targets::TargetTriple;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
 use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, PointerValue};
 
+use crate::simt::TensorMap;
 use crate::target::Target;
 use xla_hlo::{Error, Result};
 use xla_service::Optimize;
@@ -108,6 +109,11 @@ pub struct Emitter<'ctx> {
     fault: RefCell<Option<Error>>,
     /// Bytes of shared memory that the current kernel has taken.
     shared: Cell<u64>,
+    /// Of those the ones that a launch brings on a GPU.
+    brought: Cell<u64>,
+    /// Parameters of the current kernel that are maps, and those that are in use.
+    map_count: Cell<usize>,
+    maps: RefCell<Vec<TensorMap>>,
     /// Scratch memory of the current kernel, if its caller brings it.
     scratch: Cell<Option<CallerScratch<'ctx>>>,
     /// Constant arrays of the module, by what they hold.
@@ -129,6 +135,9 @@ impl<'ctx> Emitter<'ctx> {
             options,
             fault: RefCell::new(None),
             shared: Cell::new(0),
+            brought: Cell::new(0),
+            map_count: Cell::new(0),
+            maps: RefCell::default(),
             scratch: Cell::new(None),
             arrays: RefCell::default(),
         }
@@ -281,8 +290,45 @@ impl<'ctx> Emitter<'ctx> {
         self.shared.get()
     }
 
+    /// Of those the ones that a launch brings on a GPU; code declares the rest.
+    pub fn brought_bytes(&self) -> u64 {
+        self.brought.get()
+    }
+
+    /// Maps of the kernel written last.
+    pub fn maps(&self) -> Vec<TensorMap> {
+        self.maps.borrow().clone()
+    }
+
     pub(crate) fn reset_shared(&self) {
         self.shared.set(0);
+        self.brought.set(0);
+    }
+
+    pub(crate) fn reset_maps(&self, count: usize) {
+        self.map_count.set(count);
+        self.maps.borrow_mut().clear();
+    }
+
+    /// Parameters of the current kernel that are maps.
+    pub(crate) fn map_count(&self) -> usize {
+        self.map_count.get()
+    }
+
+    /// Uses the next parameter that is a map, and returns its number among those. Fails if there is none left.
+    pub(crate) fn use_map(&self, map: TensorMap) -> Result<usize> {
+        let mut maps = self.maps.borrow_mut();
+        if maps.len() == self.map_count.get() {
+            return Err(Error::internal(format!("a kernel has {} maps, and uses one more", maps.len())));
+        }
+        maps.push(map);
+        Ok(maps.len() - 1)
+    }
+
+    /// Takes `bytes` of shared memory, which a launch brings, and returns where they begin.
+    pub(crate) fn take_brought(&self, bytes: u64) -> u64 {
+        self.brought.set(self.brought.get() + bytes);
+        self.take_shared(bytes)
     }
 
     /// Takes `bytes` of shared memory and returns where they begin.

@@ -1,12 +1,14 @@
 //! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on
 //! the host.
 //!
-//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters. On the host ([`Simt::Host`])
+//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, which [`TensorMap`]s follow. On the host ([`Simt::Host`])
 //! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`];
 //! collective operations of threads are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
 
 mod atomics;
+mod bulk;
 mod copies;
+mod tensor_map;
 
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -21,6 +23,7 @@ use crate::target::Simt;
 
 pub use atomics::Atomic;
 pub use copies::{COPY_BYTES, Place};
+pub use tensor_map::{MAP_ALIGNMENT, MOST_BOX_EXTENT, MOST_MAP_RANK, Swizzle, TensorMap};
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
 pub const BARRIER: &str = "xla_simt_barrier";
@@ -110,9 +113,19 @@ pub enum Shuffle {
 impl<'ctx> Emitter<'ctx> {
     /// Adds a kernel, and positions the builder in its entry. Fails for a target without [`Simt`].
     pub fn simt_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
+        self.simt_kernel_with_maps(name, [pointers, numbers, 0])
+    }
+
+    /// The same for a kernel of so many addresses, numbers and [maps](Emitter::tensor_map).
+    pub(crate) fn simt_kernel_with_maps(
+        &self,
+        name: &str,
+        [pointers, numbers, maps]: [usize; 3],
+    ) -> Result<SimtKernel<'ctx>> {
         self.reset_shared();
+        self.reset_maps(maps);
         match self.simt()? {
-            Simt::Nvptx => self.ptx_kernel(name, pointers, numbers),
+            Simt::Nvptx => self.ptx_kernel(name, [pointers, numbers, maps]),
             Simt::Host => self.host_kernel(name, pointers, numbers),
         }
     }
@@ -156,16 +169,20 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    fn ptx_kernel(&self, name: &str, pointers: usize, numbers: usize) -> Result<SimtKernel<'ctx>> {
+    fn ptx_kernel(&self, name: &str, [pointers, numbers, maps]: [usize; 3]) -> Result<SimtKernel<'ctx>> {
         let pointer: BasicMetadataTypeEnum<'ctx> = self.context.ptr_type(AddressSpace::from(GLOBAL)).into();
-        let long = self.context.i64_type().into();
-        let parameters: Vec<_> =
-            std::iter::repeat_n(pointer, pointers).chain(std::iter::repeat_n(long, numbers)).collect();
+        let (long, map) = (self.context.i64_type().into(), self.context.ptr_type(AddressSpace::default()).into());
+        let parameters: Vec<_> = std::iter::repeat_n(pointer, pointers)
+            .chain(std::iter::repeat_n(long, numbers))
+            .chain(std::iter::repeat_n(map, maps))
+            .collect();
         let function = self.module.add_function(name, self.context.void_type().fn_type(&parameters, false), None);
         function.set_call_conventions(PTX_KERNEL);
         self.decorate(function);
+        self.are_maps(function, pointers + numbers..pointers + numbers + maps);
         self.builder.position_at_end(self.context.append_basic_block(function, "entry"));
         let mut values = function.get_params();
+        values.truncate(pointers + numbers);
         let numbers = values.split_off(pointers);
         let pointers = values.into_iter().map(BasicValueEnum::into_pointer_value).collect();
         Ok(SimtKernel { function, pointers, numbers })

@@ -9,6 +9,7 @@ use xla_hlo::Result;
 
 use crate::denormals::Denormals;
 use crate::emitter::Emitter;
+use crate::simt::TensorMap;
 
 /// Interface of a kernel: all that a caller must know to run it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,10 @@ pub struct Kernel {
     pub block: Option<u32>,
     /// Bytes of memory that they share.
     pub shared_bytes: u64,
+    /// Of those the ones that a launch brings on a GPU; the code declares the rest.
+    pub brought_bytes: u64,
+    /// What it copies in bulk, on a GPU: its parameters after the 64-bit words.
+    pub maps: Vec<TensorMap>,
     /// Bytes of memory, aligned to 64, that the caller brings for what the kernel needs beside its arrays: its address
     /// follows theirs. Two threads must not share it.
     pub scratch_bytes: u64,
@@ -51,6 +56,8 @@ impl Kernel {
             work_items,
             block,
             shared_bytes: emitter.shared_bytes(),
+            brought_bytes: emitter.brought_bytes(),
+            maps: emitter.maps(),
             scratch_bytes: emitter.scratch_bytes(),
             work,
             denormals: Denormals::Preserve,
