@@ -12,6 +12,7 @@
 //! | sums 0 to 3 | `(g, 2t)`, `(g, 2t + 1)`, `(g + 8, 2t)`, `(g + 8, 2t + 1)` | the same |
 
 mod loads;
+mod warp_group;
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Error, Result};
@@ -23,6 +24,7 @@ use crate::simt::{Register, WARP};
 use crate::target::{Simt, Target};
 
 pub use loads::MATRICES;
+pub use warp_group::{GROUP, GROUP_ROWS, LeftFactor, SharedFactor, SharedForm};
 
 /// M: rows of the result.
 pub const ROWS: u64 = 16;
@@ -176,10 +178,7 @@ impl<'ctx> Emitter<'ctx> {
         let count = factors.in_a_fragment() as u32;
         let element = |words: Lanes<'e, 'ctx>, fragment: u32, number: u32| {
             let bits = words.lshr(i64::from(32 / count * (count * fragment + number))).trunc(32 / count);
-            match factors {
-                OperandType::F16 | OperandType::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
-                OperandType::Tf32 => bits.cast_bits(Scalar::F32),
-            }
+            factor_of_bits(factors, bits)
         };
         let lane = self.register(Register::Thread)? & i64::from(WARP - 1);
         let (row, column) = (lane & !3, (lane & 3) << 3);
@@ -199,5 +198,13 @@ impl<'ctx> Emitter<'ctx> {
             }
         }
         Ok(sums)
+    }
+}
+
+/// An element of f32, from its bits in memory.
+fn factor_of_bits<'e, 'ctx>(factors: OperandType, bits: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+    match factors {
+        OperandType::F16 | OperandType::Bf16 => Value::stored(factors.element_type(), bits).lanes(),
+        OperandType::Tf32 => bits.cast_bits(Scalar::F32),
     }
 }

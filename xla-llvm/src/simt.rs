@@ -3,11 +3,14 @@
 //!
 //! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, which [`TensorMap`]s follow. On the host ([`Simt::Host`])
 //! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`];
-//! collective operations of threads are calls of the symbols [`BARRIER`] and [`SHUFFLE`], that a runtime must define.
+//! collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`]
+//! and [`WAIT_FOR_PHASE`], that a runtime must define.
 
+mod assembly;
 mod atomics;
 mod bulk;
 mod copies;
+mod phases;
 mod tensor_map;
 
 use inkwell::AddressSpace;
@@ -22,7 +25,9 @@ use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
 pub use atomics::Atomic;
+pub use bulk::{Arrival, BulkSource};
 pub use copies::{COPY_BYTES, Place};
+pub use phases::{PhaseBarriers, host_phase_is_complete};
 pub use tensor_map::{MAP_ALIGNMENT, MOST_BOX_EXTENT, MOST_MAP_RANK, Swizzle, TensorMap};
 
 /// `void barrier(ptr thread)`: returns when all threads of the block are there.
@@ -30,6 +35,9 @@ pub const BARRIER: &str = "xla_simt_barrier";
 /// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value of lane `lane` of the same warp. All threads of
 /// the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
+/// `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that parity](host_phase_is_complete) of a
+/// barrier, a 64-bit word, is complete.
+pub const WAIT_FOR_PHASE: &str = "xla_simt_wait_for_phase";
 /// Threads of a warp: those that can shuffle.
 pub const WARP: u32 = 32;
 
@@ -57,6 +65,11 @@ const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
 /// Alignment of arrays in shared memory; the widest access.
 const SHARED_ALIGNMENT: u32 = 16;
+
+/// Shared memory that launches bring, of all kernels of a module.
+const BROUGHT: &str = "brought";
+/// What its address is a multiple of.
+const BROUGHT_ALIGNMENT: u32 = 1024;
 
 /// A kernel that is being written.
 #[derive(Clone, Debug)]
@@ -130,7 +143,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    fn simt(&self) -> Result<Simt> {
+    pub(crate) fn simt(&self) -> Result<Simt> {
         let message = || Error::internal(format!("{} runs no threads side by side", self.target().triple()));
         self.target().simt().ok_or_else(message)
     }
@@ -360,6 +373,27 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// The same, in memory that a launch brings: more than code may declare. It begins at a multiple of 1024 bytes of a
+    /// GPU's shared memory; a kernel has one such array.
+    pub fn brought_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let bytes = count * u64::from(scalar.bits().div_ceil(8));
+        match self.simt()? {
+            Simt::Nvptx => {
+                self.take_brought(bytes);
+                let array = self.context.i8_type().array_type(0);
+                let known = self.module.get_global(BROUGHT);
+                let global = known.unwrap_or_else(|| {
+                    let global = self.module.add_global(array, Some(AddressSpace::from(SHARED)), BROUGHT);
+                    global.set_linkage(Linkage::External);
+                    global.set_alignment(BROUGHT_ALIGNMENT);
+                    global
+                });
+                Ok(global.as_pointer_value())
+            }
+            Simt::Host => self.shared_array(scalar, count),
+        }
+    }
+
     /// The [`HostThread`] of the function that is being written.
     fn host_thread(&self) -> Result<PointerValue<'ctx>> {
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());
@@ -367,6 +401,21 @@ impl<'ctx> Emitter<'ctx> {
             Some(BasicValueEnum::PointerValue(thread)) => Ok(thread),
             _ => Err(Error::internal("a function that is not a kernel asks for its thread")),
         }
+    }
+
+    /// An array of a thread's own, on the host: a few hundred bytes of its stack.
+    pub(crate) fn host_stack_array(&self, scalar: Scalar, count: u64) -> Result<PointerValue<'ctx>> {
+        let missing = || Error::internal("there is no function for an array");
+        let here = self.builder.get_insert_block().ok_or_else(missing)?;
+        let entry = here.get_parent().and_then(|function| function.get_first_basic_block()).unwrap_or(here);
+        match entry.get_first_instruction() {
+            Some(first) => self.builder.position_before(&first),
+            None => self.builder.position_at_end(entry),
+        }
+        let count = self.context.i32_type().const_int(count, false);
+        let array = self.record(self.builder.build_array_alloca(self.lane_type(scalar, 1), count, ""));
+        self.builder.position_at_end(here);
+        array.ok_or_else(missing)
     }
 
     fn long<'e>(&'e self, value: u64) -> Lanes<'e, 'ctx> {

@@ -7,7 +7,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use xla_hlo::{Error, Result};
 use xla_llvm::jit::RuntimeSymbol;
-use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WARP};
+use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WAIT_FOR_PHASE, WARP, host_phase_is_complete};
 
 use super::function::EmulatedFunction;
 
@@ -21,6 +21,20 @@ enum FiberWait {
     Barrier,
     /// The threads of the warp, each of which hands over a value.
     Shuffle(u64),
+    /// The phase of a parity of a barrier with phases.
+    Phase { barrier: *const u64, parity: u32 },
+}
+
+impl FiberWait {
+    /// Whether it waits for a phase, and that is complete.
+    fn is_over(self) -> bool {
+        match self {
+            // SAFETY: barriers are in the block's shared memory, which lives while its threads run, and are aligned;
+            // threads run one after the other, all on this thread of the host.
+            FiberWait::Phase { barrier, parity } => host_phase_is_complete(unsafe { barrier.read() }, parity),
+            FiberWait::Barrier | FiberWait::Shuffle(_) => false,
+        }
+    }
 }
 
 /// A thread with the state that it needs to wait; generated code gets a pointer to its first field.
@@ -78,8 +92,9 @@ pub(super) fn run_block(
             let first = warp * WARP as usize;
             let states = &mut states[first..first + fibers.len()];
             let Some(given) = ready(states, together) else { continue };
+            let some = states.contains(&FiberState::Ready);
             for (fiber, state) in fibers.iter_mut().zip(states) {
-                if *state == FiberState::Done {
+                if *state == FiberState::Done || some && *state != FiberState::Ready {
                     continue;
                 }
                 moved = true;
@@ -113,26 +128,32 @@ pub(super) fn run_block(
     }
 }
 
-/// The values that the threads of a warp resume with, if all of them can.
-fn ready(states: &[FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
+/// The values that the threads of a warp resume with: those that are ready now, or all that are not done.
+fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
     let mut given = [0; WARP as usize];
-    if block_is_at_barrier || states.iter().all(|state| *state == FiberState::Ready) {
+    for state in states.iter_mut() {
+        if matches!(state, FiberState::Waits(wait) if wait.is_over()) {
+            *state = FiberState::Ready;
+        }
+    }
+    if block_is_at_barrier || states.contains(&FiberState::Ready) {
         return Some(given);
     }
     for (given, state) in given.iter_mut().zip(states) {
         match state {
             FiberState::Waits(FiberWait::Shuffle(value)) => *given = *value,
-            FiberState::Ready | FiberState::Waits(FiberWait::Barrier) | FiberState::Done => return None,
+            FiberState::Ready | FiberState::Waits(_) | FiberState::Done => return None,
         }
     }
     Some(given)
 }
 
 /// The functions that kernels call.
-pub(super) fn symbols() -> [RuntimeSymbol<'static>; 2] {
+pub(super) fn symbols() -> [RuntimeSymbol<'static>; 3] {
     [
         RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
         RuntimeSymbol { name: SHUFFLE, address: shuffle as *const c_void },
+        RuntimeSymbol { name: WAIT_FOR_PHASE, address: wait_for_phase as *const c_void },
     ]
 }
 
@@ -148,6 +169,15 @@ unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> 
     // SAFETY: as for `barrier`.
     let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Shuffle(value)) };
     given[(lane % WARP) as usize]
+}
+
+/// Waits for a phase of a barrier.
+unsafe extern "C" fn wait_for_phase(thread: *mut HostThread, barrier: *const u64, parity: u32) {
+    let wait = FiberWait::Phase { barrier, parity };
+    if !wait.is_over() {
+        // SAFETY: as for `barrier`.
+        unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(wait) };
+    }
 }
 
 #[cfg(test)]
@@ -191,6 +221,36 @@ mod tests {
         assert_eq!(results[..2], [302, 403]);
         // The last lane of the first warp takes from its first; the last thread reads that of the first one.
         assert_eq!((results[31], results[63]), (200 + 33, 1 + 3400));
+    }
+
+    /// One thread waits for a phase that the next warp's threads complete behind a shuffle, and
+    /// then for one that nobody does.
+    unsafe extern "C" fn phases(arguments: *const u64, thread: *mut HostThread) {
+        // SAFETY: as above.
+        unsafe {
+            let (number, words) = ((*thread).thread, *arguments as *mut u64);
+            match number {
+                0 => {
+                    wait_for_phase(thread, words, 1);
+                    wait_for_phase(thread, words, 0);
+                    *words.add(1) = *words.add(2);
+                    wait_for_phase(thread, words.add(3), 0);
+                }
+                32.. => {
+                    *words.add(2) = 7 + shuffle(thread, 1, 0);
+                    *words = 1 << 63;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_waits_for_a_phase_while_others_run() {
+        let mut words = [0; 4];
+        let error = run(phases, 64, &mut words).expect_err("the last phase is never complete");
+        assert_eq!(words[1], 8);
+        assert!(error.to_string().contains("thread 0 of a block waits"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod scan;
 mod scatter;
 mod sorting;
 mod tf32;
+mod warp_groups;
 mod widths;
 
 /// Runs a program on `gpu-emulated` and in the evaluator; no part of it may run elsewhere than in kernels.

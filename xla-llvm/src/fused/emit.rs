@@ -50,7 +50,7 @@ fn emit_chosen<'m>(
 ) -> Result<Kernel> {
     let kernel = FusedKernel::new(source)?;
     let strategy = choose(&kernel)?;
-    let frame = Frame::open(emitter, name, source.pointer_count())?;
+    let frame = Frame::open_with_maps(emitter, name, [source.pointer_count(), strategy.maps()])?;
     let launch = kernel.emit(emitter, frame, &strategy)?;
     let ended = Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))?;
     Ok(Kernel { denormals: kernel.denormals(), ..ended })

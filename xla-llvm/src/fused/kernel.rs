@@ -5,11 +5,12 @@
 //! them on several threads. On a target whose threads run kernels
 //! side by side, each thread does the work item of its number.
 
-use xla_hlo::Result;
+use xla_hlo::{Error, Result};
 
 use crate::denormals::Denormals;
 use crate::emitter::Emitter;
 use crate::simt::TensorMap;
+use crate::target::Simt;
 
 /// Interface of a kernel: all that a caller must know to run it.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,9 @@ impl Kernel {
         (work, strategy): (f64, String),
     ) -> Result<Kernel> {
         emitter.end_kernel()?;
+        if emitter.target().simt() == Some(Simt::Nvptx) && emitter.maps().len() != emitter.map_count() {
+            return Err(Error::internal(format!("kernel {name} has maps that it does not use")));
+        }
         Ok(Kernel {
             name: name.to_string(),
             work_items,

@@ -154,6 +154,14 @@ impl Strategy {
         })
     }
 
+    /// Maps that its kernel has as parameters.
+    pub(crate) fn maps(&self) -> usize {
+        match self {
+            Strategy::Matmul(tiling) => tiling.maps(),
+            _ => 0,
+        }
+    }
+
     /// The strategy's name, as dumps have it.
     pub fn name(&self) -> &'static str {
         match self {

@@ -240,6 +240,23 @@ pub(crate) mod matmul_stages {
     pub const WARPS_ALONG: u64 = 2;
 }
 
+/// Matmuls that warp groups multiply.
+pub(crate) mod matmul_groups {
+    /// Steps of K that are in a stage: rows of 128 bytes.
+    pub const DEPTH: u64 = 64;
+    /// Rows and columns from which on groups multiply: those of one group's sums.
+    pub const LEAST_EXTENT: u64 = 64;
+    /// Columns of the largest tile, in units of [`SIDE`](super::matmul::SIDE), of 128 rows: two groups have as many
+    /// sums as leave their threads registers for the epilogue.
+    pub const COLUMNS: u64 = 16;
+    /// Rows and columns of the smallest tile, in the same units.
+    pub const LEAST: u64 = 4;
+    /// Stages at most.
+    pub const MOST_STAGES: u64 = 8;
+    /// Bytes of all stages: of the 227 KB that a block may have, as many as are four stages of the largest tile.
+    pub const MOST_BYTES: u64 = 192 << 10;
+}
+
 /// Attention.
 pub(crate) mod attention {
     /// Warps of a block, each with 16 queries.

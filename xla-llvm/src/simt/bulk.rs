@@ -1,5 +1,5 @@
 //! Copies of whole boxes of an array into shared memory, which one thread begins (`cp.async.bulk.tensor` of the PTX
-//! ISA), and the parameters that describe the arrays.
+//! ISA), and the parameters that describe the arrays. On the host a copy is done at once.
 
 use std::ops::Range;
 
@@ -7,14 +7,113 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{BasicValueEnum, FunctionValue, PointerValue};
 use xla_hlo::{Error, Result};
 
-use super::TensorMap;
+use super::{PhaseBarriers, Place, Swizzle, TensorMap};
 use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::target::Simt;
 
 /// Bytes of an encoded map, and what their address is a multiple of.
 const MAP_BYTES: u32 = 128;
 const ENCODED_ALIGNMENT: u32 = 64;
 
+/// An array that boxes are copied from.
+#[derive(Clone, Debug)]
+pub struct BulkSource<'ctx> {
+    map: TensorMap,
+    /// The kernel's parameter on a GPU, the array itself on the host.
+    pointer: PointerValue<'ctx>,
+}
+
+/// A phase that the bytes of a copy arrive at.
+#[derive(Clone, Copy)]
+pub struct Arrival<'e, 'ctx> {
+    /// The barriers.
+    pub barriers: PhaseBarriers<'ctx>,
+    /// Which of them.
+    pub number: Lanes<'e, 'ctx>,
+}
+
+impl Swizzle {
+    /// The place in shared memory, in bytes from its beginning or from any multiple of 1024, of a byte whose place
+    /// without a swizzle is given.
+    pub(crate) fn place<'e, 'ctx>(self, at: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
+        // Chunks are 16 bytes; the row's bits are three further up.
+        let bits = (self.bytes() - 1) as i64 & !15;
+        at ^ (at.lshr(3) & bits)
+    }
+}
+
 impl<'ctx> Emitter<'ctx> {
+    /// An array that boxes are copied from, whose address in the kernel is given.
+    pub fn bulk_source(&self, map: TensorMap, array: PointerValue<'ctx>) -> Result<BulkSource<'ctx>> {
+        let pointer = match self.simt()? {
+            Simt::Nvptx => self.tensor_map(map.clone())?,
+            Simt::Host => array,
+        };
+        Ok(BulkSource { map, pointer })
+    }
+
+    /// Begins to copy the box whose first element has some coordinates, integers of 32 bits, to a place in shared
+    /// memory, a number of bytes that is a multiple of 128. Its bytes arrive at a phase.
+    pub fn copy_box<'e>(
+        &'e self,
+        source: &BulkSource<'ctx>,
+        to: Place<'e, 'ctx>,
+        coordinates: &[Lanes<'e, 'ctx>],
+        arrival: Arrival<'e, 'ctx>,
+    ) -> Result<()> {
+        if coordinates.len() != source.map.extents.len() {
+            return Err(Error::internal("a box has coordinates of other dimensions"));
+        }
+        match self.simt()? {
+            Simt::Nvptx => {
+                let rank = coordinates.len();
+                let places: Vec<String> = (3..3 + rank).map(|number| format!("${number}")).collect();
+                let text = format!(
+                    "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {{{}}}], [$2];",
+                    places.join(", ")
+                );
+                let barrier = self.element_address(arrival.barriers.array, arrival.number, Scalar::Int(64));
+                let mut arguments =
+                    vec![self.element_address(to.0, to.1, Scalar::Int(8)), source.pointer.into(), barrier];
+                arguments.extend(coordinates.iter().map(|at| at.raw()));
+                self.effect(&text, &format!("l,l,l{}", ",r".repeat(rank)), &arguments);
+                Ok(())
+            }
+            Simt::Host => self.copy_box_on_host(source, to, coordinates),
+        }
+    }
+
+    /// Element by element; of elements beyond the array zeros.
+    fn copy_box_on_host<'e>(
+        &'e self,
+        BulkSource { map, pointer }: &BulkSource<'ctx>,
+        (array, to): Place<'e, 'ctx>,
+        coordinates: &[Lanes<'e, 'ctx>],
+    ) -> Result<()> {
+        let long = |value: u64| self.lanes(self.int_type(64).const_int(value, false));
+        let bytes = map.element_bytes;
+        let scalar = Scalar::Int(8 * bytes);
+        let coordinates: Vec<_> = coordinates.iter().map(|at| at.sext(64)).collect();
+        let strides = std::iter::once(u64::from(bytes)).chain(map.strides.iter().copied());
+        let strides: Vec<_> = strides.map(|stride| (stride / u64::from(bytes)) as i64).collect();
+        let elements = map.box_bytes() / u64::from(bytes);
+        self.each([long(0), long(elements)], 1, |number| {
+            let (mut rest, mut from, mut exists) = (number, long(0), None);
+            for (d, &extent) in map.box_extents.iter().enumerate() {
+                let at = coordinates[d] + rest.urem(i64::from(extent));
+                rest = rest.udiv(i64::from(extent));
+                from = from + at * strides[d];
+                let inside = at.ult(map.extents[d] as i64);
+                exists = Some(exists.map_or(inside, |before: Lanes<'e, 'ctx>| before & inside));
+            }
+            let value = self.load_lanes(*pointer, from, scalar, 1, exists);
+            let place = map.swizzle.place(to.sext(64) + number * i64::from(bytes));
+            self.store_lanes(value, array, place.udiv(i64::from(bytes)), None);
+        });
+        Ok(())
+    }
+
     /// Makes the parameters of a PTX kernel that are in a range maps: 128 bytes each, which nobody writes to.
     pub(super) fn are_maps(&self, function: FunctionValue<'ctx>, parameters: Range<usize>) {
         let bytes = self.context.i8_type().array_type(MAP_BYTES);

@@ -8,6 +8,7 @@ use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, DotOperandDims, Family, Op};
 use xla_hlo::{ArrayShape, Computation, ElementKind, ElementType, Error, InstrId, Result};
 
 use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::bulk::BulkLayout;
 use crate::fused::core::address::strides_of;
 use crate::fused::core::convolution::Tap;
 use crate::fused::core::reduce::{accumulator, placed};
@@ -44,6 +45,8 @@ pub(crate) struct Matmul<'m> {
     pub bytes: [u64; 2],
     /// Elements from one step of K to the next of operands that are arrays in memory, where that is the same all along.
     pub k_strides: [Option<u64>; 2],
+    /// Operands that are arrays in memory, as ones that boxes can be copied from.
+    pub bulk: [Option<BulkLayout>; 2],
 }
 
 #[derive(Clone, Copy)]
@@ -124,6 +127,7 @@ impl<'m> FusedKernel<'_, 'm> {
         for side in [MatmulSide::Left, MatmulSide::Right] {
             let is_input = self.source.inputs.contains(&matmul.operands[side as usize]);
             matmul.k_strides[side as usize] = is_input.then(|| matmul.k_stride(graph, side)).flatten();
+            matmul.bulk[side as usize] = is_input.then(|| matmul.bulk_layout(graph, side)).flatten();
         }
         Some(matmul)
     }
@@ -214,6 +218,7 @@ impl<'m> Matmul<'m> {
             types,
             bytes,
             k_strides: [None; 2],
+            bulk: [None, None],
         })
     }
 
@@ -235,6 +240,17 @@ impl<'m> Matmul<'m> {
             expected *= array.dims()[d];
         }
         (strides == row_major_strides(array.dims())).then_some(strides[last] as u64)
+    }
+
+    /// A dot's operand as an array that boxes can be copied from.
+    fn bulk_layout(&self, graph: &Computation, side: MatmulSide) -> Option<BulkLayout> {
+        let Contraction::Dot(dot) = self.contraction else { return None };
+        let array = graph[self.operands[side as usize]].shape().as_array()?;
+        let dims = match side {
+            MatmulSide::Left => dot.dims.lhs(array.rank()),
+            MatmulSide::Right => dot.dims.rhs(array.rank()),
+        };
+        BulkLayout::new(array, &dims)
     }
 
     /// The same with the dimensions of M in the order in which the left operand lies in memory, and those of K in that

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! matmul.rs    batch, M, N, K, and the elements of operands and result by them; threads have it from here, too
+//! bulk.rs      operands as arrays that a GPU copies boxes from
 //! axes.rs      which of their dimensions are one loop
 //! tiling.rs    the size of tiles, what is packed, blocks of columns
 //! job.rs       one matmul of the batch: the indices of elements, scratch memory
@@ -14,6 +15,7 @@
 mod along_k;
 mod axes;
 mod blocks;
+pub(crate) mod bulk;
 mod job;
 pub(crate) mod matmul;
 mod panels;

@@ -51,8 +51,17 @@ impl<'e, 'ctx> Frame<'e, 'ctx> {
     /// Adds the function, `void name(ptr pointers, i64 begin, i64 end)` or, for a target with threads, a kernel of as
     /// many addresses.
     pub fn open(emitter: &'e Emitter<'ctx>, name: &str, pointers: usize) -> Result<Frame<'e, 'ctx>> {
+        Frame::open_with_maps(emitter, name, [pointers, 0])
+    }
+
+    /// The same for so many addresses and, on a GPU, maps of what is copied in bulk.
+    pub fn open_with_maps(
+        emitter: &'e Emitter<'ctx>,
+        name: &str,
+        [pointers, maps]: [usize; 2],
+    ) -> Result<Frame<'e, 'ctx>> {
         if emitter.target().simt().is_some() {
-            let kernel = emitter.simt_kernel(name, pointers, 0)?;
+            let kernel = emitter.simt_kernel_with_maps(name, [pointers, 0, maps])?;
             return Ok(Frame { pointers: kernel.pointers, work_items: WorkItems::Thread });
         }
         let context = emitter.context();

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod block_loop;
 pub(crate) mod block_member;
+pub(crate) mod bulk_operand;
 pub(crate) mod elementwise;
 pub(crate) mod group_reduce;
 mod group_turns;

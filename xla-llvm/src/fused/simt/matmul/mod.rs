@@ -2,6 +2,7 @@
 
 pub(crate) mod alternatives;
 pub(crate) mod cut;
+mod groups;
 mod mma;
 pub(crate) mod skinny;
 pub(crate) mod split_k;

@@ -120,7 +120,11 @@ impl SplitK {
         emitter: &Emitter<'_>,
         name: &str,
     ) -> Result<Kernel> {
-        let frame = Frame::open(emitter, name, self.words(phase, source))?;
+        let maps = match phase {
+            SplitKPhase::Parts => self.tiling().map_or(0, Tiling::maps),
+            SplitKPhase::Results => 0,
+        };
+        let frame = Frame::open_with_maps(emitter, name, [self.words(phase, source), maps])?;
         let kernel = FusedKernel::new(source)?;
         let matmul = kernel.matmul()?;
         let launch = match (phase, self.parts) {

@@ -19,10 +19,11 @@ use crate::fused::loops::affine::{AffineExpr, Symbol};
 use crate::fused::loops::frame::Frame;
 use crate::fused::loops::variables::counters;
 use crate::fused::simt::matmul::cut::Sink;
+use crate::fused::simt::matmul::groups::pipeline::GroupTile;
 use crate::fused::simt::matmul::mma::WarpPlace;
 use crate::fused::simt::matmul::staged::pipeline::Staged;
 use crate::fused::simt::matmul::tile::{Part, Tile};
-use crate::fused::simt::matmul::tiling::Tiling;
+use crate::fused::simt::matmul::tiling::{Feed, Tiling};
 use crate::fused::tuning::matmul::SIDE;
 use crate::fused::value::SymbolValue;
 use crate::simt::Register;
@@ -36,7 +37,7 @@ impl<'m> FusedKernel<'_, 'm> {
         matmul: &Matmul<'m>,
         tiling: Tiling,
     ) -> Result<Launch> {
-        if tiling.unit.is_none() {
+        if tiling.unit.is_none() || tiling.feed == Feed::Groups {
             // Without being told, ptxas spills some for the sake of more blocks.
             emitter.allow_all_registers();
         }
@@ -46,17 +47,24 @@ impl<'m> FusedKernel<'_, 'm> {
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let item = s.uniform_symbol(block?.zext(64), Some(work_items));
         let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| tiling.along(matmul, side));
-        // Neighbouring blocks have the same columns, so that these are in the cache.
-        let at = counters(&mut s, &AffineExpr::symbol(item), &[tiling.cut.parts * matmul.batches(), columns, rows])?;
+        // Neighbouring blocks have the same columns, or a few of them, so that these are in the cache.
+        let across = tiling.across(columns);
+        let loops = [tiling.cut.parts * matmul.batches(), columns / across, rows, across];
+        let at = counters(&mut s, &AffineExpr::symbol(item), &loops)?;
+        let at = [at[0].clone(), at[1].clone().scaled(across as i64).plus(&at[3]), at[2].clone()];
         let (part, batch) = tiling.cut.divide(&mut s, &at[0], matmul.batches())?;
         let batch = counters(&mut s, &batch, &matmul.batch)?;
         let thread = AffineExpr::symbol(s.uniform_symbol(thread?.zext(64), Some(tiling.threads())));
         let (place, tiles) = ((&batch[..], &part), [&at[2], &at[1]]);
-        let results = match tiling.staged {
-            true => Staged::new(&mut s, (matmul, tiling), place, tiles, &thread)?.results(&mut s)?,
-            false => sums_through_registers(&mut s, (matmul, tiling), place, tiles, &thread)?,
-        };
         let sink = Sink::new(matmul, &batch, tiling.cut, (&at[0], scratch))?;
+        let results = match tiling.feed {
+            Feed::Groups => {
+                GroupTile::new(&mut s, (matmul, tiling), place, tiles, &thread)?.emit(&mut s, self, &sink)?;
+                Vec::new()
+            }
+            Feed::Stages => Staged::new(&mut s, (matmul, tiling), place, tiles, &thread)?.results(&mut s)?,
+            Feed::Registers => sums_through_registers(&mut s, (matmul, tiling), place, tiles, &thread)?,
+        };
         for ([row, column], sum) in &results {
             self.store_vector(&mut s, &sink, [row, column], *sum)?;
         }

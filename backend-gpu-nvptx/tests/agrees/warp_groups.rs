@@ -1,0 +1,126 @@
+//! Matmuls that warp groups multiply: tiles of every size, every order of dimensions, edges in every direction, batches,
+//! parts of K, and what comes after them.
+
+use super::agrees;
+
+fn dot(ty: &str, result: &str, [x, y, z]: [&str; 3], attributes: &str) -> String {
+    format!(
+        "HloModule m
+        ENTRY main {{
+          x = {ty}[{x}] parameter(0)
+          y = {ty}[{y}] parameter(1)
+          ROOT r = {result}[{z}] dot(x, y), {attributes}
+        }}"
+    )
+}
+
+const ORDERS: [([&str; 2], &str); 4] = [
+    (["M,K", "K,N"], "lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+    (["M,K", "N,K"], "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+    (["K,M", "K,N"], "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
+    (["K,M", "N,K"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
+];
+
+#[test]
+fn every_order_of_dimensions_and_edges_everywhere() {
+    for (operands, attributes) in ORDERS {
+        for [m, n, k] in [["64", "64", "64"], ["72", "136", "40"], ["200", "72", "264"], ["136", "328", "8"]] {
+            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
+            let result = format!("{m},{n}");
+            agrees(&dot("bf16", "bf16", [&x, &y, &result], attributes));
+            agrees(&dot("f16", "f32", [&x, &y, &result], attributes));
+        }
+    }
+    // Rows and columns that are no multiples of anything, where K lies in rows.
+    agrees(&dot("bf16", "f32", ["131,72", "67,72", "131,67"], ORDERS[1].1));
+    agrees(&dot("f16", "f16", ["131,72", "72,88", "131,88"], ORDERS[0].1));
+}
+
+/// The largest tiles, of which there must be many, and those between.
+#[test]
+fn tiles_of_every_size() {
+    for [m, n] in [["1408", "3080"], ["1032", "1096"], ["520", "1160"]] {
+        for (operands, attributes) in [ORDERS[0], ORDERS[3]] {
+            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', "72"));
+            agrees(&dot("bf16", "bf16", [&x, &y, &format!("{m},{n}")], attributes));
+        }
+    }
+}
+
+#[test]
+fn batches_and_several_dimensions() {
+    let batched = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}";
+    agrees(&dot("bf16", "f32", ["3,72,48", "3,48,80", "3,72,80"], batched));
+    let heads = "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}";
+    agrees(&dot("bf16", "bf16", ["2,72,3,48", "2,64,3,48", "2,3,72,64"], heads));
+    let values = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={1}";
+    agrees(&dot("f16", "f16", ["2,3,72,64", "2,64,3,80", "2,3,72,80"], values));
+    // K and rows of several dimensions that lie as one.
+    agrees(&dot(
+        "bf16",
+        "bf16",
+        ["70,6,16", "6,16,72", "70,72"],
+        "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}",
+    ));
+    agrees(&dot(
+        "bf16",
+        "f32",
+        ["5,14,64", "64,9,8", "5,14,9,8"],
+        "lhs_contracting_dims={2}, rhs_contracting_dims={0}",
+    ));
+    // Batch dimensions that do not lie as one, as many as a map has.
+    let three = "lhs_batch_dims={0,2,4}, lhs_contracting_dims={5}, rhs_batch_dims={0,1,2}, rhs_contracting_dims={4}";
+    agrees(&dot("bf16", "f32", ["2,8,2,8,3,16", "2,2,3,64,16", "2,2,3,8,8,64"], three));
+}
+
+#[test]
+fn parts_of_the_sum() {
+    for (operands, attributes) in ORDERS {
+        for [m, n, k] in [["64", "64", "4104"], ["136", "72", "6184"]] {
+            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
+            agrees(&dot("bf16", "f32", [&x, &y, &format!("{m},{n}")], attributes));
+        }
+    }
+}
+
+/// Numbers that are no numbers stay where they are: zeros beyond the edges are not multiplied by them into results.
+#[test]
+fn infinities_stay_in_their_rows() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = bf16[72,40] parameter(0)
+          y = bf16[40,88] parameter(1)
+          largest = bf16[] constant(inf)
+          infs = bf16[72,40] broadcast(largest), dimensions={}
+          zero = bf16[] constant(0)
+          zeros = bf16[72,40] broadcast(zero), dimensions={}
+          row = s32[72,40] iota(), iota_dimension=0
+          seventh = s32[] constant(7)
+          sevenths = s32[72,40] broadcast(seventh), dimensions={}
+          is = pred[72,40] compare(row, sevenths), direction=EQ
+          left = bf16[72,40] select(is, infs, x)
+          apart = bf16[72,40] copy(left)
+          ROOT r = f32[72,88] dot(apart, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        }",
+    );
+}
+
+#[test]
+fn what_comes_after() {
+    agrees(
+        "HloModule m
+        ENTRY main {
+          x = bf16[3,40,64] parameter(0)
+          w = bf16[64,136] parameter(1)
+          b = f32[136] parameter(2)
+          res = bf16[3,40,136] parameter(3)
+          d = f32[3,40,136] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+          bb = f32[3,40,136] broadcast(b), dimensions={2}
+          a = f32[3,40,136] add(d, bb)
+          t = f32[3,40,136] tanh(a)
+          n = bf16[3,40,136] convert(t)
+          ROOT r = bf16[3,40,136] multiply(n, res)
+        }",
+    );
+}

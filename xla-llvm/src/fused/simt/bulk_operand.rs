@@ -1,0 +1,141 @@
+//! Tiles of a dot's operand that come into shared memory in bulk, as warp groups multiply them.
+
+use inkwell::values::PointerValue;
+use xla_hlo::{Error, Result};
+
+use crate::fused::contraction::bulk::{BulkLayout, BulkRole};
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
+use crate::lanes::{Lanes, Scalar};
+use crate::mma::{SharedFactor, SharedForm};
+use crate::simt::{Arrival, BulkSource, MOST_BOX_EXTENT, Swizzle, TensorMap};
+
+/// The rows (or columns) and the steps of the sum that a tile has, and their form in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BulkTile {
+    /// Rows or columns, and steps.
+    extents: [u64; 2],
+    pub form: SharedForm,
+    /// Bytes of an element.
+    bytes: u64,
+}
+
+impl BulkTile {
+    /// Of so many rows or columns, and steps. `None` if no form takes them.
+    pub fn new(layout: &BulkLayout, free: u64, sum: u64) -> Option<BulkTile> {
+        let along_sum = layout.along_sum();
+        let (row, rows) = if along_sum { (sum, free) } else { (free, sum) };
+        let swizzle = Swizzle::of_rows(row * layout.bytes)?;
+        let form = SharedForm { swizzle, rows, along_sum };
+        let fits = rows.is_multiple_of(8) && rows <= MOST_BOX_EXTENT && layout.bytes == 2;
+        fits.then_some(BulkTile { extents: [free, sum], form, bytes: layout.bytes })
+    }
+
+    /// Bytes in shared memory.
+    pub fn all_bytes(self) -> u64 {
+        self.extents[0] * self.extents[1] * self.bytes
+    }
+
+    /// Boxes that make it.
+    fn blocks(self) -> u64 {
+        self.all_bytes() / self.form.block_bytes()
+    }
+
+    /// A tile in shared memory as a factor.
+    pub fn factor<'e, 'ctx>(self, array: PointerValue<'ctx>, at: Lanes<'e, 'ctx>) -> SharedFactor<'e, 'ctx> {
+        SharedFactor { form: self.form, array, at }
+    }
+
+    fn map(self, layout: &BulkLayout, array: u32) -> TensorMap {
+        let elements = (self.form.swizzle.bytes() / self.bytes) as u32;
+        let box_extent = |(d, role): (usize, &BulkRole)| match role {
+            _ if d == 0 => elements,
+            BulkRole::Free | BulkRole::Sum => self.form.rows as u32,
+            BulkRole::Batch(_) => 1,
+        };
+        TensorMap {
+            array,
+            element_bytes: self.bytes as u32,
+            extents: layout.dims.iter().map(|dim| dim.extent).collect(),
+            strides: layout.dims.iter().skip(1).map(|dim| dim.stride * self.bytes).collect(),
+            box_extents: layout.dims.iter().map(|dim| &dim.role).enumerate().map(box_extent).collect(),
+            swizzle: self.form.swizzle,
+        }
+    }
+}
+
+/// An operand that tiles are copied from.
+pub(crate) struct BulkOperand<'e, 'ctx> {
+    pub tile: BulkTile,
+    source: BulkSource<'ctx>,
+    /// Roles of the dimensions; of those of the batch, the coordinate.
+    coordinates: Vec<Coordinate<'e, 'ctx>>,
+}
+
+enum Coordinate<'e, 'ctx> {
+    Free,
+    Sum,
+    Known(Lanes<'e, 'ctx>),
+}
+
+impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
+    /// The operand on a side of a matmul, at a place in the batch.
+    pub fn new<'m>(
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (matmul, side): (&Matmul<'m>, MatmulSide),
+        tile: BulkTile,
+        batch: &[AffineExpr],
+    ) -> Result<Self> {
+        let missing = || Error::internal("an operand that comes in bulk is not in memory");
+        let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
+        let base = s.sources.get(&matmul.operands[side as usize]).ok_or_else(missing)?.base;
+        let array = s.pointers.iter().position(|&pointer| pointer == base).ok_or_else(missing)?;
+        let source = s.emitter.bulk_source(tile.map(layout, array as u32), base)?;
+        let mut coordinates = Vec::with_capacity(layout.dims.len());
+        for dim in &layout.dims {
+            coordinates.push(match &dim.role {
+                BulkRole::Free => Coordinate::Free,
+                BulkRole::Sum => Coordinate::Sum,
+                BulkRole::Batch(dims) => {
+                    let extents: Vec<usize> =
+                        matmul.batch[dims.clone()].iter().map(|&extent| extent as usize).collect();
+                    let at = position(&batch[dims.clone()], &row_major_strides(&extents));
+                    Coordinate::Known(short(s, &at)?)
+                }
+            });
+        }
+        Ok(BulkOperand { tile, source, coordinates })
+    }
+
+    /// Begins to copy the tile whose first row or column, and first step, are given as integers of 32 bits, to a place
+    /// in shared memory, in bytes.
+    pub fn copy(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        (array, to): (PointerValue<'ctx>, Lanes<'e, 'ctx>),
+        [free, sum]: [Lanes<'e, 'ctx>; 2],
+        arrival: Arrival<'e, 'ctx>,
+    ) -> Result<()> {
+        for block in 0..self.tile.blocks() {
+            let at = |(d, coordinate): (usize, &Coordinate<'e, 'ctx>)| {
+                let first = match coordinate {
+                    Coordinate::Free => free,
+                    Coordinate::Sum => sum,
+                    Coordinate::Known(at) => *at,
+                };
+                if d == 0 { first + (block * self.tile.form.row()) as i64 } else { first }
+            };
+            let coordinates: Vec<_> = self.coordinates.iter().enumerate().map(at).collect();
+            let to = to + (block * self.tile.form.block_bytes()) as i64;
+            s.emitter.copy_box(&self.source, (array, to), &coordinates, arrival)?;
+        }
+        Ok(())
+    }
+}
+
+/// A number as an integer of 32 bits.
+pub(crate) fn short<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, at: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
+    let number = s.number_of(at)?;
+    Ok(s.lanes_of(number).trunc(Scalar::Int(32).bits()))
+}

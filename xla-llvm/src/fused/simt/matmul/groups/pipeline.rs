@@ -1,0 +1,249 @@
+//! The loops over K: of the thread that copies, and of those that multiply.
+
+use inkwell::values::PointerValue;
+use xla_hlo::{ElementType, Error, Result};
+
+use super::fit;
+use crate::elemental::{self, Value};
+use crate::fused::analysis::FusedKernel;
+use crate::fused::contraction::matmul::{Matmul, MatmulSide};
+use crate::fused::emitter::FusedEmitter;
+use crate::fused::loops::affine::AffineExpr;
+use crate::fused::loops::range::Range;
+use crate::fused::simt::bulk_operand::{BulkOperand, BulkTile, short};
+use crate::fused::simt::matmul::cut::Sink;
+use crate::fused::simt::matmul::tiling::Tiling;
+use crate::fused::value::SymbolValue;
+use crate::lanes::{Lanes, Scalar};
+use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
+use crate::simt::{Arrival, PhaseBarriers, Register, WARP};
+
+/// A tile, and a thread's place in it.
+pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
+    tiling: Tiling,
+    unit: OperandType,
+    operands: [BulkOperand<'e, 'ctx>; 2],
+    /// Turns of the loop over K: the first, and the one after the last; and how many there may be.
+    turns: [Lanes<'e, 'ctx>; 2],
+    most_turns: u64,
+    /// The tile's first row and column.
+    first: [AffineExpr; 2],
+    /// All stages, in each the left operand's part and then the right one's.
+    array: PointerValue<'ctx>,
+    /// Of each stage whether it is there, and whether nobody needs it any more.
+    filled: PhaseBarriers<'ctx>,
+    emptied: PhaseBarriers<'ctx>,
+    /// Threads that multiply.
+    threads: u64,
+    /// The thread's number.
+    thread: Lanes<'e, 'ctx>,
+    thread_expr: AffineExpr,
+}
+
+/// A stage, and the parity of the phase in which it is filled.
+#[derive(Clone, Copy)]
+struct Stage<'e, 'ctx> {
+    number: Lanes<'e, 'ctx>,
+    parity: Lanes<'e, 'ctx>,
+}
+
+impl<'e, 'ctx> Stage<'e, 'ctx> {
+    /// The next one, of so many.
+    fn next(self, stages: u64) -> Stage<'e, 'ctx> {
+        let number = self.number + 1;
+        let is_last = number.eq(stages as i64);
+        Stage { number: is_last.select(number.int(0), number), parity: is_last.select(self.parity ^ 1, self.parity) }
+    }
+
+    /// The number of the one before.
+    fn before(self, stages: u64) -> Lanes<'e, 'ctx> {
+        self.number.eq(0).select(self.number.int(stages as i64), self.number) - 1
+    }
+}
+
+impl<'e, 'ctx> GroupTile<'e, 'ctx> {
+    /// Of the tile with those numbers in the batch and part, along rows and columns.
+    pub fn new<'m>(
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        (matmul, tiling): (&Matmul<'m>, Tiling),
+        (batch, part): (&[AffineExpr], &AffineExpr),
+        tile: [&AffineExpr; 2],
+        thread: &AffineExpr,
+    ) -> Result<Self> {
+        let unit = tiling.unit.ok_or_else(|| Error::internal("warp groups without a tensor core"))?;
+        let mut operand = |side: MatmulSide| {
+            let missing = || Error::internal("an operand cannot be copied in bulk");
+            let layout = matmul.bulk[side as usize].as_ref().ok_or_else(missing)?;
+            let tile = BulkTile::new(layout, tiling.size(side), tiling.depth).ok_or_else(missing)?;
+            BulkOperand::new(s, (matmul, side), tile, batch)
+        };
+        let operands = [operand(MatmulSide::Left)?, operand(MatmulSide::Right)?];
+        let turns = tiling.cut.bounds(s, part, (matmul.k(), tiling.depth))?;
+        let first = [MatmulSide::Left, MatmulSide::Right]
+            .map(|side| tile[side as usize].clone().scaled(tiling.size(side) as i64));
+        let stages = tiling.stages();
+        let bytes: u64 = operands.iter().map(|operand| operand.tile.all_bytes()).sum();
+        let array = s.emitter.brought_array(Scalar::Int(8), stages * bytes)?;
+        let (filled, emptied) = (s.emitter.phase_barriers(stages)?, s.emitter.phase_barriers(stages)?);
+        let threads = fit::groups(tiling.size(MatmulSide::Left)) * u64::from(GROUP);
+        let number = s.emitter.register(Register::Thread)?;
+        let most_turns = matmul.k().div_ceil(tiling.depth);
+        Ok(GroupTile {
+            tiling,
+            unit,
+            operands,
+            turns,
+            most_turns,
+            first,
+            array,
+            filled,
+            emptied,
+            threads,
+            thread: number,
+            thread_expr: thread.clone(),
+        })
+    }
+
+    /// Writes the whole kernel, from the barriers to the results.
+    pub fn emit<'m>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        kernel: &FusedKernel<'_, 'm>,
+        sink: &Sink<'_, 'ctx, 'm>,
+    ) -> Result<()> {
+        let first = [short(s, &self.first[0])?, short(s, &self.first[1])?];
+        s.when(self.thread.eq(0), &[], |s| {
+            let warps = self.threads as u32 / WARP;
+            for stage in 0..self.tiling.stages() as i64 {
+                s.emitter.begin_phases(self.filled, s.number(stage), 1)?;
+                s.emitter.begin_phases(self.emptied, s.number(stage), warps)?;
+            }
+            s.emitter.show_phases()?;
+            Ok(Vec::new())
+        })?;
+        s.emitter.barrier()?;
+        s.when(self.thread.eq(self.threads as i64), &[], |s| self.fill(s, first))?;
+        s.when(self.thread.ult(self.threads as i64), &[], |s| {
+            s.item_level = s.depth();
+            for ([row, column], sum) in self.results(s)? {
+                kernel.store_vector(s, sink, [&row, &column], sum)?;
+            }
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    fn range(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Range<'e, 'ctx> {
+        Range { start: self.turns[0], end: self.turns[1], ..s.full_range(self.most_turns, 1) }
+    }
+
+    fn first_stage(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Stage<'e, 'ctx> {
+        Stage { number: s.number(0), parity: self.thread.int(0) }
+    }
+
+    /// Bytes of a stage.
+    fn stage_bytes(&self) -> u64 {
+        self.operands.iter().map(|operand| operand.tile.all_bytes()).sum()
+    }
+
+    /// Fills the stages: what one thread does.
+    fn fill<'m>(
+        &self,
+        s: &mut FusedEmitter<'e, 'ctx, 'm>,
+        first: [Lanes<'e, 'ctx>; 2],
+    ) -> Result<Vec<inkwell::values::BasicValueEnum<'ctx>>> {
+        let (start, range) = (self.first_stage(s), self.range(s));
+        s.for_each(range, vec![start.number.raw(), start.parity.raw()], &mut |s, turn, carried| {
+            s.emitter.keep_loop()?;
+            let [number, parity] = [0, 1].map(|place| s.emitter.lanes(carried[place]));
+            let stage = Stage { number, parity };
+            let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
+                return Err(Error::internal("a turn of stages in lanes"));
+            };
+            // Nobody uses a stage before it is filled for the first time.
+            s.emitter.wait_for_phase(self.emptied, stage.number, stage.parity ^ 1)?;
+            s.emitter.arrive_expecting(self.filled, stage.number, self.stage_bytes())?;
+            let arrival = Arrival { barriers: self.filled, number: stage.number };
+            let sum = (turn * self.tiling.depth as i64).trunc(32);
+            let mut to = stage.number * self.stage_bytes() as i64;
+            for (operand, first) in self.operands.iter().zip(first) {
+                operand.copy(s, (self.array, to), [first, sum], arrival)?;
+                to = to + operand.tile.all_bytes() as i64;
+            }
+            let next = stage.next(self.tiling.stages());
+            Ok(vec![next.number.raw(), next.parity.raw()])
+        })?;
+        Ok(Vec::new())
+    }
+
+    /// The thread's sums as neighbours of a row, with the row and the first column of each.
+    fn results<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
+        let sums = self.sums(s)?;
+        let (warp, lane) = s.divide(&self.thread_expr, i64::from(WARP))?;
+        let (group, member) = s.divide(&lane, 4)?;
+        // Warps of one group, and then of the next, have the rows one after the other.
+        let row = self.first[0].clone().plus(&warp.scaled(ROWS as i64)).plus(&group);
+        let column = self.first[1].clone().plus(&member.scaled(2));
+        let mut results = Vec::new();
+        for (number, pair) in (0..).zip(sums.chunks_exact(2)) {
+            let (matrix, half) = (number / 2, number % 2);
+            let at = [row.clone().shifted(half * ROWS as i64 / 2), column.clone().shifted(matrix * COLUMNS as i64)];
+            results.push((at, Value::new(ElementType::F32, pair[0].concat(pair[1]))));
+        }
+        Ok(results)
+    }
+
+    /// The thread's sums, four of each matrix.
+    fn sums<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Lanes<'e, 'ctx>>> {
+        let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
+        let sums = vec![zero; self.tiling.size(MatmulSide::Right) as usize / 2];
+        let (start, range) = (self.first_stage(s), self.range(s));
+        let mut carried = vec![start.number.raw(), start.parity.raw()];
+        carried.extend(sums.iter().map(|sum| sum.raw()));
+        let raws = s.for_each(range, carried, &mut |s, turn, carried| {
+            s.emitter.keep_loop()?;
+            let lanes: Vec<_> = carried.iter().map(|&raw| s.emitter.lanes(raw)).collect();
+            let stage = Stage { number: lanes[0], parity: lanes[1] };
+            let mut sums = lanes[2..].to_vec();
+            let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
+                return Err(Error::internal("a turn of stages in lanes"));
+            };
+            s.emitter.wait_for_phase(self.filled, stage.number, stage.parity)?;
+            self.multiply(s, stage.number, &mut sums)?;
+            // The products of the turn before are done, so that its stage may be filled again.
+            s.emitter.wait_for_group_products(1, &mut sums)?;
+            let is_told = (self.thread & i64::from(WARP - 1)).eq(0) & turn.ne(self.turns[0]);
+            s.when(is_told, &[], |s| {
+                s.emitter.arrive(self.emptied, stage.before(self.tiling.stages()))?;
+                Ok(Vec::new())
+            })?;
+            let next = stage.next(self.tiling.stages());
+            let mut carried = vec![next.number.raw(), next.parity.raw()];
+            carried.extend(sums.iter().map(|sum| sum.raw()));
+            Ok(carried)
+        })?;
+        let mut sums: Vec<_> = raws[2..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
+        s.emitter.wait_for_group_products(0, &mut sums)?;
+        Ok(sums)
+    }
+
+    /// Begins to add the products of a stage.
+    fn multiply(
+        &self,
+        s: &FusedEmitter<'e, 'ctx, '_>,
+        stage: Lanes<'e, 'ctx>,
+        sums: &mut [Lanes<'e, 'ctx>],
+    ) -> Result<()> {
+        let [left, right] = self.operands.each_ref().map(|operand| operand.tile);
+        let at = stage * self.stage_bytes() as i64;
+        let group = self.thread.lshr(i64::from(GROUP.ilog2())).zext(64);
+        let rows = group * left.form.of_free(GROUP_ROWS) as i64;
+        let left_factor = LeftFactor::Shared(left.factor(self.array, at + rows));
+        let right_factor = right.factor(self.array, at + left.all_bytes() as i64);
+        s.emitter.begin_group_products()?;
+        for step in 0..self.tiling.depth / self.unit.depth() {
+            s.emitter.multiply_by_group(self.unit, (&left_factor, &right_factor), step, sums)?;
+        }
+        s.emitter.end_group_products()
+    }
+}

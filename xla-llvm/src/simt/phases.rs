@@ -1,0 +1,143 @@
+//! Barriers with phases (`mbarrier` of the PTX ISA): threads arrive, bytes that are copied in bulk arrive, and whoever
+//! waits for the phase goes on when all of them are there. Unlike a barrier of the block, those who arrive need not wait.
+
+use inkwell::values::{BasicValue, PointerValue};
+use xla_hlo::{Error, Result};
+
+use super::WAIT_FOR_PHASE;
+use crate::emitter::Emitter;
+use crate::lanes::{Lanes, Scalar};
+use crate::target::Simt;
+
+/// Bits of a barrier on the host: arrivals that are missing, arrivals of a phase, and the phase, 0 or 1.
+const MISSING: i64 = 0xffff_ffff;
+const EXPECTED: i64 = 32;
+const PHASE: i64 = 63;
+
+/// Whether, on the host, the phase of that parity has been completed, of a barrier that holds that word.
+pub fn host_phase_is_complete(word: u64, parity: u32) -> bool {
+    word >> PHASE != u64::from(parity & 1)
+}
+
+/// Some barriers in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseBarriers<'ctx> {
+    pub(super) array: PointerValue<'ctx>,
+}
+
+impl<'ctx> Emitter<'ctx> {
+    /// So many barriers. One thread [begins](Self::begin_phases) them, and the block waits for it, before they are used.
+    pub fn phase_barriers(&self, count: u64) -> Result<PhaseBarriers<'ctx>> {
+        Ok(PhaseBarriers { array: self.shared_array(Scalar::Int(64), count)? })
+    }
+
+    /// Makes a barrier one of so many arrivals, in its first phase, whose parity is 0.
+    pub fn begin_phases<'e>(
+        &'e self,
+        barriers: PhaseBarriers<'ctx>,
+        number: Lanes<'e, 'ctx>,
+        arrivals: u32,
+    ) -> Result<()> {
+        let address = self.element_address(barriers.array, number, Scalar::Int(64));
+        match self.simt()? {
+            Simt::Nvptx => {
+                let arrivals = self.context.i32_type().const_int(arrivals.into(), false).into();
+                self.effect("mbarrier.init.shared::cta.b64 [$0], $1;", "l,r", &[address, arrivals]);
+            }
+            Simt::Host => {
+                let arrivals = i64::from(arrivals);
+                let word = number.zext(64).int(arrivals << EXPECTED | arrivals);
+                self.store_lanes(word, barriers.array, number, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets copies in bulk see barriers that this thread has begun.
+    pub fn show_phases(&self) -> Result<()> {
+        if self.simt()? == Simt::Nvptx {
+            self.effect("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;", "", &[]);
+        }
+        Ok(())
+    }
+
+    /// Arrives at a barrier: what the thread has done before comes before what others do who wait for the phase.
+    pub fn arrive<'e>(&'e self, barriers: PhaseBarriers<'ctx>, number: Lanes<'e, 'ctx>) -> Result<()> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let address = self.element_address(barriers.array, number, Scalar::Int(64));
+                self.effect("mbarrier.arrive.shared::cta.b64 _, [$0];", "l", &[address]);
+            }
+            Simt::Host => self.arrive_on_host(barriers, number),
+        }
+        Ok(())
+    }
+
+    /// The same; the phase also waits for so many bytes that are copied in bulk.
+    pub fn arrive_expecting<'e>(
+        &'e self,
+        barriers: PhaseBarriers<'ctx>,
+        number: Lanes<'e, 'ctx>,
+        bytes: u64,
+    ) -> Result<()> {
+        match self.simt()? {
+            Simt::Nvptx => {
+                let address = self.element_address(barriers.array, number, Scalar::Int(64));
+                let bytes = self.context.i32_type().const_int(bytes, false).into();
+                let text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
+                self.effect(text, "l,r", &[address, bytes]);
+            }
+            // Copies are done at once, by this thread: nobody else runs before they are.
+            Simt::Host => self.arrive_on_host(barriers, number),
+        }
+        Ok(())
+    }
+
+    /// Waits until the phase of a parity, an integer of 32 bits, is complete. The one before the first has parity 1.
+    pub fn wait_for_phase<'e>(
+        &'e self,
+        barriers: PhaseBarriers<'ctx>,
+        number: Lanes<'e, 'ctx>,
+        parity: Lanes<'e, 'ctx>,
+    ) -> Result<()> {
+        let address = self.element_address(barriers.array, number, Scalar::Int(64));
+        match self.simt()? {
+            Simt::Nvptx => {
+                let word = self.context.i32_type();
+                let text =
+                    "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [$1], $2; selp.b32 $0, 1, 0, p; }";
+                let mut missing = false;
+                self.repeat_while(
+                    [],
+                    |[]| {
+                        let statement = (text.to_owned(), "=r,l,r,~{memory}".to_owned());
+                        let is_complete = self.assembly(statement, word.into(), &[address, parity.raw()]);
+                        missing = is_complete.is_none();
+                        self.lanes(is_complete.unwrap_or(word.const_zero().into())).eq(0)
+                    },
+                    |[]| [],
+                );
+                if missing { Err(Error::internal("LLVM refuses to wait for a phase")) } else { Ok(()) }
+            }
+            Simt::Host => {
+                let pointer = address.get_type().into();
+                let types = [pointer, pointer, self.context.i32_type().into()];
+                let ty = self.context.void_type().fn_type(&types, false);
+                let function = self.module.get_function(WAIT_FOR_PHASE);
+                let function = function.unwrap_or_else(|| self.module.add_function(WAIT_FOR_PHASE, ty, None));
+                let thread = self.host_thread()?.as_basic_value_enum();
+                let arguments = [thread, address, parity.raw()].map(Into::into);
+                self.record(self.builder.build_call(function, &arguments, ""));
+                Ok(())
+            }
+        }
+    }
+
+    fn arrive_on_host<'e>(&'e self, barriers: PhaseBarriers<'ctx>, number: Lanes<'e, 'ctx>) {
+        let word = self.load_lanes(barriers.array, number, Scalar::Int(64), 1, None);
+        let expected = word.lshr(EXPECTED) & (i64::MAX >> EXPECTED);
+        let next_phase = (word ^ i64::MIN) & !MISSING | expected;
+        let next = (word & MISSING).eq(1).select(next_phase, word - 1);
+        self.store_lanes(next, barriers.array, number, None);
+    }
+}
