@@ -44,9 +44,10 @@ pub(crate) struct Driver {
     pub version: i32,
     /// The file that was opened, where the system tells.
     pub file: Option<PathBuf>,
-    /// Whether it has the functions for loops in graphs, and those of the linker.
+    /// Whether it has the functions for loops in graphs, those of the linker, and the one for maps.
     has_loops: bool,
     has_linker: bool,
+    has_maps: bool,
     /// Devices that programs can run on, by ordinal; at least one.
     pub devices: Vec<DeviceInfo>,
 }
@@ -67,6 +68,7 @@ impl Driver {
         })?;
         api::bind(&library).map_err(|function| too_old(&format!("it lacks {function}")))?;
         let (has_loops, has_linker) = (api::loops::bind(&library).is_ok(), api::linker::bind(&library).is_ok());
+        let has_maps = api::maps::bind(&library).is_ok();
         // SAFETY: no requirements.
         let status = unsafe { api::cuInit(0) };
         if status != CUresult::CUDA_SUCCESS {
@@ -76,7 +78,8 @@ impl Driver {
         // SAFETY: the pointer is to a live integer.
         check("cuDriverGetVersion", unsafe { api::cuDriverGetVersion(&mut version) })?;
         let (devices, file) = (usable(version, devices()?)?, library.file("cuInit"));
-        Ok(Driver { version, file, has_loops: has_loops && version >= LOOP_VERSION, has_linker, devices })
+        let has_loops = has_loops && version >= LOOP_VERSION;
+        Ok(Driver { version, file, has_loops, has_linker, has_maps, devices })
     }
 
     /// Whether graphs may have loops.
@@ -87,6 +90,11 @@ impl Driver {
     /// Whether it makes machine code of PTX that can be kept.
     pub fn has_linker(&self) -> bool {
         self.has_linker
+    }
+
+    /// Whether it encodes maps of arrays, for kernels that copy in bulk.
+    pub fn has_maps(&self) -> bool {
+        self.has_maps
     }
 
     /// Device `ordinal`, or the error with how many there are.

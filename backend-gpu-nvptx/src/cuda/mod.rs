@@ -4,7 +4,8 @@
 //! driver       the library, loaded when first asked for; what is missing, in sentences
 //!   api          the C functions, by library; where libraries are found
 //!   context      one device: its facts, its errors     description   the same for the service
-//!   module       loaded code, launches                 linker        PTX to machine code
+//!   module       loaded code, launches                 tensor_map    arrays that kernels copy in bulk
+//!   linker       PTX to machine code
 //!   memory       memory of a device: pool (in stream order), staging (pinned buffers)
 //!   stream       copies, launches, events, capture: queue (streams of the driver), clock, in_flight (for late errors)
 //!   resources    what the executor and the streams of a device share
@@ -14,7 +15,7 @@
 //!   nvtx         ranges for NVIDIA's profilers
 //! ```
 //!
-//! `unsafe` stands in `api`, `driver`, `context`, `module`, `linker`, `nvtx`, `stream/{queue,clock}`,
+//! `unsafe` stands in `api`, `driver`, `context`, `module`, `tensor_map`, `linker`, `nvtx`, `stream/{queue,clock}`,
 //! `memory/staging`, `graph/driver` and `library`, which are safe to use: handles are created and freed there and
 //! nowhere else. The compiler vouches for a kernel's memory accesses.
 
@@ -33,6 +34,9 @@ pub(crate) mod module;
 pub(crate) mod nvtx;
 pub(crate) mod resources;
 pub(crate) mod stream;
+mod tensor_map;
 
+#[cfg(test)]
+mod map_tests;
 #[cfg(test)]
 mod tests;

@@ -4,13 +4,14 @@
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule};
+use cudarc::driver::sys::{self, CUfunction, CUfunction_attribute as Attribute, CUjit_option, CUmodule, CUtensorMap};
 use xla_hlo::{Error, Result, ResultExt};
 
 use super::api::driver::{self as api, CUresult};
 use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::stream::queue::Queue;
+use super::tensor_map::MapEncoder;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
 /// A block has that much shared memory by default.
@@ -35,6 +36,7 @@ struct CudaFunction {
     raw: CUfunction,
     name: Arc<str>,
     function: KernelFunction,
+    maps: Vec<MapEncoder>,
 }
 
 /// A launch that has been checked.
@@ -52,6 +54,8 @@ pub(crate) struct KernelLaunch {
     pub(crate) shared_bytes: u32,
     /// The kernel arguments, 64 bits each.
     pub(crate) arguments: Vec<u64>,
+    /// The arguments after those, which are maps. Their type has the alignment that the driver wants.
+    pub(crate) maps: Vec<CUtensorMap>,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -72,6 +76,7 @@ impl CudaModule {
             functions: Vec::new(),
             queues: Mutex::default(),
         };
+        image.functions.iter().try_for_each(encodes_maps)?;
         for (number, object) in image.objects.iter().enumerate() {
             let loaded = module.load_object(object).context(|| format!("code object {number} of the program"))?;
             module.modules.push(loaded);
@@ -177,10 +182,12 @@ impl CudaModule {
                 function.threads
             )));
         }
-        if function.shared_bytes > SHARED_WITHOUT_ASKING {
-            self.raise_shared_limit(raw, function.shared_bytes)?;
+        if function.shared_bytes > 0 {
+            let declared = self.attribute(raw, Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+            self.raise_shared_limit(raw, function.shared_bytes, declared.max(0) as u32)?;
         }
-        Ok(CudaFunction { raw, name: function.name.as_str().into(), function: function.clone() })
+        let maps = function.maps.iter().map(MapEncoder::new).collect();
+        Ok(CudaFunction { raw, name: function.name.as_str().into(), function: function.clone(), maps })
     }
 
     fn attribute(&self, function: CUfunction, attribute: Attribute) -> Result<c_int> {
@@ -192,13 +199,18 @@ impl CudaModule {
         Ok(value)
     }
 
-    fn raise_shared_limit(&self, function: CUfunction, bytes: u32) -> Result<()> {
+    /// Lets launches bring so many bytes, beside those that the code declares.
+    fn raise_shared_limit(&self, function: CUfunction, bytes: u32, declared: u32) -> Result<()> {
+        let all = bytes.saturating_add(declared);
+        if all <= SHARED_WITHOUT_ASKING {
+            return Ok(());
+        }
         let most =
             self.context.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        let fits = c_int::try_from(bytes).ok().filter(|bytes| *bytes <= most);
+        let fits = c_int::try_from(bytes).ok().filter(|_| i64::from(all) <= i64::from(most));
         let bytes = fits.ok_or_else(|| {
             Error::failed_precondition(format!(
-                "a block takes {bytes} bytes of shared memory, and this GPU has {most} for each"
+                "a block takes {all} bytes of shared memory, and this GPU has {most} for each"
             ))
         })?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -219,6 +231,7 @@ impl CudaModule {
                 arguments.len()
             )));
         }
+        let maps = found.maps.iter().map(|map| map.encode(&self.context, arguments));
         Ok(KernelLaunch {
             name: found.name.clone(),
             function: found.raw,
@@ -226,28 +239,43 @@ impl CudaModule {
             threads: function.threads,
             shared_bytes: function.shared_bytes,
             arguments: arguments.to_vec(),
+            maps: maps.collect::<Result<_>>().context(|| format!("kernel {}", function.name))?,
         })
     }
 }
 
 impl KernelLaunch {
     /// Sends the launch. The queue must be of the device of the module that made the call.
-    pub fn send(mut self, queue: &Queue) -> Result<()> {
-        let mut parameters = pointers(&mut self.arguments);
+    pub fn send(self, queue: &Queue) -> Result<()> {
+        let mut parameters = self.parameters();
         let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
         let launched = queue.send("cuLaunchKernel", |stream| {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word for each of
-            // the kernel's parameters, all of which are 64-bit words, and the driver copies them before it returns.
+            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word or a map
+            // for each of the kernel's parameters, as it has them, and the driver copies them before it returns.
             unsafe { api::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
         });
         launched.context(|| format!("kernel {}", self.name))
     }
+
+    /// A pointer to each argument, as the driver wants them: it reads there. Words come first, then maps.
+    pub fn parameters(&self) -> Vec<*mut c_void> {
+        let words = self.arguments.iter().map(|argument| std::ptr::from_ref(argument).cast_mut().cast());
+        let maps = self.maps.iter().map(|map| std::ptr::from_ref(map).cast_mut().cast());
+        words.chain(maps).collect()
+    }
 }
 
-/// A pointer to each argument, as the driver wants them.
-pub(crate) fn pointers(arguments: &mut [u64]) -> Vec<*mut c_void> {
-    arguments.iter_mut().map(|argument| (argument as *mut u64).cast()).collect()
+/// An error for a kernel that has maps where the driver cannot encode them.
+fn encodes_maps(function: &KernelFunction) -> Result<()> {
+    if function.maps.is_empty() || Driver::get()?.has_maps() {
+        return Ok(());
+    }
+    Err(Error::failed_precondition(format!(
+        "kernel {} copies arrays in bulk, for which the driver lacks cuTensorMapEncodeTiled: install one of version 525 \
+         or newer, or compile with `--target sm_90`, whose kernels do without",
+        function.name
+    )))
 }
 
 /// The text of a log: up to the first zero.
@@ -289,9 +317,23 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_pointers_to_words() {
-        let mut arguments = [3, 4];
-        let first: *mut u64 = arguments.as_mut_ptr();
-        assert_eq!(pointers(&mut arguments), [first.cast(), first.wrapping_add(1).cast()]);
+    fn parameters_are_pointers_to_words_then_to_maps() {
+        let map = |word| CUtensorMap { opaque: [word; 16] };
+        let launch = KernelLaunch {
+            name: "k".into(),
+            function: std::ptr::null_mut(),
+            blocks: 1,
+            threads: 1,
+            shared_bytes: 0,
+            arguments: vec![3, 4],
+            maps: vec![map(5), map(6)],
+        };
+        let (words, maps) = (launch.arguments.as_ptr(), launch.maps.as_ptr());
+        let expected: [*const c_void; 4] =
+            [words.cast(), words.wrapping_add(1).cast(), maps.cast(), maps.wrapping_add(1).cast()];
+        assert_eq!(launch.parameters().iter().map(|pointer| pointer.cast_const()).collect::<Vec<_>>(), expected);
+        assert_eq!((maps.addr() % 64, size_of::<CUtensorMap>()), (0, 128));
+        let other = KernelLaunch { maps: vec![map(5), map(7)], ..launch.clone() };
+        assert_ne!(launch, other);
     }
 }

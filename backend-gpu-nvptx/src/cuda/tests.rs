@@ -44,6 +44,7 @@ pub(super) fn image(ptx: &str, name: &str) -> ModuleImage {
         shared_bytes: 0,
         together: false,
         parameters: 2,
+        maps: Vec::new(),
     };
     ModuleImage { functions: vec![function], objects: vec![CodeObject::Ptx(ptx.to_string())] }
 }

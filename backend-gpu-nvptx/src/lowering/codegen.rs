@@ -5,10 +5,12 @@ use xla_llvm::codegen::CodeKind;
 use xla_llvm::driver::{CodegenDriver, EmittedModule, ModuleSize};
 use xla_llvm::emitter::EmitOptions;
 use xla_llvm::fused::Kernel;
+use xla_llvm::simt::{Swizzle, TensorMap};
 use xla_llvm::target::{MachineOptions, Passes, Simt, Target};
 
 use crate::lowering::kernels::{KernelCode, Kernels};
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
+use crate::program::kernel_map::{KernelMap, MapSwizzle};
 
 /// Threads of a block of a kernel whose threads are on their own.
 const BLOCK: u32 = 128;
@@ -65,6 +67,7 @@ pub(crate) fn generate(
                 shared_bytes: launch_shared_bytes(target, kernel),
                 together: kernel.block.is_some(),
                 parameters,
+                maps: kernel_maps(target, kernel),
             }
         }));
         generated.kernels.extend(kernels);
@@ -72,9 +75,24 @@ pub(crate) fn generate(
     Ok(generated)
 }
 
-/// Shared memory that a launch must bring; in PTX, kernels declare their own.
+/// Shared memory that a launch must bring: on the host all of it, in PTX what kernels do not declare themselves.
 fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
-    if target.simt() == Some(Simt::Nvptx) { 0 } else { kernel.shared_bytes as u32 }
+    (if target.simt() == Some(Simt::Nvptx) { kernel.brought_bytes } else { kernel.shared_bytes }) as u32
+}
+
+/// The maps that a launch must encode; none on the host.
+fn kernel_maps(target: &Target, kernel: &Kernel) -> Vec<KernelMap> {
+    if target.simt() == Some(Simt::Nvptx) { kernel.maps.iter().map(kernel_map).collect() } else { Vec::new() }
+}
+
+fn kernel_map(map: &TensorMap) -> KernelMap {
+    let TensorMap { array, element_bytes, extents, strides, box_extents, swizzle } = map.clone();
+    let swizzle = match swizzle {
+        Swizzle::Bytes32 => MapSwizzle::Bytes32,
+        Swizzle::Bytes64 => MapSwizzle::Bytes64,
+        Swizzle::Bytes128 => MapSwizzle::Bytes128,
+    };
+    KernelMap { array, element_bytes, extents, strides, box_extents, swizzle }
 }
 
 /// Threads of a block of a kernel.

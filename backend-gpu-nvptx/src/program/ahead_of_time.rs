@@ -150,8 +150,8 @@ fn report(
             registers: said.registers,
             spill_bytes: said.spill_store_bytes.saturating_add(said.spill_load_bytes),
             stack_bytes: said.stack_bytes,
-            // Of one kind: an array in the code, or one that comes with the launch.
-            shared_bytes: said.shared_bytes.max(function.shared_bytes),
+            // Arrays in the code, and what comes with the launch.
+            shared_bytes: said.shared_bytes.saturating_add(function.shared_bytes),
             strategy: strategies.get(number).map_or("", String::as_str),
             blocks: launch.blocks,
             elements_read: launch.elements_read,

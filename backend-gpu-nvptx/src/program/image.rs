@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kernel_map::KernelMap;
+
 /// Device code of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModuleImage {
@@ -29,7 +31,7 @@ pub(crate) enum CodeObject {
     HostObject(Vec<u8>),
 }
 
-/// A kernel as the device sees it. All its parameters have 64 bits: addresses and numbers.
+/// A kernel as the device sees it. Its parameters have 64 bits, addresses and numbers; maps follow them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KernelFunction {
     /// Its symbol.
@@ -42,6 +44,8 @@ pub(crate) struct KernelFunction {
     pub shared_bytes: u32,
     /// Whether the threads of a block wait for each other, or shuffle.
     pub together: bool,
-    /// Number of its parameters.
+    /// Number of its parameters of 64 bits.
     pub parameters: usize,
+    /// Those that are maps; on GPUs alone.
+    pub maps: Vec<KernelMap>,
 }

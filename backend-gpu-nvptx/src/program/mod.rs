@@ -1,7 +1,7 @@
 //! Compiled programs: the output of code generation, without LLVM.
 //!
 //! ```text
-//! image              kernels and the code objects that hold them
+//! image              kernels and the code objects that hold them; kernel_map: what they copy in bulk
 //! commands           the command sequence of each thunk: launches, copies, library calls
 //! library_call       calls of NVIDIA's libraries as plain data
 //! recorded_lowering  the lowering's answers, replayed when the program is loaded
@@ -18,6 +18,7 @@ pub(crate) mod commands;
 pub(crate) mod compiled_for;
 pub(crate) mod costs;
 pub(crate) mod image;
+pub(crate) mod kernel_map;
 pub(crate) mod launcher;
 #[cfg(feature = "compile")]
 pub(crate) mod launches;

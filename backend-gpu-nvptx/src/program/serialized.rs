@@ -13,12 +13,12 @@ use xla_service::thunks::{ArraySlice, ThunkKind, ThunkProgram};
 
 use super::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use super::compiled_for::{CodeFit, CompiledFor, capability};
-use super::image::{CodeObject, ModuleImage};
+use super::image::{CodeObject, KernelFunction, ModuleImage};
 use super::recorded_lowering::{RecordedLowering, other_build};
 use crate::gpu_profile::GpuProfile;
 
 /// The version of [`DeviceProgram`]'s form; other ones are refused.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// The output of code generation for a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,9 @@ impl DeviceProgram {
     /// Whether every reference is to something.
     fn is_sound(&self) -> bool {
         let ModuleImage { functions, objects } = &self.image;
-        let functions_are = functions.iter().all(|function| function.object < objects.len());
+        let functions_are = functions.iter().all(|KernelFunction { object, parameters, maps, .. }| {
+            *object < objects.len() && maps.iter().all(|map| map.is_sound(*parameters))
+        });
         functions_are
             && self.gpu.is_sound()
             && self.cubins.len() <= objects.len()
@@ -93,8 +95,12 @@ impl DeviceProgram {
         };
         commands.iter().all(|command| match command {
             Command::Launch { function, blocks, arguments } => {
-                let parameters = self.image.functions.get(*function).map(|function| function.parameters);
-                *blocks > 0 && parameters == Some(arguments.len()) && arguments.iter().all(argument)
+                let function = self.image.functions.get(*function);
+                let takes = |function: &KernelFunction| {
+                    function.parameters == arguments.len()
+                        && function.maps.iter().all(|map| arguments.get(map.array as usize).is_some_and(is_memory))
+                };
+                *blocks > 0 && function.is_some_and(takes) && arguments.iter().all(argument)
             }
             Command::Copy { .. } => true,
             Command::Library(library) => {
@@ -134,6 +140,14 @@ impl DeviceProgram {
     }
 }
 
+/// Whether a parameter is an address.
+fn is_memory(argument: &KernelArgument) -> bool {
+    match argument {
+        KernelArgument::Array(_) | KernelArgument::Scratch(_) => true,
+        KernelArgument::Counter(_) | KernelArgument::Number(_) => false,
+    }
+}
+
 /// The hash of the thunks in order, with the offsets of their arrays, on which command sequences rely. Names are left
 /// out: those that several computations have are made different where a module is written.
 pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
@@ -167,7 +181,8 @@ pub(crate) fn check_thunks(thunks: &ThunkProgram, program: &DeviceProgram) -> Re
 mod tests {
     use super::*;
     use crate::program::commands::Choice;
-    use crate::program::image::KernelFunction;
+    use crate::program::kernel_map::KernelMap;
+    use crate::program::kernel_map::tests::{garbled, map};
     use crate::program::library_call::matmul::Precision;
 
     fn program() -> DeviceProgram {
@@ -178,6 +193,7 @@ mod tests {
             shared_bytes: 0,
             together: false,
             parameters: 2,
+            maps: vec![map(), KernelMap { array: 1, ..map() }],
         };
         let launch = Command::Launch {
             function: 0,
@@ -259,6 +275,23 @@ mod tests {
             let error = DeviceProgram::from_code(&code(&program)).unwrap_err();
             assert!(error.message().contains("missing entries"), "{program:?}: {error}");
         }
+    }
+
+    #[test]
+    fn garbled_maps_are_refused() {
+        for map in garbled() {
+            let mut wrong = program();
+            wrong.image.functions[0].maps[1] = map;
+            let error = DeviceProgram::from_code(&code(&wrong)).unwrap_err();
+            assert!(matches!(&error, Error::InvalidArgument(_)), "{error}");
+            assert!(error.message().contains("missing entries"), "{wrong:?}: {error}");
+        }
+        let mut of_a_number = program();
+        let number = vec![KernelArgument::Array(0), KernelArgument::Number(64)];
+        of_a_number.command_sequences[0].commands = vec![Command::Launch { function: 0, blocks: 3, arguments: number }];
+        assert!(DeviceProgram::from_code(&code(&of_a_number)).is_err());
+        of_a_number.image.functions[0].maps.pop();
+        assert_eq!(DeviceProgram::from_code(&code(&of_a_number)).unwrap(), of_a_number);
     }
 
     #[test]

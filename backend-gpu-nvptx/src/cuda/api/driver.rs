@@ -249,6 +249,36 @@ pub(crate) mod loops {
     }
 }
 
+/// The function that encodes maps of arrays for kernels that copy in bulk, which other programs can do without.
+pub(crate) mod maps {
+    use std::ffi::{c_uint, c_ulonglong, c_void};
+
+    use cudarc::driver::sys::{
+        CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill_enum, CUtensorMapInterleave_enum,
+        CUtensorMapL2promotion, CUtensorMapSwizzle,
+    };
+
+    use super::super::functions;
+    use super::CUresult;
+
+    functions! {
+        fn cuTensorMapEncodeTiled(
+            tensor_map: *mut CUtensorMap,
+            tensor_data_type: CUtensorMapDataType,
+            tensor_rank: c_uint,
+            global_address: *mut c_void,
+            global_dim: *const c_ulonglong,
+            global_strides: *const c_ulonglong,
+            box_dim: *const c_uint,
+            element_strides: *const c_uint,
+            interleave: CUtensorMapInterleave_enum,
+            swizzle: CUtensorMapSwizzle,
+            l2_promotion: CUtensorMapL2promotion,
+            oob_fill: CUtensorMapFloatOOBfill_enum,
+        ) -> CUresult;
+    }
+}
+
 /// Functions of the linker, which programs can do without.
 pub(crate) mod linker {
     use std::ffi::{c_char, c_uint, c_void};

@@ -17,7 +17,7 @@ use crate::cuda::api::driver::{self as api, CUresult};
 use crate::cuda::context::Context;
 use crate::cuda::driver::Driver;
 use crate::cuda::library::Libraries;
-use crate::cuda::module::{KernelLaunch, pointers};
+use crate::cuda::module::KernelLaunch;
 use crate::cuda::stream::CudaStream;
 
 /// Adds nodes to graphs.
@@ -69,8 +69,7 @@ impl GraphBuilder<'_> {
     }
 
     fn add_kernel(&self, graph: CUgraph, call: &KernelLaunch, after: &[CUgraphNode]) -> Result<CUgraphNode> {
-        let mut arguments = call.arguments.clone();
-        let mut pointers = pointers(&mut arguments);
+        let mut pointers = call.parameters();
         let parameters = kernel_parameters(call, &mut pointers);
         let added = self.adding("cuGraphAddKernelNode", after, |node, before, count| {
             // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.

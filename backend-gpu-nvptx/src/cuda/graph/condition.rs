@@ -18,6 +18,7 @@ pub(crate) fn condition_image() -> ModuleImage {
         shared_bytes: 0,
         together: false,
         parameters,
+        maps: Vec::new(),
     };
     ModuleImage {
         functions: vec![function("set_condition", 2), function("set_branch", 4)],

@@ -12,7 +12,6 @@ use super::template::{GraphTemplate, copy_parameters, kernel_parameters};
 use crate::cuda::api::driver::{self as api, CUresult};
 use crate::cuda::driver::described;
 use crate::cuda::library::Libraries;
-use crate::cuda::module::pointers;
 use crate::cuda::stream::CudaStream;
 
 /// A graph that can be launched. Kernels in it must be loaded as long as it may be.
@@ -83,8 +82,7 @@ impl Graph {
         let (executable, node) = (self.executable, self.handles[number]);
         match work {
             NodeKind::Kernel(call) => {
-                let mut arguments = call.arguments.clone();
-                let mut pointers = pointers(&mut arguments);
+                let mut pointers = call.parameters();
                 let parameters = kernel_parameters(call, &mut pointers);
                 // SAFETY: graph and node are alive and belong together; the driver copies the parameters, which are as
                 // for a launch.

@@ -105,7 +105,8 @@ fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
         && match (&old.work, &new.work) {
             (NodeKind::Kernel(old), NodeKind::Kernel(new)) => {
                 let shape = |call: &KernelLaunch| {
-                    (call.function, call.blocks, call.threads, call.shared_bytes, call.arguments.len())
+                    let parameters = (call.arguments.len(), call.maps.len());
+                    (call.function, call.blocks, call.threads, call.shared_bytes, parameters)
                 };
                 shape(old) == shape(new)
             }
@@ -121,6 +122,8 @@ fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use cudarc::driver::sys::CUtensorMap;
+
     use super::*;
 
     fn kernel(name: &str, blocks: u32, arguments: &[u64]) -> KernelLaunch {
@@ -132,6 +135,7 @@ mod tests {
             threads: 128,
             shared_bytes: 0,
             arguments: arguments.to_vec(),
+            maps: arguments.iter().map(|&argument| CUtensorMap { opaque: [argument; 16] }).collect(),
         }
     }
 
@@ -149,6 +153,11 @@ mod tests {
         assert_eq!(old[2].after, [0, 1], "nodes come behind earlier ones alone");
         assert_eq!(difference(&old, &recording(256, 2).nodes), Some(vec![]));
         assert_eq!(difference(&old, &recording(512, 2).nodes), Some(vec![0, 1]));
+        let mut maps = recording(256, 2).nodes;
+        if let NodeKind::Kernel(call) = &mut maps[2].work {
+            call.maps[0].opaque[3] = 1;
+        }
+        assert_eq!(difference(&old, &maps), Some(vec![2]));
     }
 
     #[test]
@@ -169,6 +178,11 @@ mod tests {
         let old = recording(256, 2).nodes;
         assert_eq!(difference(&old, &recording(256, 3).nodes), None);
         assert_eq!(difference(&old, &old[..2]), None);
+        let mut maps = recording(256, 2).nodes;
+        if let NodeKind::Kernel(call) = &mut maps[2].work {
+            call.maps.pop();
+        }
+        assert_eq!(difference(&old, &maps), None);
         let mut edges = recording(256, 2).nodes;
         edges[2].after.pop();
         assert_eq!(difference(&old, &edges), None);

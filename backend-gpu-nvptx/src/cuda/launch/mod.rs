@@ -232,6 +232,7 @@ mod tests {
             shared_bytes: 0,
             together: false,
             parameters: 2,
+            maps: Vec::new(),
         };
         let program = DeviceProgram {
             gpu: crate::gpu_profile::GpuProfile::usual(),
