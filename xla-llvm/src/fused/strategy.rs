@@ -11,6 +11,7 @@ use crate::fused::contraction::tiling::RegisterTiles;
 use crate::fused::loops::plan::LoopPlan;
 use crate::fused::sequential::fibers::Fibers;
 use crate::fused::sequential::sort::RowSort;
+use crate::fused::simt::attention::groups::plan::GroupAttention;
 use crate::fused::simt::attention::plan::AttentionTiling;
 use crate::fused::simt::attention::sum_plan::SumTiling;
 use crate::fused::simt::elementwise::ThreadLoops;
@@ -59,6 +60,8 @@ pub(crate) enum Strategy {
     Matmul(Tiling),
     /// A block for each tile of an attention's queries.
     Attention(AttentionTiling),
+    /// The same by warp groups.
+    GroupAttention(GroupAttention),
     /// A block for each tile of rows of scores, over functions of which it sums.
     ScoreSum(SumTiling),
     /// Warps or blocks that read the larger operand of a matmul once.
@@ -70,6 +73,7 @@ pub const STRATEGIES: &[&str] = &[
     "attention",
     "column-reduce",
     "empty",
+    "group-attention",
     "heap-select",
     "matmul",
     "merge-sort",
@@ -126,6 +130,9 @@ impl Strategy {
     }
 
     fn of_threads(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
+        if let Some((_, plan)) = kernel.attention_of_groups(emitter.target()) {
+            return Ok(Strategy::GroupAttention(plan));
+        }
         if let Some((_, tiling)) = kernel.attention(emitter.target()) {
             return Ok(Strategy::Attention(tiling));
         }
@@ -158,6 +165,7 @@ impl Strategy {
     pub(crate) fn maps(&self) -> usize {
         match self {
             Strategy::Matmul(tiling) => tiling.maps(),
+            Strategy::GroupAttention(_) => GroupAttention::MAPS,
             _ => 0,
         }
     }
@@ -178,6 +186,7 @@ impl Strategy {
             Strategy::SharedTranspose { .. } => "shared-transpose",
             Strategy::Matmul(_) => "matmul",
             Strategy::Attention(_) => "attention",
+            Strategy::GroupAttention(_) => "group-attention",
             Strategy::ScoreSum(_) => "score-sum",
             Strategy::SkinnyMatmul(_) => "skinny-matmul",
         }
@@ -201,6 +210,7 @@ impl fmt::Display for Strategy {
             Strategy::SharedTranspose { plan, across } => write!(f, " {plan}, across loop {across}"),
             Strategy::Matmul(tiling) => write!(f, " {tiling}"),
             Strategy::Attention(tiling) => write!(f, " {tiling}"),
+            Strategy::GroupAttention(plan) => write!(f, " {plan}"),
             Strategy::ScoreSum(tiling) => write!(f, " {tiling}"),
             Strategy::SkinnyMatmul(skinny) => write!(f, " {skinny}"),
         }

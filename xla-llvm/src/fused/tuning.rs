@@ -273,6 +273,23 @@ pub(crate) mod attention {
     pub const SUM_HEADS: [(usize, usize, usize); 2] = [(2, 16, 64), (4, 16, 32)];
 }
 
+/// Attention by warp groups.
+pub(crate) mod attention_groups {
+    /// Groups of a block: one multiplies while another one computes exponentials.
+    pub const GROUPS: u64 = 2;
+    /// Blocks from which on there are so many groups in each.
+    pub const BUSY: u64 = 128;
+    /// Keys of a tile, whose scores and exponentials are in registers; half as many where heads are longer than
+    /// [`LONG_KEYS`], or keys are few.
+    pub const KEYS: u64 = 128;
+    /// Elements of a head beside which so many keys fit into registers, and two stages of them into shared memory.
+    pub const LONG_KEYS: u64 = 128;
+    /// Elements of the largest head.
+    pub const MOST_HEAD: u64 = 256;
+    /// Tiles of keys and values that are multiplied or under way.
+    pub const STAGES: u64 = 2;
+}
+
 /// Attention of few queries.
 pub(crate) mod attention_decode {
     /// Queries of a head at most: each takes registers of a thread, and time in which memory waits.

@@ -15,6 +15,7 @@ pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod small_matrix;
 pub(crate) mod sort;
+mod stage;
 pub(crate) mod thread_group;
 pub(crate) mod top_k;
 pub(crate) mod transpose;

@@ -6,10 +6,12 @@
 //! operand.rs  tiles of queries, keys and values in shared memory: copies, and the fragments of a thread
 //! online.rs   the softmax of a row of which one tile after the other is known
 //! function.rs elementwise functions of scores at a thread's places in a tile
+//! rows.rs     a thread's two rows: the softmax so far, and the results
 //! products.rs products of tiles on tensor cores
 //! emit.rs     the loop over keys
 //! sum_plan.rs which kernels are sums over functions of scores, such as gradients, and the sizes of their tiles
 //! sum_emit.rs the loop over columns of such a sum
+//! groups/     tiles of queries by warp groups
 //! decode/     few queries, by threads rather than tensor cores
 //! ```
 //!
@@ -20,10 +22,12 @@
 pub(crate) mod decode;
 mod emit;
 mod function;
+pub(crate) mod groups;
 mod online;
 mod operand;
 pub(crate) mod plan;
 mod products;
+mod rows;
 mod shape;
 mod sum_emit;
 pub(crate) mod sum_plan;

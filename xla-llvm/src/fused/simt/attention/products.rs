@@ -103,7 +103,7 @@ pub(super) fn multiply<'e, 'ctx>(
 
 /// Columns of a step of the sum, as a left operand: a thread's fragments are those that it has of the scores. Of TF32
 /// it has neighbouring steps where tensor cores count them four apart, as of the values.
-fn left_fragments<'e, 'ctx>(
+pub(super) fn left_fragments<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     unit: OperandType,
     [upper, lower]: [&[Lanes<'e, 'ctx>]; 2],

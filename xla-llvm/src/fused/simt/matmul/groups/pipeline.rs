@@ -13,6 +13,7 @@ use crate::fused::loops::range::Range;
 use crate::fused::simt::bulk_operand::{BulkOperand, BulkTile, short};
 use crate::fused::simt::matmul::cut::Sink;
 use crate::fused::simt::matmul::tiling::Tiling;
+use crate::fused::simt::stage::Stage;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
@@ -38,27 +39,6 @@ pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
     /// The thread's number.
     thread: Lanes<'e, 'ctx>,
     thread_expr: AffineExpr,
-}
-
-/// A stage, and the parity of the phase in which it is filled.
-#[derive(Clone, Copy)]
-struct Stage<'e, 'ctx> {
-    number: Lanes<'e, 'ctx>,
-    parity: Lanes<'e, 'ctx>,
-}
-
-impl<'e, 'ctx> Stage<'e, 'ctx> {
-    /// The next one, of so many.
-    fn next(self, stages: u64) -> Stage<'e, 'ctx> {
-        let number = self.number + 1;
-        let is_last = number.eq(stages as i64);
-        Stage { number: is_last.select(number.int(0), number), parity: is_last.select(self.parity ^ 1, self.parity) }
-    }
-
-    /// The number of the one before.
-    fn before(self, stages: u64) -> Lanes<'e, 'ctx> {
-        self.number.eq(0).select(self.number.int(stages as i64), self.number) - 1
-    }
 }
 
 impl<'e, 'ctx> GroupTile<'e, 'ctx> {
@@ -137,10 +117,6 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Range { start: self.turns[0], end: self.turns[1], ..s.full_range(self.most_turns, 1) }
     }
 
-    fn first_stage(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Stage<'e, 'ctx> {
-        Stage { number: s.number(0), parity: self.thread.int(0) }
-    }
-
     /// Bytes of a stage.
     fn stage_bytes(&self) -> u64 {
         self.operands.iter().map(|operand| operand.tile.all_bytes()).sum()
@@ -152,11 +128,10 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         first: [Lanes<'e, 'ctx>; 2],
     ) -> Result<Vec<inkwell::values::BasicValueEnum<'ctx>>> {
-        let (start, range) = (self.first_stage(s), self.range(s));
-        s.for_each(range, vec![start.number.raw(), start.parity.raw()], &mut |s, turn, carried| {
+        let range = self.range(s);
+        s.for_each(range, Stage::first(s.emitter).raws().to_vec(), &mut |s, turn, carried| {
             s.emitter.keep_loop()?;
-            let [number, parity] = [0, 1].map(|place| s.emitter.lanes(carried[place]));
-            let stage = Stage { number, parity };
+            let (stage, _) = Stage::split_off(s.emitter, carried);
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
                 return Err(Error::internal("a turn of stages in lanes"));
             };
@@ -170,8 +145,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
                 operand.copy(s, (self.array, to), [first, sum], arrival)?;
                 to = to + operand.tile.all_bytes() as i64;
             }
-            let next = stage.next(self.tiling.stages());
-            Ok(vec![next.number.raw(), next.parity.raw()])
+            Ok(stage.next(self.tiling.stages()).raws().to_vec())
         })?;
         Ok(Vec::new())
     }
@@ -197,14 +171,13 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
     fn sums<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Lanes<'e, 'ctx>>> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
         let sums = vec![zero; self.tiling.size(MatmulSide::Right) as usize / 2];
-        let (start, range) = (self.first_stage(s), self.range(s));
-        let mut carried = vec![start.number.raw(), start.parity.raw()];
+        let range = self.range(s);
+        let mut carried = Stage::first(s.emitter).raws().to_vec();
         carried.extend(sums.iter().map(|sum| sum.raw()));
         let raws = s.for_each(range, carried, &mut |s, turn, carried| {
             s.emitter.keep_loop()?;
-            let lanes: Vec<_> = carried.iter().map(|&raw| s.emitter.lanes(raw)).collect();
-            let stage = Stage { number: lanes[0], parity: lanes[1] };
-            let mut sums = lanes[2..].to_vec();
+            let (stage, sums) = Stage::split_off(s.emitter, carried);
+            let mut sums: Vec<_> = sums.iter().map(|&raw| s.emitter.lanes(raw)).collect();
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
                 return Err(Error::internal("a turn of stages in lanes"));
             };
@@ -217,12 +190,11 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
                 s.emitter.arrive(self.emptied, stage.before(self.tiling.stages()))?;
                 Ok(Vec::new())
             })?;
-            let next = stage.next(self.tiling.stages());
-            let mut carried = vec![next.number.raw(), next.parity.raw()];
+            let mut carried = stage.next(self.tiling.stages()).raws().to_vec();
             carried.extend(sums.iter().map(|sum| sum.raw()));
             Ok(carried)
         })?;
-        let mut sums: Vec<_> = raws[2..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
+        let mut sums: Vec<_> = raws[Stage::RAWS..].iter().map(|&raw| s.emitter.lanes(raw)).collect();
         s.emitter.wait_for_group_products(0, &mut sums)?;
         Ok(sums)
     }
