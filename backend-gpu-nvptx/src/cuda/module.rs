@@ -12,6 +12,7 @@ use super::context::Context;
 use super::driver::{self, Driver, dotted};
 use super::stream::queue::Queue;
 use super::tensor_map::MapEncoder;
+use crate::program::compiled_for::own_architecture;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
 /// A block has that much shared memory by default.
@@ -155,7 +156,8 @@ impl CudaModule {
                 ))
             }
             CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU => Error::failed_precondition(format!(
-                "the program was compiled for another GPU; this one is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
+                "the program was compiled for another GPU; this one is sm_{major}{minor}: compile it with `--target {}`",
+                own_architecture((major, minor))
             )),
             CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => Error::failed_precondition(
                 "the driver lacks its assembler: install libnvidia-ptxjitcompiler.so of the driver's version, or ptxas",

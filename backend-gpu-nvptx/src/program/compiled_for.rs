@@ -51,9 +51,17 @@ impl CompiledFor {
             return Ok(CodeFit::Ptx);
         }
         Err(Error::invalid_argument(format!(
-            "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target sm_{major}{minor}`"
+            "the program was compiled for {architecture}, this GPU is sm_{major}{minor}: compile it with `--target {}`",
+            own_architecture((major, minor))
         )))
     }
+}
+
+/// The architecture of code for a GPU of that compute capability and for no other: with a letter where instructions are
+/// the GPU's alone and code makes use of them.
+pub(crate) fn own_architecture((major, minor): (u32, u32)) -> String {
+    let letter = if (major, minor) == (9, 0) { "a" } else { "" };
+    format!("sm_{major}{minor}{letter}")
 }
 
 /// The compute capability of an architecture, and whether it has a letter: `sm_90a` is 9, 0 and true.
@@ -91,5 +99,19 @@ mod tests {
             error.message(),
             "the program was compiled for sm_90, this GPU is sm_86: compile it with `--target sm_86`"
         );
+        let error = CompiledFor::Gpu("sm_100".to_string()).on_gpu((9, 0)).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "the program was compiled for sm_100, this GPU is sm_90: compile it with `--target sm_90a`"
+        );
+    }
+
+    #[test]
+    fn code_for_one_gpu_has_its_own_architecture() {
+        let own = [(7, 0), (8, 6), (9, 0), (10, 0), (12, 0)].map(own_architecture);
+        assert_eq!(own, ["sm_70", "sm_86", "sm_90a", "sm_100", "sm_120"]);
+        for gpu in [(8, 9), (9, 0), (10, 3)] {
+            assert_eq!(CompiledFor::Gpu(own_architecture(gpu)).on_gpu(gpu).ok(), Some(CodeFit::MachineCode));
+        }
     }
 }

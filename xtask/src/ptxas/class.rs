@@ -26,6 +26,9 @@ pub enum Class {
     /// Bytes of one thread.
     Load(Space, u64),
     Store(Space, u64),
+    /// Boxes of an array between global and shared memory, of sizes that only the launch knows.
+    BoxLoad,
+    BoxStore,
     /// Multiplications and additions of a warp.
     Tensor(TensorType, u64),
     /// Reciprocals, roots, exponentials, logarithms, sines.
@@ -42,6 +45,8 @@ pub fn class(instruction: &Instruction) -> Class {
         "STS" | "STSM" => Class::Store(Space::Shared, width),
         "LDL" => Class::Load(Space::Local, width),
         "STL" => Class::Store(Space::Local, width),
+        "UTMALDG" | "UBLKCP" => Class::BoxLoad,
+        "UTMASTG" | "UTMAREDG" => Class::BoxStore,
         "MUFU" => Class::Special,
         "DMMA" => Class::Tensor(TensorType::F64, multiplications(instruction)),
         "IMMA" | "QMMA" | "IGMMA" | "QGMMA" => Class::Tensor(TensorType::Byte, multiplications(instruction)),
@@ -54,6 +59,15 @@ pub fn class(instruction: &Instruction) -> Class {
     }
 }
 
+/// Multiplications and additions of the largest product that a warp does by itself in an instruction: `HMMA.16816`. What
+/// four warps do together is as many such ones.
+const OF_A_WARP: [u64; 4] = [8 * 8 * 4, 16 * 8 * 8, 16 * 8 * 16, 16 * 8 * 32];
+
+/// Instructions of warps by themselves that a tensor instruction stands for.
+pub fn weight(kind: TensorType, multiplications: u64) -> u64 {
+    (multiplications / OF_A_WARP[kind as usize]).max(1)
+}
+
 /// Bytes of one thread's access.
 fn width(instruction: &Instruction) -> u64 {
     let named = [("128", 16), ("64", 8), ("U16", 2), ("S16", 2), ("U8", 1), ("S8", 1)];
@@ -62,17 +76,15 @@ fn width(instruction: &Instruction) -> u64 {
 
 /// Those of a warp: of `16816`, 16 x 8 x 16; of `64x128x16`, a quarter of the product of a group of four.
 fn multiplications(instruction: &Instruction) -> u64 {
-    let shapes = instruction.opcode.split('.').skip(1);
+    if let Some([rows, columns, depth]) = instruction.group_shape() {
+        return rows * columns * depth / 4;
+    }
     let of_shape = |shape: &str| {
-        let sides: Vec<u64> = shape.split('x').map_while(|side| side.parse().ok()).collect();
-        match sides[..] {
-            [rows, columns, depth] => Some(rows * columns * depth / 4),
-            [_] if shape.starts_with("168") => shape[3..].parse().ok().map(|depth: u64| 16 * 8 * depth),
-            [_] if shape.starts_with("88") => shape[2..].parse().ok().map(|depth: u64| 8 * 8 * depth),
-            _ => None,
-        }
+        let of = |rows: u64, depth: &str| depth.parse().ok().map(|depth: u64| rows * 8 * depth);
+        let (large, small) = (shape.strip_prefix("168"), shape.strip_prefix("88"));
+        large.and_then(|depth| of(16, depth)).or_else(|| small.and_then(|depth| of(8, depth)))
     };
-    shapes.filter_map(of_shape).next().unwrap_or(0)
+    instruction.opcode.split('.').skip(1).filter_map(of_shape).next().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -98,12 +110,30 @@ mod tests {
             ("HMMA.1688.F32.TF32", Class::Tensor(TensorType::Tf32, 1024)),
             ("HGMMA.64x128x16.F32.BF16", Class::Tensor(TensorType::Half, 32768)),
             ("IMMA.16832.S8.S8", Class::Tensor(TensorType::Byte, 4096)),
+            ("HGMMA.64x64x8.F32.TF32", Class::Tensor(TensorType::Tf32, 8192)),
+            ("HGMMA.64x256x16.F32", Class::Tensor(TensorType::Half, 65536)),
+            ("QGMMA.64x64x32.F32.E4M3.E4M3", Class::Tensor(TensorType::Byte, 32768)),
+            ("IGMMA.64x64x32.S8.S8", Class::Tensor(TensorType::Byte, 32768)),
             ("DMMA.884", Class::Tensor(TensorType::F64, 256)),
+            ("UTMALDG.2D", Class::BoxLoad),
+            ("UTMASTG.3D", Class::BoxStore),
+            ("SYNCS.PHASECHK.TRANS64.TRYWAIT", Class::Other),
+            ("SYNCS.ARRIVE.TRANS64", Class::Other),
+            ("WARPGROUP.ARRIVE", Class::Other),
+            ("WARPGROUP.DEPBAR.LE", Class::Other),
             ("HFMA2.MMA", Class::Other),
             ("LDC.64", Class::Other),
         ];
         for (opcode, class) in expected {
             assert_eq!(class_of(opcode), class, "{opcode}");
         }
+    }
+
+    #[test]
+    fn products_of_four_warps_weigh_as_many_of_one() {
+        assert_eq!(weight(TensorType::Half, 2048), 1);
+        assert_eq!(weight(TensorType::Half, 1024), 1);
+        assert_eq!(weight(TensorType::Half, 32768), 16);
+        assert_eq!(weight(TensorType::Tf32, 8192), 8);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sass::Function;
+use super::sass::{Function, Instruction};
 
 /// A natural loop: a header, and all that comes back to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct Block {
 }
 
 /// Loops that can be reached from the kernel's beginning, by their places. Functions that it calls are left out: they
-/// are slow ways that numbers seldom go.
+/// are slow ways that numbers seldom go. So are loops that do nothing but wait, and those through the threads of a warp.
 pub fn loops(function: &Function) -> Vec<Loop> {
     let blocks = blocks(function);
     let dominators = dominators(&blocks);
@@ -32,6 +32,10 @@ pub fn loops(function: &Function) -> Vec<Loop> {
         let Some(above) = &dominators[number] else { continue };
         for &header in block.next.iter().filter(|header| above.contains(header)) {
             let body = natural(&blocks, &dominators, header, number);
+            let code = |&block: &usize| &function.code[blocks[block].start..blocks[block].end];
+            if body.iter().flat_map(code).all(waits) || function.code[block.end - 1].has("ANY") {
+                continue;
+            }
             match found.iter_mut().find(|(known, _)| *known == header) {
                 Some((_, known)) => known.extend(body),
                 None => found.push((header, body)),
@@ -49,6 +53,11 @@ pub fn loops(function: &Function) -> Vec<Loop> {
         is_innermost: is_innermost(*header, body),
     };
     found.iter().map(as_loop).collect()
+}
+
+/// Whether an instruction may be one of a loop that waits for a barrier in shared memory, and does nothing else.
+fn waits(instruction: &Instruction) -> bool {
+    matches!(instruction.base(), "SYNCS" | "BRA" | "NOP" | "NANOSLEEP" | "YIELD")
 }
 
 /// Blocks that reach the back edge's end without passing the header, and the header.
@@ -136,6 +145,12 @@ mod tests {
     fn loops_and_those_around_them() {
         assert_eq!(found(include_str!("samples/row.sass")), [(0x70, 0xf0, true)]);
         assert_eq!(found(include_str!("samples/nested.sass")), [(0x20, 0x90, false), (0x30, 0x60, true)]);
+    }
+
+    #[test]
+    fn waiting_is_no_loop() {
+        let loops = found(include_str!("samples/boxes.sass"));
+        assert_eq!(loops, [(0x130, 0x3f0, true)]);
     }
 
     #[test]

@@ -47,12 +47,13 @@ Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: regi
 Fails when a program cannot be assembled, and when a kernel spills. The rows of all programs go to target/ptxas/ARCH.txt; shown are
 failures, spills, and all rows of a short list.
 
-  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_100; with --roofline sm_90)
+  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_90a,sm_100; with --roofline sm_90a)
   --filter TEXT       only programs whose name contains TEXT
   --quick             tests/ and the benchmark programs of this repository alone, without those of many large kernels
   --roofline          the benchmark programs of this repository (with --quick those of tests/, too), whose machine code is
                       disassembled: instructions, loads in flight, tensor instructions and spills of each kernel and inner loop,
-                      and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it,
+                      and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it
+                      (where there is no such file, the one of ARCH without its letter),
                       and, with no reason in that table, when it is slower by instructions than by memory, or less than a third
                       of an inner loop with tensor instructions are such. Every loop goes to target/ptxas/roofline-ARCH.txt
   --update            with --roofline: writes that table anew, and keeps its reasons
@@ -65,9 +66,9 @@ failures, spills, and all rows of a short list.
 The programs are those of ../shared/bench and ../shared/corpus where they are there, else those of tests/corpus; and those of tests/.
 ";
 
-const ARCHITECTURES: &str = "sm_80,sm_90,sm_100";
-/// The one that there is a table for.
-const TABLE_ARCHITECTURE: &str = "sm_90";
+const ARCHITECTURES: &str = "sm_80,sm_90,sm_90a,sm_100";
+/// The one that there is a table for: what programs are compiled for in process on an H100.
+const TABLE_ARCHITECTURE: &str = "sm_90a";
 
 /// Greatest length of a list of programs that is shown whole.
 const SHORT: usize = 60;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::class::{Class, Space, class};
+use super::class::{Class, Space, class, weight};
 use super::kernel::Kernel;
 use super::loops::{Loop, loops};
 use super::rates::{LAUNCH, Rates};
@@ -60,6 +60,8 @@ pub struct Stretch {
     /// Instructions of a thread in all its turns, those of tensor cores, special functions, and those to local memory.
     pub instructions: u64,
     pub tensor: u64,
+    /// Those of tensor cores as if each warp did its products by itself.
+    pub tensor_weight: u64,
     pub special: u64,
     pub local: u64,
     /// Most loads from global memory that are on the way before the first of them is waited for.
@@ -70,9 +72,10 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// The share of tensor instructions.
+    /// The share of tensor instructions, each of which counts as those that it stands for.
     pub fn tensor_share(&self) -> f64 {
-        self.tensor as f64 / self.instructions.max(1) as f64
+        let others = self.instructions - self.tensor;
+        self.tensor_weight as f64 / (others + self.tensor_weight).max(1) as f64
     }
 }
 
@@ -150,6 +153,7 @@ fn stretch(function: &Function, counts: &[u64], places: &[usize], start: usize) 
         turns: counts.get(start).copied().unwrap_or(0),
         instructions: 0,
         tensor: 0,
+        tensor_weight: 0,
         special: 0,
         local: 0,
         loads_in_flight: loads_in_flight(function, counts, places),
@@ -163,8 +167,12 @@ fn stretch(function: &Function, counts: &[u64], places: &[usize], start: usize) 
             Class::Load(Space::Global, bytes) => drop(found.loads.insert(bytes)),
             Class::Store(Space::Global, bytes) => drop(found.stores.insert(bytes)),
             Class::Load(Space::Local, _) | Class::Store(Space::Local, _) => found.local += count,
-            Class::Load(Space::Shared, _) | Class::Store(Space::Shared, _) | Class::Other => {}
-            Class::Tensor(..) => found.tensor += count,
+            Class::Load(Space::Shared, _) | Class::Store(Space::Shared, _) => {}
+            Class::BoxLoad | Class::BoxStore | Class::Other => {}
+            Class::Tensor(kind, each) => {
+                found.tensor += count;
+                found.tensor_weight += count * weight(kind, each);
+            }
             Class::Special => found.special += count,
         }
     }
@@ -195,8 +203,16 @@ impl Totals {
                 Class::Store(Space::Global, bytes) => totals.written += count * bytes as f64,
                 Class::Tensor(kind, each) => totals.tensor += count * each as f64 / rates.tensor(kind),
                 Class::Special => totals.special += count * 32.0,
-                Class::Load(..) | Class::Store(..) | Class::Other => {}
+                Class::Load(..) | Class::Store(..) | Class::BoxLoad | Class::BoxStore | Class::Other => {}
             }
+        }
+        // Boxes may be copied by another warp than the one that was followed: all of the arrays are.
+        let has = |wanted: Class| function.code.iter().any(|instruction| class(instruction) == wanted);
+        if has(Class::BoxLoad) {
+            totals.read = f64::INFINITY;
+        }
+        if has(Class::BoxStore) {
+            totals.written = f64::INFINITY;
         }
         totals.read = (totals.read * kernel.launch.all_threads()).min(kernel.bytes_read as f64);
         totals.written = (totals.written * kernel.launch.all_threads()).min(kernel.bytes_written as f64);
@@ -263,6 +279,7 @@ fn registers(operand: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ptxas::class::TensorType;
     use crate::ptxas::sass;
     use crate::ptxas::thread::Launch;
 
@@ -295,6 +312,20 @@ mod tests {
         assert!((issue - 29.0 * 64.0 / 1.98e9).abs() < 1e-12, "{issue}");
         assert!((special - 2.0 * 256.0 / 1.98e9).abs() < 1e-12, "{special}");
         assert_eq!((tensor, estimate.bound().0), (0.0, Bound::Memory));
+    }
+
+    #[test]
+    fn boxes_are_all_of_their_arrays_and_products_of_four_warps_weigh_more() {
+        let estimate = estimate(include_str!("samples/boxes.sass"));
+        let hottest = estimate.hottest();
+        assert_eq!((hottest.address, hottest.turns, hottest.tensor, hottest.tensor_weight), (0x130, 32, 64, 64));
+        assert!(!estimate.by_data);
+        let [_, memory, _, _, tensor] = estimate.seconds;
+        let bytes = 132.0 * 64.0 * 4100.0;
+        assert!((memory - bytes / 3.35e12).abs() < 1e-12, "{memory}");
+        // 64 products of 64 x 8 x 16 by each block.
+        let products = 64.0 * 132.0 * 64.0 * 64.0 * 8.0 * 16.0;
+        assert!((tensor / (products / Rates::of("sm_90").unwrap().tensor(TensorType::Half)) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use products::{PRODUCTS, Product};
 /// Rates of the largest GPU of an architecture.
 #[derive(Debug)]
 pub struct Rates {
-    pub architecture: &'static str,
+    pub architecture: String,
     /// The product, for people.
     pub product: &'static str,
     pub multiprocessors: u64,
@@ -38,16 +38,22 @@ pub const LAUNCH: f64 = 2e-6;
 const SCHEDULERS: f64 = 4.0;
 const SPECIALS: f64 = 16.0;
 
+/// `sm_90` of `sm_90a`: the same GPU.
+pub fn without_letter(architecture: &str) -> &str {
+    architecture.trim_end_matches(|c: char| c.is_ascii_lowercase())
+}
+
 impl Rates {
-    /// Those of an architecture that there is a product of in the table.
+    /// Those of an architecture that there is a product of in the table, with a letter or without.
     pub fn of(architecture: &str) -> Result<Rates> {
         let known = || PRODUCTS.iter().map(|product| product.architecture).collect::<Vec<_>>().join(", ");
-        let product = PRODUCTS.iter().find(|product| product.architecture == architecture);
+        let plain = without_letter(architecture);
+        let product = PRODUCTS.iter().find(|product| product.architecture == plain);
         let product =
             product.with_context(|| format!("no rates of {architecture} are known, only those of {}", known()))?;
-        let Product { architecture, name, multiprocessors, clock_hz, memory_bandwidth, tensor_tera, .. } = *product;
+        let Product { name, multiprocessors, clock_hz, memory_bandwidth, tensor_tera, .. } = *product;
         Ok(Rates {
-            architecture,
+            architecture: architecture.to_owned(),
             product: name,
             multiprocessors: multiprocessors.into(),
             clock: clock_hz as f64,
@@ -71,6 +77,8 @@ mod tests {
     #[test]
     fn architectures_without_rates_are_named() {
         assert_eq!(Rates::of("sm_90").unwrap().product, "H100 SXM");
+        let with_letter = Rates::of("sm_90a").unwrap();
+        assert_eq!((with_letter.architecture.as_str(), with_letter.product), ("sm_90a", "H100 SXM"));
         let error = Rates::of("sm_76").unwrap_err().to_string();
         assert!(error.contains("sm_76") && error.contains("sm_89, sm_90"), "{error}");
     }

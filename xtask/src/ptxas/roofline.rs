@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::cubin;
 use super::kernel::Kernel;
 use super::model::{Estimate, Measured, Stretch};
-use super::rates::Rates;
+use super::rates::{Rates, without_letter};
 use super::rows::Row;
 use super::sass;
 use super::table::{Table, TableRow};
@@ -84,12 +84,9 @@ impl Roofline {
         let mut now = Table::new(table_rows(rows));
         let details = root().join(format!("target/ptxas/roofline-{architecture}.txt"));
         fs::write(&details, loops(rows)).with_context(|| details.display().to_string())?;
-        let file = root().join(format!("docs/results/roofline-{architecture}.txt"));
-        let name = format!("docs/results/roofline-{architecture}.txt");
-        let kept = match fs::read_to_string(&file) {
-            Ok(text) => Table::parse(&text).with_context(|| name.clone())?,
-            Err(_) => Table::new(Vec::new()),
-        };
+        let name = table_name(architecture);
+        let file = root().join(&name);
+        let kept = kept(architecture)?;
         println!("{architecture}: every loop is in target/ptxas/roofline-{architecture}.txt");
         if self.update {
             now.take_reasons(&kept);
@@ -113,6 +110,21 @@ impl Roofline {
             count => bail!("{architecture}: {count} estimates are worse than the table allows"),
         }
     }
+}
+
+/// The place of the table of an architecture.
+fn table_name(architecture: &str) -> String {
+    format!("docs/results/roofline-{architecture}.txt")
+}
+
+/// The table of an architecture; where there is none, that of the same one without its letter.
+fn kept(architecture: &str) -> Result<Table> {
+    for name in [table_name(architecture), table_name(without_letter(architecture))] {
+        if let Ok(text) = fs::read_to_string(root().join(&name)) {
+            return Table::parse(&text).with_context(|| name);
+        }
+    }
+    Ok(Table::new(Vec::new()))
 }
 
 /// Kernels with their estimates, and the programs that they are of.

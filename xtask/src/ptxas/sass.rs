@@ -32,6 +32,12 @@ impl Instruction {
     pub fn has(&self, modifier: &str) -> bool {
         self.opcode.split('.').skip(1).any(|known| known == modifier)
     }
+
+    /// Rows, columns and depth of a product of four warps together: of `HGMMA.64x128x16.F32`.
+    pub fn group_shape(&self) -> Option<[u64; 3]> {
+        let sides = |shape: &str| shape.split('x').map(|side| side.parse().ok()).collect::<Option<Vec<u64>>>();
+        self.opcode.split('.').skip(1).filter_map(sides).find_map(|sides| sides.try_into().ok())
+    }
 }
 
 /// The functions of `nvdisasm -c`. A line that is none of this text's is an error that names it.

@@ -23,6 +23,8 @@ pub fn step(state: &mut State, instruction: &Instruction, operands: &[Operand]) 
         "CS2R" => zeros(state, instruction, operands),
         "HFMA2" => halves_of(state, operands),
         "LDC" | "ULDC" => constant(state, instruction, operands),
+        // What is waited for has happened, and the first thread is the one that is elected.
+        "SYNCS" | "ELECT" => happened(state, operands),
         "R2P" => {
             state.forget_predicates();
             Some(())
@@ -51,13 +53,22 @@ pub fn forget(state: &mut State, instruction: &Instruction, operands: &[Operand]
 /// Registers of an instruction's result, or more.
 fn results(instruction: &Instruction) -> usize {
     let base = instruction.base();
-    if instruction.has("128") || base.ends_with("MMA") {
+    if let Some([_, columns, _]) = instruction.group_shape() {
+        // By each thread of four warps, in words.
+        (if instruction.has("F16") && !instruction.has("F32") { columns / 4 } else { columns / 2 }) as usize
+    } else if instruction.has("128") || base.ends_with("MMA") {
         4
     } else if instruction.has("64") || instruction.has("WIDE") || base.starts_with('D') || instruction.has("F64") {
         2
     } else {
         1
     }
+}
+
+fn happened(state: &mut State, operands: &[Operand]) -> Option<()> {
+    let is_told = |operand: &&Operand| matches!(operand, Operand::Predicate { number: Some(_), inverse: false, .. });
+    state.set_predicate(Some(operands.first().filter(is_told)?), Some(true));
+    Some(())
 }
 
 /// Splits off the predicates that come before and after the first register.
@@ -352,6 +363,18 @@ mod tests {
         // A negative zero carries.
         assert_eq!(after(&["MOV R1, RZ", "LEA R0, P0, -R1, RZ, 0x1"]), (Some(0), Some(true)));
         assert_eq!(after(&["MOV R1, 0x3", "LEA R0, P0, -R1, RZ, 0x1"]), (Some(0xffff_fffa), Some(false)));
+    }
+
+    #[test]
+    fn what_is_waited_for_has_happened() {
+        let waited = "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR8+0x100], RZ";
+        assert_eq!(after(&["MOV R0, 0x5", waited]), (Some(5), Some(true)));
+        assert_eq!(after(&["ELECT P0, URZ, PT"]).1, Some(true));
+        // Sums of four warps are forgotten, and the register after them is not.
+        let after_all = ["MOV R36, 0x5", "HGMMA.64x24x16.F32.BF16 R24, gdesc[UR8], R24, gsb0", "MOV R0, R36"];
+        assert_eq!(word(&after_all), Some(5));
+        let within = ["MOV R35, 0x5", "HGMMA.64x24x16.F32.BF16 R24, gdesc[UR8], R24, gsb0", "MOV R0, R35"];
+        assert_eq!(word(&within), None);
     }
 
     #[test]

@@ -102,8 +102,8 @@ impl Walk<'_> {
 
     fn jumps(&mut self, place: usize, guard: Option<bool>) -> bool {
         let instruction = &self.function.code[place];
-        // Never, as the threads of a warp stay together.
-        if instruction.has("DIV") {
+        // Never, as the threads of a warp stay together, and the first one is the first that is done.
+        if instruction.has("DIV") || instruction.has("ANY") {
             return false;
         }
         let condition = match self.operands[place].first() {
@@ -154,6 +154,13 @@ mod tests {
     fn loops_are_gone_through_as_often_as_their_counters_say() {
         assert_eq!(counts(include_str!("../samples/row.sass"), &[0x0, 0x70, 0x100]), (vec![1, 2, 1], false));
         assert_eq!(counts(include_str!("../samples/nested.sass"), &[0x20, 0x30]), (vec![3, 12], false));
+    }
+
+    #[test]
+    fn barriers_in_shared_memory_do_not_end_loops() {
+        // A bulk copy, a product of four warps, and the loop that waits.
+        let boxes = counts(include_str!("../samples/boxes.sass"), &[0x230, 0x320, 0x3d0]);
+        assert_eq!(boxes, (vec![32, 32, 0], false));
     }
 
     #[test]
