@@ -2,11 +2,13 @@
 
 mod suite {
     mod bench;
+    mod boxes;
     mod collectives;
     mod computing;
     mod copies;
     mod loading;
     mod memory;
     mod mma;
+    mod products;
     mod sanitizer;
 }
