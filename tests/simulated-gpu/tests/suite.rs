@@ -9,6 +9,7 @@ mod suite {
     mod loading;
     mod memory;
     mod mma;
+    mod phases;
     mod products;
     mod sanitizer;
 }

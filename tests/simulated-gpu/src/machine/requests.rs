@@ -1,7 +1,7 @@
 //! Requests of a thread to barriers in shared memory.
 
 use super::access::LANES_OF_WARP;
-use super::block::{Block, Fault, ThreadStatus};
+use super::block::{Block, Fault, Thread, ThreadStatus};
 use super::mbarrier::{BARRIER_BYTES, MOST, PhaseBarrier};
 use crate::code::{Address, Phase, Request};
 use crate::finding::Class;
@@ -181,7 +181,8 @@ impl Block<'_> {
         self.barriers.timeouts = 0;
         for thread in &mut self.threads {
             if sleeps(thread.status) {
-                thread.status = ThreadStatus::Ready;
+                // A wait may end in vain, and must be asked again.
+                (thread.status, thread.gives_up) = (ThreadStatus::Ready, true);
             }
         }
         Ok(())
@@ -201,10 +202,12 @@ impl Block<'_> {
             Phase::Parity(_) => barrier.phase & 1 != wanted,
             Phase::Of(_) => barrier.phase > wanted,
         };
+        if std::mem::take(&mut self.threads[thread].gives_up) {
+            return Ok(Some(false));
+        }
         if !is_complete(self.found(thread, at)?) {
             self.settle(thread, at, true)?;
         }
-        let gives_up = std::mem::take(&mut self.threads[thread].gives_up);
         let Some(barrier) = self.barriers.at.get(&at) else { return Ok(None) };
         if is_complete(barrier) {
             let knows = &mut self.threads[thread].knows;
@@ -212,7 +215,7 @@ impl Block<'_> {
             knows.tick(thread);
             return Ok(Some(true));
         }
-        Ok(gives_up.then_some(false))
+        Ok(None)
     }
 
     /// Has threads that wait for phases go on without them for once, where no thread can go on otherwise; false if that
@@ -238,19 +241,21 @@ impl Block<'_> {
 
     /// The fault of threads that wait for phases that nobody completes.
     pub(super) fn stuck(&self) -> Option<Fault> {
-        let (thread, at) = self.threads.iter().enumerate().find_map(|(number, thread)| match thread.status {
-            ThreadStatus::AtPhase { barrier } => Some((number, barrier)),
-            _ => None,
-        })?;
-        let barrier = self.barriers.at.get(&at)?;
-        let message = format!(
-            "the thread waits for phase {} of the mbarrier at {at:#x}, where {} arrivals and {} bytes are missing, and no \
-             thread can go on",
-            barrier.phase,
-            barrier.missing,
-            barrier.bytes - barrier.under_way()
-        );
-        Some(Fault::new(thread, Class::Synchronization, message))
+        let mut told = Vec::new();
+        let mut first = None;
+        for (at, barrier) in &self.barriers.at {
+            let waits = |thread: &Thread| thread.status == ThreadStatus::AtPhase { barrier: *at };
+            let Some(thread) = self.threads.iter().position(waits) else { continue };
+            first = Some(first.unwrap_or(thread).min(thread));
+            told.push(format!(
+                "thread {thread} for phase {} of the mbarrier at {at:#x} ({} arrivals and {} bytes are missing)",
+                barrier.phase,
+                barrier.missing,
+                barrier.bytes - barrier.under_way()
+            ));
+        }
+        let message = format!("threads wait, and no thread can go on: {}", told.join(", "));
+        first.map(|thread| Fault::new(thread, Class::Synchronization, message))
     }
 
     /// The fault of a block that ends before its copies.

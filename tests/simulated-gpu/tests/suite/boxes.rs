@@ -171,7 +171,7 @@ fn what_is_wrong_with_a_copy_is_found() {
     finding(same, replaced("[%rd1],", "[%rd1+128],"), "outside of the 2048 bytes of shared memory");
     // More and less bytes than are expected.
     finding(same, replaced("], 1024;", "], 1008;"), "expects 1008");
-    finding(same, replaced("], 1024;", "], 1040;"), "0 arrivals and 16 bytes are missing");
+    finding(same, replaced("], 1024;", "], 1040;"), "(0 arrivals and 16 bytes are missing)");
     // A parameter that is no map.
     finding(
         same,

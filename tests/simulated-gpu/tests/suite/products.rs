@@ -283,3 +283,40 @@ fn many_columns_and_signs() {
         Case { signs, ..CASE }.check();
     }
 }
+
+#[test]
+fn what_threads_store_is_fenced() {
+    let body = CASE.body();
+    let run = |body: &str| {
+        let text = hopper(0, 3, ".reg .f32 %f<128>; .reg .b32 %a<4>;", body);
+        let mut bench = Bench::new();
+        let image = CASE.image();
+        let words = [bench.words(&image), bench.words(&CASE.registers()), bench.fresh(256 * CASE.columns)];
+        let ran = bench.try_run_with(&text, 1, 128, image.len() * 4, &words);
+        ran.map_err(|finding| finding.to_string())
+    };
+    run(&body).unwrap();
+    let fence = "fence.proxy.async.shared::cta; bar.sync 0;";
+    assert!(body.contains(fence));
+    let told = run(&body.replace(fence, "bar.sync 0;")).unwrap_err();
+    assert!(told.contains("racecheck") && told.contains("without fence.proxy.async after it, were written"), "{told}");
+    // Before the barrier, not behind it: others' stores are not fenced by one's own.
+    run(&body.replace(fence, "bar.sync 0; fence.proxy.async;")).unwrap();
+    let told = run(&body.replace(fence, "fence.proxy.async;")).unwrap_err();
+    assert!(told.contains("check: "), "{told}");
+    // A store to a factor before the products are waited for.
+    let stored = "wgmma.commit_group.sync.aligned; st.shared.b32 [tile], 0;";
+    let told = run(&body.replace("wgmma.commit_group.sync.aligned;", stored)).unwrap_err();
+    assert!(told.contains("are read by a wgmma begun"), "{told}");
+    // A move of sums is none of their values.
+    let wait = "wgmma.wait_group.sync.aligned 0;";
+    run(&body.replace(wait, &format!("mov.b32 %a0, %f0; {wait}"))).unwrap();
+    for early in [
+        "add.f32 %f1, %f0, %f0;",
+        "mov.b32 %a0, %f0; add.s32 %a1, %a0, 1;",
+        "mov.b64 %rd8, {%f0, %f1}; st.global.b64 [%rd2], %rd8;",
+    ] {
+        let told = run(&body.replace(wait, &format!("{early} {wait}"))).unwrap_err();
+        assert!(told.contains("reads a register of a wgmma"), "{early}\n{told}");
+    }
+}

@@ -72,6 +72,7 @@ impl<'a> Decoder<'a> {
                 // The order that is there without them, too.
                 "release" | "acquire" | "cta" | "cluster" | "b64" => {}
                 "init" | "inval" | "arrive" | "expect_tx" | "try_wait" | "test_wait" | "parity" => action.push(part),
+                "relaxed" if opcode.starts_with("mbarrier.expect_tx.") => {}
                 _ => is_known = false,
             }
         }
