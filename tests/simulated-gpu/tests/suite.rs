@@ -2,11 +2,14 @@
 
 mod suite {
     mod bench;
+    mod boxes;
     mod collectives;
     mod computing;
     mod copies;
     mod loading;
     mod memory;
     mod mma;
+    mod phases;
+    mod products;
     mod sanitizer;
 }

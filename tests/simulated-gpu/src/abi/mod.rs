@@ -8,6 +8,7 @@ mod graphs;
 mod launch;
 mod memory;
 mod streams;
+mod tensor_maps;
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};

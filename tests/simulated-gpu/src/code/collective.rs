@@ -1,6 +1,6 @@
 //! Collective instructions: barriers, shuffles, votes, matrix loads and multiply-accumulates of the lanes of a warp.
 
-use super::{MemoryOperand, Run, Slot, Slots, Type};
+use super::{MemoryOperand, Run, Slot, Slots, Type, WarpGroup};
 
 /// Something that lanes of a warp do together.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +79,8 @@ pub enum Collective {
         /// The addend's registers.
         c: Slots,
     },
+    /// `wgmma`: what warps of a warp group do.
+    WarpGroup(WarpGroup),
 }
 
 /// Matrices of eight rows of 16 bytes in shared memory.

@@ -27,6 +27,9 @@ pub(super) fn mark(kernel: &mut Kernel, exchanges: &[usize]) {
                 {
                     compared.extend(abc);
                 }
+                Op::Move { d, from } if compared.contains(&d) => {
+                    compared.insert(from);
+                }
                 Op::Join { into, from, .. } if compared.contains(&into) => {
                     compared.extend(&kernel.lists[from.start as usize..][..from.count as usize]);
                 }

@@ -6,6 +6,7 @@
 
 mod alu;
 mod approximate;
+mod asynchronous;
 mod collective;
 mod convert;
 mod decode;
@@ -13,14 +14,18 @@ mod expected;
 mod float;
 mod integer;
 pub mod round;
+mod slots;
 mod types;
+mod warp_group;
 
 use crate::ptx::Space;
 
 pub use approximate::Approximations;
+pub use asynchronous::{Address, Phase, Request};
 pub use collective::{Collective, Fragments, MatrixLoad, ShuffleMode, VoteMode};
 pub use decode::decode;
 pub use types::{Type, TypeKind};
+pub use warp_group::{LeftFactor, Product, WarpGroup};
 
 /// The number of a register or of a constant of a thread.
 pub type Slot = u32;
@@ -54,6 +59,8 @@ pub struct Kernel {
     pub lists: Vec<Slot>,
     /// Collective instructions of the lanes of a warp.
     pub collectives: Vec<Collective>,
+    /// Requests to barriers in memory and for bulk copies.
+    pub requests: Vec<Request>,
     /// Offset and size of each parameter.
     pub parameters: Vec<(usize, usize)>,
     /// Bytes of shared memory that the kernel declares; dynamic memory follows it.
@@ -66,6 +73,11 @@ pub struct Kernel {
     pub granules: Granules,
     /// Whether threads wait for others.
     pub waits: bool,
+    /// Whether it has barriers in memory, bulk copies or products of warp groups, so that its threads are ordered by
+    /// more than barriers of the block.
+    pub is_asynchronous: bool,
+    /// Whether it has products of warp groups.
+    pub multiplies: bool,
 }
 
 /// The smallest element that a kernel touches alone, as a power of two, by space.
@@ -126,6 +138,13 @@ pub enum Op {
         d: Slot,
         /// The operands; those that the function does not look at may be any.
         abc: [Slot; 3],
+    },
+    /// A register's value as it is, which need not be there yet.
+    Move {
+        /// The result.
+        d: Slot,
+        /// The value.
+        from: Slot,
     },
     /// The same for both halves of registers.
     Packed {
@@ -218,6 +237,8 @@ pub enum Op {
     },
     /// Something that lanes of a warp do together: a number of [`Kernel::collectives`].
     Collective(u32),
+    /// Something of barriers in memory or of bulk copies: a number of [`Kernel::requests`].
+    Request(u32),
     /// Sets the condition of a loop of a graph: handle and value.
     SetCondition([Slot; 2]),
     /// The thread's end.

@@ -14,6 +14,7 @@ mod plans;
 mod random;
 mod status;
 mod streams;
+mod tensor_maps;
 #[cfg(test)]
 mod tests;
 mod work;
@@ -25,6 +26,7 @@ pub(crate) use handle::{DriverResult, Handle, misuse, tell};
 pub(crate) use modules::{LaunchShape, MOST_SHARED};
 pub use options::{Options, VARIABLE};
 pub use status::Status;
+pub(crate) use tensor_maps::TiledTensor;
 pub(crate) use work::{LibraryWork, Repeats, StreamWork};
 
 use crate::machine::Memory;

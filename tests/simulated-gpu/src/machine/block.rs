@@ -2,11 +2,15 @@
 
 use std::cmp::Ordering;
 
+use super::access::{LANES_OF_WARP, Who};
+use super::knowledge::{Actor, Knowledge};
 use super::launch::{Launch, Outside, coordinates};
+use super::marks::Marks;
+use super::mbarrier::Barriers;
 use super::memory::Memory;
 use super::pending::Copies;
+use super::progress::WarpProgress;
 use super::reach::{Doubt, InvalidAccess, Reach};
-use super::shadow::{LANES_OF_WARP, Who};
 use super::store::Store;
 use crate::code::{ALWAYS, Kernel, MemoryOperand, Op, Run, Slot, Special};
 use crate::finding::{Class, Finding, Problem};
@@ -26,6 +30,12 @@ pub(super) enum ThreadStatus {
         count: u64,
         aligned: bool,
     },
+    /// Waits for a phase of the barrier in shared memory at that address.
+    AtPhase {
+        barrier: usize,
+    },
+    /// At a request, which is done next.
+    AtRequest(u32),
     Done,
 }
 
@@ -37,6 +47,14 @@ pub(super) struct Thread {
     pub status: ThreadStatus,
     /// Its knowledge of the clocks of its warp.
     pub heard: [u64; LANES_OF_WARP],
+    /// Its knowledge of all agents, in kernels that have others than threads.
+    pub knows: Knowledge,
+    /// Whether its wait for a phase is to end without it.
+    pub gives_up: bool,
+    /// Groups of products that registers are of; the last group that is done, and whether there are others.
+    pub marks: Vec<u32>,
+    pub done: u32,
+    pub is_busy: bool,
     local: Store,
     copies: Copies,
     doubt: Option<Doubt>,
@@ -51,25 +69,35 @@ impl Thread {
         (memory, shared): (&'r mut Memory, &'r mut Store),
         (since, first): (u64, u64),
     ) -> Reach<'r> {
-        let who = Who {
-            thread: number as u64,
-            segment: memory.segments,
-            block: first,
-            since,
-            heard: self.heard,
-            lanes: LANES_OF_WARP,
-        };
+        let who = self.who(number, memory.segments, (since, first));
+        let actor = kernel.is_asynchronous.then(|| {
+            let threads = launch.block.iter().product::<u32>() as usize;
+            Actor::thread(number, threads, &self.knows)
+        });
         Reach {
             memory,
             shared,
             local: &mut self.local,
             parameters: launch.parameters,
             kernel,
-            here: Who { since: first, ..who },
+            here: Who { since: first, actor, ..who },
             who,
             copies: &mut self.copies,
             doubt: self.doubt.take(),
             at: 0,
+        }
+    }
+
+    /// The thread of that number, as one that touches global memory.
+    fn who(&self, number: usize, segment: u64, (since, first): (u64, u64)) -> Who<'static> {
+        Who {
+            thread: number as u64,
+            segment,
+            block: first,
+            since,
+            heard: self.heard,
+            lanes: LANES_OF_WARP,
+            actor: None,
         }
     }
 }
@@ -84,7 +112,15 @@ pub(super) struct Fault {
 
 impl Fault {
     pub fn new(thread: usize, class: Class, message: impl Into<String>) -> Fault {
-        Fault { thread, problem: Problem::new(class, message), other: None }
+        Fault::of(thread, Problem::new(class, message))
+    }
+
+    pub fn of(thread: usize, problem: Problem) -> Fault {
+        Fault { thread, problem, other: None }
+    }
+
+    pub fn from_access(thread: usize, (problem, other): InvalidAccess) -> Fault {
+        Fault { thread, problem, other }
     }
 }
 
@@ -92,16 +128,18 @@ impl Fault {
 pub(super) struct Block<'a> {
     pub kernel: &'a Kernel,
     launch: &'a Launch<'a>,
-    memory: &'a mut Memory,
+    pub memory: &'a mut Memory,
     outside: &'a mut dyn Outside,
-    shared: Store,
+    pub shared: Store,
+    pub barriers: Barriers,
+    pub warps: Vec<WarpProgress>,
     /// Slots of all threads, one thread's after the other's.
     pub registers: Vec<u64>,
     pub threads: Vec<Thread>,
     number: [u32; 3],
     /// First segment of the launch and of the block.
     since: u64,
-    first: u64,
+    pub first: u64,
 }
 
 impl<'a> Block<'a> {
@@ -113,6 +151,11 @@ impl<'a> Block<'a> {
             at: 0,
             status: ThreadStatus::Done,
             heard: [0; LANES_OF_WARP],
+            knows: Knowledge::default(),
+            gives_up: false,
+            marks: Vec::new(),
+            done: 0,
+            is_busy: false,
             local: Store::new(kernel.local_bytes, checked),
             copies: Copies::default(),
             doubt: None,
@@ -121,8 +164,19 @@ impl<'a> Block<'a> {
         // Threads that never wait take turns with the same registers.
         let files = if kernel.waits { count } else { 1 };
         let registers = vec![0; kernel.image.len() * files];
-        let shared = Store::default();
-        Block { kernel, launch, memory, outside, shared, registers, threads, number: [0; 3], since, first: since }
+        let (shared, barriers) = (Store::default(), Barriers::default());
+        let (warps, number, first) = (Vec::new(), [0; 3], since);
+        Block { kernel, launch, memory, outside, shared, barriers, warps, registers, threads, number, since, first }
+    }
+
+    /// Bytes of the kernel's parameters.
+    pub(super) fn parameters(&self, at: usize, bytes: usize) -> Option<&[u8]> {
+        self.launch.parameters.get(at..at.checked_add(bytes)?)
+    }
+
+    /// A thread as one that touches global memory.
+    pub(super) fn who(&self, thread: usize) -> Who<'static> {
+        self.threads[thread].who(thread, self.memory.segments, (self.since, self.first))
     }
 
     /// The number of the next segment.
@@ -147,7 +201,13 @@ impl<'a> Block<'a> {
             }
         }
         self.reset_clocks();
-        let result = if self.kernel.waits { self.run_together() } else { self.run_each() };
+        if self.kernel.is_asynchronous {
+            self.reset_agents();
+        }
+        let mut result = if self.kernel.waits { self.run_together() } else { self.run_each() };
+        if self.kernel.is_asynchronous {
+            result = result.and_then(|()| self.check_copies_done()).and_then(|()| self.check_warp_groups());
+        }
         self.memory.segments += 1;
         result
     }
@@ -178,17 +238,40 @@ impl<'a> Block<'a> {
                             self.run_thread(thread, thread * slots)?;
                         }
                     }
-                    if !self.threads[lanes.clone()].iter().any(|thread| thread.status == ThreadStatus::AtCollective) {
+                    if !self.threads[lanes.clone()].iter().any(|thread| thread.status == ThreadStatus::AtCollective)
+                        || !self.do_collective(lanes.clone())?
+                    {
                         break;
                     }
-                    self.do_collective(lanes.clone())?;
                 }
             }
             if self.threads.iter().all(|thread| thread.status == ThreadStatus::Done) {
                 return Ok(());
             }
-            self.pass_barrier()?;
+            if self.threads.iter().any(|thread| thread.status == ThreadStatus::Ready) {
+                continue;
+            }
+            if let Some(stuck) = self.pass_barrier()?
+                && !self.give_up()
+            {
+                return Err(self.stuck().unwrap_or(stuck));
+            }
         }
+    }
+
+    /// Has agents know of nothing.
+    fn reset_agents(&mut self) {
+        let (threads, slots) = (self.threads.len(), self.kernel.image.len());
+        let warps = threads.div_ceil(LANES_OF_WARP);
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            thread.knows = Knowledge::of(number, threads + warps);
+            thread.marks.clear();
+            thread.marks.resize(if self.kernel.multiplies { slots } else { 0 }, 0);
+            (thread.gives_up, thread.done, thread.is_busy) = (false, 0, false);
+        }
+        self.barriers = Barriers::default();
+        self.warps.clear();
+        self.warps.resize(warps, WarpProgress::default());
     }
 
     /// Sets the slots of a thread to their initial values.
@@ -217,11 +300,11 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Lets threads pass a barrier where all are that it waits for.
-    fn pass_barrier(&mut self) -> Result<(), Fault> {
+    /// Lets threads pass a barrier where all are that it waits for; if there is no such one, the fault that that is.
+    fn pass_barrier(&mut self) -> Result<Option<Fault>, Fault> {
         let waiting = |status: ThreadStatus| match status {
             ThreadStatus::AtBarrier { id, count, aligned } => Some((id, count, aligned)),
-            ThreadStatus::Ready | ThreadStatus::AtCollective | ThreadStatus::Done => None,
+            _ => None,
         };
         let first = self.threads.iter().position(|thread| waiting(thread.status).is_some()).unwrap_or(0);
         let mut problem = None;
@@ -237,16 +320,23 @@ impl<'a> Block<'a> {
             if aligned {
                 self.check_aligned(number, id)?;
             }
-            for thread in &mut self.threads {
+            let mut passing = Vec::new();
+            for (number, thread) in self.threads.iter_mut().enumerate() {
                 if matches!(thread.status, ThreadStatus::AtBarrier { id: other, .. } if other == id) {
                     thread.status = ThreadStatus::Ready;
                     thread.at += 1;
+                    passing.push(number);
                 }
             }
-            // Threads that did not take part are taken to be ordered as well: races with them may be missed.
+            // Threads that did not take part are taken to be ordered as well: races with them may be missed, but where
+            // agents are watched.
             self.memory.segments += 1;
             self.reset_clocks();
-            return Ok(());
+            if self.kernel.is_asynchronous {
+                self.meet(&passing);
+                self.went_on();
+            }
+            return Ok(None);
         }
         let (number, id, arrived, wanted) = problem.unwrap_or((0, 0, 0, 0));
         let absent = self
@@ -258,14 +348,24 @@ impl<'a> Block<'a> {
             _ => format!("; thread {absent} waits at PTX line {}", self.line(absent)),
         });
         let message = format!("barrier {id} waits for {wanted} threads, and only {arrived} come{absent}");
-        Err(Fault::new(number, Class::Synchronization, message))
+        Ok(Some(Fault::new(number, Class::Synchronization, message)))
+    }
+
+    /// Has threads know what each of them does.
+    pub(super) fn meet(&mut self, threads: &[usize]) {
+        let mut together = Knowledge::default();
+        threads.iter().for_each(|&thread| together.join(&self.threads[thread].knows));
+        for &thread in threads {
+            self.threads[thread].knows.clone_from(&together);
+            self.threads[thread].knows.tick(thread);
+        }
     }
 
     /// All threads of a warp must have come to the same instruction.
     fn check_aligned(&self, number: usize, id: u64) -> Result<(), Fault> {
         let at_barrier = |thread: usize| match self.threads[thread].status {
             ThreadStatus::AtBarrier { id: other, .. } => other == id,
-            ThreadStatus::Ready | ThreadStatus::AtCollective | ThreadStatus::Done => false,
+            _ => false,
         };
         for thread in number..self.threads.len() {
             let first = thread / LANES_OF_WARP * LANES_OF_WARP;
@@ -317,16 +417,33 @@ impl<'a> Block<'a> {
 
     /// Runs a thread until it waits or ends. Its slots begin at `base`.
     fn run_thread(&mut self, number: usize, base: usize) -> Result<(), Fault> {
+        let mut steps = 0;
+        self.run_on(number, base, &mut steps)?;
+        while let ThreadStatus::AtRequest(request) = self.threads[number].status {
+            if self.request(number, request)? {
+                self.threads[number].at += 1;
+                self.run_on(number, base, &mut steps)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a thread until it waits or ends, or has a request; counts its steps.
+    fn run_on(&mut self, number: usize, base: usize, steps: &mut u64) -> Result<(), Fault> {
         let Block { kernel, launch, memory, outside, shared, registers, threads, since, first, .. } = self;
         let thread = &mut threads[number];
         let mut at = thread.at as usize;
+        let (mut groups, before) = (std::mem::take(&mut thread.marks), *steps);
+        let (marks, is_busy) = (&mut Marks { groups: &mut groups, done: thread.done }, thread.is_busy);
         let mut reach = thread.reach(number, (kernel, launch), (memory, shared), (*since, *first));
         let registers = &mut registers[base..base + kernel.image.len()];
-        let mut steps = 0;
-        let ended = execute(kernel, registers, &mut reach, *outside, &mut at, &mut steps);
-        reach.memory.instructions += steps;
+        let ended = match is_busy {
+            true => execute::<true>((kernel, registers, marks), &mut reach, *outside, &mut at, steps),
+            false => execute::<false>((kernel, registers, marks), &mut reach, *outside, &mut at, steps),
+        };
+        reach.memory.instructions += *steps - before;
         let doubt = reach.doubt;
-        (thread.at, thread.doubt) = (at as u32, doubt);
+        (thread.at, thread.doubt, thread.marks) = (at as u32, doubt, groups);
         let (problem, other) = match ended {
             Ok(status) => {
                 thread.status = status;
@@ -338,10 +455,10 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there; counts its steps from zero.
-fn execute(
-    kernel: &Kernel,
-    registers: &mut [u64],
+/// Runs a thread from the instruction `at` on, until it waits, ends or goes wrong there; counts its steps. Marks of
+/// registers are looked at if `MARKED`.
+fn execute<const MARKED: bool>(
+    (kernel, registers, marks): (&Kernel, &mut [u64], &mut Marks<'_>),
     reach: &mut Reach<'_>,
     outside: &mut dyn Outside,
     at: &mut usize,
@@ -362,7 +479,11 @@ fn execute(
             *at = place;
             return Err(wrong);
         }
+        if MARKED {
+            marks.pass(kernel, &instruction.op).map_err(|problem| (problem, None))?;
+        }
         match instruction.op {
+            Op::Move { d, from } => registers[d as usize] = registers[from as usize],
             Op::Alu { run, d, abc: [a, b, c] } => {
                 registers[d as usize] = run(registers[a as usize], registers[b as usize], registers[c as usize]);
             }
@@ -405,12 +526,9 @@ fn execute(
                 return Ok(ThreadStatus::AtBarrier { id, count, aligned });
             }
             Op::Collective(_) => return Ok(ThreadStatus::AtCollective),
+            Op::Request(number) => return Ok(ThreadStatus::AtRequest(number)),
             Op::SetCondition([handle, value]) => {
-                let [handle, value] = [handle, value].map(|slot| registers[slot as usize]);
-                if !outside.set_condition(handle, value as u32) {
-                    let message = format!("a condition is set that no graph has: handle {handle:#x}");
-                    return Err((Problem::new(Class::Launch, message), None));
-                }
+                set_condition(outside, registers[handle as usize], registers[value as usize] as u32)?;
             }
             Op::Return => return Ok(ThreadStatus::Done),
             Op::Trap => return Err((Problem::new(Class::Trap, "the kernel traps"), None)),
@@ -418,6 +536,15 @@ fn execute(
         }
         *at += 1;
     }
+}
+
+/// Sets the condition of a loop of a graph.
+fn set_condition(outside: &mut dyn Outside, handle: u64, value: u32) -> Result<(), InvalidAccess> {
+    if outside.set_condition(handle, value) {
+        return Ok(());
+    }
+    let message = format!("a condition is set that no graph has: handle {handle:#x}");
+    Err((Problem::new(Class::Launch, message), None))
 }
 
 /// Distributes the bits of a register over several.

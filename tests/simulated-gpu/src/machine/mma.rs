@@ -15,7 +15,7 @@
 //! Products are exact, as on the device; they are added in `f64` and rounded once, where the device may lose some bits
 //! more.
 
-use super::shadow::LANES_OF_WARP;
+use super::access::LANES_OF_WARP;
 use crate::code::round::{nearest, read};
 use crate::code::{Fragments, TypeKind};
 

@@ -1,10 +1,10 @@
 //! Memory accesses of a thread: loads, stores and atomics in every space.
 
+use super::access::{Party, Who};
 use super::memory::Memory;
 use super::pending::Copies;
-use super::shadow::Who;
 use super::store::{Store, StoreError, Watched};
-use super::{LOCAL_WINDOW, SHARED_WINDOW};
+use super::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::code::{Kernel, MemoryOperand, Slots};
 use crate::finding::{Class, Problem};
 use crate::ptx::Space;
@@ -24,9 +24,9 @@ pub(super) struct Reach<'b> {
     pub parameters: &'b [u8],
     pub kernel: &'b Kernel,
     /// For global memory.
-    pub who: Who,
+    pub who: Who<'b>,
     /// For shared memory.
-    pub here: Who,
+    pub here: Who<'b>,
     /// Copies that are under way.
     pub copies: &'b mut Copies,
     /// The first read that may be wrong.
@@ -42,6 +42,11 @@ impl Reach<'_> {
         let address = registers[place.base as usize].wrapping_add(place.offset as i64 as u64);
         if place.space == Space::Param {
             return self.load_parameter(address as usize, place, into, registers);
+        }
+        if place.space == Space::Generic
+            && let (Space::Param, at) = resolved(address)
+        {
+            return self.load_parameter(at as usize, place, into, registers);
         }
         let kernel = self.kernel;
         let mut doubt = None;
@@ -156,11 +161,12 @@ impl Reach<'_> {
 }
 
 /// The space of a generic address, and the address therein.
-fn resolved(address: u64) -> (Space, u64) {
+pub(super) fn resolved(address: u64) -> (Space, u64) {
     const SIZE: u64 = LOCAL_WINDOW - SHARED_WINDOW;
     match address {
         SHARED_WINDOW..LOCAL_WINDOW => (Space::Shared, address - SHARED_WINDOW),
         _ if address.wrapping_sub(LOCAL_WINDOW) < SIZE => (Space::Local, address - LOCAL_WINDOW),
+        _ if address.wrapping_sub(PARAMETER_WINDOW) < SIZE => (Space::Param, address - PARAMETER_WINDOW),
         _ => (Space::Global, address),
     }
 }
@@ -202,10 +208,14 @@ pub(super) fn described(
             (Problem::new(Class::Unwritten, message), None)
         }
         StoreError::Race(other) => {
-            let did = if other.wrote { "were written" } else { "were read" };
-            let message = format!(
-                "the thread {does} {bytes} bytes of {space} memory at {address:#x} that, with nothing between to order it, {did}"
-            );
+            let did = match (other.party, other.wrote) {
+                (Party::Thread, true) => "with nothing between to order it, were written",
+                (Party::Thread, false) => "with nothing between to order it, were read",
+                (Party::Unfenced, _) => "without fence.proxy.async after it, were written",
+                (Party::Copy, _) => "with no wait for its mbarrier that it knows of, are written by a bulk copy begun",
+                (Party::Product, _) => "with no wgmma.wait_group that it knows of, are read by a wgmma begun",
+            };
+            let message = format!("the thread {does} {bytes} bytes of {space} memory at {address:#x} that, {did}");
             (Problem::new(Class::Race, message), Some((other.thread, other.segment)))
         }
     }

@@ -4,6 +4,8 @@
 //! different segments are ordered, and two of different blocks of a launch never are. Within a segment threads of one
 //! warp are ordered by `bar.warp.sync`, for which each lane knows the clocks of the others that it has heard of.
 
+use super::access::{Conflict, LANES_OF_WARP, Party, Touch, Who};
+
 /// Entries of a page.
 const PAGE: usize = 4096;
 
@@ -25,50 +27,6 @@ const BLOCKS: u64 = 8;
 /// The greatest clock; warps that synchronise more often within a segment are not watched any more.
 const LAST_CLOCK: u64 = (1 << CLOCK_BITS) - 1;
 
-/// Lanes of a warp.
-pub(super) const LANES_OF_WARP: usize = 32;
-
-/// The thread that touches memory, and when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Who {
-    /// Number in the block.
-    pub thread: u64,
-    /// The segment now.
-    pub segment: u64,
-    /// The first segment of the block.
-    pub block: u64,
-    /// The first segment that matters: the launch's for global memory, the block's for shared memory.
-    pub since: u64,
-    /// Clocks of the lanes of the warp, as far as this lane has heard of them; its own among them.
-    pub heard: [u64; LANES_OF_WARP],
-    /// Lanes that there are.
-    pub lanes: usize,
-}
-
-/// Kind of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
-    Read {
-        strong: bool,
-    },
-    Write {
-        strong: bool,
-    },
-    /// A write of the value that is there already, which does not conflict with other writes.
-    Rewrite,
-}
-
-/// An access that is in conflict with the one that is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Conflict {
-    /// The thread's number in its block.
-    pub thread: u64,
-    /// When.
-    pub segment: u64,
-    /// Whether it wrote.
-    pub wrote: bool,
-}
-
 /// Last write and last read of each granule.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
@@ -78,7 +36,7 @@ pub(super) struct Shadow {
 impl Shadow {
     /// Notes an access of a granule; the one that it is in conflict with, if there is one.
     #[inline]
-    pub fn touch(&mut self, granule: usize, touch: Touch, who: &Who) -> Option<Conflict> {
+    pub fn touch(&mut self, granule: usize, touch: Touch, who: &Who<'_>) -> Option<Conflict> {
         let page = granule / PAGE;
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
@@ -124,7 +82,7 @@ fn with_marks(record: u64, marks: u64) -> u64 {
     record | marks << (CLOCK_BITS + THREAD_BITS)
 }
 
-impl Who {
+impl Who<'_> {
     fn lane(&self) -> usize {
         self.thread as usize % LANES_OF_WARP
     }
@@ -183,7 +141,7 @@ impl Who {
         } else {
             self.is_unordered_in_segment(thread, record & LAST_CLOCK, marks & LANES != 0)
         };
-        unordered.then_some(Conflict { thread, segment, wrote })
+        unordered.then_some(Conflict { thread, segment, wrote, party: Party::Thread })
     }
 
     fn is_unordered_in_segment(&self, thread: u64, clock: u64, several: bool) -> bool {
@@ -205,10 +163,10 @@ impl Who {
 mod tests {
     use super::*;
 
-    fn who(thread: u64, block: u64, segment: u64) -> Who {
+    fn who(thread: u64, block: u64, segment: u64) -> Who<'static> {
         let mut heard = [0; LANES_OF_WARP];
         heard[thread as usize % LANES_OF_WARP] = 1;
-        Who { thread, segment, block, since: 10, heard, lanes: LANES_OF_WARP }
+        Who { thread, segment, block, since: 10, heard, lanes: LANES_OF_WARP, actor: None }
     }
 
     const READ: Touch = Touch::Read { strong: false };
@@ -216,7 +174,7 @@ mod tests {
     const ATOMIC: Touch = Touch::Write { strong: true };
 
     /// Whether the last of these accesses is in conflict with those before.
-    fn races(accesses: &[(Touch, Who)]) -> bool {
+    fn races(accesses: &[(Touch, Who<'_>)]) -> bool {
         let mut shadow = Shadow::default();
         let conflicts: Vec<bool> = accesses.iter().map(|(touch, who)| shadow.touch(5, *touch, who).is_some()).collect();
         assert!(conflicts[..conflicts.len() - 1].iter().all(|conflict| !conflict), "{conflicts:?}");

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::shadow::{Conflict, Shadow, Touch, Who};
+use super::access::{Conflict, Touch, Who};
+use super::order::Order;
+use super::shadow::Shadow;
 
 /// Content of fresh memory where nobody checks whether it was written.
 const POISON: u8 = 0xa5;
@@ -14,6 +16,7 @@ pub(super) struct Store {
     /// 1 for each byte that was written.
     written: Vec<u8>,
     shadow: Shadow,
+    order: Order,
 }
 
 /// Fault of an access.
@@ -26,15 +29,15 @@ pub(super) enum StoreError {
 }
 
 /// Thread that accesses memory, and the granularity; `None` for memory that one thread has alone.
-pub(super) type Watched<'a> = Option<(&'a Who, u32)>;
+pub(super) type Watched<'a> = Option<(&'a Who<'a>, u32)>;
 
 impl Store {
     /// Fresh memory. Contents are told from written ones if `checked`, and poison otherwise.
     pub fn new(size: usize, checked: bool) -> Store {
         match checked {
             // Pages are made when they are touched.
-            true => Store { bytes: vec![0; size], written: vec![0; size], shadow: Shadow::default() },
-            false => Store { bytes: vec![POISON; size], written: vec![1; size], shadow: Shadow::default() },
+            true => Store { bytes: vec![0; size], written: vec![0; size], ..Store::default() },
+            false => Store { bytes: vec![POISON; size], written: vec![1; size], ..Store::default() },
         }
     }
 
@@ -48,6 +51,7 @@ impl Store {
         self.bytes.resize(size, POISON);
         self.written.clear();
         self.written.resize(size, u8::from(!checked));
+        self.order.reset();
     }
 
     /// An element of 1, 2, 4 or 8 bytes, all of which there are.
@@ -89,6 +93,12 @@ impl Store {
     #[inline]
     fn touch(&mut self, at: usize, bytes: usize, touch: Touch, watched: Watched<'_>) -> Result<(), StoreError> {
         let Some((who, granule)) = watched else { return Ok(()) };
+        if let Some(actor) = &who.actor {
+            let granules = at >> granule..((at + bytes - 1) >> granule) + 1;
+            let conflict = self.order.touch(granules, touch, actor);
+            return conflict
+                .map_or(Ok(()), |conflict| Err(StoreError::Race(Conflict { segment: who.segment, ..conflict })));
+        }
         for granule in at >> granule..=(at + bytes - 1) >> granule {
             if let Some(conflict) = self.shadow.touch(granule, touch, who) {
                 return Err(StoreError::Race(conflict));
@@ -114,6 +124,13 @@ impl Store {
     pub fn set_raw(&mut self, at: usize, bytes: &[u8], written: &[u8]) {
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
         self.written[at..at + written.len()].copy_from_slice(written);
+    }
+
+    /// Bytes that a thread reads, all of which must have been written.
+    pub fn view(&mut self, range: Range<usize>, watched: Watched<'_>) -> Result<&[u8], StoreError> {
+        self.bytes(range.clone()).map_err(StoreError::Unwritten)?;
+        self.touch(range.start, range.len(), Touch::Read { strong: false }, watched)?;
+        Ok(&self.bytes[range])
     }
 
     /// Bytes that a thread reads, with which of them were written.

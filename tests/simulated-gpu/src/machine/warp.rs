@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::access::LANES_OF_WARP;
 use super::block::{Block, Fault, ThreadStatus};
 use super::mma::multiply;
-use super::shadow::LANES_OF_WARP;
 use crate::code::{Collective, MatrixLoad, ShuffleMode, Slot, VoteMode};
 use crate::finding::Class;
 
@@ -16,8 +16,8 @@ struct Group {
 }
 
 impl Block<'_> {
-    /// Runs a collective whose lanes have all arrived.
-    pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<(), Fault> {
+    /// Runs a collective whose lanes have all arrived; false if some may come yet, that wait for a phase.
+    pub(super) fn do_collective(&mut self, lanes: Range<usize>) -> Result<bool, Fault> {
         let mut absent = None;
         for thread in lanes.clone() {
             if self.threads[thread].status != ThreadStatus::AtCollective {
@@ -35,17 +35,23 @@ impl Block<'_> {
                         self.threads[member].at += 1;
                         self.threads[member].status = ThreadStatus::Ready;
                     }
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(missing) => absent = absent.or(Some((thread, missing))),
             }
+        }
+        if self.threads[lanes.clone()].iter().any(|lane| matches!(lane.status, ThreadStatus::AtPhase { .. })) {
+            return Ok(false);
         }
         let (thread, missing) = absent.unwrap_or((lanes.start, lanes.start));
         let (line, what) = (self.line(missing), self.threads[missing].status);
         let what = match what {
             ThreadStatus::Done => "has ended".to_owned(),
             ThreadStatus::AtBarrier { .. } => format!("waits at the barrier of PTX line {line}"),
-            ThreadStatus::AtCollective | ThreadStatus::Ready => format!("waits at PTX line {line}"),
+            ThreadStatus::AtCollective
+            | ThreadStatus::Ready
+            | ThreadStatus::AtPhase { .. }
+            | ThreadStatus::AtRequest(_) => format!("waits at PTX line {line}"),
         };
         let message = format!("the lane waits for thread {missing}, which {what}");
         Err(Fault::new(thread, Class::Synchronization, message))
@@ -63,7 +69,7 @@ impl Block<'_> {
             | Collective::Vote { mask, .. }
             | Collective::Match { mask, .. }
             | Collective::Reduce { mask, .. } => self.get(thread, mask) & 0xffff_ffff,
-            Collective::LoadMatrices(_) | Collective::Mma { .. } => 0xffff_ffff,
+            Collective::LoadMatrices(_) | Collective::Mma { .. } | Collective::WarpGroup(_) => 0xffff_ffff,
         };
         (collective, mask)
     }
@@ -71,7 +77,7 @@ impl Block<'_> {
     /// The lanes of a mask, which must all wait at the same instruction with the same mask; or a thread that does not.
     /// Lanes that have ended are not waited for, but by matrix instructions.
     fn group(&self, thread: usize, collective: &Collective, mask: u64, lanes: Range<usize>) -> Result<Group, usize> {
-        let all = matches!(collective, Collective::LoadMatrices(_) | Collective::Mma { .. });
+        let all = matches!(collective, Collective::LoadMatrices(_) | Collective::Mma { .. } | Collective::WarpGroup(_));
         let synchronises = matches!(collective, Collective::Sync { .. });
         let mut members = Vec::with_capacity(LANES_OF_WARP);
         for other in lanes.clone().filter(|other| mask >> (other - lanes.start) & 1 == 1) {
@@ -87,7 +93,11 @@ impl Block<'_> {
                     }
                     members.push(other);
                 }
-                ThreadStatus::Done | ThreadStatus::Ready | ThreadStatus::AtBarrier { .. } => return Err(other),
+                ThreadStatus::Done
+                | ThreadStatus::Ready
+                | ThreadStatus::AtBarrier { .. }
+                | ThreadStatus::AtPhase { .. }
+                | ThreadStatus::AtRequest(_) => return Err(other),
             }
         }
         Ok(Group { members, first: lanes.start })
@@ -125,6 +135,10 @@ impl Block<'_> {
             Collective::LoadMatrices(load) => {
                 whole_warp("ldmatrix", group)?;
                 self.load_matrices(group, load)?;
+            }
+            Collective::WarpGroup(action) => {
+                whole_warp("wgmma", group)?;
+                self.warp_group(group.first, &action)?;
             }
             Collective::Mma { fragments, d, a, b, c } => {
                 whole_warp("mma", group)?;
@@ -195,6 +209,9 @@ impl Block<'_> {
         for &member in &group.members {
             self.threads[member].heard = heard;
             self.threads[member].heard[member - group.first] += 1;
+        }
+        if self.kernel.is_asynchronous {
+            self.meet(&group.members);
         }
     }
 

@@ -143,6 +143,8 @@ pub enum Operand<'a> {
     Vector(Vec<Operand<'a>>),
     /// `[%rd1+16]`.
     Address(Box<Operand<'a>>, i64),
+    /// `[%rd1, {%r1, %r2}]`: a tensor map, and where in the tensor.
+    Tensor(Box<Operand<'a>>, Vec<Operand<'a>>),
     /// `%r1|%p1`.
     Pair(&'a str, &'a str),
     /// `(a, b)` of a call.

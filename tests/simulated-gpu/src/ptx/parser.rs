@@ -330,6 +330,12 @@ impl<'a> Parser<'a> {
         let base = self.operand()?;
         let mut offset = 0i64;
         while self.peek() != Some(Token::Sign(']')) {
+            if offset == 0 && self.take(',') {
+                self.expect('{')?;
+                let coordinates = self.list('}')?;
+                self.expect(']')?;
+                return Ok(Operand::Tensor(Box::new(base), coordinates));
+            }
             let negative = self.take('-');
             if !negative {
                 self.expect('+')?;

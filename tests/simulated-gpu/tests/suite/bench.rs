@@ -31,6 +31,21 @@ pub fn kernel(parameters: usize, declarations: &str, body: &str) -> String {
     )
 }
 
+/// As [`kernel`], for sm_90a, with tensor maps `m0`, `m1`, ... before the words, their generic addresses in `%m0`,
+/// `%m1`, ..., and dynamic shared memory `tile`.
+pub fn hopper(maps: usize, parameters: usize, declarations: &str, body: &str) -> String {
+    let listed: String = (0..maps).map(|m| format!(".param .align 64 .b8 m{m}[128], ")).collect();
+    let addresses: String = (0..maps).map(|m| format!("mov.b64 %m{m}, m{m}; cvta.param.u64 %m{m}, %m{m};\n")).collect();
+    let text = kernel(parameters, &format!(".reg .b64 %m<4>; {declarations}"), &format!("{addresses}{body}"));
+    let text = text.replace("k(.param", &format!("k({listed}.param")).replace("sm_80", "sm_90a").replace("8.0", "8.6");
+    text.replace(".visible", ".extern .shared .align 1024 .b8 tile[];\n.visible")
+}
+
+/// A tensor map as words of parameters.
+pub fn map_words(map: &[u8; 128]) -> Vec<u64> {
+    map.chunks_exact(8).map(|word| word.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte))).collect()
+}
+
 impl Bench {
     pub fn new() -> Bench {
         Bench::with(Approximations::Exact)

@@ -1,6 +1,6 @@
 //! Decoder of a kernel: names and their scopes, registers and constants as slots, the instructions so far.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::code::{
     ALWAYS, Approximations, Collective, Granules, Instruction, Kernel, Op, POISON, Slot, Slots, Special, Type, expected,
@@ -35,20 +35,37 @@ pub(super) struct Decoder<'a> {
     globals: &'a HashMap<String, u64>,
     pub(super) approximations: Approximations,
     pub(super) callees: HashMap<String, Callee>,
-    pub(super) labels: HashMap<&'a str, u32>,
-    /// Branches to labels that come later: instruction, label, line.
-    pub(super) forward: Vec<(usize, &'a str, u32)>,
-    /// Names of dynamic shared memory, whose place is known when all other shared memory is.
+    /// Labels, by the scope that they stand in.
+    labels: HashMap<(u32, &'a str), u32>,
+    /// Branches, whose labels may come later.
+    branches: Vec<Jump<'a>>,
+    /// Numbers of the scopes that are open, as `scopes` has them, and of the next one.
+    open: Vec<u32>,
+    opened: u32,
+    /// Names of dynamic shared memory, whose place is known when all other shared memory is, and its alignment.
     dynamic: Vec<Slot>,
+    dynamic_align: u64,
+    /// Registers of 32 bits that were met: as addresses their upper halves do not count.
+    narrow: HashSet<Slot>,
+    /// `sm_90a`.
+    target: &'a str,
     /// Atomic exchanges: their instructions.
     pub(super) exchanges: Vec<usize>,
     pub(super) line: u32,
 }
 
+/// A branch to a label of one of these scopes, the innermost last.
+struct Jump<'a> {
+    at: usize,
+    label: &'a str,
+    scopes: Vec<u32>,
+    line: u32,
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum Symbol {
-    /// Registers with numbers: how many, and the slots of those that were met, which start here.
-    Registers { count: u64 },
+    /// Registers with numbers: how many, and whether they have 32 bits.
+    Registers { count: u64, is_narrow: bool },
     /// A register, or a parameter of a call.
     Slot(Slot),
     /// The kernel's parameter of that number.
@@ -58,6 +75,7 @@ pub(super) enum Symbol {
 impl<'a> Decoder<'a> {
     pub(super) fn new(
         function: &Function<'_>,
+        target: &'a str,
         globals: &'a HashMap<String, u64>,
         approximations: Approximations,
     ) -> Decoder<'a> {
@@ -65,16 +83,20 @@ impl<'a> Decoder<'a> {
             name: function.name.to_owned(),
             code: Vec::new(),
             lines: Vec::new(),
-            image: Vec::new(),
+            // Operands that an instruction does not look at are slot 0, which is no register.
+            image: vec![POISON],
             specials: Vec::new(),
             lists: Vec::new(),
             collectives: Vec::new(),
+            requests: Vec::new(),
             parameters: Vec::new(),
             shared_bytes: 0,
             local_bytes: 0,
             most_threads: function.most_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS) as u32,
             granules: Granules { global: 2, shared: 2 },
             waits: false,
+            is_asynchronous: false,
+            multiplies: false,
         };
         Decoder {
             kernel,
@@ -85,8 +107,13 @@ impl<'a> Decoder<'a> {
             approximations,
             callees: HashMap::new(),
             labels: HashMap::new(),
-            forward: Vec::new(),
+            branches: Vec::new(),
+            open: vec![0],
+            opened: 1,
             dynamic: Vec::new(),
+            dynamic_align: 16,
+            narrow: HashSet::new(),
+            target,
             exchanges: Vec::new(),
             line: function.line,
         }
@@ -132,14 +159,55 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// Opens a scope of names and labels.
+    pub(super) fn open_scope(&mut self) {
+        self.scopes.push(HashMap::new());
+        self.open.push(self.opened);
+        self.opened += 1;
+    }
+
+    pub(super) fn close_scope(&mut self) {
+        self.scopes.pop();
+        self.open.pop();
+    }
+
+    pub(super) fn label(&mut self, name: &'a str) -> Result<()> {
+        let scope = self.open.last().copied().unwrap_or(0);
+        match self.labels.insert((scope, name), self.kernel.code.len() as u32) {
+            Some(_) => self.error(format!("the label {name} is there twice")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn branch(&mut self, label: &'a str) {
+        let at = self.kernel.code.len();
+        self.branches.push(Jump { at, label, scopes: self.open.clone(), line: self.line });
+        self.push(Op::Branch(0));
+    }
+
+    /// An error unless the module is for a device of compute capability 9.0, or of that alone if `exact`.
+    pub(super) fn check_target(&self, opcode: &str, exact: bool) -> Result<()> {
+        let number = self.target.strip_prefix("sm_").map(|number| number.trim_end_matches(char::is_alphabetic));
+        let is_later = number.and_then(|number| number.parse::<u32>().ok()).is_some_and(|number| number >= 90);
+        if if exact { self.target == "sm_90a" } else { is_later } {
+            return Ok(());
+        }
+        let wanted = if exact { "sm_90a" } else { "sm_90 or later" };
+        self.error(format!("`{opcode}` needs the target {wanted}, and the module is for {}", self.target))
+    }
+
     pub(super) fn declare(&mut self, variable: &Variable<'a>) -> Result<()> {
         self.line = variable.line;
+        let is_narrow = Type::parse(variable.element).is_some_and(|ty| ty.bits * ty.count == 32);
         match variable.space {
             Space::Register if variable.is_numbered => {
-                self.bind(variable.name, Symbol::Registers { count: variable.count.unwrap_or(0) });
+                self.bind(variable.name, Symbol::Registers { count: variable.count.unwrap_or(0), is_narrow });
             }
             Space::Register => {
                 let slot = self.fresh(POISON);
+                if is_narrow {
+                    self.narrow.insert(slot);
+                }
                 self.bind(variable.name, Symbol::Slot(slot));
             }
             Space::Param if variable.count == Some(1) => {
@@ -164,6 +232,7 @@ impl<'a> Decoder<'a> {
         let slot = if variable.count.is_none() || (variable.is_extern && bytes == 0) {
             let slot = self.fresh(0);
             self.dynamic.push(slot);
+            self.dynamic_align = self.dynamic_align.max(align);
             slot
         } else {
             let start = (self.kernel.shared_bytes as u64).next_multiple_of(align);
@@ -250,8 +319,28 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The symbol of a name. Registers with numbers that were not met yet hide those of the same name further out.
     fn find(&self, name: &str) -> Option<Symbol> {
-        self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
+        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        for scope in self.scopes.iter().rev() {
+            if let Some(symbol) = scope.get(name) {
+                return Some(*symbol);
+            }
+            if prefix.len() < name.len() && matches!(scope.get(prefix), Some(Symbol::Registers { .. })) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The slot of an address, of which a register of 32 bits is the lower half.
+    pub(super) fn address(&mut self, base: Slot) -> Slot {
+        if !self.narrow.contains(&base) {
+            return base;
+        }
+        let d = self.fresh(POISON);
+        self.push(Op::Alu { run: |a, _, _| a & 0xffff_ffff, d, abc: [base, 0, 0] });
+        d
     }
 
     /// The number of a kernel's parameter.
@@ -294,18 +383,22 @@ impl<'a> Decoder<'a> {
         let (Some(number), Some(scope)) = (number, scope) else {
             return self.error(format!("`{name}` is not declared"));
         };
-        if !matches!(self.scopes[scope][prefix], Symbol::Registers { count } if number < count) {
-            return self.error(format!("`{name}` is beyond the registers that are declared"));
-        }
+        let is_narrow = match self.scopes[scope][prefix] {
+            Symbol::Registers { count, is_narrow } if number < count => is_narrow,
+            _ => return self.error(format!("`{name}` is beyond the registers that are declared")),
+        };
         let slot = self.fresh(POISON);
+        if is_narrow {
+            self.narrow.insert(slot);
+        }
         self.scopes[scope].insert(name, Symbol::Slot(slot));
         Ok(slot)
     }
 
     pub(super) fn finish(mut self, line: u32) -> Result<Kernel> {
-        for (at, label, line) in std::mem::take(&mut self.forward) {
+        for Jump { at, label, scopes, line } in std::mem::take(&mut self.branches) {
             self.line = line;
-            let Some(&target) = self.labels.get(label) else {
+            let Some(&target) = scopes.iter().rev().find_map(|scope| self.labels.get(&(*scope, label))) else {
                 return self.error(format!("there is no label {label}"));
             };
             self.kernel.code[at].op = Op::Branch(target);
@@ -313,7 +406,7 @@ impl<'a> Decoder<'a> {
         // The end of the text is the end of a thread, and a label may stand there.
         self.line = self.kernel.lines.last().copied().unwrap_or(line);
         self.push(Op::Return);
-        self.kernel.shared_bytes = self.kernel.shared_bytes.next_multiple_of(16);
+        self.kernel.shared_bytes = self.kernel.shared_bytes.next_multiple_of(self.dynamic_align as usize);
         for slot in &self.dynamic {
             self.kernel.image[*slot as usize] = self.kernel.shared_bytes as u64;
         }

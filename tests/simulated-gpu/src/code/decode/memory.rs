@@ -2,7 +2,7 @@
 
 use super::decoder::{Decoder, Result};
 use crate::code::{MemoryOperand, Op, POISON, Run, Type, alu};
-use crate::machine::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::machine::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::ptx::{Operand, Space};
 
 /// An access, by its opcode.
@@ -91,6 +91,7 @@ impl<'a> Decoder<'a> {
         let into = self.elements(access, d)?.iter().map(|d| self.result(d)).collect::<Result<Vec<_>>>()?;
         if let (Space::Param, Operand::Name(name)) = (access.space, base)
             && self.parameter(name).is_none()
+            && !name.starts_with('%')
         {
             // Return value of a call.
             return self.move_parameter(into[0], base, offset);
@@ -150,6 +151,10 @@ impl<'a> Decoder<'a> {
                     let start = self.kernel.parameters[number].0;
                     self.constant(start as u64)
                 }
+                (Space::Shared, None) => {
+                    let base = self.register(name)?;
+                    self.address(base)
+                }
                 _ => self.register(name)?,
             },
             Operand::Integer(address) => self.constant(*address),
@@ -197,6 +202,7 @@ impl<'a> Decoder<'a> {
             "global" | "const" => 0,
             "shared" | "shared::cta" => SHARED_WINDOW,
             "local" => LOCAL_WINDOW,
+            "param" => PARAMETER_WINDOW,
             _ => return self.unknown(opcode),
         };
         let [d, a] = operands else { return self.unknown(opcode) };

@@ -1,25 +1,27 @@
 //! Decodes the syntax tree of a kernel to instructions.
 
+mod asynchronous;
 mod calls;
 mod collectives;
 mod copies;
 mod decoder;
 mod memory;
+mod warp_group;
 
 use std::collections::HashMap;
 
-use super::{Approximations, Kernel, Op, POISON, Slot, Type, alu, integer};
+use super::{Approximations, Kernel, Op, POISON, Slot, Type, TypeKind, alu, integer};
 use crate::ptx::{self, Function, Module, Operand, Space, Statement};
 use decoder::{Callee, Decoder, Result};
 
 /// Decodes a kernel. `globals` are the addresses of the module's variables in the device's memory.
-pub fn decode(
-    module: &Module<'_>,
-    function: &Function<'_>,
-    globals: &HashMap<String, u64>,
+pub fn decode<'a>(
+    module: &Module<'a>,
+    function: &Function<'a>,
+    globals: &'a HashMap<String, u64>,
     approximations: Approximations,
 ) -> Result<Kernel> {
-    let mut decoder = Decoder::new(function, globals, approximations);
+    let mut decoder = Decoder::new(function, module.target, globals, approximations);
     decoder.lay_out_parameters(function)?;
     module.variables.iter().filter(|v| v.space == Space::Shared).try_for_each(|variable| decoder.declare(variable))?;
     for callee in module.functions.iter().filter(|callee| !callee.is_entry) {
@@ -33,14 +35,10 @@ impl<'a> Decoder<'a> {
     fn body(&mut self, statements: &[Statement<'a>]) -> Result<()> {
         for statement in statements {
             match statement {
-                Statement::Open => self.scopes.push(HashMap::new()),
-                Statement::Close => drop(self.scopes.pop()),
+                Statement::Open => self.open_scope(),
+                Statement::Close => self.close_scope(),
                 Statement::Declare(variable) => self.declare(variable)?,
-                Statement::Label(name) => {
-                    if self.labels.insert(name, self.kernel.code.len() as u32).is_some() {
-                        return self.error(format!("the label {name} is there twice"));
-                    }
-                }
+                Statement::Label(name) => self.label(name)?,
                 Statement::Instruction(instruction) => self.instruction(instruction)?,
             }
         }
@@ -53,13 +51,17 @@ impl<'a> Decoder<'a> {
         let (opcode, operands) = (instruction.opcode, instruction.operands.as_slice());
         let name = opcode.split('.').next().unwrap_or_default();
         match (name, operands) {
-            ("bra", [Operand::Name(label)]) => {
-                self.forward.push((first, label, self.line));
-                self.push(Op::Branch(0));
-            }
+            ("bra", [Operand::Name(label)]) => self.branch(label),
             ("ret" | "exit", []) => self.push(Op::Return),
             ("trap", []) => self.push(Op::Trap),
+            ("fence", _) if opcode.starts_with("fence.proxy.") || opcode.starts_with("fence.mbarrier_init.") => {
+                self.proxy_fence(opcode)?;
+            }
             ("membar" | "fence" | "nanosleep", _) => self.push(Op::Nothing),
+            ("mbarrier", _) => self.phase_barrier(opcode, operands)?,
+            ("prefetch", _) => self.prefetch(opcode, operands)?,
+            ("wgmma", _) => self.warp_group(opcode, operands)?,
+            ("cp", _) if opcode.starts_with("cp.async.bulk.") => self.bulk_copy(opcode, operands)?,
             ("call", _) => self.call(operands)?,
             ("ld" | "st" | "atom" | "red" | "cvta" | "isspacep", _) => self.memory(opcode, operands)?,
             ("cp", _) => self.copy(opcode, operands)?,
@@ -83,6 +85,9 @@ impl<'a> Decoder<'a> {
             match (operands, Type::parse(ty)) {
                 ([Operand::Vector(parts), from], Some(ty)) => return self.split(parts, from, ty),
                 ([into, Operand::Vector(parts)], Some(ty)) => return self.join(into, parts, ty),
+                ([into, from], Some(ty)) if ty.kind != TypeKind::Predicate && ty.count == 1 => {
+                    return self.move_value(into, from, ty);
+                }
                 _ => {}
             }
         }
@@ -192,6 +197,21 @@ impl<'a> Decoder<'a> {
         }
         let (from, into) = (self.slots(&halves), self.result(d)?);
         self.push(Op::Join { into, from, bits: 16 });
+        Ok(())
+    }
+
+    /// A register, a number, or the address of a variable or of a kernel's parameter.
+    fn move_value(&mut self, into: &Operand<'a>, from: &Operand<'a>, ty: Type) -> Result<()> {
+        let parameter = match from {
+            Operand::Name(name) => self.parameter(name),
+            _ => None,
+        };
+        let from = match parameter {
+            Some(number) => self.constant(self.kernel.parameters[number].0 as u64),
+            None => self.value(from, ty)?,
+        };
+        let d = self.result(into)?;
+        self.push(Op::Move { d, from });
         Ok(())
     }
 

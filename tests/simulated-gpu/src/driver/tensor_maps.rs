@@ -1,0 +1,85 @@
+//! Tensor maps of `cuTensorMapEncodeTiled`, and what NVIDIA's documentation wants of them.
+
+use super::handle::{DriverResult, misuse};
+use super::status::Status;
+use crate::machine::{MOST_DIMENSIONS, Swizzle, TensorMap};
+
+/// Strides are less than this.
+const STRIDE_LIMIT: u64 = 1 << 40;
+
+/// Arguments of a call, by the numbers of the header.
+#[derive(Clone, Debug)]
+pub(crate) struct TiledTensor<'a> {
+    /// Element type.
+    pub ty: u32,
+    pub address: u64,
+    /// Elements by dimension, the fastest one first.
+    pub sizes: &'a [u64],
+    /// Bytes, of all dimensions but the first one.
+    pub strides: &'a [u64],
+    /// Size of a box.
+    pub extents: &'a [u32],
+    pub steps: &'a [u32],
+    pub interleave: u32,
+    pub swizzle: u32,
+    pub promotion: u32,
+    pub fill: u32,
+}
+
+impl TiledTensor<'_> {
+    /// The map. Interleaved tensors and those that are filled with NaN are not known here.
+    pub fn map(&self) -> DriverResult<TensorMap> {
+        let wrong = |what: String| misuse(&format!("cuTensorMapEncodeTiled: {what}"), Status::INVALID_VALUE);
+        let rank = self.sizes.len();
+        let Some(width) = width(self.ty) else { return wrong(format!("there is no element type {}", self.ty)) };
+        if !(1..=MOST_DIMENSIONS).contains(&rank) {
+            return wrong(format!("a tensor of {rank} dimensions"));
+        }
+        if !self.address.is_multiple_of(16) {
+            return wrong(format!("the address {:#x} is not a multiple of 16", self.address));
+        }
+        if let Some(size) = self.sizes.iter().find(|size| !(1..=1 << 32).contains(*size)) {
+            return wrong(format!("a dimension of {size} elements"));
+        }
+        if let Some(stride) = self.strides.iter().find(|stride| !stride.is_multiple_of(16) || **stride >= STRIDE_LIMIT)
+        {
+            return wrong(format!("a stride of {stride} bytes is no multiple of 16 below 2^40"));
+        }
+        if let Some(extent) = self.extents.iter().find(|extent| !(1..=256).contains(*extent)) {
+            return wrong(format!("a box of {extent} elements in a dimension"));
+        }
+        if let Some(step) = self.steps.iter().find(|step| !(1..=8).contains(*step)) {
+            return wrong(format!("an element stride of {step}"));
+        }
+        let numbers = [(self.interleave, 2), (self.swizzle, 3), (self.promotion, 3), (self.fill, 1)];
+        if numbers.iter().any(|(number, most)| number > most) {
+            return wrong(format!("interleave, swizzle, promotion and fill, each with its last one, are {numbers:?}"));
+        }
+        if self.interleave != 0 || self.fill != 0 {
+            return misuse("cuTensorMapEncodeTiled: interleaved, or filled with NaN", Status::NOT_SUPPORTED);
+        }
+        let row = self.extents[0] as usize * width;
+        let swizzle = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128][self.swizzle as usize];
+        if !row.is_multiple_of(16) || swizzle != Swizzle::None && row > swizzle.span() {
+            return wrong(format!("a box with rows of {row} bytes, swizzled within {}", swizzle.span()));
+        }
+        let padded = |from: &[u32]| std::array::from_fn(|d| from.get(d).copied().unwrap_or(1));
+        let stride = |d: usize| if d == 0 { width as u64 } else { self.strides.get(d - 1).copied().unwrap_or(0) };
+        Ok(TensorMap {
+            width,
+            rank,
+            address: self.address,
+            sizes: std::array::from_fn(|d| self.sizes.get(d).copied().unwrap_or(1)),
+            strides: std::array::from_fn(stride),
+            extents: padded(self.extents),
+            steps: padded(self.steps),
+            swizzle,
+        })
+    }
+}
+
+/// Bytes of an element of a type: unsigned 8, 16 and 32 bits, `i32`, `u64`, `i64`, `f16`, `f32`, `f64`, `bf16`, `f32`
+/// that is flushed, `tf32`, and that flushed.
+fn width(ty: u32) -> Option<usize> {
+    [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4].get(ty as usize).copied()
+}
