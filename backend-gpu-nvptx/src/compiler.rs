@@ -24,7 +24,6 @@ use crate::names::EMULATED_NAME;
 use crate::names::NAME;
 use crate::program::ahead_of_time;
 use crate::program::caches::AllCaches;
-use crate::program::compiled_for::own_architecture;
 use crate::program::launcher::DeviceCode;
 use crate::program::loading::{self, place};
 use crate::program::recorded_lowering::RecordingLowering;
@@ -66,7 +65,9 @@ impl Compiler for GpuCompiler {
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let target = match self {
             GpuCompiler::Emulated(_) => Target::host_threads()?,
-            GpuCompiler::Gpu(_) => Target::nvptx(&architecture()?)?,
+            GpuCompiler::Gpu(_) => {
+                Target::nvptx(device_profile::architecture().as_deref().unwrap_or(DEFAULT_ARCHITECTURE))?
+            }
         };
         let options = &*self.with_choices(options);
         let compiled = compile(&module, (&target, self.gpu_here()), ModuleSize::ByThreads, options)?;
@@ -197,23 +198,6 @@ impl LoadExecutable for GpuCompiler {
     }
 }
 
-/// That of this machine's GPUs; that of current ones where there is none.
-fn architecture() -> Result<String> {
-    let Ok(driver) = Driver::get() else { return Ok(DEFAULT_ARCHITECTURE.to_string()) };
-    Ok(architecture_of(driver.devices.iter().map(|device| device.capability)))
-}
-
-/// The architecture for GPUs of those compute capabilities: their own where all are alike, else the first one's without
-/// a letter, whose code runs on later ones, too.
-fn architecture_of(capabilities: impl Iterator<Item = (u32, u32)>) -> String {
-    let capabilities: Vec<(u32, u32)> = capabilities.collect();
-    match capabilities[..] {
-        [] => DEFAULT_ARCHITECTURE.to_string(),
-        [first, ref others @ ..] if others.iter().all(|other| *other == first) => own_architecture(first),
-        [(major, minor), ..] => format!("sm_{major}{minor}"),
-    }
-}
-
 fn compile(
     module: &OptimizedModule,
     (target, gpu): (&Target, GpuProfile),
@@ -272,13 +256,6 @@ mod tests {
     use crate::program::launches::LaunchFacts;
     use crate::program::library_call::LibraryCall;
     use crate::program::library_call::matmul::{Activation, Precision};
-
-    #[test]
-    fn code_is_for_all_gpus_of_a_machine() {
-        let of = |capabilities: &[(u32, u32)]| architecture_of(capabilities.iter().copied());
-        assert_eq!([of(&[(9, 0)]), of(&[(9, 0); 8]), of(&[(8, 0)])], ["sm_90a", "sm_90a", "sm_80"]);
-        assert_eq!([of(&[(9, 0), (10, 0)]), of(&[(8, 0), (9, 0)]), of(&[])], ["sm_90", "sm_80", "sm_90"]);
-    }
 
     /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from steps import STEPS, summary  # noqa: E402
 from steps.results import Results, is_finished, stop  # noqa: E402
-from steps.toolbox import Options, find_device, find_libraries  # noqa: E402
+from steps.toolbox import Options, find_device, find_libraries, misfit  # noqa: E402
 
 
 def main():
@@ -34,6 +34,10 @@ def main():
     os.makedirs(opt.out, exist_ok=True)
     opt.libraries = opt.libraries or find_libraries(opt.python)
     opt.device = find_device(opt)
+    opt.misfit = misfit(opt)
+    if opt.misfit:
+        print("gpu-report: %s" % opt.misfit)
+        opt.executables = None
     opt.write()
     left_out = run(opt, chosen)
     note = summary.write(opt, left_out)

@@ -1,13 +1,29 @@
-//! Sizes and rates of a GPU that is there, as its driver tells them.
+//! Sizes, rates and architecture of the GPUs that are there, as the driver tells them.
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
 use super::driver::{DeviceInfo, Driver, device_attribute};
 use crate::gpu_profile::GpuProfile;
+use crate::program::compiled_for::own_architecture;
 
 /// That of the first device; `None` where there is none.
 pub(crate) fn of_first() -> Option<GpuProfile> {
     Some(of(Driver::get().ok()?.device(0).ok()?))
+}
+
+/// The architecture of code for all of this machine's GPUs; `None` where there is none.
+pub(crate) fn architecture() -> Option<String> {
+    let devices = &Driver::get().ok()?.devices;
+    architecture_of(&devices.iter().map(|device| device.capability).collect::<Vec<_>>())
+}
+
+/// The architecture for GPUs of those compute capabilities: their own where all are alike, else the first one's without
+/// a letter, whose code runs on later ones, too.
+fn architecture_of(capabilities: &[(u32, u32)]) -> Option<String> {
+    let (&first, others) = capabilities.split_first()?;
+    let (major, minor) = first;
+    let are_alike = others.iter().all(|other| *other == first);
+    Some(if are_alike { own_architecture(first) } else { format!("sm_{major}{minor}") })
 }
 
 /// The driver's numbers, and those of the architecture for what it does not tell.
@@ -39,6 +55,14 @@ fn of(device: &DeviceInfo) -> GpuProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_is_for_all_gpus_of_a_machine() {
+        let of = |capabilities: &[(u32, u32)]| architecture_of(capabilities).unwrap();
+        assert_eq!([of(&[(9, 0)]), of(&[(9, 0); 8]), of(&[(8, 0)])], ["sm_90a", "sm_90a", "sm_80"]);
+        assert_eq!([of(&[(9, 0), (10, 0)]), of(&[(8, 0), (9, 0)])], ["sm_90", "sm_80"]);
+        assert_eq!(architecture_of(&[]), None);
+    }
 
     #[test]
     fn the_drivers_numbers_are_taken() {

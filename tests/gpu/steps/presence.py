@@ -17,6 +17,8 @@ FIELDS = ["driver_version", "clocks.max.sm", "clocks.max.mem", "clocks.sm", "clo
 
 def run(opt, results):
     results.fact("device", opt.device)
+    if opt.misfit:
+        results.fact("executables", opt.misfit)
     told(results, "platforms", [opt.xla, "platforms"], opt.environment())
     results.fact("machine", "%s, %d cores, Python %s" % (platform.platform(), os.cpu_count() or 0, sys.version.split()[0]))
     results.fact("tools", {name: shutil.which(name) for name in TOOLS})

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 HERE = os.path.dirname(os.path.abspath(__file__))
 # The suite whose programs take several devices, and those that have no expected results.
 NOT_CORPUS = ("multi_device", "bench", "bench_gpu")
+# In the folder of executables: what they were compiled for.
+ARCHITECTURE = "architecture"
 
 
 class Failure(Exception):
@@ -166,3 +168,18 @@ def find_device(opt):
         name, _, value = line.strip().partition(": ")
         device[name] = value
     return device
+
+
+def misfit(opt):
+    """Why the executables that came along are left out, if they are for one GPU alone and this is another one."""
+    try:
+        with open(os.path.join(opt.executables or os.devnull, ARCHITECTURE)) as file:
+            architecture = file.read().strip()
+    except OSError:
+        return None
+    # With a letter, code is for one GPU; without, later ones run it too.
+    capability = opt.device.get("compute capability")
+    this = "sm_" + (capability or "").replace(".", "")
+    if not capability or not architecture[-1:].isalpha() or architecture[:-1] == this:
+        return None
+    return "executables are left out: they are for %s alone, and this GPU is %s; programs are run as text" % (architecture, this)

@@ -10,8 +10,11 @@ use crate::corpus::{self, problem};
 use crate::shell::{cargo, metadata, program, root, run};
 use crate::{link, packages, ptxas};
 
-/// The architecture of executables, unless told otherwise.
-pub const ARCHITECTURE: &str = "sm_90";
+/// The architecture of executables, unless told otherwise: what programs are compiled for in process on an H100.
+pub const ARCHITECTURE: &str = "sm_90a";
+
+/// The file beside executables that says what they were compiled for; `tests/gpu/steps/toolbox.py` reads it.
+const ARCHITECTURE_FILE: &str = "architecture";
 
 /// Name of the folder that is packed, and of the archive.
 const NAME: &str = "xla-gpu";
@@ -199,6 +202,7 @@ fn executables(options: &Options, programs: &[Program], stage: &Path) -> Result<
                 .err()
         })
         .collect();
+    fs::write(stage.join("executables").join(ARCHITECTURE_FILE), &options.architecture)?;
     println!("{} executables", programs.len() - refused.len());
     for refused in &refused {
         println!("left out: {refused}");

@@ -36,7 +36,7 @@ For a machine without Rust, LLVM and this repository:
   --bundle            packs a folder, at most 40 MB, that needs Python 3.8 and the driver alone: the commands with LLVM in them, suites,
                       programs as text and as executables with machine code, and run.py, which takes the options above.
                       With --out DIR it goes there (default: target/gpu-bundle)
-  --arch ARCH         architecture of the executables (default: sm_90)
+  --arch ARCH         architecture of the executables (default: sm_90a, for an H100 or H200; another GPU runs programs as text alone)
   --ptxas FILE        assembler, as for `cargo xtask ptxas`; where there is none, executables have PTX alone
   --check             tries the bundle in small on the simulated GPU, without Rust on the search path: it is ended in the middle and
                       resumed (CI does that, with --small)

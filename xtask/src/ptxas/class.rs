@@ -59,8 +59,8 @@ pub fn class(instruction: &Instruction) -> Class {
     }
 }
 
-/// Multiplications and additions of the largest product that a warp does by itself in an instruction: `HMMA.16816`. What
-/// four warps do together is as many such ones.
+/// Multiplications and additions of the largest product that a warp does by itself in an instruction, such as
+/// `HMMA.16816`, by types.
 const OF_A_WARP: [u64; 4] = [8 * 8 * 4, 16 * 8 * 8, 16 * 8 * 16, 16 * 8 * 32];
 
 /// Instructions of warps by themselves that a tensor instruction stands for.

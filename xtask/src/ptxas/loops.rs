@@ -23,7 +23,7 @@ struct Block {
 }
 
 /// Loops that can be reached from the kernel's beginning, by their places. Functions that it calls are left out: they
-/// are slow ways that numbers seldom go. So are loops that do nothing but wait, and those through the threads of a warp.
+/// are slow ways that numbers seldom go. So are loops that do nothing but wait, and those through a warp's threads.
 pub fn loops(function: &Function) -> Vec<Loop> {
     let blocks = blocks(function);
     let dominators = dominators(&blocks);

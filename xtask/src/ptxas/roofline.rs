@@ -86,7 +86,7 @@ impl Roofline {
         fs::write(&details, loops(rows)).with_context(|| details.display().to_string())?;
         let name = table_name(architecture);
         let file = root().join(&name);
-        let kept = kept(architecture)?;
+        let (known, kept) = kept(architecture)?;
         println!("{architecture}: every loop is in target/ptxas/roofline-{architecture}.txt");
         if self.update {
             now.take_reasons(&kept);
@@ -101,7 +101,7 @@ impl Roofline {
         }
         let comparison = now.compare(&kept, self.whole);
         println!(
-            "{name}: {} kernels are better than it, {} are new, {} are gone; --roofline --update writes it anew",
+            "{known}: {} kernels are better than it, {} are new, {} are gone; --roofline --update writes it anew",
             comparison.better, comparison.new, comparison.gone
         );
         comparison.problems.iter().for_each(|problem| println!("{problem}"));
@@ -117,14 +117,15 @@ fn table_name(architecture: &str) -> String {
     format!("docs/results/roofline-{architecture}.txt")
 }
 
-/// The table of an architecture; where there is none, that of the same one without its letter.
-fn kept(architecture: &str) -> Result<Table> {
+/// The table of an architecture, with its name; where there is none, that of the same one without its letter.
+fn kept(architecture: &str) -> Result<(String, Table)> {
     for name in [table_name(architecture), table_name(without_letter(architecture))] {
         if let Ok(text) = fs::read_to_string(root().join(&name)) {
-            return Table::parse(&text).with_context(|| name);
+            let table = Table::parse(&text).with_context(|| name.clone())?;
+            return Ok((name, table));
         }
     }
-    Ok(Table::new(Vec::new()))
+    Ok((table_name(architecture), Table::new(Vec::new())))
 }
 
 /// Kernels with their estimates, and the programs that they are of.
