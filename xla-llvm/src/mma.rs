@@ -24,7 +24,7 @@ use crate::simt::{Register, WARP};
 use crate::target::{Simt, Target};
 
 pub use loads::MATRICES;
-pub use warp_group::{GROUP, GROUP_ROWS, LeftFactor, SharedFactor, SharedForm};
+pub use warp_group::{GROUP, GROUP_ROWS, LeftFactor, SharedFactor, SharedForm, group_block};
 
 /// M: rows of the result.
 pub const ROWS: u64 = 16;

@@ -1,9 +1,9 @@
 //! Kernels that many threads run at once: blocks of threads with shared memory, barriers and shuffles, on a GPU or on
 //! the host.
 //!
-//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, which [`TensorMap`]s follow. On the host ([`Simt::Host`])
-//! the function is `void name(ptr words, ptr thread)` and is called once for each thread, with a [`HostThread`];
-//! collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`]
+//! A kernel takes 64-bit words: addresses, then numbers. On a GPU they are its parameters, and [`TensorMap`]s after
+//! them. On the host ([`Simt::Host`]) the function is `void name(ptr words, ptr thread)` and is called once for each
+//! thread, with a [`HostThread`]; collective operations of threads are calls of the symbols [`BARRIER`], [`SHUFFLE`]
 //! and [`WAIT_FOR_PHASE`], that a runtime must define.
 
 mod assembly;
@@ -35,8 +35,8 @@ pub const BARRIER: &str = "xla_simt_barrier";
 /// `i64 shuffle(ptr thread, i64 value, i32 lane)`: the value of lane `lane` of the same warp. All threads of
 /// the warp call it.
 pub const SHUFFLE: &str = "xla_simt_shuffle";
-/// `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that parity](host_phase_is_complete) of a
-/// barrier, a 64-bit word, is complete.
+/// `void wait(ptr thread, ptr barrier, i32 parity)`: returns when [the phase of that parity](host_phase_is_complete)
+/// of a barrier, a 64-bit word, is complete.
 pub const WAIT_FOR_PHASE: &str = "xla_simt_wait_for_phase";
 /// Threads of a warp: those that can shuffle.
 pub const WARP: u32 = 32;
@@ -68,7 +68,7 @@ const SHARED_ALIGNMENT: u32 = 16;
 
 /// Shared memory that launches bring, of all kernels of a module.
 const BROUGHT: &str = "brought";
-/// What its address is a multiple of.
+/// Bytes that its address is a multiple of.
 const BROUGHT_ALIGNMENT: u32 = 1024;
 
 /// A kernel that is being written.

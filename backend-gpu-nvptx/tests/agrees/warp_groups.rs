@@ -1,5 +1,5 @@
-//! Matmuls that warp groups multiply: tiles of every size, every order of dimensions, edges in every direction, batches,
-//! parts of K, and what comes after them.
+//! Matmuls that warp groups multiply: tiles of every size, every order of dimensions, edges in every direction,
+//! batches, parts of K, and what comes after them.
 
 use super::agrees;
 

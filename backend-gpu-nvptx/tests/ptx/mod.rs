@@ -74,8 +74,10 @@ fn kernels_of_programs() {
     paths.sort();
     assert!(!paths.is_empty());
     for path in paths {
-        let module = fs::read_to_string(&path).unwrap();
-        insta::assert_snapshot!(path.file_stem().unwrap().to_str().unwrap(), plain(&ptx(&module, "sm_90")), &module);
+        let (module, name) = (fs::read_to_string(&path).unwrap(), path.file_stem().unwrap().to_str().unwrap());
+        // Instructions of warp groups are those of one architecture alone.
+        let target = if name.starts_with("warp_groups") { "sm_90a" } else { "sm_90" };
+        insta::assert_snapshot!(name, plain(&ptx(&module, target)), &module);
     }
 }
 
@@ -88,6 +90,18 @@ fn tensor_cores_know_tf32_from_sm_80_on() {
             assert_eq!(text.contains(instruction), has_unit, "{instruction} for {target}");
         }
         assert_eq!(text.contains("fma.rn.f32"), !has_unit, "{target}");
+    }
+}
+
+#[test]
+fn warp_groups_multiply_on_one_architecture() {
+    let module = include_str!("programs/warp_groups.hlo");
+    for (target, has_groups) in [("sm_80", false), ("sm_90", false), ("sm_90a", true), ("sm_100a", false)] {
+        let text = ptx(module, target);
+        for instruction in ["wgmma.mma_async", "cp.async.bulk.tensor", "mbarrier.try_wait"] {
+            assert_eq!(text.contains(instruction), has_groups, "{instruction} for {target}");
+        }
+        assert_eq!(text.contains("mma.sync"), !has_groups, "{target}");
     }
 }
 

@@ -25,7 +25,7 @@ pub struct Kernel {
     pub shared_bytes: u64,
     /// Of those the ones that a launch brings on a GPU; the code declares the rest.
     pub brought_bytes: u64,
-    /// What it copies in bulk, on a GPU: its parameters after the 64-bit words.
+    /// Maps of arrays that it copies in bulk, on a GPU: its parameters after the 64-bit words.
     pub maps: Vec<TensorMap>,
     /// Bytes of memory, aligned to 64, that the caller brings for what the kernel needs beside its arrays: its address
     /// follows theirs. Two threads must not share it.

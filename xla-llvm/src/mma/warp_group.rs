@@ -1,9 +1,9 @@
-//! Products of matrices by a warp group, four warps whose first one's number is a multiple of four: `wgmma.mma_async` of
-//! the PTX ISA, and the same on the host.
+//! Products of matrices by a warp group, four warps whose first one's number is a multiple of four: `wgmma.mma_async`
+//! of the PTX ISA, and the same on the host.
 //!
 //! A matrix of 64 rows is multiplied by one of 8 to 256 columns. The right factor is in shared memory, the left one
-//! there too or in registers. Warp `w` of the group has the rows `16 w` to `16 w + 15` of the sums, as a row of matrices
-//! of [`COLUMNS`](super::COLUMNS) columns each: of every one of them a thread has the four sums that
+//! there too or in registers. Warp `w` of the group has the rows `16 w` to `16 w + 15` of the sums, as a row of
+//! matrices of [`COLUMNS`](super::COLUMNS) columns each: of every one of them a thread has the four sums that
 //! [`multiply_matrices`](Emitter::multiply_matrices) gives it, and its fragments of the left factor are those of
 //! `multiply_matrices`.
 //!
@@ -57,6 +57,16 @@ pub enum LeftFactor<'e, 'ctx> {
 
 /// Bytes of an element.
 const BYTES: u64 = 2;
+
+/// Registers of a thread that multiplies, and of one of those that copy for it, where two groups multiply: a block of
+/// three groups begins with 168 for each.
+const REGISTERS: [u32; 2] = [240, 24];
+
+/// Threads of a block in which so many groups multiply and one more thread copies for them. Where there are several
+/// groups, that thread has one of its own, which gives them registers.
+pub fn group_block(groups: u64) -> u64 {
+    groups * u64::from(GROUP) + u64::from(if groups > 1 { GROUP } else { WARP })
+}
 
 impl SharedForm {
     /// Bytes of a block.
@@ -147,6 +157,20 @@ impl<'e, 'ctx> SharedFactor<'e, 'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
+    /// Takes registers of the threads that copy, or gives them, where so many groups multiply. All threads of a group
+    /// must be here.
+    pub fn exchange_registers(&self, groups: u64, multiplies: bool) -> Result<()> {
+        if self.simt()? == Simt::Nvptx && groups == 2 {
+            let [most, least] = REGISTERS;
+            let text = match multiplies {
+                true => format!("setmaxnreg.inc.sync.aligned.u32 {most};"),
+                false => format!("setmaxnreg.dec.sync.aligned.u32 {least};"),
+            };
+            self.effect(&text, "", &[]);
+        }
+        Ok(())
+    }
+
     /// Before the first product of a warp, and after others have written registers of sums or left factors.
     pub fn begin_group_products(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {

@@ -29,7 +29,7 @@ pub struct BulkSource<'ctx> {
 pub struct Arrival<'e, 'ctx> {
     /// The barriers.
     pub barriers: PhaseBarriers<'ctx>,
-    /// Which of them.
+    /// The number of one of them.
     pub number: Lanes<'e, 'ctx>,
 }
 

@@ -1,5 +1,6 @@
 //! Barriers with phases (`mbarrier` of the PTX ISA): threads arrive, bytes that are copied in bulk arrive, and whoever
-//! waits for the phase goes on when all of them are there. Unlike a barrier of the block, those who arrive need not wait.
+//! waits for the phase goes on when all of them are there. Unlike a barrier of the block, those who arrive need not
+//! wait.
 
 use inkwell::values::{BasicValue, PointerValue};
 use xla_hlo::{Error, Result};
@@ -26,7 +27,8 @@ pub struct PhaseBarriers<'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// So many barriers. One thread [begins](Self::begin_phases) them, and the block waits for it, before they are used.
+    /// So many barriers. One thread [begins](Self::begin_phases) them, and the block waits for it, before they are
+    /// used.
     pub fn phase_barriers(&self, count: u64) -> Result<PhaseBarriers<'ctx>> {
         Ok(PhaseBarriers { array: self.shared_array(Scalar::Int(64), count)? })
     }

@@ -8,8 +8,8 @@ pub const MOST_BOX_EXTENT: u64 = 256;
 /// Dimensions of a map, at most.
 pub const MOST_MAP_RANK: usize = 5;
 
-/// Boxes of an array that are copied in bulk. A kernel has a map as a parameter after its 64-bit words; whoever launches
-/// it encodes the map with the address that the array has then.
+/// Boxes of an array that are copied in bulk. A kernel has a map as a parameter after its 64-bit words; whoever
+/// launches it encodes the map with the address that the array has then.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorMap {
     /// The number of the kernel's address at which the array begins.
@@ -28,8 +28,8 @@ pub struct TensorMap {
 }
 
 /// The order of 16-byte chunks in shared memory: which bits of a chunk's number are flipped (XOR) by those of its row,
-/// so that the same chunk of eight rows is in different banks. Rows begin at multiples of their bytes, and eight of them
-/// at a multiple of eight times that.
+/// so that the same chunk of eight rows is in different banks. Rows begin at multiples of their bytes, and eight of
+/// them at a multiple of eight times that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Swizzle {
     /// Rows of 32 bytes: one bit, by bit 2 of the row's number.

@@ -16,8 +16,8 @@ use xla_llvm::target::Target;
 const VECTORS: [&str; 3] = ["x86-64", "x86-64-v3", "x86-64-v4"];
 /// Cases that only kernels of threads take as one.
 const OF_THREADS: [&str; 2] = ["attention", "score-sum"];
-/// A GPU.
-const THREADS: &str = "sm_90";
+/// GPUs, without warp groups that multiply and with them.
+const THREADS: [&str; 2] = ["sm_90", "sm_90a"];
 
 /// The cases' names and programs, in the order of the names.
 fn cases() -> Vec<(String, Module)> {
@@ -70,8 +70,9 @@ fn every_strategy_is_chosen() {
         let alone = ["sort", "select", "copies"].iter().any(|ending| case.ends_with(ending));
         // An attention is one kernel of threads alone, and so is a sum over functions of scores.
         let vectors = if OF_THREADS.contains(&case.as_str()) { &VECTORS[..0] } else { &VECTORS };
-        for cpu in vectors.iter().copied().chain((!alone).then_some(THREADS)) {
-            let target = if cpu == THREADS { Target::nvptx(cpu) } else { Target::whole(cpu) };
+        let threads = if alone { &THREADS[..0] } else { &THREADS };
+        for cpu in vectors.iter().chain(threads).copied() {
+            let target = if THREADS.contains(&cpu) { Target::nvptx(cpu) } else { Target::whole(cpu) };
             let (strategy, _) = emitted(&case, &module, &target.unwrap());
             names.extend(strategy.split(' ').next().map(str::to_string));
             writeln!(table, "  {cpu:10} {strategy}").unwrap();

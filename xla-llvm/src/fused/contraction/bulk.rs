@@ -49,16 +49,18 @@ impl BulkLayout {
             Some(BulkDim { role, extent: dim.1, stride: dim.2 })
         };
         let mut all = vec![one(&dims.free, BulkRole::Free)?, one(dims.contracting, BulkRole::Sum)?];
-        all.sort_by_key(|dim| dim.stride);
         let batch = merged(&axes(dims.batch)).into_iter();
         all.extend(batch.map(|(dims, extent, stride)| BulkDim { role: BulkRole::Batch(dims), extent, stride }));
+        // Each stride is then a multiple of the one before, as drivers ask for.
+        all.sort_by_key(|dim| dim.stride);
         let bytes = array.element_type().byte_width() as u64;
         let fits = |dim: &BulkDim| {
             let apart = dim.stride * bytes;
             dim.extent < 1 << 32 && apart < 1 << 40 && apart.is_multiple_of(MAP_ALIGNMENT)
         };
         let (first, others) = all.split_first()?;
-        let lies = first.stride == 1 && first.extent < 1 << 32 && others.iter().all(fits);
+        let is_along = matches!(first.role, BulkRole::Free | BulkRole::Sum);
+        let lies = is_along && first.stride == 1 && first.extent < 1 << 32 && others.iter().all(fits);
         (lies && all.len() <= MOST_MAP_RANK).then_some(BulkLayout { dims: all, bytes })
     }
 

@@ -20,7 +20,7 @@ use crate::fused::simt::matmul::cut::{Cut, Sink};
 use crate::fused::simt::stage::Stage;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
-use crate::mma::{GROUP, GROUP_ROWS, LeftFactor, ROWS};
+use crate::mma::{GROUP, GROUP_ROWS, LeftFactor, ROWS, group_block};
 use crate::simt::{Arrival, PhaseBarriers, Register, WARP};
 
 /// A tile of queries.
@@ -67,8 +67,12 @@ impl<'m> FusedKernel<'_, 'm> {
         let batch = coordinates(&mut s, &at[0], &kernel.scores.batch)?;
         let block = GroupBlock::new(&mut s, (&kernel, plan), batch, &at[1])?;
         block.begin(&mut s)?;
-        s.when(block.thread.eq(plan.threads() as i64), &[], |s| block.fill(s))?;
+        s.when(block.thread.uge(plan.threads() as i64), &[], |s| {
+            s.emitter.exchange_registers(plan.groups, false)?;
+            s.when(block.thread.eq(plan.threads() as i64), &[], |s| block.fill(s))
+        })?;
         s.when(block.thread.ult(plan.threads() as i64), &[], |s| {
+            s.emitter.exchange_registers(plan.groups, true)?;
             s.item_level = s.depth();
             let rows = block.rows(s)?;
             let state = block.state(s, &rows)?;
@@ -78,7 +82,7 @@ impl<'m> FusedKernel<'_, 'm> {
             }
             Ok(Vec::new())
         })?;
-        Ok(Launch { work_items, block: Some(plan.all_threads() as u32) })
+        Ok(Launch { work_items, block: Some(group_block(plan.groups) as u32) })
     }
 }
 
@@ -105,7 +109,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
             emptied: s.emitter.phase_barriers(stages)?,
         };
         let thread = s.emitter.register(Register::Thread)?;
-        let thread_expr = AffineExpr::symbol(s.uniform_symbol(thread.zext(64), Some(plan.all_threads())));
+        let thread_expr = AffineExpr::symbol(s.uniform_symbol(thread.zext(64), Some(group_block(plan.groups))));
         let first = tile.clone().scaled(plan.rows() as i64);
         Ok(GroupBlock { plan, kernel, batch, operands, first, array, barriers, thread, thread_expr })
     }

@@ -8,7 +8,6 @@ use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::fused::simt::bulk_operand::BulkTile;
 use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST_HEAD, STAGES};
 use crate::mma::{GROUP, GROUP_ROWS, OperandType, ROWS};
-use crate::simt::WARP;
 use crate::target::Target;
 
 /// Sizes of tiles.
@@ -65,14 +64,9 @@ impl GroupAttention {
         self.groups * GROUP_ROWS
     }
 
-    /// Threads that multiply; those of the block are a warp more.
+    /// Threads that multiply.
     pub fn threads(self) -> u64 {
         self.groups * u64::from(GROUP)
-    }
-
-    /// Threads of a block.
-    pub fn all_threads(self) -> u64 {
-        self.threads() + u64::from(WARP)
     }
 
     /// Bytes of a stage: a tile of keys, and one of values.

@@ -3,8 +3,7 @@
 use crate::fused::contraction::matmul::{Matmul, MatmulSide};
 use crate::fused::simt::bulk_operand::BulkTile;
 use crate::fused::tuning::matmul_groups::{DEPTH, LEAST_EXTENT, MOST_BYTES, MOST_STAGES};
-use crate::mma::{GROUP, GROUP_ROWS, OperandType};
-use crate::simt::WARP;
+use crate::mma::{GROUP_ROWS, OperandType, group_block};
 use crate::target::Target;
 
 /// Whether warp groups of a target multiply tiles of a matmul.
@@ -21,9 +20,9 @@ pub(crate) fn groups(rows: u64) -> u64 {
     rows / GROUP_ROWS
 }
 
-/// Threads of a block of so many rows: the groups', and the warp's that copies.
+/// Threads of a block of so many rows.
 pub(crate) fn threads(rows: u64) -> u64 {
-    groups(rows) * u64::from(GROUP) + u64::from(WARP)
+    group_block(groups(rows))
 }
 
 /// Stages of tiles of so many rows and columns.

@@ -102,8 +102,13 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
             Ok(Vec::new())
         })?;
         s.emitter.barrier()?;
-        s.when(self.thread.eq(self.threads as i64), &[], |s| self.fill(s, first))?;
+        let groups = self.threads / u64::from(GROUP);
+        s.when(self.thread.uge(self.threads as i64), &[], |s| {
+            s.emitter.exchange_registers(groups, false)?;
+            s.when(self.thread.eq(self.threads as i64), &[], |s| self.fill(s, first))
+        })?;
         s.when(self.thread.ult(self.threads as i64), &[], |s| {
+            s.emitter.exchange_registers(groups, true)?;
             s.item_level = s.depth();
             for ([row, column], sum) in self.results(s)? {
                 kernel.store_vector(s, sink, [&row, &column], sum)?;
