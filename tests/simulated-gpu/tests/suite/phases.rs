@@ -82,7 +82,10 @@ fn pipeline() -> String {
 
 /// The product that a pipeline of so many threads stores.
 fn run(body: &str, threads: u32) -> Result<Vec<f32>, String> {
-    let mut bench = Bench::new();
+    run_on(Bench::new(), body, threads)
+}
+
+fn run_on(mut bench: Bench, body: &str, threads: u32) -> Result<Vec<f32>, String> {
     let bits = |matrix, row, k| (value(matrix, row, k) as f32).to_bits() >> 16;
     let mut parameters = Vec::new();
     for matrix in 0..2 {
@@ -155,6 +158,14 @@ fn waits_that_are_missing() {
         &["racecheck", "writes 8192 bytes", "no wgmma.wait_group that it knows of"],
     );
     finding("wgmma.wait_group.sync.aligned 0; // the last", "", &["racecheck", "reads a register of a wgmma"]);
+}
+
+#[test]
+fn order_is_watched_where_writes_are_not() {
+    run_on(Bench::unchecked(), &pipeline(), 160).unwrap();
+    let wait = "mbarrier.try_wait.parity.shared::cta.b64 p, [%rd3], %r1;";
+    let told = run_on(Bench::unchecked(), &pipeline().replace(wait, "setp.eq.u32 p, 0, 0;"), 161).unwrap_err();
+    assert!(told.contains("racecheck"), "{told}");
 }
 
 #[test]
