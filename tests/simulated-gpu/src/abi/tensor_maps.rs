@@ -63,3 +63,33 @@ unsafe fn list<'a, T>(from: *const T, count: usize) -> DriverResult<&'a [T]> {
     // SAFETY: as the caller says.
     Ok(unsafe { std::slice::from_raw_parts(from, count) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::TensorMap;
+
+    #[repr(align(64))]
+    struct Room([u8; 192]);
+
+    #[test]
+    fn a_map_is_written_where_it_may_be() {
+        let mut room = Room([0; 192]);
+        let mut encode = |at: usize, rank: u32, sizes: *const u64| {
+            let (strides, extents, steps) = ([64u64], [16u32, 4], [1u32; 2]);
+            let map = room.0[at..].as_mut_ptr().cast();
+            let address = std::ptr::without_provenance_mut(0x1000);
+            let lists = (strides.as_ptr(), extents.as_ptr(), steps.as_ptr());
+            // SAFETY: there are 128 bytes for the map, and two numbers in each list but strides, which has one.
+            unsafe { cuTensorMapEncodeTiled(map, 9, rank, address, sizes, lists.0, lists.1, lists.2, 0, 1, 0, 0) }
+        };
+        let sizes = [32u64, 8];
+        assert_eq!(encode(64, 2, sizes.as_ptr()), 0);
+        assert_eq!(encode(32, 2, sizes.as_ptr()), Status::INVALID_VALUE.0);
+        assert_eq!(encode(0, 0, sizes.as_ptr()), Status::INVALID_VALUE.0);
+        assert_eq!(encode(0, 6, sizes.as_ptr()), Status::INVALID_VALUE.0);
+        assert_eq!(encode(0, 2, std::ptr::null()), Status::INVALID_VALUE.0);
+        let map = TensorMap::decode(&room.0[64..]).unwrap();
+        assert_eq!((map.width, map.sizes[1], map.strides[1], map.box_bytes()), (2, 8, 64, 128));
+    }
+}

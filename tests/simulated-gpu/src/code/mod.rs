@@ -69,6 +69,8 @@ pub struct Kernel {
     pub local_bytes: usize,
     /// The most threads of a block.
     pub most_threads: u32,
+    /// The threads of a block by dimension, if it has no others.
+    pub exact_threads: Option<[u32; 3]>,
     /// The smallest element of global and of shared memory that is touched alone: 1, 2 or 4 bytes.
     pub granules: Granules,
     /// Whether threads wait for others.
@@ -237,8 +239,13 @@ pub enum Op {
     },
     /// Something that lanes of a warp do together: a number of [`Kernel::collectives`].
     Collective(u32),
-    /// Something of barriers in memory or of bulk copies: a number of [`Kernel::requests`].
-    Request(u32),
+    /// Something of barriers in memory or of bulk copies.
+    Request {
+        /// A number of [`Kernel::requests`].
+        number: u32,
+        /// Whether it is a copy, whose place depends on what the thread has read.
+        copies: bool,
+    },
     /// Sets the condition of a loop of a graph: handle and value.
     SetCondition([Slot; 2]),
     /// The thread's end.
@@ -255,7 +262,12 @@ impl Op {
     pub fn tells_others(self) -> bool {
         matches!(
             self,
-            Op::Store { .. } | Op::Atomic { .. } | Op::CopyAsync { .. } | Op::Collective(_) | Op::SetCondition(_)
+            Op::Store { .. }
+                | Op::Atomic { .. }
+                | Op::CopyAsync { .. }
+                | Op::Collective(_)
+                | Op::Request { copies: true, .. }
+                | Op::SetCondition(_)
         )
     }
 }

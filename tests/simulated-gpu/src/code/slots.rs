@@ -23,7 +23,7 @@ impl Kernel {
             Op::Barrier { id, count, .. } => (vec![id, count], vec![]),
             Op::SetCondition(slots) => (slots.to_vec(), vec![]),
             Op::Collective(number) => return self.touched_together(&self.collectives[number as usize]),
-            Op::Request(number) => return self.touched_by_request(&self.requests[number as usize]),
+            Op::Request { number, .. } => return self.touched_by_request(&self.requests[number as usize]),
             Op::Move { .. } | Op::Split { .. } | Op::Join { .. } => (vec![], vec![]),
             Op::EndCopyGroup | Op::WaitForCopies(_) | Op::Branch(_) | Op::Return | Op::Trap | Op::Nothing => {
                 (vec![], vec![])

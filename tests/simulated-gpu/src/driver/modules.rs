@@ -128,6 +128,9 @@ impl Driver {
         {
             return told(format!("grid {grid:?} of blocks {block:?}"), Status::INVALID_VALUE);
         }
+        if kernel.exact_threads.is_some_and(|exact| exact != block) {
+            return told(format!("blocks of {block:?}, against its .reqntid"), Status::INVALID_VALUE);
+        }
         if threads > kernel.most_threads {
             return told(
                 format!("{threads} threads, and it allows {}", kernel.most_threads),

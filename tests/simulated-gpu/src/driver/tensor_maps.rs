@@ -83,3 +83,61 @@ impl TiledTensor<'_> {
 fn width(ty: u32) -> Option<usize> {
     [1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4].get(ty as usize).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A map of halves, which is right.
+    const PLAIN: TiledTensor<'_> = TiledTensor {
+        ty: 6,
+        address: 0x1000,
+        sizes: &[100, 7, 9],
+        strides: &[208, 1456],
+        extents: &[64, 8, 1],
+        steps: &[1, 2, 1],
+        interleave: 0,
+        swizzle: 3,
+        promotion: 2,
+        fill: 0,
+    };
+
+    #[test]
+    fn maps_are_made() {
+        let map = PLAIN.map().unwrap();
+        assert_eq!((map.width, map.rank, map.address, map.swizzle), (2, 3, 0x1000, Swizzle::Bytes128));
+        assert_eq!((map.sizes, map.strides), ([100, 7, 9, 1, 1], [2, 208, 1456, 0, 0]));
+        assert_eq!((map.extents, map.steps), ([64, 8, 1, 1, 1], [1, 2, 1, 1, 1]));
+        assert_eq!(TiledTensor { extents: &[32, 8, 1], swizzle: 2, ..PLAIN }.map().unwrap().swizzle, Swizzle::Bytes64);
+        assert!(TiledTensor { sizes: &[1 << 32, 1, 1], strides: &[16, (1 << 40) - 16], ..PLAIN }.map().is_ok());
+        assert!(TiledTensor { extents: &[256, 256, 256], swizzle: 0, ..PLAIN }.map().is_ok());
+    }
+
+    #[test]
+    fn maps_that_are_wrong() {
+        let wrong = [
+            TiledTensor { ty: 13, ..PLAIN },
+            TiledTensor { sizes: &[], strides: &[], extents: &[], steps: &[], ..PLAIN },
+            TiledTensor { address: 0x1008, ..PLAIN },
+            TiledTensor { sizes: &[100, 0, 9], ..PLAIN },
+            TiledTensor { sizes: &[100, 7, (1 << 32) + 1], ..PLAIN },
+            TiledTensor { strides: &[200, 1456], ..PLAIN },
+            TiledTensor { strides: &[208, 1 << 40], ..PLAIN },
+            TiledTensor { extents: &[64, 0, 1], ..PLAIN },
+            TiledTensor { extents: &[64, 257, 1], ..PLAIN },
+            TiledTensor { extents: &[60, 8, 1], ..PLAIN },
+            TiledTensor { extents: &[72, 8, 1], ..PLAIN },
+            TiledTensor { swizzle: 2, ..PLAIN },
+            TiledTensor { swizzle: 4, ..PLAIN },
+            TiledTensor { steps: &[1, 9, 1], ..PLAIN },
+            TiledTensor { steps: &[1, 0, 1], ..PLAIN },
+            TiledTensor { interleave: 3, ..PLAIN },
+            TiledTensor { promotion: 4, ..PLAIN },
+            TiledTensor { fill: 2, ..PLAIN },
+        ];
+        for wrong in wrong {
+            assert_eq!(wrong.map(), Err(Status::INVALID_VALUE), "{wrong:?}");
+        }
+        assert_eq!(TiledTensor { fill: 1, ..PLAIN }.map(), Err(Status::NOT_SUPPORTED));
+    }
+}

@@ -1,4 +1,4 @@
-//! Tests of events that keep the time.
+//! Tests of events that keep the time, and of the shared memory that launches bring.
 
 use super::handle::Handle;
 use super::{DEFAULT_STREAM, Driver, LaunchShape, Options, Status, StreamWork};
@@ -92,4 +92,51 @@ fn events_without_a_time_are_told_apart() {
     // One that is recorded again has no time until it is reached again.
     driver.record_event(end, DEFAULT_STREAM).unwrap();
     assert_eq!(driver.elapsed(begin, end), Err(Status::NOT_READY));
+}
+
+/// Stores the last word of its dynamic shared memory, behind 16 bytes of its own.
+const SHARED: &str = "\
+.version 8.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 more[];
+.visible .entry last(.param .u64 into)
+{
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<5>;
+	.shared .align 8 .b8 own[16];
+	ld.param.u64 %rd1, [into];
+	mov.u32 %r1, %dynamic_smem_size;
+	cvt.u64.u32 %rd2, %r1;
+	mov.b64 %rd3, more;
+	and.b64 %rd4, %rd3, 1023;
+	st.global.b64 [%rd1], %rd4;
+	add.s64 %rd3, %rd3, %rd2;
+	st.shared.u32 [%rd3+-4], %r1;
+	ld.shared.u32 %r2, [%rd3+-4];
+	st.global.u32 [%rd1], %r2;
+	ret;
+}
+";
+
+#[test]
+fn more_shared_memory_is_asked_for() {
+    const MOST: usize = (227 << 10) - 1024;
+    let mut driver = Driver::new(Options::default());
+    let module = driver.load_module(SHARED).unwrap();
+    let function = driver.function(module, "last").unwrap();
+    let memory = driver.allocate(8).unwrap();
+    let launch = |driver: &mut Driver, shared: usize| {
+        let shape = LaunchShape { block: [1, 1, 1], shared, ..SHAPE };
+        driver.launch(function, shape, memory.to_le_bytes().to_vec(), DEFAULT_STREAM)
+    };
+    assert_eq!(launch(&mut driver, (48 << 10) - 1024), Ok(()));
+    assert_eq!(launch(&mut driver, 48 << 10), Err(Status::INVALID_VALUE));
+    assert_eq!(driver.set_function_attribute(function, 8, MOST as i32 + 1), Err(Status::INVALID_VALUE));
+    assert_eq!(driver.set_function_attribute(function, 8, MOST as i32), Ok(()));
+    assert_eq!(launch(&mut driver, MOST), Ok(()));
+    driver.synchronize(DEFAULT_STREAM).unwrap();
+    let found = driver.device.memory.read(memory, 8).unwrap();
+    assert_eq!(found, (MOST as u64).to_le_bytes(), "aligned memory, all of it");
+    assert_eq!(launch(&mut driver, MOST + 1), Err(Status::INVALID_VALUE));
 }

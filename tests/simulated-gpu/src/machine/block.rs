@@ -526,7 +526,7 @@ fn execute<const MARKED: bool>(
                 return Ok(ThreadStatus::AtBarrier { id, count, aligned });
             }
             Op::Collective(_) => return Ok(ThreadStatus::AtCollective),
-            Op::Request(number) => return Ok(ThreadStatus::AtRequest(number)),
+            Op::Request { number, .. } => return Ok(ThreadStatus::AtRequest(number)),
             Op::SetCondition([handle, value]) => {
                 set_condition(outside, registers[handle as usize], registers[value as usize] as u32)?;
             }

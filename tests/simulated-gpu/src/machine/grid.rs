@@ -19,6 +19,9 @@ pub fn launch(memory: &mut Memory, launch: &Launch<'_>, outside: &mut dyn Outsid
     if threads == 0 || threads > most {
         return Err(at_first(format!("it is launched with {threads} threads in a block, and can have 1 to {most}")));
     }
+    if launch.kernel.exact_threads.is_some_and(|exact| exact != launch.block) {
+        return Err(at_first(format!("it is launched with blocks of {:?}, against its .reqntid", launch.block)));
+    }
     let blocks = product(launch.grid);
     if blocks == 0 || blocks > 1 << 40 {
         return Err(at_first(format!("it is launched in {blocks} blocks")));

@@ -14,8 +14,8 @@ impl Block<'_> {
     pub(super) fn request(&mut self, thread: usize, number: u32) -> Result<bool, Fault> {
         let kernel = self.kernel;
         let request = &kernel.requests[number as usize];
-        if !matches!(request, Request::Wait { .. }) {
-            self.barriers.timeouts = 0;
+        if !matches!(request, Request::Wait { .. } | Request::Fence | Request::Prefetch(_)) {
+            self.went_on();
         }
         match *request {
             Request::Initialize { barrier, count } => {
@@ -178,7 +178,7 @@ impl Block<'_> {
             self.finish_bulk_copy(&copy)?;
         }
         self.found(thread, at)?.complete();
-        self.barriers.timeouts = 0;
+        self.went_on();
         for thread in &mut self.threads {
             if sleeps(thread.status) {
                 // A wait may end in vain, and must be asked again.

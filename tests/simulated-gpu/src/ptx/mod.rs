@@ -92,6 +92,8 @@ pub struct Function<'a> {
     pub parameters: Vec<Variable<'a>>,
     /// The most threads of a block, by `.maxntid` or `.reqntid`.
     pub most_threads: Option<u64>,
+    /// The threads of a block by dimension, by `.reqntid`.
+    pub exact_threads: Option<[u64; 3]>,
     /// Its body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
     /// Line in the text.

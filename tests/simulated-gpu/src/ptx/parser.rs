@@ -142,7 +142,18 @@ impl<'a> Parser<'a> {
         while let Some(Token::Word(word)) = self.peek() {
             self.at += 1;
             match word {
-                ".maxntid" | ".reqntid" => function.most_threads = Some(self.product()?),
+                ".maxntid" => function.most_threads = Some(self.product()?),
+                ".reqntid" => {
+                    let mut sizes = [1; 3];
+                    sizes[0] = self.integer("a number")?;
+                    for size in &mut sizes[1..] {
+                        if self.take(',') {
+                            *size = self.integer("a number")?;
+                        }
+                    }
+                    function.most_threads = Some(sizes.iter().fold(1, |all: u64, size| all.saturating_mul(*size)));
+                    function.exact_threads = Some(sizes);
+                }
                 ".minnctapersm" | ".maxnreg" => drop(self.product()?),
                 ".noreturn" => {}
                 _ => return Err(SyntaxError::new(self.line(), format!("`{word}` of a function is not known"))),

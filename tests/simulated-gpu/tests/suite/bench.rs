@@ -55,6 +55,11 @@ impl Bench {
         Bench { memory: Memory::new(1 << 20, true), approximations }
     }
 
+    /// A device that does not look whether memory was written.
+    pub fn unchecked() -> Bench {
+        Bench { memory: Memory::new(1 << 20, false), ..Bench::new() }
+    }
+
     /// Memory that nobody has written.
     pub fn fresh(&mut self, bytes: usize) -> u64 {
         self.memory.allocate(bytes).expect("there is room")

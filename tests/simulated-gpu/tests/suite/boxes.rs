@@ -133,6 +133,11 @@ fn chunks_are_swizzled() {
         Box { sizes: &[80, 40], extents: &[inner, 24], coordinates: &[8, 5], swizzle, ..PLAIN }.check();
         Box { sizes: &[80, 40], extents: &[inner, 32], coordinates: &[60, -3], swizzle, ..PLAIN }.check();
         Box { sizes: &[80, 5, 7], extents: &[inner, 4, 8], coordinates: &[0, 2, -1], swizzle, ..PLAIN }.check();
+        Box { sizes: &[80], extents: &[inner], coordinates: &[30], swizzle, ..PLAIN }.check();
+        Box { sizes: &[72, 3, 2, 3], extents: &[inner, 2, 2, 4], coordinates: &[9, 1, -1, 0], swizzle, ..PLAIN }
+            .check();
+        let extents = [inner, 3, 2, 2, 2];
+        Box { sizes: &[64, 3, 2, 3, 2], extents: &extents, coordinates: &[5, 0, 0, 2, 1], swizzle, ..PLAIN }.check();
     }
 }
 

@@ -108,3 +108,41 @@ fn threads_know_where_they_are() {
     let words = bench.read(into, 2 * 40 * 4);
     assert_eq!(words[73 * 4..][..4], [33, 1, 2, 1]);
 }
+
+#[test]
+fn parameters_have_generic_addresses() {
+    let text = kernel(2, ".reg .b64 %at, %there;", "mov.b64 %at, p1; cvta.param.u64 %there, %at; ld.b32 %r1, [%there+4]; ld.param.b32 %r2, [%at];
+        cvta.param.u64 %rd5, p1; sub.s64 %rd5, %rd5, %there; st.global.b32 [%rd0], %r1; st.global.b32 [%rd0+4], %r2; st.global.b32 [%rd0+8], %rd5;");
+    let mut bench = Bench::new();
+    let into = bench.fresh(12);
+    bench.run(&text, 1, 1, &[into, 7 << 32 | 9]);
+    assert_eq!(bench.read(into, 3), [7, 9, 0]);
+    let beyond = text.replace("[%there+4]", "[%there+8]");
+    let finding = bench.try_run(&beyond, 1, 1, &[into, 0]).unwrap_err().to_string();
+    assert!(finding.contains("outside of the kernel's parameters"), "{finding}");
+}
+
+#[test]
+fn scopes_have_registers_and_labels_of_their_own() {
+    // Outer registers keep their values, and each scope jumps to its own label.
+    let scope =
+        "{ .reg .b32 %r<3>; .reg .pred p; mov.b32 %r1, NUMBER; setp.eq.u32 p, 0, 0; @p bra DONE; mov.b32 %r1, 99; DONE:
+        { .reg .b32 a; add.s32 a, %r1, 1; st.global.b32 [%rd0+PLACE], a; } }";
+    let both =
+        [("10", "0"), ("20", "4")].map(|(number, place)| scope.replace("NUMBER", number).replace("PLACE", place));
+    let body = format!("mov.b32 %r1, 5; {} st.global.b32 [%rd0+8], %r1;", both.concat());
+    let mut bench = Bench::new();
+    let into = bench.fresh(12);
+    bench.run(&kernel(1, "", &body), 1, 1, &[into]);
+    assert_eq!(bench.read(into, 3), [11, 21, 5]);
+}
+
+#[test]
+fn registers_of_32_bits_are_addresses_of_shared_memory() {
+    let body = "mov.b32 %r1, 1; sub.s32 %r1, %r1, 2; mov.b64 %rd1, tile; cvt.u32.u64 %r2, %rd1; add.s32 %r2, %r2, 5; add.s32 %r2, %r2, %r1;
+        st.shared.b32 [%r2], 8; ld.shared.b32 %r3, [tile+4]; st.global.b32 [%rd0], %r3;";
+    let mut bench = Bench::new();
+    let into = bench.fresh(4);
+    bench.run(&kernel(1, ".shared .align 8 .b8 tile[8];", body), 1, 1, &[into]);
+    assert_eq!(bench.read(into, 1), [8]);
+}

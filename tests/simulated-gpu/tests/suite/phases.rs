@@ -36,7 +36,7 @@ fn pipeline() -> String {
             format!(
                 "add.s64 %rd6, %rd5, {:#x}; add.s64 %rd7, %rd6, 512;
                  {{ .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{}}}, %rd6, %rd7, p, 1, 1, 0, 0; }}\n",
-                1u64 << 62 | 64 << 32 | 1 << 16 | 2 * step,
+                (1u64 << 62) | (64 << 32) | (1 << 16) | (2 * step),
                 sums.join(", ")
             )
         })
@@ -80,9 +80,12 @@ fn pipeline() -> String {
     )
 }
 
-/// The product that a pipeline stores.
-fn run(body: &str) -> Result<Vec<f32>, String> {
-    let mut bench = Bench::new();
+/// The product that a pipeline of so many threads stores.
+fn run(body: &str, threads: u32) -> Result<Vec<f32>, String> {
+    run_on(Bench::new(), body, threads)
+}
+
+fn run_on(mut bench: Bench, body: &str, threads: u32) -> Result<Vec<f32>, String> {
     let bits = |matrix, row, k| (value(matrix, row, k) as f32).to_bits() >> 16;
     let mut parameters = Vec::new();
     for matrix in 0..2 {
@@ -103,18 +106,20 @@ fn run(body: &str) -> Result<Vec<f32>, String> {
     let into = bench.fresh(SIZE * SIZE * 4);
     parameters.push(into);
     let text = hopper(2, 1, ".shared .align 8 .b8 bars[32]; .reg .f32 %f<32>;", body);
-    let text = text.replace("0)\n{", "0)\n.reqntid 160, 1, 1\n{");
-    bench.try_run_with(&text, 1, 160, 32768, &parameters).map_err(|finding| finding.to_string())?;
+    let text = text.replace("0)\n{", &format!("0)\n.reqntid {threads}, 1, 1\n{{"));
+    bench.try_run_with(&text, 1, threads, 32768, &parameters).map_err(|finding| finding.to_string())?;
     Ok(bench.read(into, SIZE * SIZE).into_iter().map(f32::from_bits).collect())
 }
 
 #[test]
 fn stages_go_round() {
-    let found = run(&pipeline()).unwrap();
-    for (number, found) in found.iter().enumerate() {
-        let (row, column) = (number / SIZE, number % SIZE);
-        let sum: i32 = (0..DEPTH).map(|k| value(0, row, k) * value(1, column, k)).sum();
-        assert_eq!(*found, sum as f32, "row {row}, column {column}");
+    // Forwards and, with an odd number of threads, backwards.
+    for threads in [160, 161] {
+        for (number, found) in run(&pipeline(), threads).unwrap().iter().enumerate() {
+            let (row, column) = (number / SIZE, number % SIZE);
+            let sum: i32 = (0..DEPTH).map(|k| value(0, row, k) * value(1, column, k)).sum();
+            assert_eq!(*found, sum as f32, "row {row}, column {column}");
+        }
     }
 }
 
@@ -122,7 +127,7 @@ fn stages_go_round() {
 fn finding(from: &str, to: &str, expected: &[&str]) {
     let body = pipeline();
     assert!(body.contains(from), "{from}");
-    let told = run(&body.replacen(from, to, 1)).expect_err(to);
+    let told = run(&body.replacen(from, to, 1), 160).expect_err(to);
     assert!(expected.iter().all(|part| told.contains(part)), "{from} -> {to}\n{told}\n{expected:?}");
 }
 
@@ -153,6 +158,14 @@ fn waits_that_are_missing() {
         &["racecheck", "writes 8192 bytes", "no wgmma.wait_group that it knows of"],
     );
     finding("wgmma.wait_group.sync.aligned 0; // the last", "", &["racecheck", "reads a register of a wgmma"]);
+}
+
+#[test]
+fn order_is_watched_where_writes_are_not() {
+    run_on(Bench::unchecked(), &pipeline(), 160).unwrap();
+    let wait = "mbarrier.try_wait.parity.shared::cta.b64 p, [%rd3], %r1;";
+    let told = run_on(Bench::unchecked(), &pipeline().replace(wait, "setp.eq.u32 p, 0, 0;"), 161).unwrap_err();
+    assert!(told.contains("racecheck"), "{told}");
 }
 
 #[test]
@@ -281,7 +294,9 @@ fn instructions_need_their_target() {
     let later = "mbarrier.init.shared::cta.b64 [bar], 1;";
     assert_eq!(of("sm_90", later), Ok(()));
     assert!(of("sm_80", later).unwrap_err().contains("needs the target sm_90 or later, and the module is for sm_80"));
-    let exact = "wgmma.fence.sync.aligned;";
-    assert_eq!(of("sm_90a", exact), Ok(()));
-    assert!(of("sm_90", exact).unwrap_err().contains("`wgmma.fence.sync.aligned` needs the target sm_90a"));
+    for exact in ["wgmma.fence.sync.aligned;", "setmaxnreg.dec.sync.aligned.u32 40;"] {
+        assert_eq!(of("sm_90a", exact), Ok(()));
+        assert!(of("sm_90", exact).unwrap_err().contains("needs the target sm_90a, and the module is for sm_90"));
+    }
+    assert!(of("sm_90a", "setmaxnreg.dec.sync.aligned.u32 41;").unwrap_err().contains("is not known"));
 }

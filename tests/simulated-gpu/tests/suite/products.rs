@@ -284,39 +284,74 @@ fn many_columns_and_signs() {
     }
 }
 
+/// Runs a body of [`CASE`].
+fn ran(body: &str) -> Result<(), String> {
+    ran_by(128, body)
+}
+
+fn ran_by(threads: u32, body: &str) -> Result<(), String> {
+    let text = hopper(0, 3, ".reg .f32 %f<128>; .reg .b32 %a<4>;", body);
+    let mut bench = Bench::new();
+    let image = CASE.image();
+    let words = [bench.words(&image), bench.words(&CASE.registers()), bench.fresh(256 * CASE.columns)];
+    let ran = bench.try_run_with(&text, 1, threads, image.len() * 4, &words);
+    ran.map_err(|finding| finding.to_string())
+}
+
+#[test]
+fn warp_groups_are_whole() {
+    let told = ran_by(64, &CASE.body()).unwrap_err();
+    assert!(told.contains("synccheck") && told.contains("wgmma takes four warps"), "{told}");
+    let some = "setp.lt.u32 %p2, %r9, 8; @%p2 ret; wgmma.commit_group.sync.aligned;";
+    let told = ran(&CASE.body().replace("wgmma.commit_group.sync.aligned;", some)).unwrap_err();
+    assert!(told.contains("synccheck") && told.contains("thread 0, which has ended"), "{told}");
+    // Three warps do what the fourth one does not.
+    let fewer = "wgmma.fence.sync.aligned; setp.lt.u32 %p2, %r9, 96; @!%p2 ret;";
+    let told = ran(&CASE.body().replace("wgmma.fence.sync.aligned;", fewer)).unwrap_err();
+    assert!(told.contains("warp 3 of a warp group has done 0 wgmma, and its first warp 4"), "{told}");
+    let lanes = "cvt.u64.u32 %rd8, %r9; wgmma.mma_async";
+    let apart = CASE.body().replace("wgmma.mma_async", lanes).replace(", 0x4000004000000200, p", ", %rd8, p");
+    let told = ran(&apart).unwrap_err();
+    assert!(told.contains("different descriptors"), "{told}\n{apart}");
+}
+
 #[test]
 fn what_threads_store_is_fenced() {
     let body = CASE.body();
-    let run = |body: &str| {
-        let text = hopper(0, 3, ".reg .f32 %f<128>; .reg .b32 %a<4>;", body);
-        let mut bench = Bench::new();
-        let image = CASE.image();
-        let words = [bench.words(&image), bench.words(&CASE.registers()), bench.fresh(256 * CASE.columns)];
-        let ran = bench.try_run_with(&text, 1, 128, image.len() * 4, &words);
-        ran.map_err(|finding| finding.to_string())
-    };
-    run(&body).unwrap();
+    ran(&body).unwrap();
     let fence = "fence.proxy.async.shared::cta; bar.sync 0;";
     assert!(body.contains(fence));
-    let told = run(&body.replace(fence, "bar.sync 0;")).unwrap_err();
+    let told = ran(&body.replace(fence, "bar.sync 0;")).unwrap_err();
     assert!(told.contains("racecheck") && told.contains("without fence.proxy.async after it, were written"), "{told}");
     // Before the barrier, not behind it: others' stores are not fenced by one's own.
-    run(&body.replace(fence, "bar.sync 0; fence.proxy.async;")).unwrap();
-    let told = run(&body.replace(fence, "fence.proxy.async;")).unwrap_err();
+    ran(&body.replace(fence, "bar.sync 0; fence.proxy.async;")).unwrap();
+    let told = ran(&body.replace(fence, "fence.proxy.async;")).unwrap_err();
     assert!(told.contains("check: "), "{told}");
+    // What `cp.async` brings goes the threads' way, too.
+    let stored = "st.shared.v4.b32 [%rd4], {%a0, %a1, %a2, %a3};";
+    let copied = body.replace(stored, "cp.async.cg.shared.global [%rd4], [%rd5], 16;");
+    let copied = copied.replace(fence, &format!("cp.async.wait_all; {fence}"));
+    ran(&copied).unwrap();
+    let told = ran(&copied.replace(fence, "bar.sync 0;")).unwrap_err();
+    assert!(told.contains("without fence.proxy.async after it, were written"), "{told}");
+}
+
+#[test]
+fn unfinished_products_are_left_alone() {
+    let body = CASE.body();
     // A store to a factor before the products are waited for.
     let stored = "wgmma.commit_group.sync.aligned; st.shared.b32 [tile], 0;";
-    let told = run(&body.replace("wgmma.commit_group.sync.aligned;", stored)).unwrap_err();
+    let told = ran(&body.replace("wgmma.commit_group.sync.aligned;", stored)).unwrap_err();
     assert!(told.contains("are read by a wgmma begun"), "{told}");
     // A move of sums is none of their values.
     let wait = "wgmma.wait_group.sync.aligned 0;";
-    run(&body.replace(wait, &format!("mov.b32 %a0, %f0; {wait}"))).unwrap();
+    ran(&body.replace(wait, &format!("mov.b32 %a0, %f0; {wait}"))).unwrap();
     for early in [
         "add.f32 %f1, %f0, %f0;",
         "mov.b32 %a0, %f0; add.s32 %a1, %a0, 1;",
         "mov.b64 %rd8, {%f0, %f1}; st.global.b64 [%rd2], %rd8;",
     ] {
-        let told = run(&body.replace(wait, &format!("{early} {wait}"))).unwrap_err();
+        let told = ran(&body.replace(wait, &format!("{early} {wait}"))).unwrap_err();
         assert!(told.contains("reads a register of a wgmma"), "{early}\n{told}");
     }
 }

@@ -156,6 +156,10 @@ fn launches() {
     found("trap;", 1, 1, &["launch: kernel k", "the kernel traps"]);
     found("", 1, 2000, &["2000 threads in a block, and can have 1 to 1024"]);
     let mut bench = Bench::new();
+    let exact = kernel(0, "", "").replace("k()", "k() .reqntid 32, 1, 1");
+    assert!(bench.try_run(&exact, 1, 32, &[]).is_ok());
+    let told = bench.try_run(&exact, 1, 16, &[]).unwrap_err().to_string();
+    assert!(told.contains("blocks of [16, 1, 1], against its .reqntid"), "{told}");
     let told = bench.try_run(&kernel(2, "", ""), 1, 1, &[1]).unwrap_err().to_string();
     assert!(told.contains("it has 16 bytes of parameters, and is given 8"), "{told}");
 }

@@ -6,7 +6,8 @@ use crate::ptx::Operand;
 
 impl<'a> Decoder<'a> {
     fn request(&mut self, request: Request) {
-        self.push(Op::Request(self.kernel.requests.len() as u32));
+        let copies = matches!(request, Request::Copy { .. });
+        self.push(Op::Request { number: self.kernel.requests.len() as u32, copies });
         self.kernel.requests.push(request);
         self.kernel.waits = true;
         self.kernel.is_asynchronous = true;

@@ -93,6 +93,7 @@ impl<'a> Decoder<'a> {
             shared_bytes: 0,
             local_bytes: 0,
             most_threads: function.most_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS) as u32,
+            exact_threads: function.exact_threads.map(|sizes| sizes.map(|size| size.min(MOST_THREADS) as u32)),
             granules: Granules { global: 2, shared: 2 },
             waits: false,
             is_asynchronous: false,
@@ -348,6 +349,14 @@ impl<'a> Decoder<'a> {
         match self.find(name) {
             Some(Symbol::Parameter(number)) => Some(number),
             _ => None,
+        }
+    }
+
+    /// The slot of a register, or of the address of a variable or of a kernel's parameter.
+    pub(super) fn address_of(&mut self, name: &'a str) -> Result<Slot> {
+        match self.parameter(name) {
+            Some(number) => Ok(self.constant(self.kernel.parameters[number].0 as u64)),
+            None => self.register(name),
         }
     }
 

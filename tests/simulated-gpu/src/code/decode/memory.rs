@@ -206,7 +206,10 @@ impl<'a> Decoder<'a> {
             _ => return self.unknown(opcode),
         };
         let [d, a] = operands else { return self.unknown(opcode) };
-        let a = self.value(a, self.ty("u64")?)?;
+        let a = match a {
+            Operand::Name(name) => self.address_of(name)?,
+            a => self.value(a, self.ty("u64")?)?,
+        };
         let window = self.constant(if to { window.wrapping_neg() } else { window });
         let d = self.result(d)?;
         self.push(Op::Alu { run: |a, b, _| a.wrapping_add(b), d, abc: [a, window, 0] });

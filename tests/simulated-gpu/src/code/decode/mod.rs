@@ -61,6 +61,7 @@ impl<'a> Decoder<'a> {
             ("mbarrier", _) => self.phase_barrier(opcode, operands)?,
             ("prefetch", _) => self.prefetch(opcode, operands)?,
             ("wgmma", _) => self.warp_group(opcode, operands)?,
+            ("setmaxnreg", [Operand::Integer(registers)]) => self.registers(opcode, *registers)?,
             ("cp", _) if opcode.starts_with("cp.async.bulk.") => self.bulk_copy(opcode, operands)?,
             ("call", _) => self.call(operands)?,
             ("ld" | "st" | "atom" | "red" | "cvta" | "isspacep", _) => self.memory(opcode, operands)?,
@@ -202,13 +203,9 @@ impl<'a> Decoder<'a> {
 
     /// A register, a number, or the address of a variable or of a kernel's parameter.
     fn move_value(&mut self, into: &Operand<'a>, from: &Operand<'a>, ty: Type) -> Result<()> {
-        let parameter = match from {
-            Operand::Name(name) => self.parameter(name),
-            _ => None,
-        };
-        let from = match parameter {
-            Some(number) => self.constant(self.kernel.parameters[number].0 as u64),
-            None => self.value(from, ty)?,
+        let from = match from {
+            Operand::Name(name) => self.address_of(name)?,
+            from => self.value(from, ty)?,
         };
         let d = self.result(into)?;
         self.push(Op::Move { d, from });

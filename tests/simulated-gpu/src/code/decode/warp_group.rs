@@ -1,7 +1,7 @@
 //! Decodes instructions of warp groups: `wgmma`.
 
 use super::decoder::{Decoder, Result};
-use crate::code::{Collective, LeftFactor, Product, Slots, Type, TypeKind, WarpGroup};
+use crate::code::{Collective, LeftFactor, Op, Product, Slots, Type, TypeKind, WarpGroup};
 use crate::ptx::Operand;
 
 impl<'a> Decoder<'a> {
@@ -22,6 +22,17 @@ impl<'a> Decoder<'a> {
         self.kernel.is_asynchronous = true;
         self.kernel.multiplies = true;
         self.collective(Collective::WarpGroup(action));
+        Ok(())
+    }
+
+    /// `setmaxnreg.dec.sync.aligned.u32 24`: nothing here, where there are registers enough.
+    pub(super) fn registers(&mut self, opcode: &str, count: u64) -> Result<()> {
+        self.check_target(opcode, true)?;
+        let is_known = matches!(opcode, "setmaxnreg.inc.sync.aligned.u32" | "setmaxnreg.dec.sync.aligned.u32");
+        if !is_known || !(24..=256).contains(&count) || !count.is_multiple_of(8) {
+            return self.unknown(opcode);
+        }
+        self.push(Op::Nothing);
         Ok(())
     }
 
