@@ -1,7 +1,9 @@
 //! Attention: scores, their softmax and the products with the values in one kernel.
 
+use std::sync::Arc;
+
 use xla_hlo::{ElementType, Literal, Scalar, VerifiedModule, text::parse_module};
-use xla_service::{Client, CompileOptions, FallbackPolicy, PlatformRegistry, interpreter};
+use xla_service::{Client, CompileOptions, FallbackPolicy, Platform, PlatformRegistry, interpreter};
 use xla_tests::agreement::input;
 
 /// Compares results where tensor cores multiply: no further apart than what probabilities lose that are rounded to the
@@ -11,7 +13,7 @@ fn agrees(text: &str, ty: ElementType) {
 }
 
 /// The most that a number of the size of 4 loses when it is rounded.
-pub(super) fn error(ty: ElementType) -> f64 {
+pub(crate) fn error(ty: ElementType) -> f64 {
     4.0 * if ty == ElementType::BF16 { 2f64.powi(-9) } else { 2f64.powi(-12) }
 }
 
@@ -25,17 +27,23 @@ fn agrees_of_few(text: &str, ty: ElementType) {
     agrees_within(text, |_| 8.0 * 2f64.powi(-bits));
 }
 
-/// Compares the program's results on `gpu-emulated` with the evaluator's: NaN where it has NaN, else no further apart
-/// than the limit for results of which the largest is given.
+/// Compares the program's results on `gpu-emulated` with the evaluator's.
 pub(super) fn agrees_within(text: &str, limit: impl Fn(f64) -> f64) {
+    agrees_on(backend_gpu_nvptx::emulated_platform(), text, limit);
+}
+
+/// Compares the program's results on a platform with the evaluator's: NaN where it has NaN, else no further apart than
+/// the limit for results of which the largest is given.
+pub(crate) fn agrees_on(platform: Arc<dyn Platform>, text: &str, limit: impl Fn(f64) -> f64) {
+    let name = platform.name().to_string();
     let module = VerifiedModule::new(parse_module(text).expect("the text parses")).expect("the module is valid");
     let mut registry = PlatformRegistry::new();
-    registry.register(backend_gpu_nvptx::emulated_platform());
+    registry.register(platform);
     registry.register(interpreter::platform());
     let entry = module.entry();
     let inputs: Vec<Literal> =
         entry.parameters().iter().enumerate().map(|(i, &p)| input(entry[p].shape(), i)).collect();
-    let [found, expected] = [backend_gpu_nvptx::EMULATED_NAME, interpreter::NAME].map(|platform| {
+    let [found, expected] = [name.as_str(), interpreter::NAME].map(|platform| {
         let client = Client::new(&registry, platform).expect("the platform is registered");
         let options = CompileOptions {
             host_fallback: FallbackPolicy::Forbid,
@@ -69,7 +77,7 @@ fn floats(literal: &Literal) -> Vec<f64> {
 }
 
 /// An attention's shapes, and what is between its dots.
-pub(super) struct Case {
+pub(crate) struct Case {
     pub ty: &'static str,
     /// Batch, queries, keys, elements of a head, elements of a value.
     pub sizes: [usize; 5],
@@ -80,7 +88,7 @@ pub(super) struct Case {
 }
 
 impl Case {
-    pub(super) fn new(ty: &'static str, sizes: [usize; 5]) -> Case {
+    pub(crate) fn new(ty: &'static str, sizes: [usize; 5]) -> Case {
         let [b, t, k, ..] = sizes;
         let algorithm = if ty == "f32" { ", algorithm=dot_tf32_tf32_f32" } else { "" };
         let logits = format!(
@@ -91,7 +99,7 @@ impl Case {
         Case { ty, sizes, algorithm, logits, extra: "" }
     }
 
-    pub(super) fn causal(ty: &'static str, sizes: [usize; 5], masked: &str) -> Case {
+    pub(crate) fn causal(ty: &'static str, sizes: [usize; 5], masked: &str) -> Case {
         let [b, t, k, ..] = sizes;
         let logits = format!(
             "rows = s32[{b},{t},{k}] iota(), iota_dimension=1
@@ -105,7 +113,7 @@ impl Case {
     }
 
     /// The program; `last` computes `y` from `weights` and `v`.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Case { ty, sizes: [b, t, k, d, e], algorithm, logits, extra } = self;
         format!(
             "HloModule m
@@ -135,7 +143,7 @@ impl Case {
 }
 
 /// With a NaN among the queries of row 3, infinities in row 7, and rows that see nothing from row 50 on.
-pub(super) fn with_edges(case: &Case) -> String {
+pub(crate) fn with_edges(case: &Case) -> String {
     let Case { ty, sizes: [b, t, k, d, _], .. } = case;
     let edges = format!(
         "qr = s32[{b},{t},{d}] iota(), iota_dimension=1

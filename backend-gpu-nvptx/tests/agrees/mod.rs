@@ -1,6 +1,6 @@
 //! Agreement of emulated kernels with the reference evaluator.
 
-mod attention;
+pub(crate) mod attention;
 mod attention_gradients;
 mod contractions;
 mod excess_precision;
@@ -14,7 +14,7 @@ mod scan;
 mod scatter;
 mod sorting;
 mod tf32;
-mod warp_groups;
+pub(crate) mod warp_groups;
 mod widths;
 
 /// Runs a program on `gpu-emulated` and in the evaluator; no part of it may run elsewhere than in kernels.

@@ -21,106 +21,117 @@ const ORDERS: [([&str; 2], &str); 4] = [
     (["K,M", "N,K"], "lhs_contracting_dims={0}, rhs_contracting_dims={1}"),
 ];
 
-#[test]
-fn every_order_of_dimensions_and_edges_everywhere() {
-    for (operands, attributes) in ORDERS {
-        for [m, n, k] in [["64", "64", "64"], ["72", "136", "40"], ["200", "72", "264"], ["136", "328", "8"]] {
-            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
-            let result = format!("{m},{n}");
-            agrees(&dot("bf16", "bf16", [&x, &y, &result], attributes));
-            agrees(&dot("f16", "f32", [&x, &y, &result], attributes));
+/// Dots of M, N and K in an order.
+fn ordered((operands, attributes): ([&str; 2], &str), types: [&str; 2], [m, n, k]: [&str; 3]) -> String {
+    let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
+    dot(types[0], types[1], [&x, &y, &format!("{m},{n}")], attributes)
+}
+
+/// Every order of dimensions, and edges everywhere.
+pub(crate) fn of_every_order() -> Vec<String> {
+    let mut all = Vec::new();
+    for order in ORDERS {
+        for sizes in [["64", "64", "64"], ["72", "136", "40"], ["200", "72", "264"], ["136", "328", "8"]] {
+            all.push(ordered(order, ["bf16", "bf16"], sizes));
+            all.push(ordered(order, ["f16", "f32"], sizes));
         }
     }
     // Rows and columns that are no multiples of anything, where K lies in rows.
-    agrees(&dot("bf16", "f32", ["131,72", "67,72", "131,67"], ORDERS[1].1));
-    agrees(&dot("f16", "f16", ["131,72", "72,88", "131,88"], ORDERS[0].1));
+    all.push(dot("bf16", "f32", ["131,72", "67,72", "131,67"], ORDERS[1].1));
+    all.push(dot("f16", "f16", ["131,72", "72,88", "131,88"], ORDERS[0].1));
+    all
 }
 
 /// The largest tiles, of which there must be many, and those between.
+pub(crate) fn of_every_size() -> Vec<String> {
+    let sizes = [["1408", "3080", "72"], ["1032", "1096", "72"], ["520", "1160", "72"]];
+    let both = |sizes| [ORDERS[0], ORDERS[3]].map(|order| ordered(order, ["bf16", "bf16"], sizes));
+    sizes.into_iter().flat_map(both).collect()
+}
+
+/// Batches, and K and rows of several dimensions that lie as one.
+pub(crate) fn of_several_dimensions() -> Vec<String> {
+    let batched = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}";
+    let heads = "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}";
+    let values = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={1}";
+    let three = "lhs_batch_dims={0,2,4}, lhs_contracting_dims={5}, rhs_batch_dims={0,1,2}, rhs_contracting_dims={4}";
+    vec![
+        dot("bf16", "f32", ["3,72,48", "3,48,80", "3,72,80"], batched),
+        dot("bf16", "bf16", ["2,72,3,48", "2,64,3,48", "2,3,72,64"], heads),
+        dot("f16", "f16", ["2,3,72,64", "2,64,3,80", "2,3,72,80"], values),
+        dot("bf16", "bf16", ["70,6,16", "6,16,72", "70,72"], "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}"),
+        dot("bf16", "f32", ["5,14,64", "64,9,8", "5,14,9,8"], "lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
+        // Batch dimensions that do not lie as one, as many as a map has.
+        dot("bf16", "f32", ["2,8,2,8,3,16", "2,2,3,64,16", "2,2,3,8,8,64"], three),
+    ]
+}
+
+/// K in parts.
+pub(crate) fn of_parts() -> Vec<String> {
+    let sizes = [["64", "64", "4104"], ["136", "72", "6184"]];
+    ORDERS.into_iter().flat_map(|order| sizes.map(|sizes| ordered(order, ["bf16", "f32"], sizes))).collect()
+}
+
+/// Infinities in a row: zeros beyond the edges are not multiplied by them into other results.
+const WITH_INFINITIES: &str = "HloModule m
+    ENTRY main {
+      x = bf16[72,40] parameter(0)
+      y = bf16[40,88] parameter(1)
+      largest = bf16[] constant(inf)
+      infs = bf16[72,40] broadcast(largest), dimensions={}
+      row = s32[72,40] iota(), iota_dimension=0
+      seventh = s32[] constant(7)
+      sevenths = s32[72,40] broadcast(seventh), dimensions={}
+      is = pred[72,40] compare(row, sevenths), direction=EQ
+      left = bf16[72,40] select(is, infs, x)
+      apart = bf16[72,40] copy(left)
+      ROOT r = f32[72,88] dot(apart, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    }";
+
+const WITH_EPILOGUE: &str = "HloModule m
+    ENTRY main {
+      x = bf16[3,40,64] parameter(0)
+      w = bf16[64,136] parameter(1)
+      b = f32[136] parameter(2)
+      res = bf16[3,40,136] parameter(3)
+      d = f32[3,40,136] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+      bb = f32[3,40,136] broadcast(b), dimensions={2}
+      a = f32[3,40,136] add(d, bb)
+      t = f32[3,40,136] tanh(a)
+      n = bf16[3,40,136] convert(t)
+      ROOT r = bf16[3,40,136] multiply(n, res)
+    }";
+
+/// Rows of special numbers, and what comes after a product.
+pub(crate) fn with_more() -> Vec<String> {
+    vec![WITH_INFINITIES.to_string(), WITH_EPILOGUE.to_string()]
+}
+
+fn all_agree(programs: &[String]) {
+    programs.iter().for_each(|text| agrees(text));
+}
+
+#[test]
+fn every_order_of_dimensions_and_edges_everywhere() {
+    all_agree(&of_every_order());
+}
+
 #[test]
 fn tiles_of_every_size() {
-    for [m, n] in [["1408", "3080"], ["1032", "1096"], ["520", "1160"]] {
-        for (operands, attributes) in [ORDERS[0], ORDERS[3]] {
-            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', "72"));
-            agrees(&dot("bf16", "bf16", [&x, &y, &format!("{m},{n}")], attributes));
-        }
-    }
+    all_agree(&of_every_size());
 }
 
 #[test]
 fn batches_and_several_dimensions() {
-    let batched = "lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}";
-    agrees(&dot("bf16", "f32", ["3,72,48", "3,48,80", "3,72,80"], batched));
-    let heads = "lhs_batch_dims={0,2}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={3}";
-    agrees(&dot("bf16", "bf16", ["2,72,3,48", "2,64,3,48", "2,3,72,64"], heads));
-    let values = "lhs_batch_dims={0,1}, lhs_contracting_dims={3}, rhs_batch_dims={0,2}, rhs_contracting_dims={1}";
-    agrees(&dot("f16", "f16", ["2,3,72,64", "2,64,3,80", "2,3,72,80"], values));
-    // K and rows of several dimensions that lie as one.
-    agrees(&dot(
-        "bf16",
-        "bf16",
-        ["70,6,16", "6,16,72", "70,72"],
-        "lhs_contracting_dims={1,2}, rhs_contracting_dims={0,1}",
-    ));
-    agrees(&dot(
-        "bf16",
-        "f32",
-        ["5,14,64", "64,9,8", "5,14,9,8"],
-        "lhs_contracting_dims={2}, rhs_contracting_dims={0}",
-    ));
-    // Batch dimensions that do not lie as one, as many as a map has.
-    let three = "lhs_batch_dims={0,2,4}, lhs_contracting_dims={5}, rhs_batch_dims={0,1,2}, rhs_contracting_dims={4}";
-    agrees(&dot("bf16", "f32", ["2,8,2,8,3,16", "2,2,3,64,16", "2,2,3,8,8,64"], three));
+    all_agree(&of_several_dimensions());
 }
 
 #[test]
 fn parts_of_the_sum() {
-    for (operands, attributes) in ORDERS {
-        for [m, n, k] in [["64", "64", "4104"], ["136", "72", "6184"]] {
-            let [x, y] = operands.map(|dims| dims.replace('M', m).replace('N', n).replace('K', k));
-            agrees(&dot("bf16", "f32", [&x, &y, &format!("{m},{n}")], attributes));
-        }
-    }
-}
-
-/// Numbers that are no numbers stay where they are: zeros beyond the edges are not multiplied by them into results.
-#[test]
-fn infinities_stay_in_their_rows() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = bf16[72,40] parameter(0)
-          y = bf16[40,88] parameter(1)
-          largest = bf16[] constant(inf)
-          infs = bf16[72,40] broadcast(largest), dimensions={}
-          zero = bf16[] constant(0)
-          zeros = bf16[72,40] broadcast(zero), dimensions={}
-          row = s32[72,40] iota(), iota_dimension=0
-          seventh = s32[] constant(7)
-          sevenths = s32[72,40] broadcast(seventh), dimensions={}
-          is = pred[72,40] compare(row, sevenths), direction=EQ
-          left = bf16[72,40] select(is, infs, x)
-          apart = bf16[72,40] copy(left)
-          ROOT r = f32[72,88] dot(apart, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-        }",
-    );
+    all_agree(&of_parts());
 }
 
 #[test]
-fn what_comes_after() {
-    agrees(
-        "HloModule m
-        ENTRY main {
-          x = bf16[3,40,64] parameter(0)
-          w = bf16[64,136] parameter(1)
-          b = f32[136] parameter(2)
-          res = bf16[3,40,136] parameter(3)
-          d = f32[3,40,136] dot(x, w), lhs_contracting_dims={2}, rhs_contracting_dims={0}
-          bb = f32[3,40,136] broadcast(b), dimensions={2}
-          a = f32[3,40,136] add(d, bb)
-          t = f32[3,40,136] tanh(a)
-          n = bf16[3,40,136] convert(t)
-          ROOT r = bf16[3,40,136] multiply(n, res)
-        }",
-    );
+fn special_numbers_and_what_comes_after() {
+    all_agree(&with_more());
 }

@@ -3,6 +3,7 @@
 mod autotune;
 mod device_time;
 mod ranges;
+mod warp_groups;
 
 use std::io::Write;
 

@@ -28,7 +28,7 @@ pub(crate) fn threads(rows: u64) -> u64 {
 /// Stages of tiles of so many rows and columns.
 pub(crate) fn stages([rows, columns]: [u64; 2], bytes: u64) -> u64 {
     let stage = (rows + columns) * DEPTH * bytes;
-    // Two blocks of smaller tiles are on a multiprocessor at a time: one multiplies while the other stores.
-    let most = if rows * columns > 128 * 128 { MOST_BYTES } else { MOST_BYTES / 2 };
+    // Two blocks of one group are on a multiprocessor at a time: one multiplies while the other stores.
+    let most = if groups(rows) > 1 { MOST_BYTES } else { MOST_BYTES / 2 };
     (most / stage).clamp(2, MOST_STAGES)
 }

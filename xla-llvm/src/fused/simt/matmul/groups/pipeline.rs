@@ -17,7 +17,7 @@ use crate::fused::simt::stage::Stage;
 use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
-use crate::simt::{Arrival, PhaseBarriers, Register, WARP};
+use crate::simt::{Arrival, PhaseBarriers, Register, Shuffle, WARP};
 
 /// A tile, and a thread's place in it.
 pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
@@ -155,19 +155,37 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Ok(Vec::new())
     }
 
-    /// The thread's sums as neighbours of a row, with the row and the first column of each.
+    /// The thread's sums as four neighbours of a row, with the row and the first column of each.
+    ///
+    /// Of each row of two matrices that are side by side, a thread and its neighbour have two of the same four columns:
+    /// the first of them gets the other's of the left matrix, and the second one those of the right matrix. So the four
+    /// threads of a row store to places one after the other.
     fn results<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
         let sums = self.sums(s)?;
         let (warp, lane) = s.divide(&self.thread_expr, i64::from(WARP))?;
         let (group, member) = s.divide(&lane, 4)?;
+        let (pair, second) = s.divide(&member, 2)?;
+        let is_second = (self.thread & 1).ne(0);
         // Warps of one group, and then of the next, have the rows one after the other.
         let row = self.first[0].clone().plus(&warp.scaled(ROWS as i64)).plus(&group);
-        let column = self.first[1].clone().plus(&member.scaled(2));
+        let column = self.first[1].clone().plus(&second.scaled(COLUMNS as i64)).plus(&pair.scaled(4));
         let mut results = Vec::new();
-        for (number, pair) in (0..).zip(sums.chunks_exact(2)) {
-            let (matrix, half) = (number / 2, number % 2);
-            let at = [row.clone().shifted(half * ROWS as i64 / 2), column.clone().shifted(matrix * COLUMNS as i64)];
-            results.push((at, Value::new(ElementType::F32, pair[0].concat(pair[1]))));
+        for (number, both) in (0..).zip(sums.chunks_exact(8)) {
+            for half in [0, 1] {
+                let [left, right] = [0, 4].map(|matrix| [both[matrix + 2 * half], both[matrix + 2 * half + 1]]);
+                let mut four = Vec::with_capacity(4);
+                for (left, right) in left.into_iter().zip(right) {
+                    let other = s.emitter.shuffle(is_second.select(left, right), Shuffle::Xor(1))?;
+                    four.push([is_second.select(other, left), is_second.select(right, other)]);
+                }
+                let [even, odd] = [&four[0], &four[1]];
+                let four = even[0].concat(odd[0]).concat(even[1].concat(odd[1]));
+                let at = [
+                    row.clone().shifted(half as i64 * ROWS as i64 / 2),
+                    column.clone().shifted(2 * number * COLUMNS as i64),
+                ];
+                results.push((at, Value::new(ElementType::F32, four)));
+            }
         }
         Ok(results)
     }
