@@ -36,7 +36,7 @@ impl Kernel {
             spill_bytes: number("spill_bytes")?,
             shared_bytes: number("shared_bytes")?,
             strategy: text("strategy"),
-            launch: Launch { blocks: small("blocks")?, threads: small("threads")? },
+            launch: Launch { blocks: small("blocks")?, threads: small("threads")?, thread: 0 },
             elements_read: number("elements_read")?,
             bytes_read: number("bytes_read")?,
             elements_written: number("elements_written")?,

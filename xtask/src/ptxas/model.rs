@@ -8,7 +8,7 @@ use super::kernel::Kernel;
 use super::loops::{Loop, loops};
 use super::rates::{LAUNCH, Rates};
 use super::sass::Function;
-use super::thread::follow;
+use super::thread::{Launch, Trace, follow};
 
 /// The part of the machine that takes a kernel's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,21 +101,22 @@ pub struct Estimate {
 impl Estimate {
     pub fn new(kernel: &Kernel, function: &Function, rates: &Rates) -> Estimate {
         let loops = loops(function);
-        let trace = follow(function, &loops, kernel.launch);
+        let parts = Part::all(kernel, function, &loops);
+        let trace = &parts[0].trace;
         let counts = &trace.counts;
         let all: Vec<usize> = (0..function.code.len()).filter(|&place| counts[place] > 0).collect();
         let whole = stretch(function, counts, &all, 0);
         let inner =
             |l: &Loop| (l.is_innermost && counts[l.header] > 0).then(|| stretch(function, counts, &l.body, l.header));
-        let totals = Totals::new(kernel, function, counts, rates);
+        let totals = Totals::new(kernel, function, &parts, rates);
         let elements = totals.elements(kernel);
         Estimate {
             elements,
-            per_element: whole.instructions as f64 * kernel.launch.all_threads() / elements,
+            per_element: totals.instructions * f64::from(kernel.launch.blocks) / elements,
             seconds: totals.seconds(kernel, rates),
             loops: loops.iter().filter_map(inner).collect(),
             whole,
-            by_data: trace.by_data,
+            by_data: parts.iter().any(|part| part.trace.by_data),
             guesses: trace.guesses.len(),
         }
     }
@@ -179,10 +180,33 @@ fn stretch(function: &Function, counts: &[u64], places: &[usize], start: usize) 
     found
 }
 
-/// Sums over all that a launch does.
+/// Threads of a block that go the way of one that was followed.
+struct Part {
+    trace: Trace,
+    threads: f64,
+    warps: f64,
+}
+
+impl Part {
+    /// All threads of a block go one way, but where one of them copies boxes for the others: there it is a warp's.
+    fn all(kernel: &Kernel, function: &Function, loops: &[Loop]) -> Vec<Part> {
+        let has_boxes = function.code.iter().any(|instruction| class(instruction) == Class::BoxLoad);
+        let each = if has_boxes { 32 } else { kernel.launch.threads.max(1) };
+        let part = |thread: u32| {
+            let threads = each.min(kernel.launch.threads - thread);
+            let trace = follow(function, loops, Launch { thread, ..kernel.launch });
+            Part { trace, threads: threads.into(), warps: threads.div_ceil(32).into() }
+        };
+        (0..kernel.launch.threads.max(1)).step_by(each as usize).map(part).collect()
+    }
+}
+
+/// Sums over all that a block does, and a launch of memory.
 #[derive(Default)]
 struct Totals {
-    /// Instructions and special functions of a warp, and its seconds on tensor cores that it has for itself.
+    /// Instructions of all threads.
+    instructions: f64,
+    /// Instructions and special functions of all warps, and their seconds on tensor cores that they have for themselves.
     issued: f64,
     special: f64,
     tensor: f64,
@@ -193,20 +217,10 @@ struct Totals {
 }
 
 impl Totals {
-    fn new(kernel: &Kernel, function: &Function, counts: &[u64], rates: &Rates) -> Totals {
+    fn new(kernel: &Kernel, function: &Function, parts: &[Part], rates: &Rates) -> Totals {
         let mut totals = Totals::default();
-        for (instruction, &count) in function.code.iter().zip(counts) {
-            let count = count as f64;
-            totals.issued += count;
-            match class(instruction) {
-                Class::Load(Space::Global, bytes) => totals.read += count * bytes as f64,
-                Class::Store(Space::Global, bytes) => totals.written += count * bytes as f64,
-                Class::Tensor(kind, each) => totals.tensor += count * each as f64 / rates.tensor(kind),
-                Class::Special => totals.special += count * 32.0,
-                Class::Load(..) | Class::Store(..) | Class::BoxLoad | Class::BoxStore | Class::Other => {}
-            }
-        }
-        // Boxes may be copied by another warp than the one that was followed: all of the arrays are.
+        parts.iter().for_each(|part| totals.add(function, part, rates));
+        // Nobody counts what boxes have: all of the arrays is copied.
         let has = |wanted: Class| function.code.iter().any(|instruction| class(instruction) == wanted);
         if has(Class::BoxLoad) {
             totals.read = f64::INFINITY;
@@ -214,9 +228,26 @@ impl Totals {
         if has(Class::BoxStore) {
             totals.written = f64::INFINITY;
         }
-        totals.read = (totals.read * kernel.launch.all_threads()).min(kernel.bytes_read as f64);
-        totals.written = (totals.written * kernel.launch.all_threads()).min(kernel.bytes_written as f64);
+        let blocks = f64::from(kernel.launch.blocks);
+        totals.read = (totals.read * blocks).min(kernel.bytes_read as f64);
+        totals.written = (totals.written * blocks).min(kernel.bytes_written as f64);
         totals
+    }
+
+    /// What some threads of a block do.
+    fn add(&mut self, function: &Function, part: &Part, rates: &Rates) {
+        for (instruction, &count) in function.code.iter().zip(&part.trace.counts) {
+            let (by_threads, by_warps) = (count as f64 * part.threads, count as f64 * part.warps);
+            self.instructions += by_threads;
+            self.issued += by_warps;
+            match class(instruction) {
+                Class::Load(Space::Global, bytes) => self.read += by_threads * bytes as f64,
+                Class::Store(Space::Global, bytes) => self.written += by_threads * bytes as f64,
+                Class::Tensor(kind, each) => self.tensor += by_warps * each as f64 / rates.tensor(kind),
+                Class::Special => self.special += by_warps * 32.0,
+                Class::Load(..) | Class::Store(..) | Class::BoxLoad | Class::BoxStore | Class::Other => {}
+            }
+        }
     }
 
     fn elements(&self, kernel: &Kernel) -> f64 {
@@ -229,17 +260,16 @@ impl Totals {
     /// Seconds that the launch takes at least by each bound.
     fn seconds(&self, kernel: &Kernel, rates: &Rates) -> [f64; 5] {
         // The busiest multiprocessor decides.
-        let blocks = u64::from(kernel.launch.blocks).div_ceil(rates.multiprocessors);
-        let warps = (blocks * u64::from(kernel.launch.threads.div_ceil(32))) as f64;
+        let blocks = u64::from(kernel.launch.blocks).div_ceil(rates.multiprocessors) as f64;
         // A scheduler issues for the warps that it has.
-        let issues = rates.issues.min(warps).max(1.0);
+        let issues = rates.issues.min(blocks * f64::from(kernel.launch.threads.div_ceil(32))).max(1.0);
         [
             LAUNCH,
             (self.read + self.written) / rates.bandwidth,
-            self.issued * warps / issues / rates.clock,
-            self.special * warps / rates.specials / rates.clock,
+            self.issued * blocks / issues / rates.clock,
+            self.special * blocks / rates.specials / rates.clock,
             // Rates of tensor cores are those of the whole machine.
-            self.tensor * warps * rates.multiprocessors as f64,
+            self.tensor * blocks * rates.multiprocessors as f64,
         ]
     }
 }
@@ -281,11 +311,10 @@ mod tests {
     use super::*;
     use crate::ptxas::class::TensorType;
     use crate::ptxas::sass;
-    use crate::ptxas::thread::Launch;
 
     fn estimate(text: &str) -> Estimate {
         let kernel = Kernel {
-            launch: Launch { blocks: 132 * 64, threads: 128 },
+            launch: Launch { blocks: 132 * 64, threads: 128, thread: 0 },
             elements_read: 132 * 64 * 1024,
             bytes_read: 132 * 64 * 4096,
             elements_written: 132 * 64,

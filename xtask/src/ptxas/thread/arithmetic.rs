@@ -338,7 +338,7 @@ mod tests {
         let lines = code.iter().enumerate().map(|(number, line)| format!("/*{:04x}*/ {line} ;\n", 16 * number));
         let text = lines.collect::<String>();
         let function = sass::parse_binary(&text, [("k", 0)]).unwrap().remove(0);
-        let mut state = State::new(Launch { blocks: 16, threads: 128 });
+        let mut state = State::new(Launch { blocks: 16, threads: 128, thread: 0 });
         for instruction in &function.code {
             let operands: Vec<Operand> = instruction.operands.iter().map(|text| Operand::parse(text)).collect();
             step(&mut state, instruction, &operands);

@@ -145,7 +145,7 @@ mod tests {
     /// Counts of the instructions at some addresses, and whether data decides.
     fn counts(text: &str, addresses: &[u64]) -> (Vec<u64>, bool) {
         let function = sass::parse(text).unwrap().remove(0);
-        let trace = follow(&function, &loops(&function), Launch { blocks: 512, threads: 128 });
+        let trace = follow(&function, &loops(&function), Launch { blocks: 512, threads: 128, thread: 0 });
         let at = |address: &u64| trace.counts[function.code.iter().position(|i| i.address == *address).unwrap()];
         (addresses.iter().map(at).collect(), trace.by_data)
     }

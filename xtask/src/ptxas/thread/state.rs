@@ -10,6 +10,8 @@ pub type Known<T> = Option<T>;
 pub struct Launch {
     pub blocks: u32,
     pub threads: u32,
+    /// The number in its block of the thread that is followed.
+    pub thread: u32,
 }
 
 impl Launch {
@@ -115,7 +117,8 @@ impl State {
     pub fn special(&self, name: &str) -> Known<u32> {
         match name {
             "SR_CTAID.X" => Some((u64::from(self.launch.blocks) * 5 / 8) as u32),
-            "SR_TID.X" | "SR_TID.Y" | "SR_TID.Z" | "SR_CTAID.Y" | "SR_CTAID.Z" | "SR_LANEID" | "SR_CgaCtaId" => Some(0),
+            "SR_TID.X" => Some(self.launch.thread),
+            "SR_TID.Y" | "SR_TID.Z" | "SR_CTAID.Y" | "SR_CTAID.Z" | "SR_LANEID" | "SR_CgaCtaId" => Some(0),
             _ => None,
         }
     }

@@ -235,7 +235,7 @@ impl fmt::Display for Tiling {
             Feed::Stages => write!(f, ", {} stages", self.stages()),
             Feed::Groups => {
                 let groups = grouped::groups(self.size(MatmulSide::Left));
-                write!(f, ", {groups} warp groups, {} stages in bulk", self.stages())
+                write!(f, ", warp groups: {groups}, {} stages in bulk", self.stages())
             }
         }
     }

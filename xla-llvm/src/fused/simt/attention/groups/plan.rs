@@ -92,7 +92,7 @@ impl fmt::Display for GroupAttention {
         let rows = self.rows();
         write!(
             f,
-            "tiles of {rows} queries and {keys} keys, heads of {head} and {value}, {groups} warp groups in {unit:?}"
+            "tiles of {rows} queries and {keys} keys, heads of {head} and {value}, warp groups in {unit:?}: {groups}"
         )
     }
 }
