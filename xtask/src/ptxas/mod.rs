@@ -47,13 +47,12 @@ Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: regi
 Fails when a program cannot be assembled, and when a kernel spills. The rows of all programs go to target/ptxas/ARCH.txt; shown are
 failures, spills, and all rows of a short list.
 
-  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_90a,sm_100; with --roofline sm_90a)
+  --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_90a,sm_100; with --roofline sm_90,sm_90a)
   --filter TEXT       only programs whose name contains TEXT
   --quick             tests/ and the benchmark programs of this repository alone, without those of many large kernels
   --roofline          the benchmark programs of this repository (with --quick those of tests/, too), whose machine code is
                       disassembled: instructions, loads in flight, tensor instructions and spills of each kernel and inner loop,
                       and how long it takes at least. Fails when a kernel is worse than docs/results/roofline-ARCH.txt has it
-                      (where there is no such file, the one of ARCH without its letter),
                       and, with no reason in that table, when it is slower by instructions than by memory, or less than a third
                       of an inner loop with tensor instructions are such. Every loop goes to target/ptxas/roofline-ARCH.txt
   --update            with --roofline: writes that table anew, and keeps its reasons
@@ -67,8 +66,8 @@ The programs are those of ../shared/bench and ../shared/corpus where they are th
 ";
 
 const ARCHITECTURES: &str = "sm_80,sm_90,sm_90a,sm_100";
-/// The one that there is a table for: what programs are compiled for in process on an H100.
-const TABLE_ARCHITECTURE: &str = "sm_90a";
+/// Those that there are tables for: what programs are compiled for in process on an H100, and for files.
+const TABLE_ARCHITECTURES: &str = "sm_90,sm_90a";
 
 /// Greatest length of a list of programs that is shown whole.
 const SHORT: usize = 60;
@@ -106,7 +105,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     programs.retain(|(name, _)| filter.as_ref().is_none_or(|text| name.contains(text)));
     programs.retain(|(name, _)| quick || !estimates || name.starts_with(roofline::PROGRAMS));
     programs.retain(|(name, _)| !quick || !is_slow(name));
-    let default = if estimates { TABLE_ARCHITECTURE } else { ARCHITECTURES };
+    let default = if estimates { TABLE_ARCHITECTURES } else { ARCHITECTURES };
     check(&tools, &programs, architectures.as_deref().unwrap_or(default))
 }
 
@@ -126,7 +125,7 @@ pub fn quick_if_possible() -> Result<()> {
             let tools = Tools { ptxas, xla: built()?, jobs: default_jobs(), roofline };
             let mut programs = programs(true)?;
             programs.retain(|(name, _)| !is_slow(name));
-            check(&tools, &programs, TABLE_ARCHITECTURE)
+            check(&tools, &programs, TABLE_ARCHITECTURES)
         }
         Err(error) => {
             println!("left out, there is no ptxas: {error:#}");

@@ -206,7 +206,8 @@ impl Part {
 struct Totals {
     /// Instructions of all threads.
     instructions: f64,
-    /// Instructions and special functions of all warps, and their seconds on tensor cores that they have for themselves.
+    /// Instructions and special functions of all warps, and their seconds on tensor cores that they have for
+    /// themselves.
     issued: f64,
     special: f64,
     tensor: f64,
@@ -234,7 +235,7 @@ impl Totals {
         totals
     }
 
-    /// What some threads of a block do.
+    /// Adds all that some threads of a block do.
     fn add(&mut self, function: &Function, part: &Part, rates: &Rates) {
         for (instruction, &count) in function.code.iter().zip(&part.trace.counts) {
             let (by_threads, by_warps) = (count as f64 * part.threads, count as f64 * part.warps);

@@ -39,7 +39,7 @@ const SCHEDULERS: f64 = 4.0;
 const SPECIALS: f64 = 16.0;
 
 /// `sm_90` of `sm_90a`: the same GPU.
-pub fn without_letter(architecture: &str) -> &str {
+fn without_letter(architecture: &str) -> &str {
     architecture.trim_end_matches(|c: char| c.is_ascii_lowercase())
 }
 

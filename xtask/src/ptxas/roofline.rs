@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::cubin;
 use super::kernel::Kernel;
 use super::model::{Estimate, Measured, Stretch};
-use super::rates::{Rates, without_letter};
+use super::rates::Rates;
 use super::rows::Row;
 use super::sass;
 use super::table::{Table, TableRow};
@@ -86,7 +86,7 @@ impl Roofline {
         fs::write(&details, loops(rows)).with_context(|| details.display().to_string())?;
         let name = table_name(architecture);
         let file = root().join(&name);
-        let (known, kept) = kept(architecture)?;
+        let kept = kept(&name)?;
         println!("{architecture}: every loop is in target/ptxas/roofline-{architecture}.txt");
         if self.update {
             now.take_reasons(&kept);
@@ -101,7 +101,7 @@ impl Roofline {
         }
         let comparison = now.compare(&kept, self.whole);
         println!(
-            "{known}: {} kernels are better than it, {} are new, {} are gone; --roofline --update writes it anew",
+            "{name}: {} kernels are better than it, {} are new, {} are gone; --roofline --update writes it anew",
             comparison.better, comparison.new, comparison.gone
         );
         comparison.problems.iter().for_each(|problem| println!("{problem}"));
@@ -117,15 +117,12 @@ fn table_name(architecture: &str) -> String {
     format!("docs/results/roofline-{architecture}.txt")
 }
 
-/// The table of an architecture, with its name; where there is none, that of the same one without its letter.
-fn kept(architecture: &str) -> Result<(String, Table)> {
-    for name in [table_name(architecture), table_name(without_letter(architecture))] {
-        if let Ok(text) = fs::read_to_string(root().join(&name)) {
-            let table = Table::parse(&text).with_context(|| name.clone())?;
-            return Ok((name, table));
-        }
+/// The table of an architecture, empty where there is none.
+fn kept(name: &str) -> Result<Table> {
+    match fs::read_to_string(root().join(name)) {
+        Ok(text) => Table::parse(&text).with_context(|| name.to_owned()),
+        Err(_) => Ok(Table::new(Vec::new())),
     }
-    Ok((table_name(architecture), Table::new(Vec::new())))
 }
 
 /// Kernels with their estimates, and the programs that they are of.
