@@ -1,4 +1,4 @@
-"""Times products of matrices, beside cuBLAS."""
+"""Times products of matrices, beside cuBLAS, and those of our own kernels, for this GPU and for earlier ones, too."""
 import os
 
 from . import toolbox
@@ -16,17 +16,38 @@ def run(opt, results):
     for kind, (m, k, n) in [("f32", (half,) * 3), ("tf32", (side,) * 3), ("f16", (side,) * 3), ("bf16", (side,) * 3),
                             ("bf16", (16, side, side)), ("bf16", (128, side, side)), ("f64", (half,) * 3)]:
         name = "%s %dx%dx%d" % (kind, m, k, n)
+        program = toolbox.write_program(opt, name, product(kind, m, k, n))
         try:
-            times = toolbox.timed(opt, toolbox.write_program(opt, name, product(kind, m, k, n)))
+            times = toolbox.timed(opt, program)
         except Failure as error:
             results.add(name, ok=False, message=str(error))
             continue
         row = {"device_us": toolbox.device_us(times)}
         row["tera_per_s"] = 2 * m * k * n / row["device_us"] / 1e6
         row.update(cublas_time(opt, kind, m, k, n))
+        row.update(own_times(opt, name, program))
         if "cublas_us" in row:
             row["of_cublas"] = row["cublas_us"] / row["device_us"]
+            for own in ("own", "own_sm_90"):
+                if own + "_us" in row:
+                    row[own + "_of_cublas"] = row["cublas_us"] / row[own + "_us"]
         results.add(name, **row)
+
+
+def own_times(opt, name, program):
+    """The time without libraries: of kernels for this very GPU, and of those for sm_90, which have no warp groups."""
+    row = {}
+    try:
+        row["own_us"] = toolbox.device_us(toolbox.timed(opt, program, libraries=False))
+        if opt.platform == "gpu":
+            built = opt.scratch("own " + name)
+            words = [opt.xla, "compile", program, "--platform", "gpu", "--target", "sm_90", "--ptxas", "none", "-o", built]
+            toolbox.run(words, timeout=120, env=opt.environment())
+            executable = os.path.join(built, "m.xlax")
+            row["own_sm_90_us"] = toolbox.device_us(toolbox.timed(opt, executable, executable=True, libraries=False))
+    except Failure as error:
+        row["own_error"] = str(error)
+    return row
 
 
 def product(kind, m, k, n):

@@ -118,13 +118,13 @@ def run(words, timeout=600, env=None, stderr=False):
     return said if stderr else out
 
 
-def timed(opt, path, options=(), executable=False):
+def timed(opt, path, options=(), executable=False, libraries=True):
     """What `xla bench` says about a program."""
     program = ["--executable", path] if executable else [path, "--compiles", "1"]
     words = [opt.xla, "bench"] + program + ["--platform", opt.platform] * (not executable)
     # The emulated GPU has no clock.
     words += ["--json", "--min-seconds", opt.seconds()] + ["--device-time"] * (opt.platform == "gpu")
-    return json.loads(run(words + list(options), timeout=60 if opt.small else 300, env=opt.environment()))
+    return json.loads(run(words + list(options), timeout=60 if opt.small else 300, env=opt.environment(libraries)))
 
 
 def device_us(times):

@@ -58,7 +58,11 @@ impl Tiling {
     /// The same, however many tiles of whole sums there are.
     fn parts(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
         let largest = Tiling::largest(matmul, target);
-        let least = LEAST_TURNS * largest.depth;
+        let least = match largest.feed {
+            // Their turns are twice as deep.
+            Feed::Groups => LEAST_TURNS / 2 * largest.depth,
+            Feed::Registers | Feed::Stages => LEAST_TURNS * largest.depth,
+        };
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
         // The loop goes through the halves of shared memory, or its stages, so that parts begin with the first one.
         let turns = match tiling.feed {
