@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+/// Part of a line that tells of something slow, products of warp groups one after the other for instance.
+const LOSS: &str = "Potential Performance Loss";
+
 /// Resources of kernels, in the order in which `ptxas` reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     /// One for each kernel.
     pub kernels: Vec<KernelReport>,
-    /// Warnings, a line each.
+    /// Warnings, a line each, and what is told of losses.
     pub warnings: Vec<String>,
 }
 
@@ -42,7 +45,7 @@ impl Report {
     }
 
     fn line(&mut self, line: &str) {
-        if line.starts_with("ptxas warning") {
+        if line.starts_with("ptxas warning") || line.contains(LOSS) {
             self.warnings.push(line.to_string());
             return;
         }
@@ -132,7 +135,11 @@ ptxas info    : Used 255 registers, 344 bytes smem, 380 bytes cmem[0]
         a: 255 registers, 0 bytes of stack, 0 spilled and 0 read back, 344 of shared memory
         ");
         assert_eq!(report.kernels.iter().map(|k| k.barriers).collect::<Vec<_>>(), [1, 0]);
-        assert_eq!(report.warnings, ["ptxas warning : Value of threads per SM for entry b is out of range"]);
+        let warnings = [
+            "ptxas warning : Value of threads per SM for entry b is out of range",
+            "ptxas info    : (C7509) Potential Performance Loss: something new",
+        ];
+        assert_eq!(report.warnings, warnings);
         assert_eq!(Report::parse(&report.as_ptxas_writes()), report);
         assert_eq!(Report::parse("nothing, 3 registers"), Report::default());
     }

@@ -44,8 +44,8 @@ pub use wheel::{NVDISASM, PTXAS};
 
 pub const HELP: &str = "\
 Compiles programs for GPUs and assembles their kernels with NVIDIA's ptxas: registers, spills and shared memory of each program.
-Fails when a program cannot be assembled, and when a kernel spills. The rows of all programs go to target/ptxas/ARCH.txt; shown are
-failures, spills, and all rows of a short list.
+Fails when a program cannot be assembled, when a kernel spills, and when products of warp groups wait for each other. The rows of
+all programs go to target/ptxas/ARCH.txt; shown are failures, spills, and all rows of a short list.
 
   --arch ARCH[,ARCH]  architectures (default sm_80,sm_90,sm_90a,sm_100; with --roofline sm_90,sm_90a)
   --filter TEXT       only programs whose name contains TEXT
@@ -268,6 +268,9 @@ fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, fold
     let report = folder.join("kernels.json");
     let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
     let json: Value = serde_json::from_str(&text)?;
+    if let Some(loss) = serialized(&json) {
+        bail!("{loss}");
+    }
     let kernels = json["kernels"].as_array().context("kernels.json lists no kernels")?.iter();
     let kernels: Vec<Kernel> = kernels.map(Kernel::read).collect::<Result<_>>()?;
     match &tools.roofline {
@@ -276,9 +279,24 @@ fn assemble(tools: &Tools, (name, path): (&str, &Path), architecture: &str, fold
     }
 }
 
+/// The assembler's word that products of warp groups wait for each other: it could not leave their registers alone.
+fn serialized(json: &Value) -> Option<&str> {
+    let warnings = json["warnings"].as_array()?.iter().filter_map(Value::as_str);
+    warnings.into_iter().find(|warning| warning.contains("wgmma") && warning.contains("serialized"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_that_wait_for_each_other_are_told() {
+        let loss = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ...";
+        let json =
+            |warning: &str| serde_json::json!({ "warnings": ["ptxas warning : another", warning], "kernels": [] });
+        assert_eq!(serialized(&json(loss)), Some(loss));
+        assert_eq!(serialized(&json("ptxas info    : (C7509) Potential Performance Loss: something new")), None);
+    }
 
     #[test]
     fn programs_of_the_repository_are_found_by_name() {
