@@ -37,8 +37,7 @@ pub struct Args {
     modules: Vec<PathBuf>,
     #[command(flatten)]
     platform: PlatformArg,
-    /// Target triple, or GPU architecture, such as sm_90, whose code later GPUs run too, or sm_90a, for H100 and H200
-    /// alone [default: this machine's; for gpu sm_90]
+    /// Target triple, or GPU architecture: sm_90, or sm_90a for H100 alone [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
     /// Target processor, by the code generator's name for it, or native [default: the target's baseline]
