@@ -8,6 +8,9 @@ use xla_hlo::ops::DotOperandDims;
 use crate::fused::core::address::strides_of;
 use crate::simt::{MAP_ALIGNMENT, MOST_MAP_RANK};
 
+/// Bound of numbers of elements along a dimension: coordinates of boxes are signed integers of 32 bits.
+const EXTENT_BOUND: u64 = 1 << 31;
+
 /// An operand's dimensions, the first of which lies together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BulkLayout {
@@ -56,11 +59,11 @@ impl BulkLayout {
         let bytes = array.element_type().byte_width() as u64;
         let fits = |dim: &BulkDim| {
             let apart = dim.stride * bytes;
-            dim.extent < 1 << 32 && apart < 1 << 40 && apart.is_multiple_of(MAP_ALIGNMENT)
+            dim.extent < EXTENT_BOUND && apart < 1 << 40 && apart.is_multiple_of(MAP_ALIGNMENT)
         };
         let (first, others) = all.split_first()?;
         let is_along = matches!(first.role, BulkRole::Free | BulkRole::Sum);
-        let lies = is_along && first.stride == 1 && first.extent < 1 << 32 && others.iter().all(fits);
+        let lies = is_along && first.stride == 1 && first.extent < EXTENT_BOUND && others.iter().all(fits);
         (lies && all.len() <= MOST_MAP_RANK).then_some(BulkLayout { dims: all, bytes })
     }
 
