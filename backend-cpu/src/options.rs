@@ -18,7 +18,8 @@ pub struct CpuOptions {
     pub cpu: TargetCpu,
     /// Whether memory gets other contents at each allocation, and a kernel's stack and masked lanes at each
     /// compilation. A program that is run twice, or compiled and run twice, then returns other results if they depend
-    /// on uninitialised memory.
+    /// on uninitialised memory. Kernels that store results over their inputs are run when they are compiled, too, and
+    /// must return the bits of a run in separate memory.
     pub dirty: bool,
     /// The threads that help with loops; the process's rayon pool unless one is given. A caller takes part in its own
     /// loops, and waits for no helper that has not begun.
@@ -41,6 +42,14 @@ pub enum TargetCpu {
 }
 
 impl TargetCpu {
+    /// Whether this machine executes the code.
+    pub(crate) fn is_executable(&self) -> bool {
+        match self {
+            TargetCpu::Native | TargetCpu::Executable(_) => true,
+            TargetCpu::Whole(_) => false,
+        }
+    }
+
     /// The target; `InvalidArgument` for a processor of an unknown name.
     pub(crate) fn target(&self) -> Result<Target> {
         match self {

@@ -20,6 +20,8 @@ mod jit;
 mod kernel;
 #[path = "suite/masked.rs"]
 mod masked;
+#[path = "suite/overwrites.rs"]
+mod overwrites;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/strategies.rs"]
 mod strategies;

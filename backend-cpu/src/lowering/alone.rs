@@ -28,6 +28,6 @@ pub(super) fn source<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option
         root: cx.instruction,
         inputs: cx.instruction().operands().to_vec(),
         in_place: is_scatter && shared,
-        overwrites: false,
+        overwrites: Vec::new(),
     })
 }

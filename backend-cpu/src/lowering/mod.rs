@@ -73,7 +73,7 @@ impl<'m> CpuLowering<'m> {
             root,
             inputs: operands,
             in_place: true,
-            overwrites: false,
+            overwrites: Vec::new(),
         });
         Some(calls::scatter(cx, work_items, kernel))
     }

@@ -2,7 +2,7 @@
 
 use xla_hlo::Result;
 use xla_llvm::driver::{CodegenDriver, EmittedModule};
-use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::fused::{Kernel, KernelSource, check_overwrites, emit_kernel};
 use xla_llvm::target::{CodegenLevel, MachineOptions};
 
 use crate::program::entry;
@@ -22,13 +22,15 @@ pub(crate) fn kernel_name(index: usize) -> String {
 }
 
 /// Emits the kernels, then the entry, which must know their work items, and generates the code of all of them in
-/// parallel.
+/// parallel. Where `checked`, kernels that overwrite inputs are run here, and must return the bits of a run that does
+/// not.
 pub(crate) fn generate(
     driver: &CodegenDriver<'_>,
-    kernels: &[KernelSource<'_>],
+    sources: &[KernelSource<'_>],
+    checked: bool,
     plan: &dyn Fn(Vec<Kernel>) -> Result<Plan>,
 ) -> Result<Code> {
-    let emitted = driver.emit_kernels(kernels, &MachineOptions::default(), |emitter, number, source| {
+    let emitted = driver.emit_kernels(sources, &MachineOptions::default(), |emitter, number, source| {
         emit_kernel(emitter, source, &kernel_name(number))
     })?;
     let (modules, kernels): (Vec<EmittedModule>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
@@ -43,5 +45,11 @@ pub(crate) fn generate(
         texts.extend(module.text.map(|text| (format!("{}.ll", module.name), text)));
         objects.push(module.code);
     }
-    Ok(Code { machine: MachineCode { objects, arguments }, texts })
+    let machine = MachineCode { objects, arguments };
+    if checked {
+        let loaded = machine.link()?;
+        let pairs = sources.iter().zip(&plan.kernels);
+        pairs.into_iter().try_for_each(|(source, kernel)| check_overwrites(source, kernel, &loaded))?;
+    }
+    Ok(Code { machine, texts })
 }

@@ -288,7 +288,7 @@ impl<'m> GpuLowering<'m> {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
         let command =
-            self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true, overwrites: false });
+            self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true, overwrites: Vec::new() });
         PlannedSequence { commands: vec![command], ..PlannedSequence::default() }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) sources: HashMap<InstrId, Source<'ctx>>,
     pub(crate) symbols: Symbols,
     pub(crate) symbol_values: Vec<SymbolValue<'e, 'ctx>>,
+    /// Symbol of all loops with one iteration, once there is one.
+    zero: Option<SymbolId>,
     pub(crate) levels: Vec<Level<'ctx>>,
     pub(crate) guards: Vec<Guard<'e, 'ctx>>,
     pub(crate) guard: GuardId,
@@ -57,6 +59,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             sources: HashMap::new(),
             symbols: Symbols::default(),
             symbol_values: Vec::new(),
+            zero: None,
             levels: Vec::new(),
             guards: Vec::new(),
             guard: 0,
@@ -87,6 +90,20 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) fn define(&mut self, symbol: Symbol, value: SymbolValue<'e, 'ctx>) -> SymbolId {
         self.symbol_values.push(value);
         self.symbols.add(symbol)
+    }
+
+    /// Symbol of a loop with one iteration, which is always 0.
+    ///
+    /// All such loops share it. An index then depends on the iteration alone, not on where its variables were made: a
+    /// loop body that is emitted twice finds values that do not depend on the loop among those already computed.
+    pub(crate) fn zero_symbol(&mut self) -> SymbolId {
+        if let Some(zero) = self.zero {
+            return zero;
+        }
+        let value = SymbolValue::Uniform(self.number(0));
+        let zero = self.define(Symbol { extent: Some(1), level: 0 }, value);
+        self.zero = Some(zero);
+        zero
     }
 
     pub(crate) fn symbol_value(&self, id: SymbolId) -> SymbolValue<'e, 'ctx> {

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::ops::Op;
 use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
+use xla_passes::analysis::alias::{ReadOrder, read_order};
 use xla_service::thunks::LoweringContext;
 
 use crate::fused::support::{is_fusible, is_kernel_root};
@@ -23,8 +24,20 @@ pub struct KernelSource<'m> {
     /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written,
     /// or where the inputs of a root scatter lie, or copies of them.
     pub in_place: bool,
-    /// Whether a result lies where an input does, otherwise: no element may be computed again after it was stored.
-    pub overwrites: bool,
+    /// Inputs that results are otherwise stored over. The code keeps to their orders: it computes no element again
+    /// whose inputs it has overwritten.
+    pub overwrites: Vec<Overwrite>,
+}
+
+/// An input and a result of a kernel in one place of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Overwrite {
+    /// Number of the input.
+    pub input: usize,
+    /// Number of the result.
+    pub result: usize,
+    /// Order of reads and stores, as buffer assignment assumed it.
+    pub order: ReadOrder,
 }
 
 impl<'m> KernelSource<'m> {
@@ -35,7 +48,9 @@ impl<'m> KernelSource<'m> {
             _ => KernelSource::of_lone(module, cx.computation, cx.instruction),
         }?;
         source.in_place = source.is_in_place(cx);
-        source.overwrites = !source.in_place && cx.overwrites();
+        if !source.in_place {
+            source.overwrites = overwrites(cx);
+        }
         Some(source)
     }
 
@@ -59,7 +74,7 @@ impl<'m> KernelSource<'m> {
             root: graph.root(),
             inputs: graph.parameters().to_vec(),
             in_place: false,
-            overwrites: false,
+            overwrites: Vec::new(),
         })
     }
 
@@ -73,7 +88,7 @@ impl<'m> KernelSource<'m> {
             root,
             inputs,
             in_place: false,
-            overwrites: false,
+            overwrites: Vec::new(),
         })
     }
 
@@ -125,13 +140,37 @@ impl<'m> KernelSource<'m> {
                 stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
             }
         }
-        (nodes, inputs, [self.in_place, self.overwrites])
+        (nodes, inputs, self.in_place, self.overwrites.clone())
     }
 }
 
-/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or
-/// overwrites an input.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2]);
+/// Key of kernels with the same code: operations, shapes and edges in order, whether the result is in place, and the
+/// inputs that it otherwise overwrites.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool, Vec<Overwrite>);
+
+/// Operands whose memory results of the instruction have, each by its number among all array leaves.
+fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {
+    let (graph, instruction) = (cx.computation(), cx.instruction());
+    let arrays = |shape: &Shape| -> Vec<Vec<usize>> {
+        shape.leaves().into_iter().filter(|(_, leaf)| leaf.as_array().is_some()).map(|(path, _)| path).collect()
+    };
+    let mut inputs = Vec::new();
+    for (number, &operand) in instruction.operands().iter().enumerate() {
+        inputs.extend(arrays(graph[operand].shape()).into_iter().map(|path| (number, path)));
+    }
+    let mut found = Vec::new();
+    for (result, (path, place)) in arrays(instruction.shape()).iter().zip(cx.results).enumerate() {
+        for (input, ((operand, from), array)) in inputs.iter().zip(cx.operands).enumerate() {
+            if !array.slice.overlaps(&place.slice) {
+                continue;
+            }
+            if let Some(order) = read_order(cx.module, cx.computation, cx.instruction, path, *operand, from) {
+                found.push(Overwrite { input, result, order });
+            }
+        }
+    }
+    found
+}
 
 /// The kernels of a program, each once.
 #[derive(Debug, Default)]

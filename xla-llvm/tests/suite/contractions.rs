@@ -11,9 +11,10 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{ElementKind, ElementType, Literal, Module, Scalar};
 use xla_llvm::codegen::{self, CodeKind};
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::fused::{Kernel, KernelSource, Overwrite, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
+use xla_passes::analysis::alias::ReadOrder;
 
 use crate::masked::level;
 
@@ -269,7 +270,8 @@ fn what_follows_a_contraction() {
 fn results_in_the_place_of_operands_are_computed_once() {
     let module = parse_module(&after(PLAIN, ["[33,37]", "[37,45]", "[33,45]"], (1, 45), ElementType::F32)).unwrap();
     let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
-    for (overwrites, strategy) in [(false, "register-tiles"), (true, "vector-loops")] {
+    let over = Overwrite { input: 2, result: 0, order: ReadOrder::Element };
+    for (overwrites, strategy) in [(vec![], "register-tiles"), (vec![over], "vector-loops")] {
         let context = Context::create();
         let emitter = Emitter::new(&context, "kernels", &Target::host().unwrap(), EmitOptions::default());
         let kernel = emit_kernel(&emitter, &KernelSource { overwrites, ..source.clone() }, "kernel").unwrap();

@@ -43,7 +43,7 @@ fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
         root: graph.root(),
         inputs: graph.parameters().to_vec(),
         in_place: true,
-        overwrites: false,
+        overwrites: Vec::new(),
     };
     let source = match graph[graph.root()].op() {
         Op::Scatter(_) if !case.ends_with("copies") => in_place,

@@ -6,9 +6,9 @@
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Result};
 
-use super::access::is_elementwise;
 use super::fuse_rows::{Rows, goes_row_by_row, results};
 use super::programs;
+use crate::analysis::alias::row_order::RowOrder;
 use crate::rewrite::graph::same_shape;
 use crate::{Pass, PassContext};
 
@@ -46,8 +46,7 @@ impl Pass for AliasRowOutputs {
 /// An operand for each full result that has one: each operand once, those first that are likely to be over.
 fn aliases(graph: &Computation, kernel: &Instruction, body: &Computation) -> Vec<OutputOperandAlias> {
     let Some(rows) = Rows::of_kernel(body).filter(|rows| goes_row_by_row(body, rows)) else { return Vec::new() };
-    let mut operands: Vec<usize> =
-        (0..body.parameters().len()).filter(|&p| stays_in_row(body, body.parameters()[p], &rows)).collect();
+    let mut operands = RowOrder::of(body).map(|order| order.parameters()).unwrap_or_default();
     operands.sort_by_key(|&p| {
         let operand = &graph[kernel.operand(p)];
         (matches!(operand.op(), Op::Parameter(_) | Op::Constant(_)), operand.users().len())
@@ -63,31 +62,4 @@ fn aliases(graph: &Computation, kernel: &Instruction, body: &Computation) -> Vec
         }
     }
     found
-}
-
-/// Whether the kernel reads the parameter at the index it writes, or to reduce the row that it writes, and nowhere
-/// else.
-fn stays_in_row(body: &Computation, parameter: InstrId, rows: &Rows) -> bool {
-    let mut seen = vec![parameter];
-    let mut next = 0;
-    while let Some(&id) = seen.get(next) {
-        next += 1;
-        if !rows.is_full(body[id].shape()) {
-            return false;
-        }
-        for &user in body[id].users() {
-            match body[user].op() {
-                // One reduction for a row, see `goes_row_by_row`: its result is used in that row.
-                Op::Reduce(_) => {}
-                Op::Tuple(_) if user == body.root() => {}
-                op if is_elementwise(op) => {
-                    if !seen.contains(&user) {
-                        seen.push(user);
-                    }
-                }
-                _ => return false,
-            }
-        }
-    }
-    true
 }

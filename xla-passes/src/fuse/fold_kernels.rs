@@ -49,7 +49,7 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
         // Operands of what computes are arrays: their places are the numbers of their leaves.
         computes
             && instruction.operands().iter().all(|&o| graph[o].shape().as_array().is_some())
-            && places.all(|place| !shares(module, graph, user).iter().any(|s| s.update && s.operand == place))
+            && places.all(|place| !shares(module, graph, user).iter().any(|s| s.is_update() && s.operand == place))
     };
     let users = graph[id].users();
     graph.root() != id && !users.is_empty() && users.iter().all(reads)

@@ -253,7 +253,11 @@ fn updated_operands(module: &Module, comp: CompId, user: InstrId) -> Vec<InstrId
     let graph = &module[comp];
     let leaves: Vec<InstrId> =
         graph[user].operands().iter().flat_map(|&o| std::iter::repeat_n(o, leaf_count(graph[o].shape()))).collect();
-    shares(module, graph, user).iter().filter(|s| s.update).filter_map(|s| leaves.get(s.operand).copied()).collect()
+    shares(module, graph, user)
+        .iter()
+        .filter(|s| s.is_update())
+        .filter_map(|s| leaves.get(s.operand).copied())
+        .collect()
 }
 
 /// Inserts the copies, each just before its user.

@@ -8,7 +8,7 @@ use xla_hlo::{CompId, Computation, InstrId, Module, ParameterLeaf};
 use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
 use crate::analysis::alias::role::{Role, role};
 use crate::analysis::alias::timeline::{Donation, Timeline};
-use crate::analysis::alias::{Share, shares};
+use crate::analysis::alias::{ReadOrder, Share, shares};
 
 /// Effect of an instruction on memory.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,8 @@ impl ScheduleGraph {
                 Role::Call(_) | Role::Conditional(_) => (flow.operand_leaves(module, comp, id), Vec::new()),
                 Role::While { .. } => {
                     let state = flow.operand_leaves(module, comp, id);
-                    let pairs = (0..state.len()).map(|i| Share { output: i, operand: i, update: true }).collect();
+                    let pairs =
+                        (0..state.len()).map(|i| Share { output: i, operand: i, order: ReadOrder::Update }).collect();
                     (state, pairs)
                 }
             };
@@ -85,7 +86,7 @@ impl ScheduleGraph {
             for share in pairs {
                 let (Some(&from), Some(&to)) = (reads.get(share.operand), makes.get(share.output)) else { continue };
                 let is_state = flow.value(from).kind == ValueKind::Join && root.contains(&to);
-                if (share.update || is_state) && from != to && is_writable(&donations, flow, from) {
+                if (share.is_update() || is_state) && from != to && is_writable(&donations, flow, from) {
                     wishes.push((node, from));
                 }
                 if let (Some(&from), Some(&to)) = (local.get(&from), local.get(&to)) {

@@ -272,6 +272,31 @@ fn fused_updates_may_read_their_own_window_only() {
     assert_eq!(case("j"), NONE);
 }
 
+/// The aliases of a fusion are wishes: they hold where the kernel reads each row before it stores the row.
+#[test]
+fn fusions_of_rows_may_share_what_they_read_in_their_own_rows() {
+    let case = |body: &str, alias: &str| {
+        let two = "x = f32[4,8] parameter(0) y = f32[4,8] parameter(1)";
+        let sum = "sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }";
+        let fusion = fused(two, &format!("z = f32[] constant(0) {body}"), "f32[4,8]", "x, y");
+        let kind = format!("kind=kInput, output_to_operand_aliasing={{{alias}}}");
+        shared_operands(&format!("{sum} {}", fusion.replace("kind=kLoop", &kind)))
+    };
+    let (first, second) = ("{}: (0, {})", "{}: (1, {})");
+    let rows = "t = f32[4] reduce(x, z), dimensions={1}, to_apply=sum b = f32[4,8] broadcast(t), dimensions={0}
+        d = f32[4,8] divide(x, b)";
+    assert_eq!(case(&format!("{rows} ROOT r = f32[4,8] add(d, y)"), first), [0, 1]);
+    assert_eq!(case(&format!("{rows} ROOT r = f32[4,8] add(d, y)"), second), [1]);
+    let other = "o = f32[4,8] reverse(x), dimensions={0}";
+    assert_eq!(case(&format!("{rows} {other} ROOT r = f32[4,8] add(d, o)"), first), NONE);
+    let columns = "t = f32[8] reduce(x, z), dimensions={0}, to_apply=sum b = f32[4,8] broadcast(t), dimensions={1}";
+    assert_eq!(case(&format!("{columns} ROOT r = f32[4,8] divide(x, b)"), first), NONE);
+    let both =
+        "t = f32[4] reduce(x, z), dimensions={1}, to_apply=sum u = f32[] reduce(x, z), dimensions={0,1}, to_apply=sum
+        b = f32[4,8] broadcast(t), dimensions={0} c = f32[4,8] broadcast(u), dimensions={}";
+    assert_eq!(case(&format!("{both} d = f32[4,8] add(b, c) ROOT r = f32[4,8] divide(x, d)"), first), NONE);
+}
+
 /// Schedules; the module is not given its copies.
 fn scheduled(text: &str) -> Module {
     let mut module = parse_module(text).expect("it parses");

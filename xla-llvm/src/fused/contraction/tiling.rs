@@ -149,7 +149,7 @@ impl<'m> FusedKernel<'_, 'm> {
     pub(crate) fn register_tiles(&self, emitter: &Emitter<'_>) -> Result<Option<RegisterTiles>> {
         let Some(matmul) = self.only_matmul() else { return Ok(None) };
         // Elements of the last tiles are computed twice, and so is what follows.
-        if self.source.overwrites && matmul.id != self.source.root {
+        if !self.source.overwrites.is_empty() && matmul.id != self.source.root {
             return Ok(None);
         }
         let matmul = matmul.in_memory_order();

@@ -101,15 +101,14 @@ fn group_variables<'e, 'ctx>(
     let extents = plan.extents();
     let carrier = carrier(&extents, group);
     for v in group.clone() {
-        // Values that depend on the other variables alone are computed once, outside of all loops.
-        let (value, level) = match counter {
-            Counter::Turn(symbol) if carrier == Some(v) => {
-                symbols.push(symbol);
-                continue;
+        let symbol = match counter {
+            Counter::Turn(symbol) if carrier == Some(v) => symbol,
+            Counter::Value(value, level) if carrier == Some(v) => {
+                s.define(Symbol { extent: Some(extents[v]), level }, value)
             }
-            Counter::Value(value, level) if carrier == Some(v) => (value, level),
-            Counter::Turn(_) | Counter::Value(..) => (SymbolValue::Uniform(s.number(0)), 0),
+            // Values that depend on the other variables alone are computed once, outside of all loops.
+            Counter::Turn(_) | Counter::Value(..) => s.zero_symbol(),
         };
-        symbols.push(s.define(Symbol { extent: Some(extents[v]), level }, value));
+        symbols.push(symbol);
     }
 }

@@ -285,7 +285,7 @@ impl<'a> Classes<'a> {
                 let (from, to) = (NodeId::from(from), NodeId::from(to));
                 // Of several results the one that is over first: short-lived values find room everywhere.
                 let last = self.class(to).and_then(Class::span).map_or(0, |(_, last)| last);
-                wishes.push((std::cmp::Reverse((share.update, bytes)), time, last, from, to));
+                wishes.push((std::cmp::Reverse((share.is_update(), bytes)), time, last, from, to));
             }
         }
         wishes.sort();

@@ -1,11 +1,31 @@
-//! Outputs that an instruction may write over a dead operand.
+//! Outputs that an instruction may write over a dead operand, and the order of reads and stores that allows it.
 
 use std::collections::HashSet;
 
-use xla_hlo::ops::{Family, FusionKind};
+use xla_hlo::ops::{Family, Fusion, FusionKind};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Shape};
 
 use super::role::{has_row_major_layout, leaf_array, leaf_count};
+use super::row_order::RowOrder;
+
+/// Order in which a kernel reads an operand and stores a result over it.
+///
+/// Buffer assignment shares memory only in one of these orders, and a kernel's code keeps to it. Code that runs again
+/// for other elements of a result, such as the remainder of a vectorized loop, must not read an operand that the first
+/// run has overwritten.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ReadOrder {
+    /// The operand's element at an index is read, if at all, before the result's element at this index is stored, and
+    /// for no other index.
+    Element,
+    /// All reads of a row of the operand precede the first store to this row, and no other row needs them.
+    Row,
+    /// The result has one element, whose store follows all reads.
+    Single,
+    /// The operand is updated: elements that are not overwritten stay, and no new value depends on an element
+    /// elsewhere.
+    Update,
+}
 
 /// An output leaf that may be written over an operand leaf, both counted depth first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,18 +34,19 @@ pub(crate) struct Share {
     pub(crate) output: usize,
     /// Leaf among those of all operands, one operand after the other.
     pub(crate) operand: usize,
-    /// Whether only a part of the operand is changed, so that sharing saves copying the rest.
-    pub(crate) update: bool,
+    /// Order of reads and stores.
+    pub(crate) order: ReadOrder,
 }
 
-/// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`.
-///
-/// It may where every element is read at the index where it is written and elements have one size (elementwise
-/// operations, loop fusions of them, also through reshapes, and what fusions with reductions read outside of the
-/// reductions; any loop fusion of one element), and where an operand is updated in place (`dynamic-update-slice`,
-/// `scatter`, loop fusions of a `dynamic-update-slice` whose update does not read its operand elsewhere, and what the
-/// `output_to_operand_aliasing` of other fusions says). Kernels must be correct when the two are the same memory; one
-/// that writes several arrays of the same dimensions computes all their elements at an index before it stores any.
+impl Share {
+    /// Whether only a part of the operand is changed, so that sharing saves copying the rest.
+    pub(crate) fn is_update(self) -> bool {
+        self.order == ReadOrder::Update
+    }
+}
+
+/// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`:
+/// whether there is a [`read_order`] of the two.
 pub fn may_share(
     module: &Module,
     computation: CompId,
@@ -34,15 +55,35 @@ pub fn may_share(
     operand: usize,
     path: &[usize],
 ) -> bool {
+    read_order(module, computation, instruction, output, operand, path).is_some()
+}
+
+/// The order that allows to write the leaf at `output` of an instruction's result over the leaf at `path` of operand
+/// `operand`; `None` where nothing does.
+///
+/// Elements of both must have one size. Elementwise operations, loop fusions of them (also through reshapes), and
+/// parameters that fusions with reductions read outside of the reductions have the order [`ReadOrder::Element`];
+/// fusions that reduce rows have [`ReadOrder::Row`] where their `output_to_operand_aliasing` asks for it; loop fusions
+/// of one element [`ReadOrder::Single`]; and `dynamic-update-slice`, `scatter` and loop fusions of a
+/// `dynamic-update-slice` whose update reads its operand nowhere else [`ReadOrder::Update`]. Kernels must be correct
+/// when the two are the same memory; one that writes several arrays of the same dimensions computes all their elements
+/// at an index before it stores any.
+pub fn read_order(
+    module: &Module,
+    computation: CompId,
+    instruction: InstrId,
+    output: &[usize],
+    operand: usize,
+    path: &[usize],
+) -> Option<ReadOrder> {
     let computation = &module[computation];
     let shape = computation[instruction].shape();
-    let Some(&operand_id) = computation[instruction].operands().get(operand) else { return false };
-    let (Some(output), Some(leaf)) = (leaf_number(shape, output), leaf_number(computation[operand_id].shape(), path))
-    else {
-        return false;
-    };
+    let &operand_id = computation[instruction].operands().get(operand)?;
+    let output = leaf_number(shape, output)?;
+    let leaf = leaf_number(computation[operand_id].shape(), path)?;
     let operand = leaf + first_leaf(computation, instruction, operand);
-    shares(module, computation, instruction).iter().any(|s| s.output == output && s.operand == operand)
+    let shares = shares(module, computation, instruction);
+    shares.iter().find(|s| s.output == output && s.operand == operand).map(|share| share.order)
 }
 
 /// All pairs that [`may_share`] allows.
@@ -51,30 +92,21 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
     let mut found = Vec::new();
     match instruction.op() {
         Op::Fusion(fusion) => {
-            // Aliases that a loop fusion claims are checked; those of other kinds are trusted.
-            let claims = if fusion.kind == FusionKind::Loop { &[][..] } else { &fusion.aliases };
-            for alias in claims {
-                let Some(&operand) = instruction.operands().get(alias.operand) else { continue };
-                let leaf = leaf_number(computation[operand].shape(), &alias.path);
-                if let (Some(output), Some(leaf)) = (leaf_number(instruction.shape(), &alias.output), leaf) {
-                    let operand = leaf + first_leaf(computation, id, alias.operand);
-                    // Kernels of rows change the whole arrays that they overwrite.
-                    found.push(Share { output, operand, update: fusion.kind != FusionKind::Input });
-                }
-            }
             if let (FusionKind::Loop | FusionKind::Input, Some(fused)) = (fusion.kind, module.get(fusion.computation)) {
                 found.extend(fusion_shares(fused, fusion.kind));
+                found.extend(row_shares(computation, id, fusion, fused));
             }
         }
         Op::Scatter(_) => {
             let arrays = instruction.operands().len() / 2;
-            found.extend((0..arrays).map(|i| Share { output: i, operand: i, update: true }));
+            found.extend((0..arrays).map(|i| Share { output: i, operand: i, order: ReadOrder::Update }));
         }
-        Op::DynamicUpdateSlice(_) => found.push(Share { output: 0, operand: 0, update: true }),
+        Op::DynamicUpdateSlice(_) => found.push(Share { output: 0, operand: 0, order: ReadOrder::Update }),
         _ => {
             for i in 0..instruction.operands().len() {
                 if operand_access(computation, id, i) == OperandAccess::Same {
-                    found.push(Share { output: 0, operand: first_leaf(computation, id, i), update: false });
+                    let operand = first_leaf(computation, id, i);
+                    found.push(Share { output: 0, operand, order: ReadOrder::Element });
                 }
             }
         }
@@ -186,7 +218,7 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
         // Nothing is read after the only element was written.
         let single = |p: &usize| element_count(fused, fused.parameters()[*p]) == Some(1);
         let parameters = (0..fused.parameters().len()).filter(single);
-        return parameters.map(|operand| Share { output: 0, operand, update: false }).collect();
+        return parameters.map(|operand| Share { output: 0, operand, order: ReadOrder::Single }).collect();
     }
     // Outputs of the same dimensions are computed in one loop, all of them for an index before any is stored; of
     // others, a parameter that two of them read is not shared.
@@ -200,8 +232,31 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
             let others = accesses.iter().enumerate().filter(|(o, _)| *o != output);
             let mut others = others.map(|(_, a)| a[operand]);
             if accesses[output][operand] == ParameterAccess::Same && others.all(leaves_intact) {
-                found.push(Share { output, operand, update: is_update_of(fused, id, operand) });
+                let is_update = is_update_of(fused, id, operand);
+                let order = if is_update { ReadOrder::Update } else { ReadOrder::Element };
+                found.push(Share { output, operand, order });
             }
+        }
+    }
+    found
+}
+
+/// Pairs that a fusion of rows asks for by its aliases, as far as it reads the parameters in its own rows only.
+fn row_shares(computation: &Computation, id: InstrId, fusion: &Fusion, fused: &Computation) -> Vec<Share> {
+    if fusion.kind != FusionKind::Input || fusion.aliases.is_empty() {
+        return Vec::new();
+    }
+    let Some(rows) = RowOrder::of(fused) else { return Vec::new() };
+    let parameters = rows.parameters();
+    let mut found = Vec::new();
+    for alias in &fusion.aliases {
+        let output = leaf_number(computation[id].shape(), &alias.output);
+        if let Some(output) = output.filter(|&output| rows.stores_rows(output))
+            && alias.path.is_empty()
+            && parameters.contains(&alias.operand)
+        {
+            let operand = first_leaf(computation, id, alias.operand);
+            found.push(Share { output, operand, order: ReadOrder::Row });
         }
     }
     found

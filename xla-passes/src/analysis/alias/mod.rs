@@ -16,9 +16,10 @@ pub(crate) mod flow;
 mod in_place;
 pub(crate) mod live;
 pub(crate) mod role;
+pub(crate) mod row_order;
 pub(crate) mod timeline;
 mod value;
 
-pub use in_place::may_share;
+pub use in_place::{ReadOrder, may_share, read_order};
 pub(crate) use in_place::{Share, shares};
 pub use value::ValueRef;
