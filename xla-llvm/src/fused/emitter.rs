@@ -27,8 +27,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) sources: HashMap<InstrId, Source<'ctx>>,
     pub(crate) symbols: Symbols,
     pub(crate) symbol_values: Vec<SymbolValue<'e, 'ctx>>,
-    /// Symbol of all loops with one iteration, once there is one.
-    zero: Option<SymbolId>,
+    /// Symbols that are 0, by the numbers and extents of variables.
+    zeros: HashMap<(usize, u64), SymbolId>,
     pub(crate) levels: Vec<Level<'ctx>>,
     pub(crate) guards: Vec<Guard<'e, 'ctx>>,
     pub(crate) guard: GuardId,
@@ -59,7 +59,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             sources: HashMap::new(),
             symbols: Symbols::default(),
             symbol_values: Vec::new(),
-            zero: None,
+            zeros: HashMap::new(),
             levels: Vec::new(),
             guards: Vec::new(),
             guard: 0,
@@ -92,17 +92,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.symbols.add(symbol)
     }
 
-    /// Symbol of a loop with one iteration, which is always 0.
+    /// Symbol of a plan's variable `number` where another variable of its loop has the loop's counter: always 0.
     ///
-    /// All such loops share it. An index then depends on the iteration alone, not on where its variables were made: a
-    /// loop body that is emitted twice finds values that do not depend on the loop among those already computed.
-    pub(crate) fn zero_symbol(&mut self) -> SymbolId {
-        if let Some(zero) = self.zero {
-            return zero;
+    /// A variable has one such symbol in a kernel. The index of a value that does not depend on a loop is thus the same
+    /// wherever it is asked for: a loop body that is emitted twice finds the value that was computed for the first.
+    pub(crate) fn zero_symbol(&mut self, number: usize, extent: u64) -> SymbolId {
+        if let Some(&known) = self.zeros.get(&(number, extent)) {
+            return known;
         }
         let value = SymbolValue::Uniform(self.number(0));
-        let zero = self.define(Symbol { extent: Some(1), level: 0 }, value);
-        self.zero = Some(zero);
+        let zero = self.define(Symbol { extent: Some(extent), level: 0 }, value);
+        self.zeros.insert((number, extent), zero);
         zero
     }
 

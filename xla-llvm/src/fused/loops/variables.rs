@@ -107,7 +107,7 @@ fn group_variables<'e, 'ctx>(
                 s.define(Symbol { extent: Some(extents[v]), level }, value)
             }
             // Values that depend on the other variables alone are computed once, outside of all loops.
-            Counter::Turn(_) | Counter::Value(..) => s.zero_symbol(),
+            Counter::Turn(_) | Counter::Value(..) => s.zero_symbol(v, extents[v]),
         };
         symbols.push(symbol);
     }
