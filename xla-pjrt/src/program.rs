@@ -1,6 +1,6 @@
 //! Programs of the caller: StableHLO as bytecode or text, HLO as a message.
 
-use xla_hlo::{Error, Module, ResultExt, VerifiedModule};
+use xla_hlo::{Error, Layout, Module, ProgramShape, ResultExt, Shape, VerifiedModule};
 
 use crate::abi::client::Program;
 use crate::options::Options;
@@ -13,9 +13,33 @@ const BYTECODE: &[u8] = b"ML\xefR";
 pub(crate) fn read(program: &Program, options: &Options) -> Result<VerifiedModule, Status> {
     let code = program.code.bytes(program.code_size.get())?;
     let format = program.format.get();
-    let mut module = parse(format.as_str()?, code)?;
+    let format = format.as_str()?;
+    let mut module = parse(format, code)?;
+    if format == "hlo" {
+        forget_layouts(&mut module);
+    }
     options.apply(&mut module)?;
     Ok(VerifiedModule::new(module)?)
+}
+
+/// Gives parameters and results row-major layouts.
+///
+/// A module in the form `hlo` comes without a configuration: only the compile options state layouts of its entry. XLA
+/// ignores those in the module as well; PyTorch/XLA sends modules whose layouts its own buffers do not have.
+fn forget_layouts(module: &mut Module) {
+    let ProgramShape { parameters, result } = module.entry_layout();
+    let parameters = parameters.iter().map(row_major).collect();
+    let result = row_major(&result);
+    module.attributes_mut().entry_computation_layout = Some(ProgramShape { parameters, result });
+}
+
+fn row_major(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(array) if array.rank() == 0 => Shape::Array(array.clone().with_layout(None)),
+        Shape::Array(array) => Shape::Array(array.clone().with_layout(Some(Layout::row_major(array.rank())))),
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(row_major).collect()),
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => shape.clone(),
+    }
 }
 
 fn parse(format: &str, code: &[u8]) -> Result<Module, Status> {

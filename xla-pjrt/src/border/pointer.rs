@@ -27,6 +27,13 @@ impl<T> Field for Pointer<T> {
     const NULL: Pointer<T> = Pointer(ptr::null_mut());
 }
 
+impl<T> Pointer<T> {
+    /// Whether there is no structure.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+}
+
 impl<T: Image> Pointer<T> {
     /// A copy of the structure; fields beyond its `struct_size` are zero. `None` for null.
     pub fn read(&self) -> Result<Option<T>, Status> {

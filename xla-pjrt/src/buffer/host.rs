@@ -8,7 +8,8 @@ use crate::event::Event;
 use crate::layout;
 use crate::status::Status;
 
-/// Copies the array when it is there, in the layout that the caller asks for; or tells how many bytes that takes.
+/// Copies the array when it is there, in the layout that the caller asks for, or the source's if it passes none; or
+/// returns how many bytes that takes.
 pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
     let buffer = args.src.get()?;
     if buffer.is_token {
@@ -16,7 +17,10 @@ pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status
     }
     // The size of a deleted array is still known.
     let array = if args.dst.is_null() { &buffer.array } else { buffer.live()? };
-    let asked = layout::read(&args.host_layout, array.shape())?;
+    let asked = match args.host_layout.is_null() {
+        true => array.shape().layout().cloned(),
+        false => layout::read(&args.host_layout, array.shape())?,
+    };
     let size = order(asked.as_ref()).byte_size(array.shape())?;
     if args.dst.is_null() {
         args.dst_size.set(size);

@@ -169,6 +169,28 @@ fn layouts_of_views_need_not_say_their_size() {
     of("Client_Destroy", client).expect("fine");
 }
 
+/// The C API's header says so of a layout that is null.
+#[test]
+fn without_a_layout_the_bytes_are_in_the_source_s() {
+    let client = client(1);
+    let host = numbers(6);
+    let told = AtomicUsize::new(0);
+    let mut layout = Args::new(80).put_words(32, &[0, 1]);
+    let args = Args::of("Client_CreateViewOfDeviceBuffer").put(16, client).put_words(32, &[2, 3]);
+    let args = args.put(24, host.as_ptr().expose_provenance()).put_i32(48, F32).put(56, layout.address());
+    let args = args.put(64, device(client)).put(72, counting_release());
+    let args = args.put(80, std::ptr::from_ref(&told).expose_provenance());
+    let view = args.call("Client_CreateViewOfDeviceBuffer").expect("a view").get(96);
+    let mut values = [0.0_f32; 6];
+    let args = Args::of("Buffer_ToHostBuffer").put(16, view);
+    let args = args.put(32, values.as_mut_ptr().expose_provenance()).put(40, 24);
+    finish(args.call("Buffer_ToHostBuffer").expect("an event").get(48)).expect("fine");
+    assert_eq!(values.map(|value| value as usize), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(fetch_f32(view).expect("values"), [0., 2., 4., 1., 3., 5.]);
+    of("Buffer_Destroy", view).expect("fine");
+    of("Client_Destroy", client).expect("fine");
+}
+
 /// So jaxlib 0.12 fetches elements of less than a byte.
 #[test]
 fn a_layout_that_names_no_dimensions_is_row_major() {

@@ -70,10 +70,13 @@ pub fn buffer_of(
 
 /// The bytes of a buffer, row major.
 pub fn fetch(buffer: usize) -> Result<Vec<u8>, Failure> {
-    let size = Args::of("Buffer_ToHostBuffer").put(16, buffer).call("Buffer_ToHostBuffer")?.get(40);
+    // A layout that names no dimensions is row major.
+    let mut layout = Args::new(80);
+    let args = |layout| Args::of("Buffer_ToHostBuffer").put(16, buffer).put(24, layout);
+    let size = args(layout.address()).call("Buffer_ToHostBuffer")?.get(40);
     let mut bytes = vec![0_u8; size];
     let target = bytes.as_mut_ptr().expose_provenance();
-    let args = Args::of("Buffer_ToHostBuffer").put(16, buffer).put(32, target).put(40, size);
+    let args = args(layout.address()).put(32, target).put(40, size);
     finish(args.call("Buffer_ToHostBuffer")?.get(48))?;
     // What C wrote is read as C would.
     Ok((0..size).map(|i| read(target + i)).collect())

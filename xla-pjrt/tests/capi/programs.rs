@@ -7,7 +7,7 @@ use xla_hlo::{ArrayShape, Literal, Scalar, VerifiedModule};
 use xla_service::{Client, CompileOptions, PlatformRegistry, interpreter};
 
 use crate::client::{
-    F32, ONE_DEVICE, buffer, buffer_of, client, compile, executable_of, execute, fetch, fetch_f32, handles, of,
+    F32, ONE_DEVICE, buffer, buffer_of, client, compile, executable_of, execute, fetch, fetch_f32, finish, handles, of,
 };
 use crate::table::{Args, Failure};
 
@@ -80,6 +80,31 @@ fn programs_of_jax_give_what_the_interpreter_gives() {
         of("LoadedExecutable_Destroy", program).expect("fine");
     }
     of("Client_Destroy", c_client).expect("fine");
+}
+
+/// As PyTorch/XLA sends them: the module's entry has layouts, the options state none.
+#[test]
+fn layouts_of_an_hlo_module_are_forgotten() {
+    let client = client(1);
+    let module = xla_hlo::text::parse_module(
+        "HloModule transposed, entry_computation_layout={(f32[2,3]{0,1})->f32[3,2]{0,1}}
+         ENTRY main { x = f32[2,3]{0,1} parameter(0) ROOT y = f32[3,2]{0,1} transpose(x), dimensions={1,0} }",
+    )
+    .expect("it parses");
+    let bytes = xla_hlo::proto::serialize_module(&module).expect("a message");
+    let program = compile(client, "hlo", &bytes, ONE_DEVICE).expect("a program");
+    let x = buffer(client, handles("Client_Devices", client)[0], &[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let result = execute(program, &[x], 1).expect("a result")[0];
+    let mut raw = [0.0_f32; 6];
+    let target = raw.as_mut_ptr().expose_provenance();
+    let args = Args::of("Buffer_ToHostBuffer").put(16, result).put(32, target).put(40, 24);
+    finish(args.call("Buffer_ToHostBuffer").expect("an event").get(48)).expect("fine");
+    assert_eq!(raw, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    for buffer in [x, result] {
+        of("Buffer_Destroy", buffer).expect("fine");
+    }
+    of("LoadedExecutable_Destroy", program).expect("fine");
+    of("Client_Destroy", client).expect("fine");
 }
 
 #[test]
