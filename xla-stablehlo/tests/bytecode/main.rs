@@ -2,6 +2,7 @@
 
 mod book;
 mod dialects;
+mod dynamic;
 mod fuzz_inputs;
 mod hostile;
 mod lower;
