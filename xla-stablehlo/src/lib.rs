@@ -4,16 +4,19 @@
 //! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts hold (`builtin`,
 //!   `vhlo`, `sdy`).
 //! - [`text`]: the same programs as MLIR prints them.
-//! - [`lower`]: the program as an HLO module.
+//! - [`lower()`]: the program as an HLO module.
+//! - [`refine()`]: the same for a program with dynamic dimensions, for given shapes of its arguments.
 
 #![warn(missing_docs)]
 
 pub mod bytecode;
 pub mod ir;
 mod lower;
+mod refine;
 pub mod text;
 
-pub use lower::lower;
+pub use lower::{lower, refine};
+pub use refine::ArgumentShapes;
 
 /// Reads a portable artifact and lowers it to HLO.
 ///

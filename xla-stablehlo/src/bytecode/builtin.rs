@@ -1,6 +1,9 @@
 //! The `builtin` dialect: attributes and types of MLIR itself, locations, the module.
 
-use xla_hlo::ElementType::{BF16, F16, F32, F64, Pred, S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64};
+use xla_hlo::ElementType::{
+    BF16, F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
+    F8E8M0FNU, F16, F32, F64, Pred, S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64,
+};
 use xla_hlo::Result;
 use xla_hlo::entity::Arena;
 
@@ -62,6 +65,10 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
 fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     match types[r.clone().ty()?] {
         Type::Foreign(_) => Ok(Attribute::Foreign("wide integer")),
+        Type::Element(Pred) => match numbers::integer(r, types)? {
+            Attribute::Integer { value, .. } => Ok(Attribute::Bool(value != 0)),
+            other => Ok(other),
+        },
         _ => numbers::integer(r, types),
     }
 }
@@ -83,6 +90,17 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
         7 => Type::Foreign("f80"),
         8 => Type::Foreign("f128"),
         9 => Type::Complex(r.ty()?),
+        10 => {
+            let (dims, element) = (r.dims()?, r.ty()?);
+            r.attribute()?;
+            Type::Buffer { dims, element }
+        }
+        11 => {
+            r.attribute()?;
+            let (dims, element) = (r.dims()?, r.ty()?);
+            r.attribute()?;
+            Type::Buffer { dims, element }
+        }
         12 => Type::None,
         13 => tensor(r, None)?,
         14 => {
@@ -91,6 +109,36 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
         }
         15 => Type::Tuple(r.types()?),
         18 => Type::UnrankedTensor(r.ty()?),
+        16 => {
+            r.ty()?;
+            Type::Foreign("memref of unknown rank")
+        }
+        17 => {
+            r.attribute()?;
+            r.ty()?;
+            Type::Foreign("memref of unknown rank")
+        }
+        19 => {
+            (r.dims()?, r.ty()?);
+            Type::Foreign("vector")
+        }
+        20 => {
+            r.list(Reader::varint)?;
+            (r.dims()?, r.ty()?);
+            Type::Foreign("vector")
+        }
+        21 => Type::Foreign("tf32"),
+        22 => Type::Element(F8E5M2),
+        23 => Type::Element(F8E4M3),
+        24 => Type::Element(F8E4M3FN),
+        25 => Type::Element(F8E5M2FNUZ),
+        26 => Type::Element(F8E4M3FNUZ),
+        27 => Type::Element(F8E4M3B11FNUZ),
+        28 => Type::Element(F8E3M4),
+        29 => Type::Element(F4E2M1FN),
+        30 => Type::Element(F6E2M3FN),
+        31 => Type::Element(F6E3M2FN),
+        32 => Type::Element(F8E8M0FNU),
         code => Type::Unknown(code),
     })
 }

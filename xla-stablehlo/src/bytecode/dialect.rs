@@ -1,11 +1,10 @@
 //! The dialects that artifacts hold, each with its encoding of attributes and types.
 
 use xla_hlo::Result;
-use xla_hlo::entity::Arena;
 
 use super::reader::Reader;
-use super::{builtin, sdy, vhlo};
-use crate::ir::{Attribute, Type, TypeId};
+use super::{builtin, sdy, stablehlo, vhlo};
+use crate::ir::{Attribute, Module, Type};
 
 /// A dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +12,8 @@ pub(super) enum Dialect {
     Builtin,
     Vhlo,
     Sdy,
-    /// Its operations and attributes are written as those of VHLO; types beside Shardy's operations are its own.
     Stablehlo,
+    Chlo,
     /// One that only names operations, or that is unknown here.
     Other,
 }
@@ -26,6 +25,7 @@ impl Dialect {
             b"vhlo" => Dialect::Vhlo,
             b"sdy" => Dialect::Sdy,
             b"stablehlo" => Dialect::Stablehlo,
+            b"chlo" => Dialect::Chlo,
             _ => Dialect::Other,
         }
     }
@@ -37,17 +37,21 @@ impl Dialect {
             Dialect::Vhlo => Some("vhlo"),
             Dialect::Sdy => Some("sdy"),
             Dialect::Stablehlo => Some("stablehlo"),
+            Dialect::Chlo => Some("chlo"),
             Dialect::Other => None,
         }
     }
 
-    /// Decodes an attribute. The types decide the widths of numbers.
-    pub fn attribute(self, r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
+    /// Decodes an attribute. The module's types decide the widths of numbers; parts of the attribute that the file does
+    /// not number become attributes of the module.
+    pub fn attribute(self, r: &mut Reader<'_>, module: &mut Module) -> Result<Attribute> {
         match self {
-            Dialect::Builtin => builtin::attribute(r, types),
-            Dialect::Vhlo => vhlo::attribute(r, types),
+            Dialect::Builtin => builtin::attribute(r, &module.types),
+            Dialect::Vhlo => vhlo::attribute(r, &module.types),
             Dialect::Sdy => sdy::attribute(r),
-            Dialect::Stablehlo | Dialect::Other => Ok(Attribute::Unknown(r.varint()?)),
+            Dialect::Stablehlo => stablehlo::attribute(r, module),
+            Dialect::Chlo => stablehlo::chlo_attribute(r),
+            Dialect::Other => Ok(Attribute::Unknown(r.varint()?)),
         }
     }
 
@@ -56,11 +60,8 @@ impl Dialect {
         match self {
             Dialect::Builtin => builtin::ty(r),
             Dialect::Vhlo => vhlo::ty(r),
-            Dialect::Stablehlo => Ok(match r.varint()? {
-                0 => Type::Token,
-                code => Type::Unknown(code),
-            }),
-            Dialect::Sdy | Dialect::Other => Ok(Type::Unknown(r.varint()?)),
+            Dialect::Stablehlo => stablehlo::ty(r),
+            Dialect::Sdy | Dialect::Chlo | Dialect::Other => Ok(Type::Unknown(r.varint()?)),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! MLIR bytecode, versions 0 to 6, with the dialects of StableHLO's portable artifacts: `builtin`, `vhlo`, `sdy`.
+//! MLIR bytecode, versions 0 to 6, with the dialects of StableHLO's portable artifacts, `builtin`, `vhlo` and `sdy`, and
+//! those of programs that MLIR writes as they are: `stablehlo`, `chlo`, `func`, `arith`.
 //!
 //! The container is that of MLIR ("MLIR Bytecode Format", LLVM project); artifacts are what
 //! `serialize_portable_artifact` of StableHLO writes. Tables of attributes and types become the tables of a [`Module`]
@@ -13,6 +14,7 @@ mod properties;
 mod reader;
 mod sdy;
 mod sections;
+mod stablehlo;
 mod tables;
 mod vhlo;
 
@@ -47,8 +49,9 @@ pub fn read(bytes: &[u8]) -> Result<Module> {
     (tables.attributes, tables.types) = (sizes.count()?, sizes.count()?);
     let payloads = container.section(Section::Entries, tables)?;
     let entries = Entries::new(offsets, payloads, &kinds)?;
-    let (types, attributes) = entries.decode()?;
-    let mut module = Module::new(container.target, strings, types, attributes);
+    let mut module = Module::default();
+    (module.version, module.strings) = (container.target, strings);
+    entries.decode(&mut module)?;
     module.check_tables().map_err(|error| error.context("bytecode"))?;
 
     let properties = match container.optional(Section::Properties, tables) {

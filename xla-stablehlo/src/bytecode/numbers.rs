@@ -1,10 +1,10 @@
-//! Numbers in attributes: integers and floats in the width of their types.
+//! Attributes that several dialects encode alike: numbers in the width of their types, enumerations, aliases.
 
 use xla_hlo::entity::Arena;
 use xla_hlo::{ElementType, Result};
 
 use super::reader::Reader;
-use crate::ir::{Attribute, Type, TypeId, extend_signs};
+use crate::ir::{Attribute, EnumKind, Type, TypeId, extend_signs};
 
 /// An integer attribute: its type, then as many bits as that has.
 pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
@@ -50,4 +50,21 @@ pub(super) fn dense(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<A
 pub(super) fn float_bits(r: &mut Reader<'_>, width: usize) -> Result<u64> {
     let bits = r.known_width(width)? as u64;
     Ok(if width < 64 { bits & ((1 << width) - 1) } else { bits })
+}
+
+/// A value of an enumeration.
+pub(super) fn enumerator(r: &mut Reader<'_>, kind: EnumKind) -> Result<Attribute> {
+    let (offset, value) = (r.offset(), r.varint()?);
+    match kind.names().get(usize::try_from(value).unwrap_or(usize::MAX)) {
+        Some(_) => Ok(Attribute::Enum(kind, value as u32)),
+        None => Err(r.unknown_at(offset, format!("value {value} of {kind:?}"))),
+    }
+}
+
+/// An alias of a part of a custom call's result and a part of an operand.
+pub(super) fn output_operand_alias(r: &mut Reader<'_>) -> Result<Attribute> {
+    let output = r.list(Reader::signed)?.into();
+    let (offset, operand) = (r.offset(), r.signed()?);
+    let operand = i32::try_from(operand).map_err(|_| r.error_at(offset, format!("operand {operand}")))?;
+    Ok(Attribute::OutputOperandAlias { output, operand, operand_path: r.list(Reader::signed)?.into() })
 }

@@ -1,17 +1,19 @@
 //! The IR section: operations with their operands, results, properties and regions, read without recursion.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
 use xla_hlo::entity::EntityId;
-use xla_hlo::{Error, Result};
+use xla_hlo::{ElementType, Error, Result};
 
 use super::properties::Properties;
 use super::reader::Reader;
 use super::sections::{Container, Dialects, ELIDED_LOCATIONS, PROPERTIES, REGION_SECTIONS, Section, USE_LISTS};
 use crate::ir::{
-    AttrId, Attribute, BlockId, Few, Module, OpId, Operation, RegionId, StringId, TypeId, Value, ValueId, forms,
+    AttrId, Attribute, BlockId, Few, Module, OpId, Operation, RegionId, StringId, Type, TypeId, Value, ValueId, forms,
 };
+use crate::text;
 
 /// Bits of the mask in front of an operation.
 mod mask {
@@ -27,6 +29,15 @@ mod mask {
 
 /// Entries of dictionaries that operations may have for each byte of the file.
 const ENTRIES_A_BYTE: usize = 8;
+
+/// Attributes of an operation.
+type Attributes = SmallVec<[(StringId, AttrId); 2]>;
+
+/// From this version on, numbers of operands in groups are a list of their own.
+const SPARSE_SEGMENTS: u64 = 6;
+
+/// No operation has more groups of operands or results.
+const MOST_SEGMENTS: usize = 64;
 
 /// An operation name.
 struct OpName {
@@ -51,7 +62,8 @@ pub(super) fn read<'a>(
     let names = dialects.operations.iter().map(name).collect();
     let version = container.version;
     let entries_left = ENTRIES_A_BYTE * container.length();
-    let mut builder = Builder { version, module, names, properties, stack: Vec::new(), entries_left };
+    let mut builder =
+        Builder { version, module, names, properties, stack: Vec::new(), entries_left, tensors: HashMap::new() };
     builder.top(&mut ir)?;
     while let Some(level) = builder.stack.last_mut() {
         if level.operations > 0 {
@@ -94,6 +106,8 @@ struct Builder<'a, 'm> {
     stack: Vec<Level<'a>>,
     /// Entries of dictionaries that may still come.
     entries_left: usize,
+    /// Tensors for lists of numbers.
+    tensors: HashMap<AttrId, AttrId>,
 }
 
 impl<'a> Builder<'a, '_> {
@@ -200,7 +214,11 @@ impl<'a> Builder<'a, '_> {
         if mask & mask::PROPERTIES != 0 {
             self.properties(ir, name, properties, &mut attributes)?;
         }
-        attributes.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
+        if self.is_versioned(name) {
+            attributes.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
+        } else {
+            attributes = self.normalized(offset, name, attributes)?;
+        }
         let types = if mask & mask::RESULTS != 0 { ir.few(Reader::ty)? } else { Few::new() };
         let operands = if mask & mask::OPERANDS != 0 { ir.few(|r| self.operand(r))? } else { Few::new() };
         if mask & mask::SUCCESSORS != 0 {
@@ -237,12 +255,12 @@ impl<'a> Builder<'a, '_> {
         let name = name.ok_or_else(|| ir.error_at(offset, format!("operation name {index}, but there are {known}")))?;
         if name.known.is_none() {
             let joined = [&*self.module.strings[name.parts.0], b".", &self.module.strings[name.parts.1]].concat();
-            let properties = forms::form(&joined).map(|form| {
+            let properties = forms::properties(&joined).map(|properties| {
                 let property = |name: &&str| match name.strip_prefix('?') {
                     Some(name) => (self.module.intern(name.as_bytes()), true),
                     None => (self.module.intern(name.as_bytes()), false),
                 };
-                form.properties.iter().map(property).collect()
+                properties.iter().map(property).collect()
             });
             name.known = Some((self.module.intern(&joined), properties));
         }
@@ -250,7 +268,7 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// The entries of a dictionary of attributes, inherent ones among them in old containers.
-    fn dictionary(&mut self, ir: &mut Reader<'a>, attributes: &mut SmallVec<[(StringId, AttrId); 2]>) -> Result<()> {
+    fn dictionary(&mut self, ir: &mut Reader<'a>, attributes: &mut Attributes) -> Result<()> {
         let (offset, dictionary) = (ir.offset(), ir.attribute()?);
         let Attribute::Dictionary(entries) = &self.module.attributes[dictionary] else {
             return Err(ir.error_at(offset, "the attributes of an operation are no dictionary"));
@@ -279,7 +297,7 @@ impl<'a> Builder<'a, '_> {
         ir: &mut Reader<'a>,
         name: StringId,
         properties: PropertyNames,
-        attributes: &mut SmallVec<[(StringId, AttrId); 2]>,
+        attributes: &mut Attributes,
     ) -> Result<()> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         if self.version < PROPERTIES {
@@ -290,11 +308,82 @@ impl<'a> Builder<'a, '_> {
         let entry = entry.ok_or_else(|| ir.error_at(offset, format!("properties {index}, but there are {known}")))?;
         let Some(properties) = properties else { return Err(self.unknown_operation(offset, name)) };
         let mut r = entry;
-        for &(property, is_optional) in &*properties {
-            let value = if is_optional { r.optional_attribute()? } else { Some(r.attribute()?) };
-            attributes.extend(value.map(|value| (property, value)));
+        let mut properties = properties.to_vec();
+        if self.version < SPARSE_SEGMENTS {
+            // The sizes of groups are attributes like the others.
+            properties.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
+        }
+        for (property, is_optional) in properties {
+            match &*self.module.strings[property] {
+                // Optional ones at the end are younger than the file.
+                _ if is_optional && r.is_at_end() => break,
+                b"operandSegmentSizes" | b"resultSegmentSizes" => {
+                    let sizes = self.segments(&mut r)?;
+                    attributes.push((property, sizes));
+                }
+                _ => {
+                    let value = if is_optional { r.optional_attribute()? } else { Some(r.attribute()?) };
+                    attributes.extend(value.map(|value| (property, value)));
+                }
+            }
         }
         r.finish(format_args!("the properties of {}", self.module.text(name)))
+    }
+
+    /// Numbers of operands or results in each group: an attribute, from version 6 on a list that may be sparse.
+    fn segments(&mut self, r: &mut Reader<'a>) -> Result<AttrId> {
+        if self.version < SPARSE_SEGMENTS {
+            return r.attribute();
+        }
+        let offset = r.offset();
+        let (count, is_sparse) = r.flagged()?;
+        let count = r.checked_count(count, offset)?;
+        let mut sizes = Vec::with_capacity(count);
+        let index_bits = if is_sparse { r.varint()? } else { 0 };
+        if index_bits >= 32 {
+            return Err(r.error_at(offset, format!("indices of {index_bits} bits in a sparse list")));
+        }
+        for _ in 0..count {
+            let value = r.varint()?;
+            let index = if is_sparse { value as usize & ((1 << index_bits) - 1) } else { sizes.len() };
+            if index >= MOST_SEGMENTS {
+                return Err(r.error_at(offset, format!("{index} groups of operands or results")));
+            }
+            sizes.resize(sizes.len().max(index + 1), 0i32);
+            sizes[index] = i32::try_from(value >> index_bits).unwrap_or(i32::MAX);
+        }
+        let element = self.module.element(ElementType::S32);
+        let bytes = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
+        Ok(self.module.push_tensor(element, ElementType::S32, bytes))
+    }
+
+    /// Whether an operation's dialect has a version in each name, and no attribute that is left out.
+    fn is_versioned(&self, name: StringId) -> bool {
+        let name = &self.module.strings[name];
+        [&b"vhlo."[..], b"sdy.", b"builtin."].iter().any(|dialect| name.starts_with(dialect))
+    }
+
+    /// The attributes of an operation of StableHLO as VHLO has them: lists of numbers are tensors, compound attributes
+    /// are taken apart, and those that are absent have their defaults.
+    fn normalized(&mut self, offset: usize, name: StringId, mut attributes: Attributes) -> Result<Attributes> {
+        for (_, value) in &mut attributes {
+            let Attribute::DenseArray { element, bytes } = &self.module.attributes[*value] else { continue };
+            if let Some(&known) = self.tensors.get(value) {
+                *value = known;
+            } else if let Type::Element(ty) = self.module.types[*element] {
+                let (element, bytes) = (*element, bytes.clone());
+                let tensor = self.module.push_tensor(element, ty, bytes);
+                self.tensors.insert(*value, tensor);
+                *value = tensor;
+            }
+        }
+        let full = self.module.text(name).into_owned();
+        let own = full.split_once('.').map_or(&*full, |(_, own)| own);
+        let normalized = text::normalized(self.module, own, attributes);
+        let normalized = normalized.map_err(|expected| {
+            Error::invalid_argument(format!("bytecode, byte {offset}: expected {expected} in {full}"))
+        })?;
+        Ok(normalized.into())
     }
 
     fn unknown_operation(&self, offset: usize, name: StringId) -> Error {

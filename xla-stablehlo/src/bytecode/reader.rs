@@ -221,6 +221,16 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A truth value of a byte.
+    pub fn boolean(&mut self) -> Result<bool> {
+        let (offset, byte) = (self.offset(), self.byte()?);
+        match byte {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.error_at(offset, format!("{byte} where a truth value is 0 or 1"))),
+        }
+    }
+
     /// An integer of a known width of at most 64 bits, with all bits above the width as the sign says.
     pub fn known_width(&mut self, width: usize) -> Result<i64> {
         if width <= 8 { Ok(i64::from(self.byte()? as i8)) } else { self.signed() }

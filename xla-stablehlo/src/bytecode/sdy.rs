@@ -14,7 +14,7 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
         3 => Sharding::SubAxis { pre_size: r.signed()?, size: r.signed()? },
         4 => Sharding::AxisRef { name: Name::String(r.string()?), sub_axis: r.optional_attribute()? },
         5 => {
-            let (axes, is_closed) = (r.attributes()?, boolean(r)?);
+            let (axes, is_closed) = (r.attributes()?, r.boolean()?);
             let (priority, is_there) = r.flagged()?;
             Sharding::Dimension { axes, is_closed, priority: is_there.then_some(priority) }
         }
@@ -26,7 +26,7 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
             let (factors, operands, results) = (r.list(Reader::signed)?, r.attributes()?, r.attributes()?);
             let mut kind = || r.list(Reader::signed);
             let kinds = [kind()?, kind()?, kind()?, kind()?];
-            Sharding::Rule { factors, operands, results, kinds, is_custom: boolean(r)? }
+            Sharding::Rule { factors, operands, results, kinds, is_custom: r.boolean()? }
         }
         11 => Sharding::AxisRefs(r.attributes()?),
         12 | 14 => Sharding::List(r.attributes()?),
@@ -47,13 +47,4 @@ fn tensor(r: &mut Reader<'_>, has_unreduced: bool, has_reduction: bool) -> Resul
         unreduced: if has_unreduced { r.attributes()? } else { Vec::new() },
         reduction: if has_reduction { r.signed()? } else { 0 },
     })
-}
-
-fn boolean(r: &mut Reader<'_>) -> Result<bool> {
-    let (offset, byte) = (r.offset(), r.byte()?);
-    match byte {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(r.error_at(offset, format!("{byte} where a truth value is 0 or 1"))),
-    }
 }

@@ -1,11 +1,12 @@
 //! The tables of attributes and types: each entry is decoded by its dialect, whatever it refers to.
 
-use xla_hlo::Result;
-use xla_hlo::entity::Arena;
+use xla_hlo::entity::EntityId;
+use xla_hlo::{Error, Result};
 
 use super::dialect::Dialect;
 use super::reader::Reader;
-use crate::ir::{AttrId, Attribute, Type, TypeId};
+use crate::ir::{AttrId, Attribute, Module, Type, TypeId};
+use crate::text;
 
 /// The entries of a table that are still to come.
 #[derive(Clone)]
@@ -48,37 +49,28 @@ impl<'a> Entries<'a> {
         Ok(Entries { attributes, types })
     }
 
-    /// Decodes the entries; the types decide the widths of numbers.
-    pub fn decode(self) -> Result<(Arena<TypeId, Type>, Arena<AttrId, Attribute>)> {
-        let (mut types, mut attributes) = (Arena::default(), Arena::default());
-        let mut table = self.types;
-        types.reserve(table.left);
-        while let Some(mut entry) = table.next()? {
-            let offset = entry.payload.offset();
-            let ty = if entry.is_encoded { entry.dialect.ty(&mut entry.payload)? } else { Type::Text };
-            match ty {
-                Type::Text => {}
-                Type::Unknown(code) => entry.check_code("type", offset, code)?,
-                _ => entry.payload.finish("a type")?,
-            }
-            types.push(ty);
+    /// Decodes the entries into the tables of a module, under their numbers; parts of entries that have no number follow
+    /// them. The types, which decide the widths of numbers, come first.
+    pub fn decode(self, module: &mut Module) -> Result<()> {
+        (0..self.attributes.left).for_each(|_| {
+            module.attributes.push(Attribute::Text);
+        });
+        (0..self.types.left).for_each(|_| {
+            module.types.push(Type::Text);
+        });
+        let (mut table, mut id) = (self.types, 0);
+        while let Some(entry) = table.next()? {
+            let ty = entry.ty(module)?;
+            module.types[TypeId::from_index(id)] = ty;
+            id += 1;
         }
-        let mut table = self.attributes;
-        attributes.reserve(table.left);
-        while let Some(mut entry) = table.next()? {
-            let offset = entry.payload.offset();
-            let attribute = match entry.is_encoded {
-                true => entry.dialect.attribute(&mut entry.payload, &types)?,
-                false => Attribute::Text,
-            };
-            match attribute {
-                Attribute::Text | Attribute::Foreign(_) => {}
-                Attribute::Unknown(code) => entry.check_code("attribute", offset, code)?,
-                _ => entry.payload.finish("an attribute")?,
-            }
-            attributes.push(attribute);
+        let (mut table, mut id) = (self.attributes, 0);
+        while let Some(entry) = table.next()? {
+            let attribute = entry.attribute(module)?;
+            module.attributes[AttrId::from_index(id)] = attribute;
+            id += 1;
         }
-        Ok((types, attributes))
+        Ok(())
     }
 }
 
@@ -115,6 +107,60 @@ impl<'a> Table<'a> {
 }
 
 impl Entry<'_> {
+    fn ty(mut self, module: &mut Module) -> Result<Type> {
+        if !self.is_encoded {
+            let text = self.text()?;
+            return match text::type_within(module, text) {
+                Ok(id) => Ok(module.types[id].clone()),
+                Err(Error::Unimplemented(_)) => Ok(Type::Text),
+                Err(error) => Err(self.in_text(error)),
+            };
+        }
+        let offset = self.payload.offset();
+        let ty = self.dialect.ty(&mut self.payload)?;
+        match ty {
+            Type::Unknown(code) => self.check_code("type", offset, code)?,
+            _ => self.payload.finish("a type")?,
+        }
+        Ok(ty)
+    }
+
+    fn attribute(mut self, module: &mut Module) -> Result<Attribute> {
+        if !self.is_encoded {
+            // Attributes of other dialects, which the lowering does not use, have syntax of their own.
+            if self.dialect.name().is_none() {
+                return Ok(Attribute::Text);
+            }
+            let text = self.text()?;
+            return match text::attribute_within(module, text) {
+                Ok(id) => Ok(std::mem::replace(&mut module.attributes[id], Attribute::Unit)),
+                Err(Error::Unimplemented(_)) => Ok(Attribute::Text),
+                Err(error) => Err(self.in_text(error)),
+            };
+        }
+        let offset = self.payload.offset();
+        let attribute = self.dialect.attribute(&mut self.payload, module)?;
+        match attribute {
+            Attribute::Foreign(_) => {}
+            Attribute::Unknown(code) => self.check_code("attribute", offset, code)?,
+            _ => self.payload.finish("an attribute")?,
+        }
+        Ok(attribute)
+    }
+
+    /// Text that ends with NUL.
+    fn text(&self) -> Result<&str> {
+        let mut r = self.payload.clone();
+        let bytes = r.take(r.remaining())?;
+        let text = bytes.strip_suffix(b"\0").and_then(|bytes| std::str::from_utf8(bytes).ok());
+        text.ok_or_else(|| self.payload.error("an entry that is text is no UTF-8 that ends with NUL"))
+    }
+
+    /// An error in an entry that is text.
+    fn in_text(&self, error: Error) -> Error {
+        error.context(format!("bytecode, byte {}: an entry that is text", self.payload.offset()))
+    }
+
     /// An error for a code that the dialect, if it is known here, does not have.
     fn check_code(&self, what: &str, offset: usize, code: u64) -> Result<()> {
         match self.dialect.name() {

@@ -97,28 +97,23 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
     Ok(match r.varint()? {
         1 => Attribute::Array(r.attributes()?),
         2 => Attribute::Bool(r.varint()? != 0),
-        3 => named(r, EnumKind::ComparisonDirection)?,
-        4 => named(r, EnumKind::ComparisonType)?,
-        5 => named(r, EnumKind::CustomCallApiVersion)?,
+        3 => numbers::enumerator(r, EnumKind::ComparisonDirection)?,
+        4 => numbers::enumerator(r, EnumKind::ComparisonType)?,
+        5 => numbers::enumerator(r, EnumKind::CustomCallApiVersion)?,
         6 => Attribute::Dictionary(r.list(|r| Ok((r.attribute()?, r.attribute()?)))?),
-        7 => named(r, EnumKind::FftType)?,
+        7 => numbers::enumerator(r, EnumKind::FftType)?,
         8 => numbers::float(r, types)?,
         9 => numbers::integer(r, types)?,
-        10 => {
-            let output = r.list(Reader::signed)?.into();
-            let (offset, operand) = (r.offset(), r.signed()?);
-            let operand = i32::try_from(operand).map_err(|_| r.error_at(offset, format!("operand {operand}")))?;
-            Attribute::OutputOperandAlias { output, operand, operand_path: r.list(Reader::signed)?.into() }
-        }
-        11 => named(r, EnumKind::Precision)?,
-        12 => named(r, EnumKind::RngAlgorithm)?,
-        13 => named(r, EnumKind::RngDistribution)?,
+        10 => numbers::output_operand_alias(r)?,
+        11 => numbers::enumerator(r, EnumKind::Precision)?,
+        12 => numbers::enumerator(r, EnumKind::RngAlgorithm)?,
+        13 => numbers::enumerator(r, EnumKind::RngDistribution)?,
         14 => Attribute::String(r.string()?),
         15 => numbers::dense(r, types)?,
-        16 => named(r, EnumKind::Transpose)?,
+        16 => numbers::enumerator(r, EnumKind::Transpose)?,
         17 => Attribute::Type(r.ty()?),
         18 => Attribute::TypeExtensions(r.list(Reader::signed)?),
-        19 => named(r, EnumKind::ResultAccuracyMode)?,
+        19 => numbers::enumerator(r, EnumKind::ResultAccuracyMode)?,
         20 => {
             let (absolute, relative) = (numbers::float_bits(r, 64)?, numbers::float_bits(r, 64)?);
             let (ulps, mode) = (r.signed()?, r.attribute()?);
@@ -145,13 +140,4 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
 
 fn sharding(sharding: Sharding) -> Attribute {
     Attribute::from(sharding)
-}
-
-/// A value of an enumeration.
-fn named(r: &mut Reader<'_>, kind: EnumKind) -> Result<Attribute> {
-    let (offset, value) = (r.offset(), r.varint()?);
-    match kind.names().get(usize::try_from(value).unwrap_or(usize::MAX)) {
-        Some(_) => Ok(Attribute::Enum(kind, value as u32)),
-        None => Err(r.unknown_at(offset, format!("value {value} of {kind:?}"))),
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use xla_hlo::entity::{Arena, EntityId};
-use xla_hlo::{Error, Result};
+use xla_hlo::{ElementType, Error, Result};
 
 use super::attribute::Attribute;
 use super::ids::{AttrId, BlockId, OpId, RegionId, StringId, TypeId, ValueId};
@@ -58,17 +58,35 @@ pub struct Module {
     pub lines: Option<Lines>,
     /// Names that the reader added to the strings.
     interned: HashMap<Box<[u8]>, StringId>,
+    /// Element types that the reader added, by their names in HLO.
+    elements: HashMap<&'static str, TypeId>,
 }
 
 impl Module {
-    /// A program without operations.
-    pub fn new(
-        version: Option<Version>,
-        strings: Arena<StringId, Box<[u8]>>,
-        types: Arena<TypeId, Type>,
-        attributes: Arena<AttrId, Attribute>,
-    ) -> Module {
-        Module { version, strings, types, attributes, ..Module::default() }
+    /// The id of an element type.
+    pub fn element(&mut self, ty: ElementType) -> TypeId {
+        let types = &mut self.types;
+        *self.elements.entry(ty.name()).or_insert_with(|| types.push(Type::Element(ty)))
+    }
+
+    /// Adds an integer of 64 bits.
+    pub fn push_integer(&mut self, value: i64) -> AttrId {
+        let ty = self.element(ElementType::S64);
+        self.attributes.push(Attribute::Integer { ty, value })
+    }
+
+    /// Adds integers of 64 bits as a tensor of rank 1.
+    pub fn push_integers(&mut self, values: &[i64]) -> AttrId {
+        let element = self.element(ElementType::S64);
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.push_tensor(element, ElementType::S64, bytes)
+    }
+
+    /// Adds elements of type `element`, which is `ty`, as a tensor of rank 1.
+    pub fn push_tensor(&mut self, element: TypeId, ty: ElementType, bytes: Box<[u8]>) -> AttrId {
+        let count = (bytes.len() / ty.byte_width()) as u64;
+        let ty = self.types.push(Type::Tensor { dims: vec![Some(count)], element, encoding: None });
+        self.attributes.push(Attribute::Dense { ty, bytes })
     }
 
     /// A string of these bytes; the same one for the same bytes.

@@ -44,7 +44,7 @@ fn elementwise(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let operands = operands.collect::<Result<Vec<_>>>()?;
     let name = call.name.strip_prefix("broadcast_").unwrap_or(call.name);
     let (attributes, results) = (call.attributes, call.results.clone());
-    let inner = Call { name, attributes, operands, results, regions: call.regions, op: call.op };
+    let inner = Call { name, attributes, operands, results, regions: call.regions, op: call.op, kept_operands: None };
     let value = elementwise::lower(lowering, &inner).or_else(|| special::lower(lowering, &inner));
     value.unwrap_or_else(|| Err(Error::unimplemented(format!("{} is not lowered to HLO yet", call.name))))
 }

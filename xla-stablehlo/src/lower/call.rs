@@ -16,6 +16,8 @@ pub(super) struct Call<'s> {
     pub results: Vec<Shape>,
     pub regions: &'s [RegionId],
     pub op: OpId,
+    /// Numbers of the operands that are passed on, where some are not.
+    pub kept_operands: Option<Vec<usize>>,
 }
 
 impl Call<'_> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Broadcast, Constant, GetTupleElement, Op, Parameter, ShapeContext, Tuple};
+use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, GetTupleElement, Op, Parameter, ShapeContext, Tuple};
 use xla_hlo::proto::sanitized;
 use xla_hlo::sdy::Meshes;
 use xla_hlo::{CompId, Computation, Error, FrontendAttributes, InstrId, Instruction, Literal, Result, Shape, Sharding};
@@ -10,6 +10,7 @@ use xla_hlo::{CompId, Computation, Error, FrontendAttributes, InstrId, Instructi
 use super::captures::Captures;
 use super::constants::{Constants, scalar_of_splat};
 use super::frames::Frames;
+use super::refinement::Refinement;
 use super::{dead, fold, layouts, location, types};
 use crate::ir::{AttrId, Module, OpId, RegionId, Value, ValueId};
 
@@ -24,6 +25,8 @@ pub(super) struct Lowering<'s> {
     /// Stack frames of locations.
     pub stack: Frames,
     pub captures: Captures,
+    /// State for a program with dynamic dimensions.
+    pub refinement: Option<Refinement<'s>>,
     /// Places of results.
     places: HashMap<ValueId, AttrId>,
     /// Meshes by name.
@@ -32,6 +35,9 @@ pub(super) struct Lowering<'s> {
     /// Lowers one operation.
     lower_operation: fn(&mut Lowering<'s>, OpId) -> Result<()>,
 }
+
+/// Captured values: those that are constants, and the others.
+pub(super) type Captured = (Vec<(ValueId, Literal)>, Vec<ValueId>);
 
 /// A computation that is being built.
 struct Frame {
@@ -53,7 +59,7 @@ impl<'s> Lowering<'s> {
         let hlo = xla_hlo::Module::new(sanitized(name, "main"));
         let (functions, places, frames) = (HashMap::new(), HashMap::new(), Vec::new());
         let (stack, captures, meshes) = (Frames::default(), Captures::new(source), Meshes::default());
-        Lowering { source, hlo, functions, stack, captures, places, meshes, frames, lower_operation }
+        Lowering { source, hlo, functions, stack, captures, refinement: None, places, meshes, frames, lower_operation }
     }
 
     fn frame(&mut self) -> &mut Frame {
@@ -110,6 +116,20 @@ impl<'s> Lowering<'s> {
         frame.computation.set_root(root?);
         dead::remove(&mut frame.computation)?;
         Ok(frame.computation)
+    }
+
+    /// Runs `write` in a computation that nothing keeps.
+    pub fn discarded(&mut self, write: impl FnOnce(&mut Self) -> Result<InstrId>) -> Result<()> {
+        self.build("sizes", write).map(|_| ())
+    }
+
+    /// The computation of a function that an operation names.
+    pub fn called_computation(&mut self, name: &str) -> Result<CompId> {
+        if self.refinement.is_some() {
+            return self.computation_as_written(name);
+        }
+        let computation = self.functions.get(name).copied();
+        computation.ok_or_else(|| Error::invalid_argument(format!("there is no function {name} to call")))
     }
 
     /// Adds an instruction of that shape, which must be the one that its rule infers. Dimensions without a bound are
@@ -193,11 +213,22 @@ impl<'s> Lowering<'s> {
                 let ty = written.expect_array()?.element_type();
                 Some(Shape::array(ty, operand.dims().to_vec())).filter(|_| operand.is_static())
             }
-            _ => op.rules().infer_shape(&ShapeContext::new(&self.hlo, &shapes, None)).ok(),
+            (Op::BitcastConvert(_), &[Shape::Array(operand)]) => {
+                types::bitcast(operand, written.expect_array()?.element_type()).map(Shape::Array)
+            }
+            _ => match op.rules().infer_shape(&ShapeContext::new(&self.hlo, &shapes, None)) {
+                Ok(inferred) => Some(inferred),
+                // The operands do not fit together.
+                Err(error) if self.refinement.is_some() => return Err(error),
+                Err(_) => None,
+            },
         };
-        match inferred.filter(|inferred| types::fits(written, inferred)) {
-            Some(inferred) => Ok(inferred),
-            None => Err(Error::unimplemented(format!("{written}: a dynamic dimension without a bound"))),
+        match inferred {
+            Some(inferred) if types::fits(written, &inferred) => Ok(inferred),
+            Some(inferred) if self.refinement.is_some() && !types::is_unbounded(&inferred) => {
+                Err(Error::invalid_argument(format!("{} gives {inferred}, not {written}", op.opcode())))
+            }
+            _ => Err(Error::unimplemented(format!("{written}: a dynamic dimension without a bound"))),
         }
     }
 
@@ -218,6 +249,15 @@ impl<'s> Lowering<'s> {
     /// The value of an instruction that comes to a constant.
     pub fn evaluated(&mut self, id: InstrId) -> Option<Literal> {
         fold::constant(&self.frame().computation, id)
+    }
+
+    /// The operands of a sum.
+    pub fn summands(&mut self, id: InstrId) -> Option<[InstrId; 2]> {
+        let instruction = &self.frame().computation[id];
+        match instruction.op() {
+            Op::Binary(Binary { op: BinaryOp::Add }) => instruction.operands().try_into().ok(),
+            _ => None,
+        }
     }
 
     pub fn op(&mut self, id: InstrId) -> &Op {
@@ -261,6 +301,11 @@ impl<'s> Lowering<'s> {
     /// The next parameter of the computation, for that value, whose name is its metadata.
     pub fn parameter_of(&mut self, value: ValueId) -> Result<InstrId> {
         let shape = self.shape_of(value)?;
+        self.parameter_of_shape(value, shape)
+    }
+
+    /// [`Lowering::parameter_of`] with a shape of its own.
+    pub fn parameter_of_shape(&mut self, value: ValueId, shape: Shape) -> Result<InstrId> {
         let parameter = self.parameter(shape)?;
         if let Some(location) = self.source.values[value].location.or_else(|| self.places.get(&value).copied()) {
             let metadata = location::of_argument(self.source, location);
@@ -397,7 +442,7 @@ impl<'s> Lowering<'s> {
         let &[block] = &source.regions[region].blocks[..] else {
             return Err(Error::invalid_argument("a region must have one block"));
         };
-        let (constants, others) = self.captured(self.captures.of_regions(source, &[region]));
+        let (constants, others) = self.captured(self.captures.of_regions(source, &[region]))?;
         if !others.is_empty() {
             return Err(Error::unimplemented("a value captured by a region that is a function"));
         }
@@ -410,14 +455,17 @@ impl<'s> Lowering<'s> {
     }
 
     /// Captured values: those that are constants, and the others.
-    pub fn captured(&mut self, values: Vec<ValueId>) -> (Vec<(ValueId, Literal)>, Vec<ValueId>) {
+    pub fn captured(&mut self, values: Vec<ValueId>) -> Result<Captured> {
         let (mut constants, mut others) = (Vec::new(), Vec::new());
         for value in values {
             match self.literal_of(value) {
                 Some(literal) => constants.push((value, literal)),
-                None => others.push(value),
+                None => match self.captured_size(value)? {
+                    Some(literal) => constants.push((value, literal)),
+                    None => others.push(value),
+                },
             }
         }
-        (constants, others)
+        Ok((constants, others))
     }
 }

@@ -1,11 +1,12 @@
 //! Calls, loops and branches. Values that a region captures become state of a loop, or operands of a branch.
 
 use xla_hlo::ops::{Call as CallOp, Conditional, While};
-use xla_hlo::{CompId, ElementType, Error, InstrId, Literal, Result};
+use xla_hlo::{CompId, ElementType, Error, InstrId, Literal, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
 use super::dictionary;
+use super::refinement::found;
 use crate::ir::{RegionId, ValueId};
 
 /// Lowers an operation that runs computations; a value for each result.
@@ -27,8 +28,10 @@ fn function_call(
     annotations: &[(&str, String)],
 ) -> Result<Vec<InstrId>> {
     let name = call.attributes.symbol(attribute)?;
-    let computation = lowering.functions.get(&name).copied();
-    let computation = computation.ok_or_else(|| Error::invalid_argument(format!("there is no function {name}")))?;
+    if let Some(values) = lowering.folded_call(&name, call)? {
+        return Ok(values);
+    }
+    let computation = lowering.computation_of_call(&name, &call.operands)?;
     let (op, shape) = (CallOp { computation, is_composite }, lowering.hlo[computation].result_shape().clone());
     let result = lowering.add_annotated(op, shape, call.operands.clone(), annotations)?;
     lowering.unpacked(result, call.results.len())
@@ -58,12 +61,14 @@ struct Captured {
 }
 
 /// A computation of one parameter, the arguments and then the captures of a region; `root` makes the root of what the
-/// region returns and the captures.
+/// region returns and the captures. `shapes` are those of the parameter's elements, where their types leave dimensions
+/// open.
 fn computation(
     lowering: &mut Lowering<'_>,
     name: &str,
     region: RegionId,
     captured: &Captured,
+    shapes: &[Shape],
     root: impl FnOnce(&mut Lowering<'_>, Vec<InstrId>, &[InstrId]) -> Result<InstrId>,
 ) -> Result<CompId> {
     let source = lowering.source;
@@ -71,11 +76,19 @@ fn computation(
     let own = arguments.iter().copied().filter(|&argument| !lowering.captures.is_replaced(argument));
     let own: Vec<ValueId> = own.collect();
     let values: Vec<ValueId> = own.iter().chain(&captured.values).copied().collect();
+    if values.len() != shapes.len() {
+        let (has, gets) = (values.len(), shapes.len());
+        return Err(Error::invalid_argument(format!("a region of {has} arguments gets {gets} values")));
+    }
     lowering.computation(name, |lowering| {
         let elements = match values[..] {
-            [one] => vec![lowering.parameter_of(one)?],
+            [one] => {
+                let shape = found(lowering.shape_of(one)?, &shapes[0]);
+                vec![lowering.parameter_of_shape(one, shape)?]
+            }
             _ => {
-                let shapes = values.iter().map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
+                let written = |(&value, shape)| Ok(found(lowering.shape_of(value)?, shape));
+                let shapes = values.iter().zip(shapes).map(written).collect::<Result<Vec<_>>>()?;
                 let parameter = lowering.parameter(super::types::packed_shape(shapes))?;
                 lowering.unpacked(parameter, values.len())?
             }
@@ -91,7 +104,7 @@ fn computation(
 
 fn while_loop(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let [condition, body] = call.regions()?;
-    let (constants, values) = lowering.captured(lowering.captures.of_loop(call.op));
+    let (constants, values) = lowering.captured(lowering.captures.of_loop(call.op))?;
     let captured = Captured { constants, values };
     let results = &lowering.source.operations[call.op].results;
     let is_state: Vec<bool> = results.iter().map(|&result| !lowering.captures.is_replaced(result)).collect();
@@ -103,9 +116,11 @@ fn while_loop(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrI
         init.push(lowering.value(capture)?);
     }
     let count = init.len();
-    let condition =
-        computation(lowering, "condition", condition, &captured, |lowering, returned, _| lowering.packed(returned))?;
-    let body = computation(lowering, "body", body, &captured, |lowering, returned, passed| {
+    let shapes: Vec<Shape> = init.iter().map(|&value| lowering.shape(value)).collect();
+    let condition = computation(lowering, "condition", condition, &captured, &shapes, |lowering, returned, _| {
+        lowering.packed(returned)
+    })?;
+    let body = computation(lowering, "body", body, &captured, &shapes, |lowering, returned, passed| {
         let mut next = state(&returned);
         next.extend(passed);
         lowering.packed(next)
@@ -126,12 +141,13 @@ fn branches(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>
     let mut branches = Vec::with_capacity(call.regions.len());
     let mut operands = vec![selector];
     for &region in call.regions {
-        let (constants, values) = lowering.captured(lowering.captures.of_regions(lowering.source, &[region]));
+        let (constants, values) = lowering.captured(lowering.captures.of_regions(lowering.source, &[region]))?;
         let captured = Captured { constants, values };
         let values = captured.values.iter().map(|&capture| lowering.value(capture));
         let values = values.collect::<Result<Vec<InstrId>>>()?;
+        let shapes: Vec<Shape> = values.iter().map(|&value| lowering.shape(value)).collect();
         let packed = |lowering: &mut Lowering<'_>, returned, _: &[InstrId]| lowering.packed(returned);
-        branches.push(computation(lowering, "branch", region, &captured, packed)?);
+        branches.push(computation(lowering, "branch", region, &captured, &shapes, packed)?);
         operands.push(lowering.packed(values)?);
     }
     let shape = branches.first().map_or_else(|| call.shape(), |&branch| lowering.hlo[branch].result_shape().clone());

@@ -8,6 +8,7 @@ use super::attributes::Attributes;
 use super::call::Call;
 use super::context::Lowering;
 use super::dictionary;
+use super::refinement;
 use crate::ir::{AttrId, Attribute, EnumKind, Module};
 
 /// The target by which JAX asks that its first operand be computed before its second one. No value depends on it, and
@@ -39,12 +40,14 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         // Dead, like all that nobody uses.
         return lowering.add(Tuple, Shape::Tuple(Vec::new()), Vec::new());
     }
+    if let Some(checked) = refinement::assertion(lowering, call, &target) {
+        return checked;
+    }
     if let Some(op) = function(&target) {
         return lowering.add(Unary { op, accuracy: ResultAccuracy::Default }, call.shape(), call.operands.clone());
     }
     let names = callees(attributes)?;
-    let computations: Option<Vec<_>> = names.iter().map(|name| lowering.functions.get(name).copied()).collect();
-    let computations = computations.ok_or_else(|| Error::invalid_argument("a called computation is not there"))?;
+    let computations = names.iter().map(|name| lowering.called_computation(name)).collect::<Result<Vec<_>>>()?;
     // Typed handlers of old programs have their dictionary beside the configuration.
     let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
     let config = config.map(|config| configuration(module, config)).transpose()?;
@@ -54,7 +57,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let operands: Vec<Shape> = call.operands.iter().map(|&operand| lowering.shape(operand)).collect();
     let op = CustomCall {
         has_side_effect: attributes.flag("has_side_effect")?,
-        operand_layouts: layouts(attributes, "operand_layouts", &operands)?,
+        operand_layouts: layouts(call, "operand_layouts", &operands)?,
         aliases: aliases(attributes, &target)?,
         // Artifacts of typed handlers say the original version, beside a dictionary of their own.
         api: match attributes.get("mhlo.backend_config").map(|id| &module.attributes[id]) {
@@ -69,7 +72,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         [Shape::Tuple(elements)] => (&elements[..], true),
         results => (results, false),
     };
-    let mut results = layouts(attributes, "result_layouts", results)?.unwrap_or_else(|| results.to_vec());
+    let mut results = layouts(call, "result_layouts", results)?.unwrap_or_else(|| results.to_vec());
     tile(attributes, &mut results)?;
     let shape = if is_tuple { Shape::Tuple(results) } else { super::types::packed_shape(results) };
     let id = lowering.add(op, shape, call.operands.clone())?;
@@ -94,7 +97,8 @@ const fn api(version: &str) -> CustomCallApi {
 }
 
 /// Shapes with the layouts of a list, minor dimension first; `None` where the list is empty.
-fn layouts(attributes: Attributes<'_>, name: &str, shapes: &[Shape]) -> Result<Option<Vec<Shape>>> {
+fn layouts(call: &Call<'_>, name: &str, shapes: &[Shape]) -> Result<Option<Vec<Shape>>> {
+    let attributes = call.attributes;
     let list = match attributes.get(name) {
         Some(_) => attributes.array(name)?,
         None => &[],
@@ -102,6 +106,12 @@ fn layouts(attributes: Attributes<'_>, name: &str, shapes: &[Shape]) -> Result<O
     if list.is_empty() {
         return Ok(None);
     }
+    // Operands that are shapes have layouts, too.
+    let kept: Option<Vec<AttrId>> = match &call.kept_operands {
+        Some(kept) if name == "operand_layouts" => kept.iter().map(|&index| list.get(index).copied()).collect(),
+        _ => None,
+    };
+    let list = kept.as_deref().unwrap_or(list);
     if list.len() != shapes.len() {
         return Err(Error::invalid_argument(format!("{name} has {} entries, not {}", list.len(), shapes.len())));
     }

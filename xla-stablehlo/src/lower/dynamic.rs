@@ -135,9 +135,8 @@ fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     }
     let written = call.shape();
     let written = written.expect_array()?;
-    if !written.is_static() || strides.iter().any(|&stride| stride != 1) {
-        return Err(not_constant("places of a slice of dynamic size, or with strides,"));
-    }
+    let sizes = slice_sizes(lowering, written, starts, limits).filter(|_| strides.iter().all(|&stride| stride == 1));
+    let sizes = sizes.ok_or_else(|| not_constant("places of a slice of dynamic size, or with strides,"))?;
     let ty = lowering.shape(starts).expect_array()?.element_type();
     let mut operands = vec![x];
     for d in 0..written.rank() {
@@ -145,7 +144,22 @@ fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
         let start = lowering.infer(Slice { ranges }, [starts])?;
         operands.push(lowering.add(Reshape { inferred_dimension: None }, Shape::scalar(ty), [start])?);
     }
-    lowering.add(DynamicSlice { sizes: written.dims().to_vec() }, call.shape(), operands)
+    lowering.add(DynamicSlice { sizes }, call.shape(), operands)
+}
+
+/// The sizes of a slice at any place: those of its type, or the constants that limits are ahead of starts.
+fn slice_sizes(
+    lowering: &mut Lowering<'_>,
+    written: &ArrayShape,
+    starts: InstrId,
+    limits: InstrId,
+) -> Option<Vec<usize>> {
+    if written.is_static() {
+        return Some(written.dims().to_vec());
+    }
+    let [a, b] = lowering.summands(limits)?;
+    let sizes = if a == starts { b } else { a };
+    indices(lowering, sizes).filter(|sizes| (a == starts || b == starts) && sizes.len() == written.rank())
 }
 
 fn gather(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {

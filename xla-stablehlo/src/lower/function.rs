@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use xla_hlo::ops::{CustomCall, GetTupleElement};
 use xla_hlo::sdy::{attribute, target};
-use xla_hlo::{
-    CompId, Error, InputOutputAlias, InstrId, LeafSharding, Module, ParameterLeaf, Result, ResultExt, Sharding,
-};
+use xla_hlo::{CompId, Error, InputOutputAlias, InstrId, LeafSharding, Module, ParameterLeaf, Result, Sharding};
 
 use super::annotations::{self, Dictionary};
 use super::attributes::{Attributes, lookup};
@@ -14,10 +12,12 @@ use super::call::stem;
 use super::context::Lowering;
 use super::dictionary::dictionaries;
 use super::entry::entry_layout;
-use crate::ir::{self, Attribute, OpId};
+use super::refinement::{Argument, Refinement};
+use crate::ir::{self, Attribute, OpId, ValueId};
+use crate::refine::{ArgumentShapes, dynamic_functions};
 
 /// Lowers all functions that `main` reaches.
-pub(super) fn lower(program: &ir::Module) -> Result<Module> {
+pub(super) fn lower(program: &ir::Module, shapes: &ArgumentShapes) -> Result<Module> {
     let top = program.top.ok_or_else(|| Error::invalid_argument("a program without a module"))?;
     let header = Attributes { module: program, op: top };
     let name = header.get("sym_name").map(|_| header.string("sym_name")).transpose()?;
@@ -26,9 +26,24 @@ pub(super) fn lower(program: &ir::Module) -> Result<Module> {
     lowering.meshes = super::sharding::meshes(program, top)?;
     let mut frontend_attributes = annotations::frontend_attributes(program, &header)?;
     let main = *functions.get("main").ok_or_else(|| Error::invalid_argument("a program without a function main"))?;
-    for (name, op) in in_order(program, &functions, main)? {
-        let id = function(&mut lowering, &name, op).context(|| format!("function {name}"))?;
-        lowering.functions.insert(name, id);
+    let order = in_order(program, &functions, main)?;
+    let arguments = arguments(&lowering, main, shapes)?;
+    let mut called = Vec::with_capacity(order.len());
+    for (name, op) in &order {
+        called.push((&**name, *op, callees(program, *op)?));
+    }
+    let dynamic = dynamic_functions(program, called);
+    if dynamic.contains("main") {
+        // Functions are lowered as they are called.
+        lowering.refinement = Some(Refinement::new(functions, dynamic, function));
+        let id = function(&mut lowering, "main", main, &arguments)?;
+        lowering.functions.insert("main".to_string(), id);
+    } else {
+        for (name, op) in order {
+            let arguments = if op == main { &arguments[..] } else { &[] };
+            let id = function(&mut lowering, &name, op, arguments)?;
+            lowering.functions.insert(name, id);
+        }
     }
     let entry = lowering.functions["main"];
     if !lowering.meshes.0.is_empty() {
@@ -115,22 +130,51 @@ fn callees(program: &ir::Module, function: OpId) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn function(lowering: &mut Lowering<'_>, name: &str, op: OpId) -> Result<CompId> {
+/// The arguments of `main` for these shapes.
+fn arguments(lowering: &Lowering<'_>, main: OpId, shapes: &ArgumentShapes) -> Result<Vec<Argument>> {
+    let written = block_arguments(lowering.source, main).iter().map(|&argument| lowering.shape_of(argument));
+    let shapes = shapes.of_arguments(written.collect::<Result<Vec<_>>>()?)?;
+    Ok(shapes.into_iter().map(|shape| Argument { shape, constant: None }).collect())
+}
+
+/// The values that are a function's arguments.
+fn block_arguments(source: &ir::Module, function: OpId) -> &[ValueId] {
+    let blocks = source.operations[function].regions.iter().flat_map(|&region| &source.regions[region].blocks);
+    blocks.into_iter().next().map_or(&[][..], |&block| &source.blocks[block].arguments)
+}
+
+/// Lowers a function for these arguments, or, without any, for those of the types that are written.
+fn function(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]) -> Result<CompId> {
+    // The innermost function is the one that a person looks for.
+    lowered(lowering, name, op, given).map_err(|error| match error.message().starts_with("function ") {
+        true => error,
+        false => error.context(format!("function {name}")),
+    })
+}
+
+fn lowered(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]) -> Result<CompId> {
     let source = lowering.source;
     let &[region] = &source.operations[op].regions[..] else {
         return Err(Error::invalid_argument("a function must have one region"));
     };
     lowering.computation(name, |lowering| {
-        let blocks = &source.regions[region].blocks;
-        let arguments = blocks.first().map_or(&[][..], |&block| &source.blocks[block].arguments);
+        let arguments = block_arguments(source, op);
         let dictionaries = dictionaries(source, op, "arg_attrs")?;
         let mut parameters = Vec::with_capacity(arguments.len());
         for (i, &argument) in arguments.iter().enumerate() {
-            let parameter = lowering.parameter_of(argument)?;
+            let parameter = match given.get(i) {
+                Some(given) => lowering.parameter_of_shape(argument, given.shape.clone())?,
+                None => lowering.parameter_of(argument)?,
+            };
             if let Some(&dictionary) = dictionaries.get(i) {
                 annotate(lowering, parameter, &Dictionary(source, dictionary))?;
             }
             parameters.push(parameter);
+        }
+        for (parameter, given) in parameters.iter_mut().zip(given) {
+            if let Some(constant) = &given.constant {
+                *parameter = lowering.constant(constant.clone())?;
+            }
         }
         lowering.region(region, &parameters, |lowering, values| results(lowering, op, values))
     })

@@ -22,6 +22,7 @@ mod dead;
 mod dictionary;
 mod dimensions;
 mod dynamic;
+mod dynamic_custom;
 mod einsum;
 mod elementwise;
 mod entry;
@@ -37,6 +38,7 @@ mod movement;
 mod operation;
 mod random;
 mod reduction;
+mod refinement;
 mod rule;
 mod sharded;
 mod sharding;
@@ -47,11 +49,20 @@ mod types;
 use xla_hlo::{Module, Result};
 
 use crate::ir;
+use crate::refine::ArgumentShapes;
 
 /// Lowers a program to an HLO module.
 ///
 /// `Error::InvalidArgument` for a program that breaks a rule, `Error::Unimplemented` for one with an operation or a
 /// type that has no counterpart in HLO; both name the operation and its place.
 pub fn lower(program: &ir::Module) -> Result<Module> {
-    function::lower(program)
+    refine(program, &ArgumentShapes::default())
+}
+
+/// Lowers a program with dynamic dimensions to an HLO module for these shapes of its arguments.
+///
+/// Errors are those of [`lower`], and `Error::InvalidArgument` for an argument whose dynamic dimensions have no sizes, a
+/// shape that an argument cannot have, and an assertion of the program about shapes that does not hold.
+pub fn refine(program: &ir::Module, arguments: &ArgumentShapes) -> Result<Module> {
+    function::lower(program, arguments)
 }

@@ -7,8 +7,9 @@ use super::attributes::Attributes;
 use super::call::{Call, stem};
 use super::context::Lowering;
 use super::{
-    annotations, asynchronous, broadcasting, collective, contraction, control_flow, custom, data, dynamic, einsum,
-    elementwise, indexing, linalg, movement, random, reduction, sharded, special, transfer,
+    annotations, asynchronous, broadcasting, collective, contraction, control_flow, custom, data, dynamic,
+    dynamic_custom, einsum, elementwise, indexing, linalg, movement, random, reduction, refinement, sharded, special,
+    transfer,
 };
 use crate::ir::{Attribute, Module, OpId, Type, ValueId};
 
@@ -42,7 +43,8 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     }
     lowering.begin_operation(op, annotated.frontend_attributes);
     let first = lowering.len();
-    let call = Call { name, attributes, operands, results, regions: &operation.regions, op };
+    let mut call = Call { name, attributes, operands, results, regions: &operation.regions, op, kept_operands: None };
+    refinement::resolve_results(lowering, &mut call)?;
     let values = match dialect {
         "vhlo" | "stablehlo" | "chlo" | "mhlo" | "func" => values(lowering, &call)?,
         "sdy" => sharded::lower(lowering, &call).unwrap_or_else(|| Err(unknown(source, op)))?,
@@ -105,7 +107,8 @@ fn without_results(lowering: &mut Lowering<'_>, values: &[InstrId], first: usize
 fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     if let Some(name) = recomposed(call) {
         let (attributes, operands, results) = (call.attributes, call.operands.clone(), call.results.clone());
-        let function = Call { name, attributes, operands, results, regions: call.regions, op: call.op };
+        let function =
+            Call { name, attributes, operands, results, regions: call.regions, op: call.op, kept_operands: None };
         if let Some(value) = of_families(lowering, &function) {
             return lowering.unpacked(value?, call.results.len());
         }
@@ -136,7 +139,7 @@ fn recomposed<'s>(call: &Call<'s>) -> Option<&'s str> {
 
 fn of_families(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     type Family = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<InstrId>>;
-    let families: [Family; 14] = [
+    let families: [Family; 15] = [
         elementwise::lower,
         special::lower,
         broadcasting::lower,
@@ -150,6 +153,7 @@ fn of_families(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<In
         linalg::lower,
         random::lower,
         collective::lower,
+        dynamic_custom::lower,
         custom::lower,
     ];
     families.into_iter().find_map(|family| family(lowering, call))

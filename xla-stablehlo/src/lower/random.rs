@@ -10,7 +10,8 @@ use crate::ir::EnumKind;
 /// Lowers a generator.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     Some(match call.name {
-        "rng_bit_generator" => algorithm(call).and_then(|op| lowering.add(op, call.shape(), call.operands.clone())),
+        "rng_bit_generator" => algorithm(call)
+            .and_then(|algorithm| lowering.add(RngBitGenerator { algorithm }, call.shape(), call.operands.clone())),
         // The third operand is the shape, which the result has.
         "rng" => distribution(call).and_then(|op| {
             let [a, b, _] = call.exactly()?;
@@ -20,13 +21,13 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-fn algorithm(call: &Call<'_>) -> Result<Op> {
-    let algorithm = match call.attributes.enumeration("rng_algorithm", EnumKind::RngAlgorithm)? {
+/// The algorithm of a generator of bits.
+pub(super) fn algorithm(call: &Call<'_>) -> Result<RngAlgorithm> {
+    Ok(match call.attributes.enumeration("rng_algorithm", EnumKind::RngAlgorithm)? {
         "THREE_FRY" => RngAlgorithm::ThreeFry,
         "PHILOX" => RngAlgorithm::Philox,
         _ => RngAlgorithm::Default,
-    };
-    Ok(RngBitGenerator { algorithm }.into())
+    })
 }
 
 fn distribution(call: &Call<'_>) -> Result<Op> {

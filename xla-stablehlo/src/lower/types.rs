@@ -107,3 +107,15 @@ pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
         (written, shape) => written.compatible(shape),
     }
 }
+
+/// The shape of an array's bits as elements of another type; `None` where they are no whole number of elements.
+pub(super) fn bitcast(operand: &ArrayShape, ty: ElementType) -> Option<ArrayShape> {
+    let (from, to) = (operand.element_type().bit_width(), ty.bit_width());
+    let mut dims = operand.dims().to_vec();
+    if from > to && to > 0 {
+        dims.push(from / to);
+    } else if from < to && from > 0 {
+        dims.pop().filter(|&last| last == to / from)?;
+    }
+    operand.is_static().then(|| ArrayShape::new(ty, dims))
+}

@@ -138,13 +138,7 @@ impl<'t> Reader<'t> {
 
     /// The id of an element type.
     pub(super) fn element(&mut self, ty: ElementType) -> TypeId {
-        let name = ty.name();
-        if let Some(&known) = self.elements.get(name) {
-            return known;
-        }
-        let id = self.module.types.push(Type::Element(ty));
-        self.elements.insert(name, id);
-        id
+        self.module.element(ty)
     }
 
     /// `array<i64: 1, 2>`: a tensor of rank 1, as VHLO stores it, but in dictionaries, which handlers tell apart.
@@ -164,7 +158,7 @@ impl<'t> Reader<'t> {
         if self.dictionaries > 0 {
             return Ok(self.push(Attribute::DenseArray { element, bytes: bytes.into() }));
         }
-        Ok(self.push_tensor(element, ty, bytes))
+        Ok(self.module.push_tensor(element, ty, bytes.into()))
     }
 
     /// Integers between brackets, as a tensor of rank 1.
@@ -174,20 +168,11 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn push_integers(&mut self, values: &[i64]) -> AttrId {
-        let element = self.element(ElementType::S64);
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.push_tensor(element, ElementType::S64, bytes)
+        self.module.push_integers(values)
     }
 
     /// An integer of 64 bits.
     pub(super) fn push_integer(&mut self, value: i64) -> AttrId {
-        let ty = self.element(ElementType::S64);
-        self.push(Attribute::Integer { ty, value })
-    }
-
-    fn push_tensor(&mut self, element: TypeId, ty: ElementType, bytes: Vec<u8>) -> AttrId {
-        let count = (bytes.len() / ty.byte_width()) as u64;
-        let ty = self.module.types.push(Type::Tensor { dims: vec![Some(count)], element, encoding: None });
-        self.push(Attribute::Dense { ty, bytes: bytes.into() })
+        self.module.push_integer(value)
     }
 }

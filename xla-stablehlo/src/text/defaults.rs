@@ -4,7 +4,7 @@ use xla_hlo::{ElementType, Result};
 
 use super::attributes::Entries;
 use super::reader::Reader;
-use crate::ir::{Attribute, EnumKind, Type};
+use crate::ir::{AttrId, Attribute, EnumKind, Module, StringId, Type};
 
 /// Attributes that stand for several of VHLO's.
 const COMPOUND: [&[u8]; 5] =
@@ -73,63 +73,76 @@ fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
 impl Reader<'_> {
     /// The attributes as VHLO has them, in the order of their names.
     pub(super) fn normalized(&mut self, operation: &str, entries: Entries) -> Result<Entries> {
-        let mut result = Entries::with_capacity(entries.len());
-        for (name, value) in entries {
-            match &self.module.attributes[value] {
-                Attribute::Dictionary(parts) if COMPOUND.contains(&&*self.module.strings[name]) => {
-                    // Many operations may share it by an alias, so it must be as short as the real ones are.
-                    if parts.len() > MOST_PARTS {
-                        let name = self.module.text(name);
-                        return Err(self.cursor.expected(&format!("at most {MOST_PARTS} entries of {name} before")));
-                    }
-                    for &(name, value) in parts {
-                        if let Attribute::String(name) = self.module.attributes[name] {
-                            result.push((name, value));
-                        }
-                    }
-                }
-                _ => result.push((name, value)),
-            }
-        }
-        for &mut (name, ref mut value) in &mut result {
-            let name = &*self.module.strings[name];
-            let replaced = match self.module.attributes[*value] {
-                Attribute::Unit if name == b"use_global_device_ids" => Attribute::Bool(true),
-                Attribute::Integer { value, .. } if name == b"api_version" => {
-                    Attribute::Enum(EnumKind::CustomCallApiVersion, value.clamp(0, 4) as u32)
-                }
-                _ => continue,
-            };
-            *value = self.module.attributes.push(replaced);
-        }
-        for &(name, default) in defaults(operation) {
-            let name = self.module.intern(name.as_bytes());
-            if result.iter().all(|&(known, _)| known != name) {
-                let value = self.initial(default);
-                result.push((name, value));
-            }
-        }
-        result.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
-        Ok(result)
-    }
-
-    fn initial(&mut self, default: Initial) -> crate::ir::AttrId {
-        match default {
-            Initial::False => self.push(Attribute::Bool(false)),
-            Initial::Integer(value) => self.push_integer(value),
-            Initial::NoIntegers => self.push_integers(&[]),
-            Initial::NoPairs => self.push_rows(&[]),
-            Initial::EmptyList => self.push(Attribute::Array(Vec::new())),
-            Initial::Enum(kind, value) => self.push(Attribute::Enum(kind, value)),
-        }
+        normalized(&mut self.module, operation, entries).map_err(|what| self.cursor.expected(&format!("{what} before")))
     }
 
     /// A tensor of rows of two integers.
-    pub(super) fn push_rows(&mut self, rows: &[[i64; 2]]) -> crate::ir::AttrId {
-        let element = self.element(ElementType::S64);
-        let dims = vec![Some(rows.len() as u64), Some(2)];
-        let ty = self.module.types.push(Type::Tensor { dims, element, encoding: None });
-        let bytes = rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
-        self.push(Attribute::Dense { ty, bytes })
+    pub(super) fn push_rows(&mut self, rows: &[[i64; 2]]) -> AttrId {
+        push_rows(&mut self.module, rows)
     }
+}
+
+/// The attributes of an operation as VHLO has them, in the order of their names; an error says what was expected.
+pub(crate) fn normalized(
+    module: &mut Module,
+    operation: &str,
+    entries: impl IntoIterator<Item = (StringId, AttrId)>,
+) -> std::result::Result<Entries, String> {
+    let mut result = Entries::new();
+    for (name, value) in entries {
+        match &module.attributes[value] {
+            Attribute::Dictionary(parts) if COMPOUND.contains(&&*module.strings[name]) => {
+                // Many operations may share it by an alias, so it must be as short as the real ones are.
+                if parts.len() > MOST_PARTS {
+                    return Err(format!("at most {MOST_PARTS} entries of {}", module.text(name)));
+                }
+                for &(name, value) in parts {
+                    if let Attribute::String(name) = module.attributes[name] {
+                        result.push((name, value));
+                    }
+                }
+            }
+            _ => result.push((name, value)),
+        }
+    }
+    for &mut (name, ref mut value) in &mut result {
+        let name = &*module.strings[name];
+        let replaced = match module.attributes[*value] {
+            Attribute::Unit if name == b"use_global_device_ids" => Attribute::Bool(true),
+            Attribute::Integer { value, .. } if name == b"api_version" => {
+                Attribute::Enum(EnumKind::CustomCallApiVersion, value.clamp(0, 4) as u32)
+            }
+            _ => continue,
+        };
+        *value = module.attributes.push(replaced);
+    }
+    for &(name, default) in defaults(operation) {
+        let name = module.intern(name.as_bytes());
+        if result.iter().all(|&(known, _)| known != name && module.strings[known] != module.strings[name]) {
+            let value = initial(module, default);
+            result.push((name, value));
+        }
+    }
+    result.sort_by(|&(a, _), &(b, _)| module.strings[a].cmp(&module.strings[b]));
+    Ok(result)
+}
+
+fn initial(module: &mut Module, default: Initial) -> AttrId {
+    match default {
+        Initial::False => module.attributes.push(Attribute::Bool(false)),
+        Initial::Integer(value) => module.push_integer(value),
+        Initial::NoIntegers => module.push_integers(&[]),
+        Initial::NoPairs => push_rows(module, &[]),
+        Initial::EmptyList => module.attributes.push(Attribute::Array(Vec::new())),
+        Initial::Enum(kind, value) => module.attributes.push(Attribute::Enum(kind, value)),
+    }
+}
+
+/// A tensor of rows of two integers.
+fn push_rows(module: &mut Module, rows: &[[i64; 2]]) -> AttrId {
+    let element = module.element(ElementType::S64);
+    let dims = vec![Some(rows.len() as u64), Some(2)];
+    let ty = module.types.push(Type::Tensor { dims, element, encoding: None });
+    let bytes = rows.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+    module.attributes.push(Attribute::Dense { ty, bytes })
 }

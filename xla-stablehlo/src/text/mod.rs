@@ -20,7 +20,9 @@ mod types;
 
 use xla_hlo::Result;
 
-use crate::ir::Module;
+use crate::ir::{AttrId, Module, TypeId};
+
+pub(crate) use defaults::normalized;
 
 /// Reads a program.
 ///
@@ -28,4 +30,20 @@ use crate::ir::Module;
 /// `Error::Unimplemented` for an operation, attribute or type that this reader does not know.
 pub fn read(text: &str) -> Result<Module> {
     reader::Reader::new(text).module()
+}
+
+/// Reads an attribute of a program that is stored in another form, and adds it to the module.
+pub(crate) fn attribute_within(module: &mut Module, text: &str) -> Result<AttrId> {
+    let mut reader = reader::Reader::within(std::mem::take(module), text);
+    let id = reader.whole(reader::Reader::attribute);
+    *module = reader.module;
+    id
+}
+
+/// Reads a type of a program that is stored in another form, and adds it to the module.
+pub(crate) fn type_within(module: &mut Module, text: &str) -> Result<TypeId> {
+    let mut reader = reader::Reader::within(std::mem::take(module), text);
+    let id = reader.whole(reader::Reader::ty);
+    *module = reader.module;
+    id
 }

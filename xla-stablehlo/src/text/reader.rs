@@ -17,8 +17,6 @@ pub(super) struct Reader<'t> {
     pub module: Module,
     /// Types by their text.
     pub types: HashMap<&'t str, TypeId>,
-    /// Element types by their names in HLO.
-    pub elements: HashMap<&'static str, TypeId>,
     /// Number of dictionaries around this place, those of operations aside.
     pub dictionaries: usize,
     aliases: HashMap<&'t str, Alias>,
@@ -42,11 +40,15 @@ impl<'t> Reader<'t> {
     pub fn new(text: &'t str) -> Reader<'t> {
         let mut module = Module::default();
         module.lines = Some(crate::ir::Lines::of(text));
+        Reader::within(module, text)
+    }
+
+    /// A reader of a part of a program, which adds to the tables of a module.
+    pub fn within(module: Module, text: &'t str) -> Reader<'t> {
         Reader {
             cursor: Cursor::new(text),
             module,
             types: HashMap::new(),
-            elements: HashMap::new(),
             dictionaries: 0,
             aliases: HashMap::new(),
             type_aliases: HashMap::new(),
@@ -72,11 +74,7 @@ impl<'t> Reader<'t> {
                 return Err(self.cursor.expected("the end of the text, one module has been read"));
             }
         }
-        if let Some((name, alias)) =
-            self.aliases.iter().filter(|(_, alias)| !alias.is_defined).min_by_key(|a| a.1.used_at)
-        {
-            return Err(self.cursor.error_at(alias.used_at, format!("#{name} is not defined")));
-        }
+        self.check_aliases()?;
         if self.module.top.is_none() {
             return Err(self.cursor.expected("a module"));
         }
@@ -86,6 +84,25 @@ impl<'t> Reader<'t> {
             return Err(error_at(self.cursor.text(), at, violation.error(&self.module)));
         }
         Ok(self.module)
+    }
+
+    /// Reads one thing, `item`, that is the whole text.
+    pub fn whole<T>(&mut self, item: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let item = item(self)?;
+        if !self.cursor.is_at_end() {
+            return Err(self.cursor.expected("the end of the text"));
+        }
+        self.check_aliases()?;
+        Ok(item)
+    }
+
+    /// Checks that all aliases that are used are defined.
+    fn check_aliases(&self) -> Result<()> {
+        let undefined = self.aliases.iter().filter(|(_, alias)| !alias.is_defined);
+        match undefined.min_by_key(|(_, alias)| alias.used_at) {
+            Some((name, alias)) => Err(self.cursor.error_at(alias.used_at, format!("#{name} is not defined"))),
+            None => Ok(()),
+        }
     }
 
     /// Runs `f` one level deeper.

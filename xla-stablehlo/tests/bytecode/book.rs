@@ -6,7 +6,7 @@ use std::path::Path;
 
 use xla_hlo::{Module, Result, VerifiedModule};
 use xla_stablehlo::ir::forms::{FORMS, Form};
-use xla_stablehlo::{bytecode, lower, text};
+use xla_stablehlo::{ArgumentShapes, bytecode, refine, text};
 
 use crate::newer::{collective_reduce_artifact, later_versions};
 use crate::operations::{programs, read};
@@ -79,8 +79,11 @@ fn counterpart(programs: &BTreeMap<String, Vec<(String, Vec<u8>)>>, stem: &str) 
         None if name == "collective_reduce" => bytecode::read(&collective_reduce_artifact()),
         None => return "refused: quantized values".to_string(),
     };
+    // Where a dimension is open.
+    let mut shapes = ArgumentShapes::default();
+    shapes.set_extents(0, &[4]);
     let lowered: Result<Module> = program
-        .and_then(|module| lower(&module))
+        .and_then(|module| refine(&module, &shapes))
         .and_then(|module| VerifiedModule::new(module).map(VerifiedModule::into_inner));
     match lowered {
         Ok(module) => {

@@ -1,6 +1,8 @@
 //! Readers of programs, artifacts and text: programs that JAX wrote are read; a damaged or hostile file is an error.
 
 mod book;
+mod dialects;
+mod dynamic;
 mod fuzz_inputs;
 mod hostile;
 mod lower;

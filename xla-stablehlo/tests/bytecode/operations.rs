@@ -19,9 +19,14 @@ const WRITTEN_HERE: [&str; 5] = [
     "uniform_quantize_v1",
 ];
 
-/// Files of the archive by the name of the program: what follows the name, and the content.
+/// Programs of the archive of operations.
 pub fn programs() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/operations.zip");
+    archived("operations.zip")
+}
+
+/// Files of an archive by the name of the program: what follows the name, and the content.
+pub fn archived(archive: &str) -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
+    let path = format!("{}/tests/data/{archive}", env!("CARGO_MANIFEST_DIR"));
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).expect("the archive")).expect("an archive");
     let mut programs: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for index in 0..archive.len() {
@@ -44,7 +49,7 @@ pub fn read(kind: &str, content: &[u8]) -> Result<Module> {
 }
 
 /// The HLO text without the places in the source, or the refusal without the place and without versions.
-fn hlo(module: &Module) -> String {
+pub fn hlo(module: &Module) -> String {
     match lower(module).and_then(VerifiedModule::new) {
         Ok(module) => {
             let options = xla_hlo::text::PrintOptions { metadata: false, ..Default::default() };

@@ -5,6 +5,8 @@
 /// Dialects by number.
 pub const BUILTIN: usize = 0;
 pub const VHLO: usize = 1;
+/// Added to the number of a dialect where the payload is text.
+pub const TEXT: usize = 16;
 
 /// The parts of a file, each as the section has it.
 pub struct File {
@@ -45,8 +47,8 @@ fn section(number: u8, payload: &[u8]) -> Vec<u8> {
 /// Sizes of the entries of a table, in groups of a dialect.
 fn groups(entries: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let group = |group: &[(usize, Vec<u8>)]| {
-        let sizes = group.iter().flat_map(|(_, payload)| varint(payload.len() << 1 | 1));
-        [varint(group[0].0), varint(group.len())].concat().into_iter().chain(sizes).collect::<Vec<u8>>()
+        let sizes = group.iter().flat_map(|(_, payload)| varint(payload.len() << 1 | usize::from(group[0].0 < TEXT)));
+        [varint(group[0].0 % TEXT), varint(group.len())].concat().into_iter().chain(sizes).collect::<Vec<u8>>()
     };
     entries.chunk_by(|a, b| a.0 == b.0).flat_map(group).collect()
 }

@@ -2,6 +2,7 @@
 //! dialects around it.
 
 mod others;
+mod properties;
 mod vhlo;
 
 use super::Version;
@@ -109,6 +110,12 @@ pub fn form(name: &[u8]) -> Option<&'static Form> {
         b"func" if matches!(own, b"func" | b"call" | b"return") => newest(own),
         _ => others::form(name),
     }
+}
+
+/// Inherent attributes of an operation by its name with the dialect, in the order in which bytecode stores them: `?` in
+/// front of one that may be absent. Operations of StableHLO have attributes that hold several of VHLO's.
+pub fn properties(name: &[u8]) -> Option<&'static [&'static str]> {
+    properties::of(name).or_else(|| form(name).map(|form| form.properties).filter(|_| !name.starts_with(b"stablehlo.")))
 }
 
 /// The newest form of an operation of StableHLO.

@@ -1,0 +1,90 @@
+//! Custom calls that stand for operations of StableHLO whose attributes are operands.
+
+use xla_hlo::ops::{Op, ReduceWindow, RngBitGenerator, TopK, Window};
+use xla_hlo::{ArrayShape, CompId, Error, InstrId, Result, Shape};
+
+use super::call::Call;
+use super::context::Lowering;
+use super::contraction::window_dims;
+use super::{custom, fold, random, types};
+
+/// Lowers a custom call that is an operation with dynamic attributes.
+pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
+    if call.name != "custom_call" {
+        return None;
+    }
+    Some(match call.attributes.string("call_target_name").ok()?.strip_prefix("stablehlo.")? {
+        "dynamic_reduce_window" => reduce_window(lowering, call),
+        "dynamic_rng_bit_generator" => rng_bit_generator(lowering, call),
+        "dynamic_top_k" => top_k(lowering, call),
+        name => {
+            return name
+                .starts_with("dynamic_")
+                .then(|| Err(Error::unimplemented(format!("custom call stablehlo.{name}, which is not known here"))));
+        }
+    })
+}
+
+/// The integers of an operand, which must be constants.
+fn integers(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<i64>> {
+    let integers = lowering.evaluated(id).as_ref().and_then(fold::integers);
+    integers.ok_or_else(|| Error::unimplemented(format!("{what} that depend on values of the program")))
+}
+
+/// Integers of at least 0.
+fn sizes(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<usize>> {
+    let size = |size: i64| {
+        usize::try_from(size).map_err(|_| Error::invalid_argument(format!("{what} of {size}, which is negative")))
+    };
+    integers(lowering, id, what)?.into_iter().map(size).collect()
+}
+
+/// Inputs and their initial values, sizes, strides, dilations of the inputs and of the window, rows of paddings.
+fn reduce_window(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    const ATTRIBUTES: usize = 5;
+    let count = call.operands.len().checked_sub(ATTRIBUTES).filter(|count| count % 2 == 0);
+    let count = count.ok_or_else(|| Error::invalid_argument("inputs, initial values and five lists are needed"))?;
+    let (operands, lists) = call.operands.split_at(count);
+    let mut attributes = Vec::with_capacity(4);
+    for (&list, what) in lists.iter().zip(["window sizes", "window strides", "base dilations", "window dilations"]) {
+        attributes.push(sizes(lowering, list, what)?);
+    }
+    let padding = integers(lowering, lists[4], "paddings")?;
+    let rows: Vec<Vec<i64>> = padding.chunks(2).map(<[i64]>::to_vec).collect();
+    let dims = window_dims(&attributes[0], &attributes[1], &rows, [&attributes[2], &attributes[3]], &[])?;
+    let computation = reducer(lowering, call, operands)?;
+    let op = Op::from(ReduceWindow { window: Window { dims }, computation });
+    lowering.add(op, call.shape(), operands.to_vec())
+}
+
+/// The function that combines elements.
+fn reducer(lowering: &mut Lowering<'_>, call: &Call<'_>, operands: &[InstrId]) -> Result<CompId> {
+    let names = custom::callees(call.attributes)?;
+    let [name] = &names[..] else { return Err(Error::invalid_argument("one called computation is needed")) };
+    let (_, initial) = operands.split_at(operands.len() / 2);
+    lowering.computation_of_call(name, &[initial, initial].concat())
+}
+
+/// The state of the generator, and the shape of its numbers.
+fn rng_bit_generator(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [state, shape] = call.exactly()?;
+    let dims = sizes(lowering, shape, "sizes")?;
+    let [_, Shape::Array(written)] = &call.results[..] else {
+        return Err(Error::invalid_argument("a generator has a state and numbers"));
+    };
+    let numbers = Shape::Array(ArrayShape::new(written.element_type(), dims));
+    if !types::fits(&call.results[1], &numbers) {
+        return Err(Error::invalid_argument(format!("{numbers} for a result {}", call.results[1])));
+    }
+    let algorithm = random::algorithm(call)?;
+    let state_shape = lowering.shape(state).without_layout();
+    lowering.add(RngBitGenerator { algorithm }, Shape::Tuple(vec![state_shape, numbers]), [state])
+}
+
+/// The operand, and how many elements of its last dimension.
+fn top_k(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
+    let [x, k] = call.exactly()?;
+    let k = sizes(lowering, k, "k")?;
+    let [k] = k[..] else { return Err(Error::invalid_argument("k must be one number")) };
+    lowering.add(TopK { k, largest: true, is_stable: false }, call.shape(), [x])
+}

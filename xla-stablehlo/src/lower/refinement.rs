@@ -1,0 +1,246 @@
+//! Refinement of dynamic dimensions while a program is lowered: functions once for each list of shapes and sizes,
+//! assertions about shapes, and results whose shapes are operands.
+
+use std::collections::{HashMap, HashSet};
+
+use xla_hlo::ops::Tuple;
+use xla_hlo::{ArrayShape, CompId, Dynamism, Error, InstrId, Literal, Result, Shape};
+
+use super::call::Call;
+use super::context::Lowering;
+use super::{fold, types};
+use crate::ir::{Attribute, OpId, RegionId};
+
+/// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
+/// several times multiply.
+const MOST_CALLS: usize = 1 << 14;
+
+/// Constants of at most so many elements are sizes that functions are lowered for.
+const MOST_SIZES: usize = 64;
+
+/// Target by which JAX checks that shapes are those that a program was exported for.
+const ASSERTION: &str = "shape_assertion";
+
+/// Attribute of custom calls with the numbers of operands that are the shapes of the results.
+const SHAPE_OPERANDS: &str = "indices_of_shape_operands";
+
+/// An argument of a function as a call passes it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Argument {
+    /// Shape without layouts.
+    pub shape: Shape,
+    /// Its value, if it is a constant that sizes may depend on.
+    pub constant: Option<Literal>,
+}
+
+/// Lowers a function for arguments.
+type LowerFunction<'s> = fn(&mut Lowering<'s>, &str, OpId, &[Argument]) -> Result<CompId>;
+
+/// State of the refinement of a program.
+pub(super) struct Refinement<'s> {
+    /// Functions by name.
+    functions: HashMap<String, OpId>,
+    /// Functions that depend on the shapes that they are called with.
+    dynamic: HashSet<String>,
+    lower_function: LowerFunction<'s>,
+    lowered: HashMap<(String, Vec<Argument>), CompId>,
+    calls: usize,
+}
+
+impl<'s> Refinement<'s> {
+    pub fn new(
+        functions: HashMap<String, OpId>,
+        dynamic: HashSet<String>,
+        lower_function: LowerFunction<'s>,
+    ) -> Refinement<'s> {
+        Refinement { functions, dynamic, lower_function, lowered: HashMap::new(), calls: 0 }
+    }
+
+    /// Counts a call that is lowered on its own.
+    fn count(&mut self) -> Result<()> {
+        self.calls += 1;
+        match self.calls > MOST_CALLS {
+            true => Err(Error::resource_exhausted(format!(
+                "more than {MOST_CALLS} calls of functions with dynamic dimensions, each lowered for its own shapes"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Lowering<'_> {
+    /// The value of an instruction if it is a constant that sizes may depend on.
+    fn size_constant(&mut self, id: InstrId) -> Option<Literal> {
+        let shape = self.shape(id);
+        let array = shape.as_array()?;
+        let is_small = array.is_static() && array.element_count() <= MOST_SIZES;
+        let is_integer = array.element_type().is_integer() || array.element_type() == xla_hlo::ElementType::Pred;
+        if is_small && is_integer { self.evaluated(id) } else { None }
+    }
+
+    /// The constants among captured values that sizes may depend on; a program without dynamic dimensions has none.
+    pub fn captured_size(&mut self, value: crate::ir::ValueId) -> Result<Option<Literal>> {
+        if self.refinement.is_none() {
+            return Ok(None);
+        }
+        let id = self.value(value)?;
+        Ok(self.size_constant(id))
+    }
+
+    /// The results of a call of a function.
+    pub fn computation_of_call(&mut self, name: &str, operands: &[InstrId]) -> Result<CompId> {
+        let unknown = || Error::invalid_argument(format!("there is no function {name}"));
+        if self.refinement.is_none() {
+            return self.functions.get(name).copied().ok_or_else(unknown);
+        }
+        let mut arguments = Vec::with_capacity(operands.len());
+        let is_dynamic = self.refinement.as_ref().is_some_and(|refinement| refinement.dynamic.contains(name));
+        for &operand in operands {
+            let shape = self.shape(operand).without_layout();
+            let constant = if is_dynamic { self.size_constant(operand) } else { None };
+            arguments.push(Argument { shape, constant });
+        }
+        self.lowered_function(name, arguments)
+    }
+
+    /// The computation of a function for these arguments.
+    fn lowered_function(&mut self, name: &str, arguments: Vec<Argument>) -> Result<CompId> {
+        let Some(refinement) = &mut self.refinement else {
+            return Err(Error::internal("a function is lowered for its arguments in a refinement alone"));
+        };
+        let op = refinement.functions.get(name).copied();
+        let op = op.ok_or_else(|| Error::invalid_argument(format!("there is no function {name}")))?;
+        let key = (name.to_string(), arguments);
+        if let Some(&known) = refinement.lowered.get(&key) {
+            return Ok(known);
+        }
+        refinement.count()?;
+        let lower = refinement.lower_function;
+        let id = lower(self, name, op, &key.1)?;
+        if let Some(refinement) = &mut self.refinement {
+            refinement.lowered.insert(key, id);
+        }
+        Ok(id)
+    }
+
+    /// The results of a call that computes sizes: its arguments and its results are constants. `None` for another call.
+    pub fn folded_call(&mut self, name: &str, call: &Call<'_>) -> Result<Option<Vec<InstrId>>> {
+        let Some(op) = self.refinement.as_ref().and_then(|refinement| refinement.functions.get(name).copied()) else {
+            return Ok(None);
+        };
+        let is_size =
+            |shape: &Shape| shape.as_array().is_some_and(|array| array.rank() <= 1 && !array.element_type().is_float());
+        if call.results.is_empty() || !call.results.iter().all(is_size) {
+            return Ok(None);
+        }
+        let constants: Option<Vec<Literal>> = call.operands.iter().map(|&id| self.size_constant(id)).collect();
+        let (Some(constants), Some(region)) = (constants, self.region_of(op)) else { return Ok(None) };
+        if let Some(refinement) = &mut self.refinement {
+            refinement.count()?;
+        }
+        self.folded(region, constants)
+    }
+
+    /// The computation of a function for arguments of the types that are written.
+    pub fn computation_as_written(&mut self, name: &str) -> Result<CompId> {
+        let op = self.refinement.as_ref().and_then(|refinement| refinement.functions.get(name).copied());
+        let region = op.and_then(|op| self.region_of(op));
+        let block = region.and_then(|region| self.source.regions[region].blocks.first());
+        let arguments = block.map_or(&[][..], |&block| &self.source.blocks[block].arguments);
+        let argument = |&value| Ok(Argument { shape: self.shape_of(value)?, constant: None });
+        let arguments = arguments.iter().map(argument).collect::<Result<Vec<Argument>>>()?;
+        self.lowered_function(name, arguments)
+    }
+
+    fn region_of(&self, op: OpId) -> Option<RegionId> {
+        self.source.operations[op].regions.first().copied()
+    }
+
+    /// Lowers a function's region in a computation of its own, and evaluates what it returns.
+    fn folded(&mut self, region: RegionId, constants: Vec<Literal>) -> Result<Option<Vec<InstrId>>> {
+        let mut results = None;
+        self.discarded(|lowering| {
+            let arguments = constants.into_iter().map(|literal| lowering.constant(literal));
+            let arguments = arguments.collect::<Result<Vec<InstrId>>>()?;
+            lowering.region(region, &arguments, |lowering, values| {
+                results = values.iter().map(|&value| lowering.size_constant(value)).collect::<Option<Vec<Literal>>>();
+                lowering.tuple(Vec::new())
+            })
+        })?;
+        let Some(results) = results else { return Ok(None) };
+        results.into_iter().map(|literal| self.constant(literal)).collect::<Result<Vec<InstrId>>>().map(Some)
+    }
+}
+
+/// The shape of a value: as it is written, or, where a dimension is left open there, as it is found.
+pub(super) fn found(written: Shape, found: &Shape) -> Shape {
+    if types::is_unbounded(&written) { found.without_layout() } else { written }
+}
+
+/// Gives a custom call the shapes of its results that are operands, and takes these away from the operands.
+pub(super) fn resolve_results(lowering: &mut Lowering<'_>, call: &mut Call<'_>) -> Result<()> {
+    if call.name != "custom_call" || call.attributes.get(SHAPE_OPERANDS).is_none() {
+        return Ok(());
+    }
+    let indices = call.attributes.indices(SHAPE_OPERANDS)?;
+    let wrong = |why: &str| Error::invalid_argument(format!("{SHAPE_OPERANDS} {indices:?}: {why}"));
+    if indices.len() != call.results.len() {
+        return Err(wrong("there is not one for each result"));
+    }
+    for (&index, result) in indices.iter().zip(&mut call.results) {
+        let operand = *call.operands.get(index).ok_or_else(|| wrong("there is no such operand"))?;
+        let Shape::Array(written) = &*result else { return Err(wrong("a result is no array")) };
+        let sizes = lowering.evaluated(operand).as_ref().and_then(fold::integers);
+        let dims: Option<Vec<usize>> = sizes.and_then(|sizes| sizes.into_iter().map(|s| s.try_into().ok()).collect());
+        let Some(dims) = dims.filter(|dims| dims.len() == written.rank()) else {
+            return if written.is_static() {
+                Ok(())
+            } else {
+                Err(Error::unimplemented("a custom call whose shapes depend on values of the program"))
+            };
+        };
+        let says = |d: usize| written.dynamism(d) != Dynamism::Static || written.dims()[d] == dims[d];
+        if !(0..dims.len()).all(says) {
+            return Err(wrong(&format!("the sizes {dims:?} of a result {written}")));
+        }
+        let shape = ArrayShape::new(written.element_type(), dims);
+        shape.checked_element_count()?;
+        *result = Shape::Array(shape);
+    }
+    let kept: Vec<usize> = (0..call.operands.len()).filter(|index| !indices.contains(index)).collect();
+    call.operands = kept.iter().map(|&index| call.operands[index]).collect();
+    call.kept_operands = Some(kept);
+    Ok(())
+}
+
+/// Checks an assertion of JAX about shapes; `None` for another custom call.
+pub(super) fn assertion(lowering: &mut Lowering<'_>, call: &Call<'_>, target: &str) -> Option<Result<InstrId>> {
+    (target == ASSERTION && lowering.refinement.is_some()).then(|| {
+        let (&condition, inputs) = match call.operands.split_first() {
+            Some((condition, inputs)) => (condition, inputs),
+            None => return Err(Error::invalid_argument(format!("{ASSERTION} without an operand"))),
+        };
+        let holds = lowering.evaluated(condition).filter(|literal| literal.array_shape().element_count() == 1);
+        match holds.map(|literal| literal.get(0).as_bool()) {
+            Some(true) => lowering.add(Tuple, Shape::Tuple(Vec::new()), Vec::new()),
+            Some(false) => Err(Error::invalid_argument(failed(lowering, call, inputs))),
+            None => Err(Error::unimplemented(format!("{ASSERTION} of values of the program"))),
+        }
+    })
+}
+
+/// The message of an assertion that fails, with sizes for `{0}`, `{1}`, ...
+fn failed(lowering: &mut Lowering<'_>, call: &Call<'_>, inputs: &[InstrId]) -> String {
+    let message = match call.attributes.get("error_message").map(|id| &call.attributes.module.attributes[id]) {
+        Some(Attribute::String(string)) => call.attributes.module.text(*string).into_owned(),
+        _ => "an assertion about shapes fails".to_string(),
+    };
+    let mut result = message;
+    for (i, &input) in inputs.iter().enumerate() {
+        if let Some(sizes) = lowering.evaluated(input).as_ref().and_then(fold::integers) {
+            let text = sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+            result = result.replace(&format!("{{{i}}}"), &text);
+        }
+    }
+    result
+}
