@@ -57,10 +57,10 @@ def evaluate(jaxpr, consts, args):
     values = {}
 
     def read(var):
-        return widen(jnp.asarray(var.val)) if isinstance(var, core.Literal) else values[var]
+        return widen(np.asarray(var.val)) if isinstance(var, core.Literal) else values[var]
 
     for var, value in zip(jaxpr.constvars, consts):
-        values[var] = widen(jnp.asarray(value))
+        values[var] = widen(value if hasattr(value, "dtype") else np.asarray(value))
     for var, value in zip(jaxpr.invars, args):
         values[var] = value
     for eqn in jaxpr.eqns:

@@ -30,6 +30,7 @@ class Registry:
 
         The gradient is taken with respect to the floating-point leaves of parameters and inputs.
         """
+        make = _remembering(make)
         if "forward" in kinds:
             self._add(f"{name}.forward", lambda random: _forward(*make(random)), "forward", batch)
         if "gradient" in kinds:
@@ -64,6 +65,25 @@ class Random:
     def key(self):
         return self.generator.integers(0, 2**32, 2, dtype=np.uint64).astype(np.uint32)
 
+    def like(self, tree):
+        """Values for a tree of shapes, as `jax.eval_shape` returns it: no initializer runs.
+
+        Matrices and kernels have a deviation of one by the root of their fan-in, vectors are small, and what is called a scale or
+        a variance is near one and positive.
+        """
+
+        def leaf(path, shape):
+            name = jax.tree_util.keystr(path).lower()
+            if not jnp.issubdtype(shape.dtype, jnp.inexact):
+                return np.zeros(shape.shape, shape.dtype)
+            noise = self.generator.standard_normal(shape.shape)
+            if any(word in name for word in ("scale", "var", "gamma", "decay", "temperature")):
+                return np.asarray(np.exp(0.1 * noise)).astype(shape.dtype)
+            fan_in = int(np.prod(shape.shape[:-1])) if len(shape.shape) > 1 else 100
+            return np.asarray(noise / np.sqrt(max(fan_in, 1))).astype(shape.dtype)
+
+        return jax.tree_util.tree_map_with_path(leaf, tree)
+
     def weights(self, tree, spread=0.1):
         """Adds noise to the initial values of floating-point leaves: initial biases of zero and scales of one hide faults.
 
@@ -82,6 +102,19 @@ class Random:
             return np.asarray(exact + noise * deviation).astype(value.dtype)
 
         return jax.tree_util.tree_map(leaf, tree)
+
+
+def _remembering(make):
+    """`make` that runs once for a program and its gradient, whose generators have the same seed."""
+    made = []
+
+    def remembered(random):
+        if made:
+            return made.pop()
+        made.append(make(random))
+        return made[0]
+
+    return remembered
 
 
 def is_float(leaf):

@@ -51,7 +51,8 @@ def run_module(module, names, options, progress):
         words = [sys.executable, str(HERE / "worker.py"), module, *waiting, "--out", str(options.out), "--timeout", str(options.timeout)]
         words += ["--library", options.library] if options.library else ["--command", options.command]
         log = (options.out / f"{module}.log").open("a")
-        process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=log, text=True)
+        cache = dict(environment(), JAX_COMPILATION_CACHE_DIR=str(options.out / "cache"))
+        process = subprocess.Popen(words, env=cache, stdout=subprocess.PIPE, stderr=log, text=True)
         current = None
         for line in process.stdout:
             if line.startswith("begin "):

@@ -17,6 +17,9 @@ import traceback
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Libraries initialize weights operation by operation, which compiles hundreds of small programs.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -97,10 +100,6 @@ def main():
         record["seconds"] = round(time.perf_counter() - started, 2)
         (options.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
         print(f"end {json.dumps(record)}", flush=True)
-        if os.environ.get("ZOO_CLEAR_CACHES", "1") == "1":
-            import jax
-
-            jax.clear_caches()
     side.close()
 
 

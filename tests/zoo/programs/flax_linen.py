@@ -1,5 +1,7 @@
 """Flax linen: dense and convolutional networks, normalizations, attention, recurrent cells."""
 
+import functools
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,7 @@ def module(build, *inputs, **options):
     def make(random):
         values = [value(random) for value in inputs]
         model = build()
-        variables = random.weights(model.init(jax.random.key(3), *values, **options))
+        variables = random.like(jax.eval_shape(functools.partial(model.init, jax.random.key(3), **options), *values))
 
         def apply(variables, *values):
             if options.get("train"):
