@@ -22,6 +22,7 @@ def rows(*shape):
 
 
 def residual(classes, x, training):
+    training = training or hk.running_init()
     x = jax.nn.relu(hk.BatchNorm(True, True, 0.9)(hk.Conv2D(7, 3, 2)(x), training))
     y = hk.BatchNorm(True, True, 0.9)(hk.Conv2D(7, 3)(x), training)
     return jax.nn.softmax(hk.Linear(classes)(jnp.mean(jax.nn.relu(x + y), (1, 2))))

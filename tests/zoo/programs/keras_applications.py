@@ -36,8 +36,8 @@ def efficientnet(classes):
 def efficientnet_v2(classes):
     from keras.src.applications import efficientnet_v2 as source
 
-    return source.EfficientNetV2(0.2, 0.1, 33, model_name="efficientnetv2-b0", weights=None, input_shape=SHAPE, classes=classes,
-                                 name="efficientnet_v2", weights_name="none")
+    return source.EfficientNetV2(0.2, 0.1, 33, name="efficientnetv2-b0", weights=None, input_shape=SHAPE, classes=classes,
+                                 weights_name="none")
 
 
 def convnext(classes):
