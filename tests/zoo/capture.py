@@ -69,6 +69,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent / "corpus/unpacked")
     parser.add_argument("--filter", default="")
+    parser.add_argument("--again", action="store_true", help="make cases again that are in the folder")
     options = parser.parse_args()
     names = [line for line in (HERE / "captured.txt").read_text().split() if options.filter in line]
     programs = {}
@@ -76,6 +77,9 @@ def main():
         programs |= worker.programs_of(module)
     failed = 0
     for name in names:
+        # A run that was interrupted goes on where it was.
+        if (options.out / "zoo" / name.replace(".", "_") / "case.json").exists() and not options.again:
+            continue
         try:
             print(f"{name:<70}{capture(programs[name], options.out):>9} bytes", flush=True)
         except Exception as error:

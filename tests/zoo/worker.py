@@ -17,6 +17,8 @@ import traceback
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Checks of Equinox at run time are callbacks into Python otherwise.
+os.environ.setdefault("EQX_ON_ERROR", "nan")
 # Libraries initialize weights operation by operation, which compiles hundreds of small programs.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

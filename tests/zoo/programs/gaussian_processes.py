@@ -24,15 +24,15 @@ def gram(build, n, m):
     return make
 
 
-def posterior(p, n):
+def posterior(p):
     prior = gpx.gps.Prior(mean_function=gpx.mean_functions.Constant(jnp.asarray([0.1])), kernel=KERNELS["matern52"](p))
-    return prior * gpx.likelihoods.Gaussian(num_datapoints=n, obs_stddev=p[2])
+    return prior * gpx.likelihoods.Gaussian(obs_stddev=p[2])
 
 
 def likelihood(n):
     def make(random):
         def apply(p, x, y):
-            return gpx.objectives.conjugate_mll(posterior(p, n), gpx.Dataset(X=x, y=y))
+            return gpx.objectives.conjugate_mll(posterior(p), gpx.Dataset(X=x, y=y))
         return apply, positive(random), [random.normal(n, 2), random.normal(n, 1)]
     return make
 
@@ -40,7 +40,7 @@ def likelihood(n):
 def prediction(n, m):
     def make(random):
         def apply(p, x, y, new):
-            latent = posterior(p, n).predict(new, train_data=gpx.Dataset(X=x, y=y))
+            latent = posterior(p).predict(new, train_data=gpx.Dataset(X=x, y=y))
             return latent.mean, latent.variance
         return apply, positive(random), [random.normal(n, 2), random.normal(n, 1), random.normal(m, 2)]
     return make

@@ -16,8 +16,10 @@ def layer(build, *inputs, training=False):
         trainable = random.weights([np.asarray(v.value) for v in model.trainable_variables])
         other = [np.asarray(v.value) for v in model.non_trainable_variables]
 
+        mode = {"training": True} if training else {}
+
         def apply(parameters, *values):
-            outputs, changed = model.stateless_call(*parameters, *values, training=training)
+            outputs, changed = model.stateless_call(*parameters, *values, **mode)
             return (outputs, changed) if training else outputs
 
         return apply, (trainable, other), values

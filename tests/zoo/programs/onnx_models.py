@@ -14,7 +14,7 @@ def graph(nodes, inputs, outputs, weights):
     info = lambda name, shape: helper.make_tensor_value_info(name, FLOAT, shape)
     made = helper.make_graph(nodes, "zoo", [info(n, s) for n, s in inputs.items()], [info(n, None) for n in outputs],
                              [numpy_helper.from_array(value, name) for name, value in weights.items()])
-    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)])
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 14)])
 
 
 def program(build, batch):

@@ -71,7 +71,7 @@ LOSSES = {
     "sigmoid_cross_entropy": (optax.sigmoid_binary_cross_entropy, False), "huber": (optax.huber_loss, False),
     "cosine": (optax.cosine_distance, False), "log_cosh": (optax.log_cosh, False),
     "kl": (lambda a, b: optax.kl_divergence(jax.nn.log_softmax(a), jax.nn.softmax(b)), False), "squared": (optax.squared_error, False),
-    "poly": (lambda a, b: optax.poly_loss_cross_entropy(a, jax.nn.softmax(b)), False),
+    "l2": (optax.l2_loss, False),
     "hinge": (lambda a, b: optax.hinge_loss(a, jnp.sign(b - 0.5)), False),
 }
 
