@@ -29,8 +29,18 @@ A case that uses an opcode of tests/corpus/not-yet.txt may fail.
 ";
 
 /// The suites whose operations the compiler has, but for those in `not-yet.txt`.
-pub const SUITES: &[&str] =
-    &["elementwise", "shapes", "reductions", "dot", "control_flow", "models", "gather_scatter", "rng", "complex"];
+pub const SUITES: &[&str] = &[
+    "elementwise",
+    "shapes",
+    "reductions",
+    "dot",
+    "control_flow",
+    "models",
+    "gather_scatter",
+    "rng",
+    "complex",
+    "zoo",
+];
 
 /// Time limit of one case.
 const TIMEOUT: Duration = Duration::from_secs(120);

@@ -27,6 +27,7 @@ mod test_backend;
 mod tidy;
 mod verdict;
 mod wheel;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -122,6 +123,12 @@ const COMMANDS: &[Command] = &[
         about: "JAX's own tests on the plugin, and what it misses of them",
         help: jax_tests::HELP,
         run: jax_tests::run,
+    },
+    Command {
+        name: "zoo",
+        about: "programs of libraries on JAX: models, samplers, solvers, on ours and on XLA:CPU",
+        help: zoo::HELP,
+        run: zoo::run,
     },
     Command {
         name: "llvm-names",

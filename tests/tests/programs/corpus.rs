@@ -79,4 +79,4 @@ macro_rules! suites {
     };
 }
 
-suites! { complex control_flow dot elementwise gather_scatter models reductions rng shapes }
+suites! { complex control_flow dot elementwise gather_scatter models reductions rng shapes zoo }
