@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use inkwell::targets::TargetMachine;
+use inkwell::targets::{TargetMachine, TargetTriple};
 
 use xla_hlo::{Error, Result};
 
@@ -111,7 +111,13 @@ impl Target {
         family(self.triple().split('-').next().unwrap_or_default()) == Some("webassembly")
     }
 
-    fn described(description: MachineDescription) -> Result<Target> {
+    /// A target by its names, whose triple is completed first.
+    ///
+    /// LLVM reads the third part of a triple as the system, so that it would miss the environment of
+    /// `thumbv7em-none-eabihf`, and with it the calling convention and the names of runtime functions.
+    fn described(mut description: MachineDescription) -> Result<Target> {
+        let normalized = TargetMachine::normalize_triple(&TargetTriple::create(&description.triple));
+        description.triple = normalized.as_str().to_string_lossy().into_owned();
         let names = format!(
             "triple `{}`, processor `{}`, features `{}`, ABI `{}`",
             description.triple, description.cpu, description.features, description.abi

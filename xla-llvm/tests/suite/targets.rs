@@ -223,6 +223,45 @@ fn no_operation_calls_a_library() {
     }
 }
 
+/// Triples of three parts, and of four with the vendor.
+const SHORT_TRIPLES: [[&str; 3]; 11] = [
+    ["thumbv7em-none-eabihf", "thumbv7em-unknown-none-eabihf", "cortex-m4"],
+    ["thumbv6m-none-eabi", "thumbv6m-unknown-none-eabi", "cortex-m0"],
+    ["armv7a-none-eabihf", "armv7a-unknown-none-eabihf", "cortex-a9"],
+    ["arm-linux-gnueabihf", "arm-unknown-linux-gnueabihf", "cortex-a7"],
+    ["arm-linux-gnueabi", "arm-unknown-linux-gnueabi", "arm926ej-s"],
+    ["aarch64-none-elf", "aarch64-unknown-none-elf", ""],
+    ["aarch64-linux-gnu", "aarch64-unknown-linux-gnu", ""],
+    ["riscv64-none-elf", "riscv64-unknown-none-elf", "generic-rv64"],
+    ["x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86-64"],
+    ["powerpc64le-linux-gnu", "powerpc64le-unknown-linux-gnu", "pwr8"],
+    ["wasm32-wasi", "wasm32-unknown-wasi", ""],
+];
+
+/// The assembly names the ABI in attributes and calls the functions of its runtime.
+#[test]
+fn triples_of_three_parts_have_the_environment_of_the_last() {
+    let assembly = |triple: &str, cpu: &str| {
+        let target = target(triple, cpu, "");
+        let machine = target.machine(&MachineOptions::default()).unwrap();
+        let divided = |ty: ElementType| {
+            let context = Context::create();
+            let (inputs, options) = (&[ty, ty][..], EmitOptions::default());
+            let signature = Signature { width: 1, inputs, output: ty, masked: false, options };
+            let module = emit(&context, &target, &signature, |e, x| elemental::binary(e, BinaryOp::Divide, x[0], x[1]));
+            machine.assembly(&module.unwrap()).unwrap()
+        };
+        [ElementType::F32, ElementType::F64, ElementType::U64].map(divided)
+    };
+    for [short, long, cpu] in SHORT_TRIPLES {
+        assert_eq!(assembly(short, cpu), assembly(long, cpu), "{short}");
+    }
+    let [floats, ..] = assembly("thumbv7em-none-eabihf", "cortex-m4");
+    assert!(floats.lines().any(|line| line.trim().starts_with(".eabi_attribute\t28, 1")), "no VFP arguments: {floats}");
+    let [.., integers] = assembly("thumbv7em-none-eabihf", "cortex-m4");
+    assert!(integers.contains("__aeabi_uldivmod"), "{integers}");
+}
+
 /// LLVM 22 takes lanes apart to shift them by different amounts, and forgets to clear what is above a narrow one. (The
 /// results are looked at in cross runs.)
 #[test]
