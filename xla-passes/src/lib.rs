@@ -55,7 +55,8 @@ pub use canonicalize::{
 pub use expand::{
     AllowTf32, ExpandBatchNorms, ExpandBitGenerators, ExpandBitcastConverts, ExpandCholesky, ExpandClamps, ExpandFfts,
     ExpandFunctions, ExpandRaggedDots, ExpandRng, ExpandScaledDots, ExpandScans, ExpandSelectAndScatter,
-    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, NormalizeFloats, UnifyConvolutionTypes, WidenLinalg,
+    ExpandStochasticConverts, ExpandTopK, ExpandTriangularSolves, NormalizeFloats, UnifyConvolutionTypes,
+    UnifyDotTypes, WidenLinalg,
 };
 pub use framework::explain::{FusionDecision, FusionReason};
 pub use framework::fusion_recorder::FusionRecorder;

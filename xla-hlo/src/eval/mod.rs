@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
@@ -22,8 +23,14 @@ use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
-/// Maximum depth of calls between computations while evaluated; bounds the machine's stack.
-pub const MAX_CALL_DEPTH: usize = 200;
+/// Maximum depth of calls between computations while evaluated; bounds memory.
+pub const MAX_CALL_DEPTH: usize = 10_000;
+
+/// Calls that nest on the stack of one thread; deeper ones run on a thread of their own, for which this one waits.
+const CALLS_PER_STACK: usize = 200;
+
+/// Stack of such a thread.
+const STACK_BYTES: usize = 4 << 20;
 
 /// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts
 /// aside).
@@ -51,7 +58,7 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
             )));
         }
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
     Evaluator::new(module).with_threads(threads).call(module.entry_id(), arguments)
 }
 
@@ -164,15 +171,39 @@ impl<'m> Evaluator<'m> {
         };
         if self.depth == MAX_CALL_DEPTH {
             return Err(Error::resource_exhausted(format!(
-                "calls nest deeper than {MAX_CALL_DEPTH} at computation {}; inline calls or flatten the module",
+                "calls nest deeper than {MAX_CALL_DEPTH} at computation {}; inline calls",
                 callee.name()
             )));
         }
         self.blamed = false;
         let plan = self.plan(computation);
+        let is_stack_full = self.depth > 0 && self.depth.is_multiple_of(CALLS_PER_STACK);
         self.depth += 1;
-        let result = self.run(callee, &plan, arguments);
+        let result = match is_stack_full {
+            true => self.on_new_stack(|evaluator| evaluator.run(callee, &plan, arguments)),
+            false => self.run(callee, &plan, arguments),
+        };
         self.depth -= 1;
+        result
+    }
+
+    /// Runs `f` on a thread with a stack of its own.
+    fn on_new_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
+        let threads = self.threads;
+        if rayon::current_thread_index().is_some() {
+            // The new thread must not wait for the pool, whose threads may all wait for such threads.
+            self.threads = 1;
+        }
+        let result = thread::scope(|scope| {
+            let builder = thread::Builder::new().name("evaluator".to_string()).stack_size(STACK_BYTES);
+            match builder.spawn_scoped(scope, || f(self)) {
+                Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => Err(Error::resource_exhausted(format!(
+                    "no thread can be started for calls nested deeper than {CALLS_PER_STACK}: {error}"
+                ))),
+            }
+        });
+        self.threads = threads;
         result
     }
 

@@ -3,7 +3,8 @@
 use crate::eval::Evaluator;
 use crate::eval::parallel::ELEMENT;
 use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
-use crate::{ElementKind, ElementType, Result, Scalar};
+use crate::ops::{Convert, ElementFunction, Op};
+use crate::{ElementKind, ElementType, Error, Literal, Result, Scalar};
 
 /// Orders element types by precision: truth values, integers, floats, complex numbers, by width each.
 pub(super) fn precision(ty: ElementType) -> (u8, usize) {
@@ -32,6 +33,30 @@ pub(super) fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) 
     } else {
         natural
     }
+}
+
+/// The type in which an evaluator rounds or wraps a sum of type `sum` before it converts the sum to `result`.
+///
+/// Within one kind of numbers this is `result`, so that a sum is rounded once; otherwise it is `sum`.
+pub(super) fn rounded_sum_type(sum: ElementType, result: ElementType) -> ElementType {
+    let class = |ty: ElementType| precision(ty).0;
+    if class(sum) == class(result) { result } else { sum }
+}
+
+/// The array in another element type; complex numbers that become real lose their imaginary part.
+pub(super) fn converted(array: Literal, to: ElementType) -> Result<Literal> {
+    let shape = array.array_shape().clone();
+    let from = shape.element_type();
+    if from == to {
+        return Ok(array);
+    }
+    let real = if to.is_complex() { from } else { from.real_part() };
+    let convert = ElementFunction::new(&Op::from(Convert), &[real], to)?
+        .ok_or_else(|| Error::internal("convert is not a function of elements"))?;
+    Literal::from_fn(&shape.with_element_type(to), |i| match array.get(i) {
+        Scalar::Complex(re, _) if !to.is_complex() => convert.apply(&[Scalar::Float(re)]),
+        element => convert.apply(&[element]),
+    })
 }
 
 /// Whether every value of type `from` is one of type `to`.
@@ -70,8 +95,8 @@ pub(super) trait Domain: Copy + Send + Sync {
     /// The sum of nothing.
     const ZERO: Self;
 
-    /// An operand's element, converted as if to the result's type where that changes the kind of number.
-    fn from_element(element: Scalar, result: ElementType) -> Self;
+    /// An operand's element as a number of this kind; the operands of a sum are of no higher kind.
+    fn from_element(element: Scalar) -> Self;
 
     /// `self + x * y`.
     fn plus_product(self, x: Self, y: Self) -> Self;
@@ -81,14 +106,9 @@ pub(super) trait Domain: Copy + Send + Sync {
 }
 
 /// The elements of an array of type `ty`, from its bytes, as [`Domain::from_element`] takes them.
-pub(super) fn elements<T: Domain>(
-    ev: &mut Evaluator<'_>,
-    ty: ElementType,
-    bytes: &[u8],
-    result: ElementType,
-) -> Result<Vec<T>> {
+pub(super) fn elements<T: Domain>(ev: &mut Evaluator<'_>, ty: ElementType, bytes: &[u8]) -> Result<Vec<T>> {
     let width = ty.byte_width();
-    let element = |i: usize| T::from_element(Scalar::read(ty, &bytes[i * width..]), result);
+    let element = |i: usize| T::from_element(Scalar::read(ty, &bytes[i * width..]));
     ev.values(bytes.len() / width, ELEMENT, T::ZERO, element)
 }
 
@@ -96,7 +116,7 @@ pub(super) fn elements<T: Domain>(
 impl Domain for f64 {
     const ZERO: f64 = 0.0;
 
-    fn from_element(element: Scalar, _: ElementType) -> f64 {
+    fn from_element(element: Scalar) -> f64 {
         match element {
             Scalar::Pred(p) => f64::from(u8::from(p)),
             Scalar::Signed(v) => v as f64,
@@ -118,10 +138,10 @@ impl Domain for f64 {
 impl Domain for (f64, f64) {
     const ZERO: (f64, f64) = (0.0, 0.0);
 
-    fn from_element(element: Scalar, result: ElementType) -> (f64, f64) {
+    fn from_element(element: Scalar) -> (f64, f64) {
         match element {
             Scalar::Complex(re, im) => (re, im),
-            real => (f64::from_element(real, result), 0.0),
+            real => (f64::from_element(real), 0.0),
         }
     }
 
@@ -138,7 +158,7 @@ impl Domain for (f64, f64) {
 impl Domain for bool {
     const ZERO: bool = false;
 
-    fn from_element(element: Scalar, _: ElementType) -> bool {
+    fn from_element(element: Scalar) -> bool {
         match element {
             Scalar::Pred(p) => p,
             Scalar::Signed(v) => v != 0,
@@ -164,12 +184,12 @@ pub(super) struct Wrapping(u64);
 impl Domain for Wrapping {
     const ZERO: Wrapping = Wrapping(0);
 
-    fn from_element(element: Scalar, result: ElementType) -> Wrapping {
+    fn from_element(element: Scalar) -> Wrapping {
         Wrapping(match element {
             Scalar::Pred(p) => u64::from(p),
             Scalar::Signed(v) => v as u64,
             Scalar::Unsigned(v) => v,
-            Scalar::Float(v) | Scalar::Complex(v, _) => saturate(v, result),
+            Scalar::Float(v) | Scalar::Complex(v, _) => v as i64 as u64,
         })
     }
 
@@ -183,17 +203,6 @@ impl Domain for Wrapping {
             ElementKind::Unsigned | ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
                 Scalar::Unsigned(self.0)
             }
-        }
-    }
-}
-
-/// A float as an integer of that type: truncated, saturated, NaN as 0.
-fn saturate(v: f64, ty: ElementType) -> u64 {
-    let bits = ty.bit_width();
-    match ty.kind() {
-        ElementKind::Signed => (v as i64).clamp(i64::MIN >> (64 - bits), i64::MAX >> (64 - bits)) as u64,
-        ElementKind::Unsigned | ElementKind::Pred | ElementKind::Float | ElementKind::Complex => {
-            (v as u64).min(u64::MAX >> (64 - bits))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::eval::{Evaluator, MAX_CALL_DEPTH, ScalarFunction, evaluate};
 use xla_hlo::ops::{Binary, BinaryOp, Call, Compare, CompareDirection, Conditional, Fusion, FusionKind, Map, While};
+use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, Error, Instruction, Literal, Module, Scalar, Shape};
 
 use crate::support::{f64s, integers, reals, wholes};
@@ -236,6 +237,34 @@ fn calls_nest_only_so_deep() {
     let error = evaluate(&chain(MAX_CALL_DEPTH + 1), vec![whole(5)]).unwrap_err();
     assert!(matches!(error, Error::ResourceExhausted(_)), "{error}");
     assert!(error.to_string().contains("calls nest deeper than"), "{error}");
+}
+
+/// Conditionals that nest deeper than one stack holds run on further stacks, from a small one and inside of the pool, too.
+#[test]
+fn conditionals_nested_deeply() {
+    for depth in [300, 1000, 5000] {
+        let mut text = "HloModule m\nc0 { x = s32[] parameter(0)  ROOT r = s32[] negate(x) }\n".to_string();
+        text += "d { x = s32[] parameter(0)  ROOT r = s32[] add(x, x) }\n";
+        for i in 1..=depth {
+            text += &format!(
+                "c{i} {{ x = s32[] parameter(0)  z = s32[] constant({})  p = pred[] compare(x, z), direction=GT\n \
+                 ROOT r = s32[] conditional(p, x, x), true_computation=c{}, false_computation=d }}\n",
+                i % 5,
+                i - 1
+            );
+        }
+        text += &format!("ENTRY e {{ x = s32[] parameter(0)  ROOT r = s32[] call(x), to_apply=c{depth} }}\n");
+        let module = parse_module(&text).unwrap();
+        let run = || {
+            assert_eq!(evaluate(&module, vec![whole(7)]).unwrap(), whole(-7), "{depth}");
+            assert_eq!(evaluate(&module, vec![whole(0)]).unwrap(), whole(0), "{depth}");
+        };
+        std::thread::scope(|scope| {
+            let small = std::thread::Builder::new().stack_size(2 << 20);
+            small.spawn_scoped(scope, run).unwrap().join().unwrap();
+        });
+        rayon::scope(|scope| (0..8).for_each(|_| scope.spawn(|_| run())));
+    }
 }
 
 /// A value that several instructions and the root read is the same for all of them, whoever reads it last.

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use xla_hlo::ops::{Broadcast, Family};
-use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
+use xla_hlo::ops::{Broadcast, CallContext, Family};
+use xla_hlo::{ArrayShape, CompId, Computation, Error, InstrId, Instruction, Module, Op, Result, Shape};
 
 use crate::rewrite::graph;
 use crate::rewrite::graph::clone_with_operands;
+use crate::rewrite::growth::{self, Growth, MAX_INSTRUCTIONS};
 use crate::{Pass, PassContext};
 
 /// `map(f, xs...)` becomes `f` on whole arrays, where `f` has only elementwise operations and scalar constants.
 ///
-/// Other maps stay as they are.
+/// Other maps stay as they are. Maps whose functions, written out, would make the module too large are an error, and so
+/// are combiners and comparators: targets write them out in the loops that call them.
 pub struct InlineMaps;
 
 impl Pass for InlineMaps {
@@ -20,18 +22,42 @@ impl Pass for InlineMaps {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let mut growth = Growth::of(module);
         for caller in module.post_order() {
             for (map, callee) in elementwise_maps(module, caller).into_iter().filter(|_| cx.allow_rewrite(self.name()))
             {
                 let callee = module[callee].clone();
+                if !growth.admits(callee.len()) {
+                    return Err(too_large(module, caller, map, callee.name()));
+                }
                 let computation = module.computation_mut(caller);
                 let result = on_arrays(computation, map, &callee);
                 computation.replace_all_uses(map, result);
                 computation.remove(map)?;
             }
         }
-        Ok(())
+        check_embedded(module)
     }
+}
+
+/// Refuses embedded computations that are too large with all that they call.
+fn check_embedded(module: &Module) -> Result<()> {
+    let sizes = growth::expanded_sizes(module, |context| context != CallContext::None);
+    for caller in module.ids() {
+        for (id, instruction) in module[caller].iter() {
+            let is_embedded = instruction.op().call_context() == CallContext::Embedded;
+            let callees = instruction.op().called_computations();
+            if let Some(&large) = callees.iter().find(|&&c| is_embedded && sizes[c] > MAX_INSTRUCTIONS) {
+                return Err(too_large(module, caller, id, module[large].name()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn too_large(module: &Module, caller: CompId, id: InstrId, callee: &str) -> Error {
+    let (name, caller) = (module[caller][id].name(), module[caller].name());
+    growth::exceeded(&format!("writing out {callee} for {name} of {caller}"))
 }
 
 fn elementwise_maps(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {

@@ -27,6 +27,7 @@ mod philox;
 mod random_words;
 mod threefry;
 mod unify_convolution_types;
+mod unify_dot_types;
 mod widen_linalg;
 
 pub use allow_tf32::AllowTf32;
@@ -48,6 +49,7 @@ pub use expand_top_k::ExpandTopK;
 pub use expand_triangular_solves::ExpandTriangularSolves;
 pub use normalize_floats::NormalizeFloats;
 pub use unify_convolution_types::UnifyConvolutionTypes;
+pub use unify_dot_types::UnifyDotTypes;
 pub use widen_linalg::WidenLinalg;
 
 use std::collections::BTreeMap;

@@ -96,6 +96,7 @@ const PASSES: &[Entry] = &[
     ("unify-convolution-types", "converts convolution operands to one element type", || {
         Box::new(UnifyConvolutionTypes)
     }),
+    ("unify-dot-types", "sums dots in the kind of their operands, and converts the sums", || Box::new(UnifyDotTypes)),
     ("unroll-loops", "unrolls short loops of a few iterations", || Box::new(UnrollLoops)),
     ("widen-linalg", "computes linear algebra on narrow floats in f32", || Box::new(WidenLinalg)),
 ];

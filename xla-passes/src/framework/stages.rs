@@ -88,6 +88,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(ExpandBitcastConverts)
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
+        .pass(UnifyDotTypes)
         // Before linear algebra becomes dots.
         .pass(AllowTf32)
         // The following passes expand only operations that the target's profile lacks.

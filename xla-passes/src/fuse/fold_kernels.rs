@@ -1,12 +1,13 @@
 //! Folds small kernels that read nothing into constants.
 
 use xla_hlo::ops::CallContext;
-use xla_hlo::{Computation, InstrId, Literal, Module, Op, Result};
+use xla_hlo::{Computation, InstrId, Module, Op, Result};
 
 use super::programs;
 use crate::analysis::alias::shares;
 use crate::rewrite::graph;
 use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
+use crate::simplify::folding_budget::FoldingBudget;
 use crate::{Pass, PassContext};
 
 /// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since their readers need arrays in
@@ -14,8 +15,8 @@ use crate::{Pass, PassContext};
 /// result, and the kernel need not run. A value that its reader overwrites stays: a constant would be copied first.
 pub struct FoldKernels;
 
-/// Evaluations of single elements that one kernel may take.
-const MOST_WORK: usize = 1 << 16;
+/// Elements visited and operations on them that one kernel may take.
+const MOST_WORK: u64 = 1 << 18;
 
 impl Pass for FoldKernels {
     fn name(&self) -> &'static str {
@@ -23,12 +24,16 @@ impl Pass for FoldKernels {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        let mut budget = FoldingBudget::new();
         for program in programs(module) {
             for id in module[program].post_order() {
-                if !is_only_read(module, &module[program], id) {
+                // Few kernels read nothing; readers with many operands are looked at for these alone.
+                let graph = &module[program];
+                if !is_made_from_nothing(graph, id) || !is_only_read(module, graph, id) {
                     continue;
                 }
-                if let Some(literal) = made(module, &module[program], id)
+                if budget.spend(module, graph, id, MOST_WORK)
+                    && let Some(literal) = value(module, graph, id)
                     && cx.allow_rewrite(self.name())
                 {
                     replace(module, program, id, literal)?;
@@ -55,17 +60,16 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
     graph.root() != id && !users.is_empty() && users.iter().all(reads)
 }
 
-/// The value of a small kernel that reads nothing.
-fn made(module: &Module, graph: &Computation, id: InstrId) -> Option<Literal> {
+/// Whether an instruction is a small kernel that reads nothing.
+fn is_made_from_nothing(graph: &Computation, id: InstrId) -> bool {
     let instruction = &graph[id];
-    let elements = instruction.shape().as_array().filter(|s| s.is_static())?.element_count();
     let is_constant = |&o: &InstrId| matches!(graph[o].op(), Op::Constant(_));
-    let work = match instruction.op() {
-        Op::Fusion(fusion) if instruction.operands().is_empty() => module[fusion.computation].len(),
-        Op::Broadcast(_) if instruction.operands().iter().all(is_constant) => 1,
-        Op::Iota(_) => 1,
-        _ => return None,
+    let reads_nothing = match instruction.op() {
+        Op::Fusion(_) => instruction.operands().is_empty(),
+        Op::Broadcast(_) => instruction.operands().iter().all(is_constant),
+        Op::Iota(_) => true,
+        _ => false,
     };
-    let small = elements <= MAX_MADE_ELEMENTS && elements.saturating_mul(work) <= MOST_WORK;
-    (small && graph::is_free(instruction)).then(|| value(module, graph, id))?
+    let array = instruction.shape().as_array().filter(|array| array.is_static());
+    reads_nothing && graph::is_free(instruction) && array.is_some_and(|a| a.element_count() <= MAX_MADE_ELEMENTS)
 }

@@ -3,5 +3,6 @@
 pub(crate) mod async_chain;
 pub(crate) mod builder;
 pub mod graph;
+pub(crate) mod growth;
 pub(crate) mod replace;
 pub(crate) mod widen;

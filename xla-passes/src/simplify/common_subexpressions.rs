@@ -27,11 +27,15 @@ impl Pass for CommonSubexpressions {
         let effects = Effects::of(module);
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
-            let mergeable = |i: &Instruction| is_mergeable(i, &effects);
-            merge_instructions(module.computation_mut(id), &mergeable, cx)?;
+            merge_in(module, id, &effects, cx)?;
         }
         Ok(())
     }
+}
+
+/// Makes equal instructions of one computation one.
+pub(crate) fn merge_in(module: &mut Module, id: CompId, effects: &Effects, cx: &PassContext<'_>) -> Result<()> {
+    merge_instructions(module.computation_mut(id), &|i| is_mergeable(i, effects), cx)
 }
 
 fn is_mergeable(instruction: &Instruction, effects: &Effects) -> bool {

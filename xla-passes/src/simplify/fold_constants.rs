@@ -5,6 +5,7 @@ use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Constant, OpTrait};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result};
 
+use super::folding_budget::FoldingBudget;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -15,14 +16,14 @@ const MAX_GROWN_BYTES: usize = 64 << 10;
 /// computed.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
-/// Evaluations of scalar operations that one folded instruction may take.
-const MAX_WORK: usize = 1 << 20;
+/// Elements visited and operations on them that one folded instruction may take.
+const MAX_WORK: u64 = 1 << 18;
 
 /// Replaces operations on constants by their results.
 ///
 /// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
 /// iotas stay as they are, since a kernel makes their elements from nothing; values computed from them are folded up to
-/// 1024 elements. Loops, branches and large contractions are never run.
+/// 1024 elements. Loops and branches are never run, nor is anything beyond the [`FoldingBudget`].
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {
@@ -32,10 +33,11 @@ impl Pass for FoldConstants {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let effects = Effects::of(module);
+        let mut budget = FoldingBudget::new();
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for instruction in module[id].post_order() {
-                if let Some(literal) = folded(module, id, instruction, &effects)
+                if let Some(literal) = folded(module, id, instruction, &effects, &mut budget)
                     && cx.allow_rewrite(self.name())
                 {
                     replace(module, id, instruction, literal)?;
@@ -55,9 +57,15 @@ pub(crate) fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Li
     computation.remove(old)
 }
 
-fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) -> Option<Literal> {
-    let computation = &module[id];
-    let instruction = &computation[instruction];
+fn folded(
+    module: &Module,
+    computation: CompId,
+    id: InstrId,
+    effects: &Effects,
+    budget: &mut FoldingBudget,
+) -> Option<Literal> {
+    let computation = &module[computation];
+    let instruction = &computation[id];
     if instruction.operands().is_empty()
         || !instruction.op().has_trait(OpTrait::Foldable)
         || !graph::is_free(instruction)
@@ -70,13 +78,13 @@ fn folded(module: &Module, id: CompId, instruction: InstrId, effects: &Effects) 
     if !instruction.operands().iter().all(|&operand| is_known(computation, operand, elements)) {
         return None;
     }
-    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
-    let operands = operands.collect::<Option<Vec<Literal>>>()?;
-    let bytes = operands.iter().map(|l| l.shape().byte_size()).sum::<usize>();
+    let bytes = instruction.operands().iter().map(|&operand| computation[operand].shape().byte_size()).sum::<usize>();
     let grows = shape.byte_size() > bytes.max(MAX_GROWN_BYTES);
-    if grows || effects.has_effect(instruction) || work(module, instruction, bytes) > MAX_WORK {
+    if grows || effects.has_effect(instruction) || !budget.spend(module, computation, id, MAX_WORK) {
         return None;
     }
+    let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
+    let operands = operands.collect::<Option<Vec<Literal>>>()?;
     match instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, shape) {
         Ok(literal) => Some(literal),
         // Not an error of the program: it may never run this operation, and says so itself when it does.
@@ -109,15 +117,4 @@ pub(crate) fn value(module: &Module, computation: &Computation, id: InstrId) -> 
     let operands = instruction.operands().iter().map(|&operand| value(module, computation, operand));
     let operands = operands.collect::<Option<Vec<Literal>>>()?;
     instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, instruction.shape()).ok()
-}
-
-/// Scalar operations that evaluation takes, roughly.
-fn work(module: &Module, instruction: &Instruction, operand_bytes: usize) -> usize {
-    let result = instruction.shape().byte_size();
-    let per_element = match instruction.op() {
-        // Each result element contracts at most all of an operand.
-        Op::Dot(_) | Op::Convolution(_) => return result.saturating_mul(operand_bytes),
-        op => op.called_computations().iter().map(|&c| module[c].len()).sum::<usize>().max(1),
-    };
-    (result.saturating_add(operand_bytes)).saturating_mul(per_element)
 }

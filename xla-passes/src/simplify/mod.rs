@@ -6,6 +6,7 @@ pub(crate) mod common_subexpressions;
 mod drop_zero_sized;
 mod equal_state;
 pub(crate) mod fold_constants;
+pub(crate) mod folding_budget;
 mod hoist_invariants;
 mod merge_dots;
 mod order_right_operands;

@@ -8,6 +8,7 @@ use xla_hlo::{CompId, InstrId, Instruction, Module, Op, Result};
 use crate::analysis::loops;
 use crate::analysis::trip_count::trip_count;
 use crate::rewrite::graph;
+use crate::rewrite::growth::Growth;
 use crate::{Pass, PassContext};
 
 /// Loops of more iterations stay loops.
@@ -31,9 +32,11 @@ impl Pass for UnrollLoops {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let callers = loops::caller_counts(module);
+        let mut growth = Growth::of(module);
         for caller in module.post_order() {
             for (id, body, iterations) in short_loops(module, caller, &callers) {
-                if !cx.allow_rewrite(self.name()) {
+                let copied = if iterations > 1 { module[body].len().saturating_mul(iterations as usize) } else { 0 };
+                if !growth.admits(copied) || !cx.allow_rewrite(self.name()) {
                     continue;
                 }
                 match iterations {

@@ -6,6 +6,7 @@ mod ffts;
 mod filetests;
 mod functions;
 mod join;
+mod limits;
 mod names;
 mod order_right_operands;
 mod rematerialize;

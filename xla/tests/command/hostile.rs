@@ -87,14 +87,14 @@ fn calls_and_operands_nest_as_deep_as_they_like() {
         assert_eq!(folder.xla(&format!("convert {file} --to hlo")).code, 0);
     }
     let run = |file: &str, platform: &str| folder.xla(&format!("run {file} --platform {platform} --inputs-seed 0"));
-    let (flat, deep) = (run("chain.hlo", "interpreter"), run("calls.hlo", "interpreter"));
-    assert_eq!((flat.code, flat.err.as_str()), (0, ""));
-    // The reference evaluator bounds its stack, and says so.
-    assert!(deep.code == 1 && deep.err.contains("calls nest deeper than 200"), "{deep:?}");
-    #[cfg(feature = "cpu")]
     for file in ["calls.hlo", "chain.hlo"] {
-        let done = run(file, "cpu");
+        let done = run(file, "interpreter");
         assert_eq!((done.code, done.err.as_str()), (0, ""), "{file}");
+        #[cfg(feature = "cpu")]
+        {
+            let done = run(file, "cpu");
+            assert_eq!((done.code, done.err.as_str()), (0, ""), "{file}");
+        }
     }
 }
 

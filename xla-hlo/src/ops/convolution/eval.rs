@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::eval::parallel::PRODUCT;
+use crate::ops::WindowDim;
 use crate::ops::checks;
-use crate::ops::dot_arithmetic::{Domain, Wrapping, elements};
+use crate::ops::dot_arithmetic::{Domain, Wrapping, converted, elements};
 use crate::ops::movement::strided::permuted;
-use crate::ops::{Convert, ElementFunction, Op, WindowDim};
-use crate::{ArrayShape, ElementKind, IndexIter, Scalar, linear_index};
+use crate::{ArrayShape, ElementKind, IndexIter, linear_index};
 
 /// Sums of products, as exact as the kind of their elements allows; precision and algorithm ask for less.
 pub(super) fn convolution(
@@ -33,22 +33,6 @@ pub(super) fn convolution(
         ElementKind::Complex => sums_of_products::<(f64, f64)>(ev, op, &input, &kernel, &sums),
     };
     converted(sums?, shape.element_type())
-}
-
-/// The array in another element type; of complex numbers that become real, the real part.
-fn converted(array: Literal, to: ElementType) -> Result<Literal> {
-    let shape = array.array_shape().clone();
-    let from = shape.element_type();
-    if from == to {
-        return Ok(array);
-    }
-    let real = if to.is_complex() { from } else { from.real_part() };
-    let convert = ElementFunction::new(&Op::from(Convert), &[real], to)?
-        .ok_or_else(|| Error::internal("convert is a function of elements"))?;
-    Literal::from_fn(&shape.with_element_type(to), |i| match array.get(i) {
-        Scalar::Complex(re, _) if !to.is_complex() => convert.apply(&[Scalar::Float(re)]),
-        element => convert.apply(&[element]),
-    })
 }
 
 /// All results; operands and result are of the type that the sums are computed in.
@@ -115,8 +99,7 @@ impl<'a, T: Domain> Slide<'a, T> {
         let dims = &op.dims;
         let order = |first: usize, spatial: &[usize], last: usize| [&[first], spatial, &[last]].concat();
         let mut ordered = |array: &Literal, order: &[usize]| {
-            let ty = array.array_shape().element_type();
-            elements(ev, ty, &permuted(array, order), ty)
+            elements(ev, array.array_shape().element_type(), &permuted(array, order))
         };
         let (base, size) = (input.array_shape().dims(), kernel.array_shape().dims());
         let features = size[dims.kernel_output_feature];

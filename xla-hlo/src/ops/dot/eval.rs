@@ -3,23 +3,28 @@
 use super::*;
 use crate::eval::parallel::PRODUCT;
 use crate::ops::checks;
-use crate::ops::dot_arithmetic::{Domain, Wrapping, elements};
+use crate::ops::dot_arithmetic::{Domain, Wrapping, converted, elements, rounded_sum_type};
 use crate::ops::movement::strided::permuted;
-use crate::{ElementKind, ElementType};
+use crate::{ArrayShape, ElementKind, ElementType};
 
-/// Sums of products, as exact as the kind of the result's elements allows; precision and algorithm ask for less.
+/// Sums of products, as exact as the kind of [`Dot::sum_type`] allows, converted to the result's type; precision and
+/// algorithm ask for less.
 pub(super) fn dot(op: &Dot, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [lhs, rhs] = checks::operands(operands)?;
     let dims = &op.dims;
     let left = Side::new(&lhs, &dims.lhs(lhs.array_shape().rank()));
     let right = Side::new(&rhs, &dims.rhs(rhs.array_shape().rank()));
-    let ty = shape.expect_array()?.element_type();
-    match ty.kind() {
-        ElementKind::Pred => contract::<bool>(ev, &left, &right, shape),
-        ElementKind::Signed | ElementKind::Unsigned => contract::<Wrapping>(ev, &left, &right, shape),
-        ElementKind::Float => contract::<f64>(ev, &left, &right, shape),
-        ElementKind::Complex => contract::<(f64, f64)>(ev, &left, &right, shape),
-    }
+    let shape = shape.expect_array()?;
+    let result = shape.element_type();
+    let ty = rounded_sum_type(Dot::sum_type(left.element_type, right.element_type, result), result);
+    let sums = shape.clone().with_element_type(ty);
+    let sums = match ty.kind() {
+        ElementKind::Pred => contract::<bool>(ev, &left, &right, &sums),
+        ElementKind::Signed | ElementKind::Unsigned => contract::<Wrapping>(ev, &left, &right, &sums),
+        ElementKind::Float => contract::<f64>(ev, &left, &right, &sums),
+        ElementKind::Complex => contract::<(f64, f64)>(ev, &left, &right, &sums),
+    };
+    converted(sums?, result)
 }
 
 /// An operand as an array `[batch, free, contracting]`, row major.
@@ -43,15 +48,14 @@ impl Side {
         }
     }
 
-    fn elements<T: Domain>(&self, ev: &mut Evaluator<'_>, result: ElementType) -> Result<Vec<T>> {
-        elements(ev, self.element_type, &self.bytes, result)
+    fn elements<T: Domain>(&self, ev: &mut Evaluator<'_>) -> Result<Vec<T>> {
+        elements(ev, self.element_type, &self.bytes)
     }
 }
 
-fn contract<T: Domain>(ev: &mut Evaluator<'_>, left: &Side, right: &Side, shape: &Shape) -> Result<Literal> {
-    let shape = shape.expect_array()?;
+fn contract<T: Domain>(ev: &mut Evaluator<'_>, left: &Side, right: &Side, shape: &ArrayShape) -> Result<Literal> {
     let (ty, length) = (shape.element_type(), left.contracting);
-    let (a, b) = (left.elements::<T>(ev, ty)?, right.elements::<T>(ev, ty)?);
+    let (a, b) = (left.elements::<T>(ev)?, right.elements::<T>(ev)?);
     ev.array(shape, length.saturating_mul(PRODUCT), |i| {
         let (row, column) = (i / right.free, i % right.free);
         let column = row / left.free * right.free + column;

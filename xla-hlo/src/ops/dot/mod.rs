@@ -18,13 +18,13 @@ pub use scaled::ScaledDot;
 
 pub(in crate::ops) use proto::{read_precision_config, write_precision_config};
 
-use super::{OpRules, Opcode, ReadAttributes, ShapeContext};
+use super::{OpRules, Opcode, ReadAttributes, ShapeContext, dot_arithmetic};
 use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
-use crate::{Error, Literal, Result, Shape};
+use crate::{ElementType, Error, Literal, Result, Shape};
 
-/// Contraction of two arrays. The result's element type is the written one (preferred element type) and may be wider
-/// than the operands'.
+/// Contraction of two arrays. The result's element type is the written one (preferred element type), of any kind; see
+/// [`Dot::sum_type`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
     /// Roles of the dimensions.
@@ -33,6 +33,14 @@ pub struct Dot {
     pub precision: Vec<Precision>,
     /// Overrides the precision.
     pub algorithm: Option<DotAlgorithm>,
+}
+
+impl Dot {
+    /// The element type in which sums of products are computed before they are converted to `result`: the result's type
+    /// where that can hold more than the operands', otherwise the wider of theirs.
+    pub fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
+        dot_arithmetic::sum_type(lhs, rhs, result)
+    }
 }
 
 fn write_precision(precision: &Vec<Precision>, w: &mut AttributeWriter<'_>) {

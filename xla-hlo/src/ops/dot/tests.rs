@@ -127,12 +127,43 @@ fn mixed_element_types() {
     }
     let signs = evaluate(&matmul(), &array(U8, &[1, 1], &[200.0]), &array(S8, &[1, 1], &[-100.0]), S32).unwrap();
     assert_eq!(numbers(&signs), [-20000.0], "each operand is extended by its own signedness");
-    let floats = evaluate(&matmul(), &array(F32, &[1, 1], &[2.9]), &array(F32, &[1, 1], &[-1e30]), S8).unwrap();
-    assert_eq!(numbers(&floats), [0.0], "2 * -128 wraps: floats are truncated and saturated first");
     let module = crate::Module::new("test");
     let (lhs, rhs) = (Shape::array(BF16, [2]), Shape::array(F32, [2]));
     let inferred = dot(dims(&[], &[], &[0], &[0])).infer_shape(&ShapeContext::new(&module, &[&lhs, &rhs], None));
     assert_eq!(inferred.unwrap(), Shape::scalar(F32), "unwritten, the wider type");
+}
+
+#[test]
+fn sums_are_converted_to_other_kinds_of_numbers() {
+    use ElementType::{BF16, C64, C128, F32, F64, Pred, S8, S32, S64, U8, U32};
+    let product = |l, r, result, x: [f64; 2], y: [f64; 2]| {
+        let (a, b) = (array(l, &[1, 2], &x), array(r, &[2, 1], &y));
+        let product = evaluate(&matmul(), &a, &b, result).unwrap_or_else(|e| panic!("{l} x {r} -> {result}: {e}"));
+        match product.get(0) {
+            Scalar::Pred(p) => f64::from(u8::from(p)),
+            _ => numbers(&product)[0],
+        }
+    };
+    // XLA's results.
+    for (l, r, result, expected) in [
+        (BF16, BF16, S32, 4.0),
+        (F32, F64, U8, 4.0),
+        (F32, S32, S64, 3.0),
+        (S32, F32, U32, 2.0),
+        (F64, BF16, Pred, 1.0),
+        (C64, F32, S32, 4.0),
+        (F64, C64, F32, 4.5),
+        (C128, C64, BF16, 4.5),
+        (S32, S32, S8, 2.0),
+    ] {
+        assert_eq!(product(l, r, result, [1.5, 0.5], [2.5, 1.5]), expected, "{l} x {r} -> {result}");
+    }
+    assert_eq!(product(F32, F32, S8, [2.5, 0.0], [-1e30, 0.0]), -128.0, "sums of floats saturate");
+    assert_eq!(product(F32, F32, U8, [2.5, 0.0], [-1.0, 0.0]), 0.0);
+    assert_eq!(product(F32, F32, S32, [f64::NAN, 0.0], [1.0, 0.0]), 0.0);
+    assert_eq!(product(S32, S32, S8, [100.0, 100.0], [2.0, 1.0]), 44.0, "sums of integers wrap");
+    assert_eq!(product(S32, Pred, Pred, [1.0, -1.0], [1.0, 1.0]), 0.0, "the sum of integers is 0");
+    assert_eq!(product(F64, F64, F32, [1e300, 0.0], [1e-300, 0.0]), 1.0, "operands are not rounded");
 }
 
 #[test]
@@ -189,24 +220,20 @@ fn precision_and_algorithm_do_not_change_the_exact_result() {
 #[test]
 fn broken_rules_are_named() {
     let f32 = |dims: &[usize]| (ElementType::F32, dims.to_vec());
-    let (s32, c64) = ((ElementType::S32, vec![2, 2]), (ElementType::C64, vec![2, 2]));
     let m = f32(&[2, 2]);
     let cases = [
-        (dims(&[], &[], &[1], &[]), &m, &m, None, "contracting dimensions pair up"),
-        (dims(&[0], &[], &[1], &[0]), &m, &m, None, "batch dimensions pair up"),
-        (dims(&[], &[], &[2], &[0]), &m, &m, None, "do not both exist"),
-        (dims(&[], &[], &[1], &[0]), &m, &f32(&[3, 2]), None, "has size 2 and dimension 0 of the right operand"),
-        (dims(&[1], &[0], &[1], &[1]), &m, &m, None, "left operand: batch and contracting dimensions [1, 1]"),
-        (dims(&[0], &[1], &[1], &[1]), &m, &m, None, "right operand: batch and contracting dimensions [1, 1]"),
-        (dims(&[], &[], &[1], &[0]), &s32, &s32, Some(ElementType::S8), "cannot be narrowed"),
-        (dims(&[], &[], &[1], &[0]), &c64, &m, Some(ElementType::F64), "is complex"),
-        (dims(&[], &[], &[], &[]), &f32(&[1 << 40]), &f32(&[1 << 40]), None, "more elements than can be addressed"),
+        (dims(&[], &[], &[1], &[]), &m, &m, "contracting dimensions pair up"),
+        (dims(&[0], &[], &[1], &[0]), &m, &m, "batch dimensions pair up"),
+        (dims(&[], &[], &[2], &[0]), &m, &m, "do not both exist"),
+        (dims(&[], &[], &[1], &[0]), &m, &f32(&[3, 2]), "has size 2 and dimension 0 of the right operand"),
+        (dims(&[1], &[0], &[1], &[1]), &m, &m, "left operand: batch and contracting dimensions [1, 1]"),
+        (dims(&[0], &[1], &[1], &[1]), &m, &m, "right operand: batch and contracting dimensions [1, 1]"),
+        (dims(&[], &[], &[], &[]), &f32(&[1 << 40]), &f32(&[1 << 40]), "more elements than can be addressed"),
     ];
     let module = crate::Module::new("test");
-    for (roles, l, r, written, message) in cases {
+    for (roles, l, r, message) in cases {
         let (lhs, rhs) = (Shape::array(l.0, l.1.clone()), Shape::array(r.0, r.1.clone()));
-        let written = written.map(Shape::scalar);
-        let result = dot(roles.clone()).infer_shape(&ShapeContext::new(&module, &[&lhs, &rhs], written.as_ref()));
+        let result = dot(roles.clone()).infer_shape(&ShapeContext::new(&module, &[&lhs, &rhs], None));
         let error = result.expect_err(message);
         assert!(error.message().contains(message), "{roles:?}: {}", error.message());
     }

@@ -6,8 +6,8 @@ use xla_hlo::ops::{Call, Conditional, While};
 use xla_hlo::{CompId, Dynamism, InstrId, Module, Result, Shape};
 
 use super::{Padder, Sizes};
-use crate::canonicalize::flatten_call_graph;
 use crate::rewrite::builder::Inserter;
+use crate::rewrite::growth::Growth;
 
 /// The leaves and dimensions of a value whose sizes go along with it.
 type Carried = Vec<(usize, usize)>;
@@ -97,7 +97,7 @@ impl Padder<'_> {
 
     /// A copy of a computation that takes and returns values with their sizes.
     fn adapted(&mut self, callee: CompId, arguments: &[Carried], result: &Carried) -> Result<CompId> {
-        let copy = flatten_call_graph::copy(self.at.module_mut(), callee)?;
+        let copy = Growth::of(self.at.module()).copy(self.at.module_mut(), callee)?;
         let mut inside = Padder { at: Inserter::new(self.at.module_mut(), copy), sizes: HashMap::new() };
         for (number, argument) in arguments.iter().enumerate() {
             inside.take_packed(number, argument)?;

@@ -1,7 +1,8 @@
 //! Evaluator of ragged dots: sums of products, element by element.
 
 use super::{RaggedDot, RaggedMode};
-use crate::ops::dot_arithmetic::{Domain, Wrapping};
+use crate::ops::dot::Dot;
+use crate::ops::dot_arithmetic::{Domain, Wrapping, converted, rounded_sum_type};
 use crate::{ArrayShape, ElementKind, IndexIter, Literal, Result, linear_index, multi_index};
 
 pub(super) fn ragged_dot(
@@ -11,13 +12,18 @@ pub(super) fn ragged_dot(
     sizes: &Literal,
     shape: &ArrayShape,
 ) -> Result<Literal> {
+    let [left, right] = [lhs, rhs].map(|operand| operand.array_shape().element_type());
+    let result = shape.element_type();
+    let ty = rounded_sum_type(Dot::sum_type(left, right, result), result);
+    let shape = &shape.clone().with_element_type(ty);
     let sums = Sums { op, lhs, rhs, ends: ends(sizes, lhs.array_shape().dims()[op.ragged_dimension]), sizes, shape };
-    match shape.element_type().kind() {
+    let sums = match ty.kind() {
         ElementKind::Pred => sums.all::<bool>(),
         ElementKind::Signed | ElementKind::Unsigned => sums.all::<Wrapping>(),
         ElementKind::Float => sums.all::<f64>(),
         ElementKind::Complex => sums.all::<(f64, f64)>(),
-    }
+    };
+    converted(sums?, result)
 }
 
 /// End of each group, in an array like that of the sizes: no further than `extent`.
@@ -66,7 +72,6 @@ impl Sums<'_> {
         let extents: Vec<usize> = dims.lhs_contracting.iter().map(|&d| l.dims()[d]).collect();
         let mut steps = IndexIter::new(&extents);
         let mut sum = T::ZERO;
-        let ty = self.shape.element_type();
         while let Some(step) = steps.next_index() {
             put(&mut at_l, [(&dims.lhs_contracting, step)]);
             put(&mut at_r, [(&dims.rhs_contracting, step)]);
@@ -76,8 +81,8 @@ impl Sums<'_> {
                 (RaggedMode::Contracted, group) if group == wanted => {}
                 (RaggedMode::Rows | RaggedMode::Contracted, _) => continue,
             }
-            let x = T::from_element(self.lhs.get(linear_index(l.dims(), &at_l)), ty);
-            let y = T::from_element(self.rhs.get(linear_index(r.dims(), &at_r)), ty);
+            let x = T::from_element(self.lhs.get(linear_index(l.dims(), &at_l)));
+            let y = T::from_element(self.rhs.get(linear_index(r.dims(), &at_r)));
             sum = sum.plus_product(x, y);
         }
         sum

@@ -1,0 +1,65 @@
+//! Limit of a module's growth: all passes that copy computations stop at one number of instructions.
+
+use xla_hlo::entity::SecondaryMap;
+use xla_hlo::ops::CallContext;
+use xla_hlo::{CompId, Error, Module, Result};
+
+/// Instructions beyond which no pass grows a module by copies of computations.
+///
+/// Thirty functions that each call the one before twice would be a billion instructions.
+pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 18;
+
+/// Number of instructions of a module while a pass copies computations.
+pub(crate) struct Growth {
+    total: usize,
+}
+
+impl Growth {
+    /// Counts the instructions of a module.
+    pub(crate) fn of(module: &Module) -> Growth {
+        Growth { total: module.instruction_count() }
+    }
+
+    /// Counts `added` instructions; false, and nothing is counted, where the module would become too large.
+    pub(crate) fn admits(&mut self, added: usize) -> bool {
+        let total = self.total.saturating_add(added);
+        let fits = total <= MAX_INSTRUCTIONS;
+        if fits {
+            self.total = total;
+        }
+        fits
+    }
+
+    /// Counts instructions that were removed.
+    pub(crate) fn shrinks(&mut self, removed: usize) {
+        self.total = self.total.saturating_sub(removed);
+    }
+
+    /// Adds a copy of a computation; an error where the module would become too large.
+    pub(crate) fn copy(&mut self, module: &mut Module, callee: CompId) -> Result<CompId> {
+        let clone = module[callee].clone();
+        if self.admits(clone.len()) {
+            return Ok(module.add(clone));
+        }
+        let place = format!("giving each call its own copy of {}", clone.name());
+        Err(exceeded(&place))
+    }
+}
+
+/// The error for a step that would make a module too large.
+pub(crate) fn exceeded(step: &str) -> Error {
+    Error::resource_exhausted(format!(
+        "{step} makes more than {MAX_INSTRUCTIONS} instructions; call it from fewer places"
+    ))
+}
+
+/// Instructions of each computation once all that it calls, by ops that `follows` accepts, is written out in it.
+pub(crate) fn expanded_sizes(module: &Module, follows: impl Fn(CallContext) -> bool) -> SecondaryMap<CompId, usize> {
+    let mut sizes = SecondaryMap::new(0usize);
+    for id in module.post_order() {
+        let calls = module[id].iter().filter(|(_, i)| follows(i.op().call_context()));
+        let callees = calls.flat_map(|(_, i)| i.op().called_computations());
+        sizes[id] = callees.map(|callee| sizes[callee]).fold(module[id].len(), usize::saturating_add);
+    }
+    sizes
+}

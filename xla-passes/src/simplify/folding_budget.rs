@@ -1,0 +1,59 @@
+//! Folding budget: the work that a compiler does to compute constants instead of the program.
+
+use std::collections::HashMap;
+
+use xla_hlo::{CompId, Computation, InstrId, Module};
+
+use crate::analysis::op_cost::{Arithmetic, arithmetic, elements};
+
+/// Operations on single elements that all evaluations of one pass over a module may take, about half a second.
+const TOTAL: u64 = 1 << 23;
+
+/// Operations left to evaluate constants with, and the cost of each called computation.
+///
+/// The work of an instruction is the elements that the evaluator visits, of operands and results, and the operations on
+/// them. It does not depend on the sizes of results alone: a reduction visits all that it reduces.
+pub(crate) struct FoldingBudget {
+    left: u64,
+    called: HashMap<CompId, u64>,
+}
+
+impl FoldingBudget {
+    /// The budget of one pass.
+    pub(crate) fn new() -> FoldingBudget {
+        FoldingBudget { left: TOTAL, called: HashMap::new() }
+    }
+
+    /// Spends the work of an instruction; false, and nothing is spent, where it is more than `limit` or than is left.
+    pub(crate) fn spend(&mut self, module: &Module, graph: &Computation, id: InstrId, limit: u64) -> bool {
+        let work = self.work(module, graph, id);
+        let affordable = work <= limit.min(self.left);
+        if affordable {
+            self.left -= work;
+        }
+        affordable
+    }
+
+    /// Visited elements and operations on them, called computations included.
+    fn work(&mut self, module: &Module, graph: &Computation, id: InstrId) -> u64 {
+        let instruction = &graph[id];
+        let called = instruction.op().called_computations();
+        let called = called.into_iter().map(|callee| self.called(module, callee)).fold(0, u64::saturating_add);
+        let operations = arithmetic(graph, id, Arithmetic::simple(called)).operations();
+        let operands = instruction.operands().iter().map(|&operand| elements(graph[operand].shape()));
+        let visited = operands.max().unwrap_or(0).max(elements(instruction.shape()));
+        // Calls and fusions have no arithmetic of their own.
+        visited.saturating_add(operations.max(called))
+    }
+
+    /// The work of one run of a computation.
+    fn called(&mut self, module: &Module, callee: CompId) -> u64 {
+        if let Some(&known) = self.called.get(&callee) {
+            return known;
+        }
+        let graph = &module[callee];
+        let work = graph.ids().map(|id| self.work(module, graph, id)).fold(0, u64::saturating_add);
+        self.called.insert(callee, work);
+        work
+    }
+}

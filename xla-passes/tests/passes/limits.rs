@@ -1,0 +1,156 @@
+//! Limits of the passes: programs of a few lines that would grow without end, or take the compiler without end.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use xla_hlo::text::parse_module;
+use xla_hlo::{Error, Module, Op, Result, verify};
+use xla_passes::{PassContext, PassOptions, TargetProfile, registry, stages};
+
+use crate::support::{difference, evaluate};
+
+fn parse(text: &str) -> Module {
+    let module = parse_module(text).unwrap();
+    verify::check(&module).unwrap();
+    module
+}
+
+fn run(module: &mut Module, passes: &str) -> Result<()> {
+    let profile = TargetProfile::generic();
+    let cx = PassContext::new(&profile).with_options(PassOptions { verify: true, ..PassOptions::default() });
+    let pipeline = match passes {
+        "standard" => stages::standard(&profile),
+        "canonicalize" => stages::canonicalize(&profile),
+        names => registry::pipeline(names.split(", ")).unwrap(),
+    };
+    pipeline.run(module, &cx).map(|_| ())
+}
+
+/// `depth` functions, each of which calls the one before twice, in steps that `step` writes for the callee's name.
+fn doubling(depth: usize, step: impl Fn(&str) -> String, entry: &str) -> Module {
+    let mut text = "HloModule m\nf0 { p = f32[] parameter(0)  ROOT r = f32[] negate(p) }\n".to_string();
+    for i in 1..=depth {
+        let callee = format!("f{}", i - 1);
+        write!(text, "f{i} {{ p = f32[] parameter(0)  {} }}\n", step(&callee)).unwrap();
+    }
+    parse(&format!("{text}{entry}"))
+}
+
+fn assert_exhausted(result: Result<()>, message: &str) {
+    let error = result.expect_err(message);
+    assert!(matches!(error, Error::ResourceExhausted(_)), "{error}");
+    assert!(error.to_string().contains(message), "{error}");
+    assert!(error.to_string().contains("262144 instructions"), "{error}");
+}
+
+#[test]
+fn nested_maps_without_end() {
+    let map = |callee: &str| {
+        format!(
+            "a = f32[] map(p), dimensions={{}}, to_apply={callee}  \
+             ROOT r = f32[] map(a), dimensions={{}}, to_apply={callee}"
+        )
+    };
+    let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
+    for passes in ["inline-maps", "standard"] {
+        assert_exhausted(run(&mut doubling(40, map, entry), passes), "writing out f");
+    }
+}
+
+#[test]
+fn nested_maps_with_calls_without_end() {
+    let call = |callee: &str| {
+        format!(
+            "c = f32[] call(p), to_apply={callee}  n = f32[] negate(c)  \
+             ROOT r = f32[] map(n), dimensions={{}}, to_apply={callee}"
+        )
+    };
+    let entry = "ENTRY e { x = f32[4] parameter(0)  ROOT r = f32[4] map(x), dimensions={0}, to_apply=f40 }";
+    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "writing out f");
+}
+
+#[test]
+fn calls_of_different_values_without_end() {
+    let call = |callee: &str| {
+        format!("a = f32[] call(p), to_apply={callee}  b = f32[] sine(a)  ROOT r = f32[] call(b), to_apply={callee}")
+    };
+    let entry = "ENTRY e { x = f32[] parameter(0)  ROOT r = f32[] call(x), to_apply=f40 }";
+    assert_exhausted(run(&mut doubling(40, call, entry), "standard"), "its own copy");
+}
+
+#[test]
+fn functions_that_call_two_others() {
+    let mut text = "HloModule m\nf0 { ROOT x = f32[] parameter(0) }\n\
+                    f1 { x = f32[] parameter(0)  ROOT r = f32[] negate(x) }\n"
+        .to_string();
+    for i in 2..=26 {
+        write!(
+            text,
+            "f{i} {{ x = f32[] parameter(0)  a = f32[] call(x), to_apply=f{}  b = f32[] call(x), to_apply=f{}\n \
+             ROOT r = f32[] add(a, b) }}\n",
+            i - 1,
+            i - 2
+        )
+        .unwrap();
+    }
+    let before = parse(&format!("{text}ENTRY e {{ x = f32[] parameter(0)  ROOT r = f32[] call(x), to_apply=f26 }}"));
+    let mut after = before.clone();
+    run(&mut after, "canonicalize").unwrap();
+    assert!(after.instruction_count() < 40, "{after}");
+    let (old, new) = (evaluate(&before, 0, false, 1 << 24), evaluate(&after, 0, false, 1 << 24));
+    assert_eq!(difference(&old.unwrap(), &new.unwrap(), false), None);
+}
+
+#[test]
+fn functions_that_call_one_twice() {
+    let call = |callee: &str| {
+        format!("a = f32[] call(p), to_apply={callee}  b = f32[] call(p), to_apply={callee}  ROOT r = f32[] add(a, b)")
+    };
+    let entry = "ENTRY e { x = f32[] parameter(0)  ROOT r = f32[] call(x), to_apply=f60 }";
+    let mut module = doubling(60, call, entry);
+    run(&mut module, "standard").unwrap();
+    assert!(module.instruction_count() < 200, "{module}");
+}
+
+#[test]
+fn large_reduction_of_a_constant() {
+    let text = "HloModule m
+        add { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT r = f32[] add(x, y) }
+        ENTRY e {
+          c = f32[] constant(1.5)
+          b = f32[20000,20000] broadcast(c), dimensions={}
+          z = f32[] constant(0)
+          p = f32[] parameter(0)
+          s = f32[] reduce(b, z), dimensions={0,1}, to_apply=add
+          i = f32[80000000] iota(), iota_dimension=0
+          t = f32[] reduce(i, z), dimensions={0}, to_apply=add
+          w = f32[1024] reduce-window(i, z), window={size=78125 stride=78125}, to_apply=add
+          e = f32[1024,1000000] iota(), iota_dimension=1
+          v = f32[1024] dot(e, e), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}
+          u = f32[] add(s, p)
+          ROOT r = (f32[], f32[], f32[1024], f32[1024]) tuple(u, t, w, v)
+        }";
+    let mut module = parse(text);
+    let begun = Instant::now();
+    run(&mut module, "standard").unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "folded in {:?}", begun.elapsed());
+}
+
+#[test]
+fn many_small_dots_of_constants() {
+    let mut text = "HloModule m\nENTRY e { z = f32[32,32] parameter(0)\n".to_string();
+    for i in 1..=1000 {
+        write!(
+            text,
+            "a{i} = f32[32,32] iota(), iota_dimension=0\n\
+             d{i} = f32[32,32] dot(a{i}, a{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n\
+             s{i} = f32[32,32] add({}, d{i})\n",
+            if i == 1 { "z".to_string() } else { format!("s{}", i - 1) }
+        )
+        .unwrap();
+    }
+    let mut module = parse(&format!("{text} ROOT r = f32[32,32] add(s1000, z) }}"));
+    run(&mut module, "fold-constants").unwrap();
+    let left = module.entry().iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_))).count();
+    assert!((500..1000).contains(&left), "each dot is cheap, but not all of them: {left} are left");
+}
