@@ -234,7 +234,7 @@ mod tests {
             assert!(!case.info.opcodes.is_empty() && !case.info.outputs.is_empty());
             count += 1;
         }
-        assert_eq!(count, 894);
+        assert_eq!(count, 958);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! StableHLO programs: portable artifacts as JAX and PyTorch write them, without MLIR.
 //!
 //! - [`ir`]: a program in memory: operations, regions, values, attributes and types in flat tables.
-//! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts hold (`builtin`,
-//!   `vhlo`, `sdy`).
+//! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts and programs hold
+//!   (`builtin`, `vhlo`, `sdy`, `stablehlo`, `chlo`).
 //! - [`text`]: the same programs as MLIR prints them.
 //! - [`lower()`]: the program as an HLO module.
 //! - [`refine()`]: the same for a program with dynamic dimensions, for given shapes of its arguments.

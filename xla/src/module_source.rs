@@ -2,6 +2,7 @@
 
 use xla_hlo::{Error, Module, Result, proto, text};
 use xla_stablehlo as stablehlo;
+use xla_stablehlo::ArgumentShapes;
 
 /// A program that was read, not parsed: HLO or StableHLO, as text or serialised.
 ///
@@ -40,12 +41,23 @@ impl ModuleSource {
     /// Parses the program. The number is that of constants of HLO text whose data was left out, `{...}`, and which are
     /// zeros now.
     pub fn parse(&self) -> Result<(Module, usize)> {
+        self.parse_for(&ArgumentShapes::default())
+    }
+
+    /// Parses the program for these shapes of its arguments: a StableHLO program may leave dimensions open. The number is
+    /// that of [`ModuleSource::parse`].
+    pub fn parse_for(&self, shapes: &ArgumentShapes) -> Result<(Module, usize)> {
+        if shapes.has_shapes() && matches!(self.0, Content::Text(_) | Content::Proto(_)) {
+            return Err(Error::invalid_argument(
+                "an HLO module has its shapes; only arguments of StableHLO programs can be given some",
+            ));
+        }
         let whole = |module| (module, 0);
         match &self.0 {
             Content::Text(text) => text::parse_module_counting_omitted(text),
             Content::Proto(bytes) => proto::parse_module(bytes).map(whole),
-            Content::Bytecode(bytes) => stablehlo::parse_bytecode(bytes).map(whole),
-            Content::Mlir(text) => stablehlo::parse_text(text).map(whole),
+            Content::Bytecode(bytes) => stablehlo::refine(&stablehlo::bytecode::read(bytes)?, shapes).map(whole),
+            Content::Mlir(text) => stablehlo::refine(&stablehlo::text::read(text)?, shapes).map(whole),
         }
     }
 }

@@ -8,6 +8,8 @@ mod support;
 mod ahead_of_time;
 #[path = "command/bench.rs"]
 mod bench;
+#[path = "command/dynamic.rs"]
+mod dynamic;
 #[cfg(feature = "gpu")]
 #[path = "command/executables.rs"]
 mod executables;

@@ -50,7 +50,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         }
     }
     let flags = FLAGS.iter().filter(|flag| args.contains(**flag)).collect::<Vec<_>>();
-    passed.extend(flags.iter().map(|flag| OsString::from(flag)));
+    passed.extend(flags.iter().map(OsString::from));
     let runs_nothing = flags.iter().any(|flag| ["--list", "--report"].contains(flag));
     let (name, library) = (args.opt_value_from_str("--via")?, args.opt_value_from_str("--library")?);
     let via = via(name, library, args.opt_value_from_str("--command")?)?;

@@ -119,12 +119,14 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
             Type::Foreign("memref of unknown rank")
         }
         19 => {
-            (r.dims()?, r.ty()?);
+            r.dims()?;
+            r.ty()?;
             Type::Foreign("vector")
         }
         20 => {
             r.list(Reader::varint)?;
-            (r.dims()?, r.ty()?);
+            r.dims()?;
+            r.ty()?;
             Type::Foreign("vector")
         }
         21 => Type::Foreign("tf32"),

@@ -8,6 +8,7 @@ use xla::service::compiler::AotFile;
 use xla::service::{
     AotCompilationOptions, AotExtra, Assembler, ConstantsIn, Contraction, ExternalCall, Optimize, Relocation,
 };
+use xla::stablehlo::ArgumentShapes;
 
 use super::failure::{Failure, Outcome};
 use super::program::ProgramArg;
@@ -35,6 +36,9 @@ pub struct Args {
     /// The programs: HLO or StableHLO, as text or serialised, told by content; - for standard input
     #[arg(value_name = "MODULE", required = true)]
     modules: Vec<PathBuf>,
+    /// Shapes of arguments that StableHLO leaves open: arg0=f32[8,4],arg2=s32[8]; once for each module
+    #[arg(long, value_name = "SHAPES")]
+    shapes: Vec<ArgumentShapes>,
     #[command(flatten)]
     platform: PlatformArg,
     /// Target triple, or GPU architecture: sm_90, or sm_90a for H100 alone [default: this machine's; for gpu sm_90]
@@ -155,7 +159,13 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     let ahead = compiler.ahead_of_time().ok_or_else(|| {
         Error::unimplemented(format!("platform {} cannot compile to files (ahead of time) yet", platform.name()))
     })?;
-    let modules = args.modules.iter().map(|path| Ok(ProgramArg::new(path.clone()).module()?.1));
+    if args.shapes.len() > args.modules.len() {
+        let (shapes, modules) = (args.shapes.len(), args.modules.len());
+        return Err(Failure::usage(format!("--shapes is given {shapes} times for {modules} modules")));
+    }
+    let shapes = args.shapes.iter().cloned().map(Some).chain(std::iter::repeat(None));
+    let modules = args.modules.iter().zip(shapes);
+    let modules = modules.map(|(path, shapes)| Ok(ProgramArg::new(path.clone(), shapes.into()).module()?.1));
     let modules = modules.collect::<Outcome<Vec<_>>>()?;
     let files = ahead.compile_ahead_of_time(modules, &args.options(session)).map_err(|error| match error {
         // A target that there is not, an assembler that is not there.

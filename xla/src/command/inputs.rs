@@ -6,6 +6,7 @@ use clap::Args;
 use xla::hlo::{ArrayShape, Error, Literal, Result, ResultExt};
 use xla::npz::Archive;
 use xla::service::Signature;
+use xla::stablehlo::ArgumentShapes;
 
 use super::failure::{BadInput, Failure, Outcome};
 use super::generate::Generator;
@@ -57,6 +58,22 @@ pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome
         None => shapes.iter().map(|shape| Generator::for_type(shape.element_type())).collect(),
     };
     Ok(Inputs::Made { generators, seed })
+}
+
+impl InputArgs {
+    /// Takes the extents of arguments from the arrays of the file, for dimensions that the program leaves open.
+    pub fn give_extents(&self, shapes: &mut ArgumentShapes) -> Outcome {
+        let Some(path) = &self.inputs else { return Ok(()) };
+        let mut archive = Archive::open(path).bad_input()?;
+        let arguments: Vec<usize> =
+            archive.names().iter().filter_map(|name| name.strip_prefix("arg")?.parse().ok()).collect();
+        for argument in arguments {
+            if let Some(extents) = archive.extents(&format!("arg{argument}")) {
+                shapes.set_extents(argument, &extents);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Inputs {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use xla::hlo::{Error, Module, Result, ResultExt, VerifiedModule};
 use xla::service::serialized;
+use xla::stablehlo::ArgumentShapes;
 use xla::{Client, CompileOptions, LoadedExecutable, ModuleSource};
 
 use super::failure::{BadInput, Failure, Outcome};
@@ -20,6 +21,16 @@ pub struct ProgramArg {
     /// The program: HLO or StableHLO, as text or serialised, told by content; - for standard input
     #[arg(value_name = "MODULE")]
     module: PathBuf,
+    #[command(flatten)]
+    shapes: ShapesArg,
+}
+
+/// Shapes of a program's arguments.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct ShapesArg {
+    /// Shapes of arguments that StableHLO leaves open: arg0=f32[8,4],arg2=s32[8]
+    #[arg(long, value_name = "SHAPES")]
+    shapes: Option<ArgumentShapes>,
 }
 
 /// The argument that names a program that is to run.
@@ -28,8 +39,10 @@ pub struct RunnableArg {
     /// The program: HLO or StableHLO, as text or serialised, told by content; - for standard input
     #[arg(value_name = "MODULE", required_unless_present = "executable")]
     module: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: ShapesArg,
     /// Take a program that `xla compile` wrote instead; its platform is in it
-    #[arg(long, value_name = "FILE", conflicts_with = "module")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["module", "shapes"])]
     executable: Option<PathBuf>,
 }
 
@@ -47,6 +60,12 @@ pub struct Stored {
     bytes: Vec<u8>,
 }
 
+impl From<Option<ArgumentShapes>> for ShapesArg {
+    fn from(shapes: Option<ArgumentShapes>) -> ShapesArg {
+        ShapesArg { shapes }
+    }
+}
+
 impl RunnableArg {
     /// Reads the program.
     pub fn read(&self) -> Outcome<Runnable> {
@@ -54,7 +73,7 @@ impl RunnableArg {
             (Some(path), _) => {
                 Ok(Runnable::Executable(Stored { path: path.clone(), bytes: read(Some(path)).bad_input()? }))
             }
-            (None, Some(module)) => ProgramArg::new(module.clone()).read().map(Runnable::Module),
+            (None, Some(module)) => ProgramArg::new(module.clone(), self.shapes.clone()).read().map(Runnable::Module),
             (None, None) => Err(Failure::usage("name a module, or --executable FILE")),
         }
     }
@@ -101,12 +120,13 @@ impl Runnable {
 pub struct Source {
     path: Option<PathBuf>,
     content: ModuleSource,
+    shapes: ArgumentShapes,
 }
 
 impl ProgramArg {
     /// The argument, for a subcommand that takes it in another way.
-    pub fn new(module: PathBuf) -> ProgramArg {
-        ProgramArg { module }
+    pub fn new(module: PathBuf, shapes: ShapesArg) -> ProgramArg {
+        ProgramArg { module, shapes }
     }
 
     /// Reads the program.
@@ -115,7 +135,7 @@ impl ProgramArg {
         let name = path.as_deref().map_or("standard input".into(), Path::to_string_lossy);
         let bytes = read(path.as_deref()).bad_input()?;
         let content = ModuleSource::new(bytes).context(|| name).bad_input()?;
-        Ok(Source { path, content })
+        Ok(Source { path, content, shapes: self.shapes.shapes.clone().unwrap_or_default() })
     }
 
     /// Reads, parses and verifies the program.
@@ -132,6 +152,11 @@ impl Source {
         self.path.as_deref()
     }
 
+    /// Shapes of the program's arguments, to add to.
+    pub fn shapes_mut(&mut self) -> &mut ArgumentShapes {
+        &mut self.shapes
+    }
+
     /// Name of the program on the command line.
     fn name(&self) -> String {
         self.path().map_or_else(|| "standard input".to_string(), |path| path.display().to_string())
@@ -140,7 +165,7 @@ impl Source {
     /// Parses the program.
     pub fn parse(&self) -> Outcome<Module> {
         let _span = tracing::info_span!("parse").entered();
-        let (module, omitted) = self.content.parse().context(|| self.name()).bad_input()?;
+        let (module, omitted) = self.content.parse_for(&self.shapes).context(|| self.name()).bad_input()?;
         self.say_omitted(omitted);
         Ok(module)
     }

@@ -26,6 +26,8 @@ Examples:
       Compare the outputs with expected ones; report differences with exit code 1.
   jax-program | xla run - --platform interpreter --inputs-seed 7
       A program from standard input on the reference evaluator (slow, accurate).
+  xla run dynamic.mlir --shapes arg0=f32[8,4] --inputs-seed 0
+      A StableHLO program with dynamic dimensions (jax.export, torch.export); --inputs alone says the shapes, too.
   xla run --executable build/main.xlax --inputs-seed 0
       A program that `xla compile` wrote; nothing is compiled.
 
@@ -78,9 +80,10 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     Ok(())
 }
 
-fn compile_and_run(session: &Session, args: &Args, source: Source) -> Outcome<(Signature, Vec<Literal>)> {
+fn compile_and_run(session: &Session, args: &Args, mut source: Source) -> Outcome<(Signature, Vec<Literal>)> {
     let registry = session.registry();
     let platform = session.platform(&registry, &args.platform)?;
+    args.inputs.give_extents(source.shapes_mut())?;
     let module = source.verified()?;
     check_devices(&module, args.devices.get())?;
     let signature = signature::of_module(&module)?;

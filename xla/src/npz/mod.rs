@@ -64,6 +64,12 @@ impl Archive {
         &self.names
     }
 
+    /// The extents of an array; `None` for one that is not there or cannot be read.
+    pub fn extents(&mut self, name: &str) -> Option<Vec<usize>> {
+        let mut member = self.zip.by_name(&format!("{name}{SUFFIX}")).ok()?;
+        Some(Header::read(&mut member).ok()?.dims)
+    }
+
     /// Reads an array that must have the element type and dimensions of `shape`. Errors name the array and the file.
     pub fn read(&mut self, name: &str, shape: &ArrayShape) -> Result<Literal> {
         let member = self.zip.by_name(&format!("{name}{SUFFIX}"));

@@ -22,7 +22,8 @@ const HEADER_LIMIT: usize = 1 << 16;
 pub struct Header {
     descr: Descr,
     fortran_order: bool,
-    dims: Vec<usize>,
+    /// Extents of the array.
+    pub dims: Vec<usize>,
 }
 
 /// The type of the stored elements, such as `<f4`: byte order, kind, bytes.

@@ -19,7 +19,7 @@ use self::diff::{Detail, Printer};
 use super::failure::{BadInput, Failure, Outcome};
 use super::form::Form;
 use super::output;
-use super::program::ProgramArg;
+use super::program::{ProgramArg, ShapesArg};
 use super::session::{PlatformArg, Session};
 
 const EXAMPLES: &str = "\
@@ -46,6 +46,8 @@ pub struct Args {
     /// The program: a file of HLO text (its format is told by its content), or - for standard input
     #[arg(value_name = "MODULE", required_unless_present = "list_passes")]
     module: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: ShapesArg,
     #[command(flatten)]
     platform: PlatformArg,
     /// Passes to run instead of the platform's pipeline; [A,B] is a group, [A,B]* a group run to a fixed point
@@ -145,7 +147,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         return Err(unknown_step(until, platform.name(), &passes.pipeline));
     }
     options.passes.disabled = left_out(&args.without, platform.name(), &passes.pipeline)?;
-    let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default()).module()?;
+    let (_, module) = ProgramArg::new(args.module.clone().unwrap_or_default(), args.shapes.clone()).module()?;
     let bytes = match &args.bisect {
         Some(command) => bisect::run(command, args, platform.name(), &module, &passes, &options.passes)?.into_bytes(),
         None => optimized(args, module, &passes, &options)?,
