@@ -112,6 +112,7 @@ impl Target {
     }
 
     fn described(description: MachineDescription) -> Result<Target> {
+        let description = description.normalized();
         let names = format!(
             "triple `{}`, processor `{}`, features `{}`, ABI `{}`",
             description.triple, description.cpu, description.features, description.abi

@@ -122,6 +122,56 @@ fn names_that_do_not_exist_or_contradict_each_other_are_refused() {
     assert!(said("nvptx64-nvidia-cuda", "sm_90", &[], None).contains("of a GPU"));
 }
 
+/// Normalised triple, and assembly of a 64-bit division, for a triple and a processor.
+fn division(triple: &str, cpu: &str) -> (String, String) {
+    let spec = TargetSpec {
+        triple: Some(triple.to_string()),
+        cpu: (!cpu.is_empty()).then(|| cpu.to_string()),
+        ..TargetSpec::default()
+    };
+    let target = Target::of(&spec, CodeGenerators::all()).unwrap();
+    let ty = ElementType::U64;
+    let options = EmitOptions::default();
+    let signature = Signature { width: 1, inputs: &[ty, ty], output: ty, masked: false, options };
+    let context = Context::create();
+    let module =
+        emit(&context, &target, &signature, |e, x| elemental::binary(e, BinaryOp::Divide, x[0], x[1])).unwrap();
+    let assembly = target.machine(&MachineOptions::default()).unwrap().assembly(&module).unwrap();
+    (target.triple().to_string(), assembly)
+}
+
+#[test]
+fn triples_of_three_parts_have_the_abi_of_four() {
+    for (short, long, cpu) in [
+        ("thumbv7em-none-eabihf", "thumbv7em-unknown-none-eabihf", "cortex-m4"),
+        ("thumbv6m-none-eabi", "thumbv6m-unknown-none-eabi", "cortex-m0"),
+        ("armv7a-none-eabihf", "armv7a-unknown-none-eabihf", "cortex-a7"),
+        ("arm-none-eabi", "arm-unknown-none-eabi", ""),
+        ("arm-linux-gnueabihf", "arm-unknown-linux-gnueabihf", ""),
+        ("aarch64-linux-gnu", "aarch64-unknown-linux-gnu", ""),
+        ("aarch64-linux-android21", "aarch64-unknown-linux-android21", ""),
+        ("riscv64-linux-gnu", "riscv64-unknown-linux-gnu", ""),
+        ("x86_64-linux-musl", "x86_64-unknown-linux-musl", ""),
+        ("x86_64-w64-mingw32", "x86_64-w64-windows-gnu", ""),
+        ("mips64el-linux-gnuabi64", "mips64el-unknown-linux-gnuabi64", ""),
+        ("wasm32-wasip1", "wasm32-unknown-wasip1", ""),
+    ] {
+        let (triple, assembly) = division(short, cpu);
+        assert_eq!((triple.as_str(), &assembly), (long, &division(long, cpu).1), "{short}");
+        let hard = assembly.lines().any(|line| line.split_whitespace().eq([".eabi_attribute", "28,", "1"]));
+        assert_eq!(hard, short.ends_with("eabihf"), "{short}: {assembly}");
+        if short.starts_with("arm") || short.starts_with("thumb") {
+            assert!(assembly.contains("__aeabi_uldivmod") && !assembly.contains("__udivdi3"), "{short}: {assembly}");
+        }
+    }
+    let refused = |triple: &str| {
+        let spec = TargetSpec { triple: Some(triple.to_string()), ..TargetSpec::default() };
+        Target::of(&spec, CodeGenerators::all()).unwrap_err().message().to_string()
+    };
+    assert!(refused("thumbv7em-none-eabjhf").ends_with("did you mean eabihf?"));
+    assert!(refused("thumbv7xm-none-eabihf").contains("is no architecture that LLVM knows"));
+}
+
 #[test]
 fn what_llvm_does_not_know_is_refused() {
     assert!(matches!(Target::new("vax-dec-ultrix", "", ""), Err(Error::InvalidArgument(_))));
