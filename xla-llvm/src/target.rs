@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use inkwell::targets::{TargetMachine, TargetTriple};
+use inkwell::targets::TargetMachine;
 
 use xla_hlo::{Error, Result};
 
@@ -111,13 +111,8 @@ impl Target {
         family(self.triple().split('-').next().unwrap_or_default()) == Some("webassembly")
     }
 
-    /// A target by its names, whose triple is completed first.
-    ///
-    /// LLVM reads the third part of a triple as the system, so that it would miss the environment of
-    /// `thumbv7em-none-eabihf`, and with it the calling convention and the names of runtime functions.
-    fn described(mut description: MachineDescription) -> Result<Target> {
-        let normalized = TargetMachine::normalize_triple(&TargetTriple::create(&description.triple));
-        description.triple = normalized.as_str().to_string_lossy().into_owned();
+    fn described(description: MachineDescription) -> Result<Target> {
+        let description = description.normalized();
         let names = format!(
             "triple `{}`, processor `{}`, features `{}`, ABI `{}`",
             description.triple, description.cpu, description.features, description.abi

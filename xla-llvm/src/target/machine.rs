@@ -91,6 +91,15 @@ pub(super) struct MachineDescription {
     pub relocation: Relocation,
 }
 
+impl MachineDescription {
+    /// Writes the triple with all four parts, in order. LLVM reads parts by position: it takes `eabihf` of
+    /// `thumbv7em-none-eabihf` for an unknown system, and then generates code for another ABI.
+    pub fn normalized(self) -> MachineDescription {
+        let triple = TargetMachine::normalize_triple(&TargetTriple::create(&self.triple));
+        MachineDescription { triple: triple.as_str().to_string_lossy().into_owned(), ..self }
+    }
+}
+
 /// Kinds of processor that code can be generated for. Whoever names more than this machine's links LLVM's code
 /// generators for them.
 #[derive(Clone, Copy, Debug)]
