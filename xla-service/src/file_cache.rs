@@ -101,22 +101,13 @@ impl FileCache {
     /// Deletes abandoned temporary files, and the least recently used files until the rest is within the limit. Several
     /// processes may do so at once.
     fn evict(&self) -> io::Result<()> {
+        delete_abandoned_files(&self.folder)?;
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            let is_temporary =
-                path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
             // Another process may have deleted it in the meantime.
-            let (true, Ok(facts)) =
-                (is_temporary || path.extension().is_some_and(|e| e == self.extension), path.metadata())
-            else {
-                continue;
-            };
-            let modified = facts.modified()?;
-            if is_temporary && modified.elapsed().is_ok_and(|age| age > ABANDONED) {
-                delete(&path)?;
-            } else if !is_temporary {
-                files.push((modified, facts.len(), path));
+            if let (true, Ok(facts)) = (path.extension().is_some_and(|e| e == self.extension), path.metadata()) {
+                files.push((facts.modified()?, facts.len(), path));
             }
         }
         files.sort();
@@ -131,6 +122,20 @@ impl FileCache {
         }
         Ok(())
     }
+}
+
+/// Deletes the temporary files of processes that were killed while they wrote into a cache's folder.
+pub fn delete_abandoned_files(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_temporary = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+        // Another process may have deleted it in the meantime.
+        let age = entry.metadata().ok().and_then(|facts| facts.modified().ok()?.elapsed().ok());
+        if is_temporary && age.is_some_and(|age| age > ABANDONED) {
+            delete(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// `MAGIC | SHA-256 of key and contents | contents`.

@@ -64,7 +64,7 @@ pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, Memor
 pub use executor::{
     DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor, Timing,
 };
-pub use file_cache::FileCache;
+pub use file_cache::{FileCache, delete_abandoned_files};
 pub use file_name::{LONGEST_FILE_NAME, file_name};
 pub use fingerprint::Fingerprint;
 pub use optimize::optimize;

@@ -7,7 +7,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 use xla_hlo::{Error, Result};
 
 /// Start of the names of temporary files.
@@ -28,8 +28,9 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Target {
-    /// A temporary file, and the name that it gets.
-    Renamed(BufWriter<NamedTempFile>, PathBuf),
+    /// A temporary file, its name, and the name that it gets. It is written as a [`File`]: errors of the other type name
+    /// the temporary file.
+    Renamed(BufWriter<File>, TempPath, PathBuf),
     Direct(BufWriter<File>),
 }
 
@@ -61,9 +62,8 @@ impl OutputFile {
     pub fn finish_without_sync(self) -> Result<()> {
         let OutputFile { path, target } = self;
         let finished = match target {
-            Target::Renamed(file, name) => {
-                let file = file.into_inner().map_err(io::IntoInnerError::into_error);
-                file.and_then(|file| file.persist(name).map_err(|error| error.error)).map(drop)
+            Target::Renamed(mut file, temporary, name) => {
+                file.flush().and_then(|()| temporary.persist(name).map_err(|error| error.error))
             }
             Target::Direct(mut file) => file.flush(),
         };
@@ -73,7 +73,7 @@ impl OutputFile {
     /// Brings all bytes to the disk.
     fn sync(&mut self) -> Result<()> {
         let synced = self.flush().and_then(|()| match &self.target {
-            Target::Renamed(file, _) => file.get_ref().as_file().sync_all(),
+            Target::Renamed(file, ..) => file.get_ref().sync_all(),
             // Pipes and terminals have nothing to synchronise.
             Target::Direct(_) => Ok(()),
         });
@@ -117,7 +117,7 @@ impl Target {
             }
         }
         match create_temporary(&path, old.as_ref()) {
-            Ok(file) => Ok(Target::Renamed(BufWriter::new(file), path)),
+            Ok((file, temporary)) => Ok(Target::Renamed(BufWriter::new(file), temporary, path)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && old.is_some() => {
                 let file = File::options().write(true).truncate(true).open(&path)?;
                 Ok(Target::Direct(BufWriter::new(file)))
@@ -128,7 +128,7 @@ impl Target {
 }
 
 /// Creates a temporary file in the folder of `path`, with the permissions of the older file, or those of a new one.
-fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
+fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, TempPath)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY).suffix(".tmp");
@@ -138,7 +138,7 @@ fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<NamedTemp
     if let Some(facts) = old {
         file.as_file().set_permissions(facts.permissions())?;
     }
-    Ok(file)
+    Ok(file.into_parts())
 }
 
 /// The file that a path of symbolic links names, which need not exist, and whether it is an open file of the process.
@@ -192,14 +192,14 @@ fn cannot_write(path: &Path, error: io::Error) -> Error {
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
-            Target::Renamed(file, _) => file.write(bytes),
+            Target::Renamed(file, ..) => file.write(bytes),
             Target::Direct(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Renamed(file, _) => file.flush(),
+            Target::Renamed(file, ..) => file.flush(),
             Target::Direct(file) => file.flush(),
         }
     }
@@ -208,7 +208,7 @@ impl Write for OutputFile {
 impl Seek for OutputFile {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         match &mut self.target {
-            Target::Renamed(file, _) => file.seek(position),
+            Target::Renamed(file, ..) => file.seek(position),
             Target::Direct(file) => file.seek(position),
         }
     }
