@@ -28,6 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
+use xla_hlo::has_thread_pool;
 
 /// Time that a helper looks for more work before it releases its thread: the kernels of a model follow each other
 /// faster than this.
@@ -210,6 +211,8 @@ impl Helpers {
         drop(state);
         let helpers = self.clone();
         match &self.pool {
+            // The caller does all the work.
+            None if !has_thread_pool() => self.state().spawned -= 1,
             None => rayon::spawn(move || helpers.help()),
             Some(pool) => pool.spawn(move || helpers.clone().scope(|| helpers.help())),
         }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{LazyLock, OnceLock};
 
-use xla_hlo::{Error, Result};
+use xla_hlo::{Error, Result, has_thread_pool};
 
 use crate::abi::{
     ApiVersion, Attributes, Bundle, ContextGet, ErrorCreate, ErrorDestroy, ErrorGetDetails, ExtensionFind,
@@ -277,12 +277,13 @@ calls! {
         let task = args.task.ok_or_else(|| Error::invalid_argument("a task must not be null"))?;
         let data = args.data.expose_provenance();
         // The API says that the task may be called once with its data, from any thread.
-        rayon::spawn(move || task(ptr::with_exposed_provenance_mut(data)));
+        let run = move || task(ptr::with_exposed_provenance_mut(data));
+        if has_thread_pool() { rayon::spawn(run) } else { run() }
         Ok(())
     }
     PoolThreads, PoolThreads::SIZE, |args| {
         let count = args.count.as_mut().ok_or_else(|| Error::invalid_argument("the count must not be null"))?;
-        *count = rayon::current_num_threads() as i64;
+        *count = if has_thread_pool() { rayon::current_num_threads() as i64 } else { 1 };
         Ok(())
     }
     FutureSetAvailable, FutureSetAvailable::SIZE, |args| {

@@ -95,7 +95,7 @@ impl CallContext {
         let alignment = alignment.max(1);
         let room = size.checked_add(alignment).filter(|_| alignment.is_power_of_two())?;
         let mut block = Vec::new();
-        block.try_reserve_exact(room).ok()?;
+        xla_hlo::out_of_memory::fallible(|| block.try_reserve_exact(room)).ok()?;
         block.resize(room, 0_u8);
         let address = block.as_mut_ptr().expose_provenance().next_multiple_of(alignment);
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(address, block);

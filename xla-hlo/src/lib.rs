@@ -23,10 +23,12 @@ pub mod eval;
 mod literal;
 mod module;
 pub mod ops;
+pub mod out_of_memory;
 pub mod proto;
 pub mod sdy;
 mod shape;
 pub mod text;
+mod thread_pool;
 pub mod verify;
 
 pub use element_type::{ElementKind, ElementType};
@@ -44,4 +46,5 @@ pub use shape::{
     ArrayShape, Dynamism, IndexIter, Layout, MEMORY_KINDS, MemoryStep, MemoryStepKind, Shape, SplitConfig, Tile,
     TileDim, linear_index, multi_index, strides,
 };
+pub use thread_pool::has_thread_pool;
 pub use verify::VerifiedModule;

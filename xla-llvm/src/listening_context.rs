@@ -12,6 +12,8 @@ use inkwell::llvm_sys::core::{
 };
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 
+use crate::own_thread;
+
 /// A context, and what LLVM reported in it.
 pub(crate) struct ListeningContext {
     // In the order in which they must go.
@@ -31,6 +33,7 @@ pub(crate) struct Reports {
 impl ListeningContext {
     /// A new context.
     pub fn new() -> ListeningContext {
+        own_thread::install_handlers();
         let this = ListeningContext { context: Context::create(), reports: Box::default() };
         let reports: *const Mutex<Reports> = &*this.reports;
         // SAFETY: the reports are in a box of their own, which is there until the context is gone.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use xla_hlo::{Error, Result};
+use xla_hlo::{Error, Result, has_thread_pool};
 
 /// Stack of threads that write large kernels: values are emitted as deep as they are made of each other, and a thread
 /// of rayon's has two megabytes.
@@ -11,7 +11,7 @@ const DEEP_STACK_BYTES: usize = 128 << 20;
 /// Calls `work` with each item, on at most `threads` threads: this one, and others of the current rayon pool. Returns
 /// the results in the order of the items, or the first error in that order.
 pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let helpers = threads.min(items.len()).saturating_sub(1);
+    let helpers = if has_thread_pool() { threads.min(items.len()).saturating_sub(1) } else { 0 };
     let results: Mutex<Vec<(usize, Result<R>)>> = Mutex::new(Vec::with_capacity(items.len()));
     let items = Mutex::new(items.into_iter().enumerate());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -21,12 +21,13 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> 
             results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };
-    rayon::in_place_scope(|scope| {
-        for _ in 0..helpers {
-            scope.spawn(|_| run());
-        }
-        run();
-    });
+    match helpers {
+        0 => run(),
+        _ => rayon::in_place_scope(|scope| {
+            (0..helpers).for_each(|_| scope.spawn(|_| run()));
+            run();
+        }),
+    }
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(number, _)| *number);
     results.into_iter().map(|(_, result)| result).collect()
@@ -37,7 +38,8 @@ pub(crate) fn on_deep_stack<R: Send>(work: impl FnOnce() -> Result<R> + Send) ->
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("emission".to_string()).stack_size(DEEP_STACK_BYTES);
         let thread = thread.spawn_scoped(scope, work);
-        let thread = thread.map_err(|reason| Error::internal(format!("no thread to write kernels on: {reason}")))?;
+        let thread =
+            thread.map_err(|reason| Error::resource_exhausted(format!("no thread to write kernels on: {reason}")))?;
         thread.join().map_err(|_| Error::internal("the emission of kernels panicked"))?
     })
 }

@@ -242,10 +242,21 @@ pub struct AotFile {
 pub trait LoadExecutable: Send + Sync {
     /// Loads an executable. Bytes that are truncated, garbled, of another version or for another machine are
     /// [`xla_hlo::Error::InvalidArgument`], saying which.
+    ///
+    /// The bytes may hold machine code, which is run as it is: the caller vouches for their origin. The checks find
+    /// accidents, not attacks.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
     /// Dependencies of the code in a serialised program beside module and options, such as the processor and the
     /// version of the code generator: programs are kept on disk under it. `None` where loading compiles again, so that
     /// keeping them gains nothing.
     fn cache_target(&self) -> Option<String>;
+
+    /// Whether a serialised program holds machine code for the host, which [`load`](LoadExecutable::load) makes part of
+    /// this process. The `xla` command loads such a file only where its user names the platform. `true` unless a
+    /// backend says otherwise: `false` is right for programs that are compiled again and for code that runs on a device
+    /// alone.
+    fn holds_host_code(&self) -> bool {
+        true
+    }
 }

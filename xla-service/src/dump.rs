@@ -1,15 +1,18 @@
 //! Dumps the steps of a compilation into a directory.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use xla_hlo::{Error, Module, Result};
 use xla_passes::{PassEvent, PassObserver};
 
 use crate::executable::Executable;
+use crate::file_name::file_name;
 use crate::options::CompileOptions;
+use crate::output_file::OutputFile;
 
-/// Writes files named after the module into [`CompileOptions::dump_to`], or nothing if no directory was asked for.
+/// Writes files named after the module ([`file_name`]) into [`CompileOptions::dump_to`], or nothing if no directory was asked for.
 ///
 /// As a [`PassObserver`] it writes the module after each pass that changed it, as `NAME.012.stage.pass.hlo`.
 #[derive(Debug)]
@@ -20,8 +23,7 @@ pub struct Dump {
 impl Dump {
     /// Dumps of one compilation, as its options say.
     pub fn new(options: &CompileOptions, module: &Module) -> Dump {
-        let stem = module.name().replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "_");
-        Dump { target: options.dump_to.clone().map(|directory| (directory, stem)) }
+        Dump { target: options.dump_to.clone().map(|directory| (directory, file_name(module.name()))) }
     }
 
     /// Writes the module's text.
@@ -37,13 +39,23 @@ impl Dump {
         executable.dumps().into_iter().try_for_each(|(name, text)| self.write(&name, || text))
     }
 
-    /// Writes a text as `MODULE.name`. [`Error::FailedPrecondition`] names the file that cannot be written.
+    /// Writes a text as `MODULE.name`, a name of any length. [`Error::FailedPrecondition`] names the file that cannot be
+    /// written.
     pub fn write(&self, name: &str, text: impl FnOnce() -> String) -> Result<()> {
         let Some((directory, stem)) = &self.target else { return Ok(()) };
+        let name = match name.rsplit_once('.') {
+            Some((name, extension)) => format!("{}.{extension}", file_name(name)),
+            None => file_name(name),
+        };
         let path = directory.join(format!("{stem}.{name}"));
-        fs::create_dir_all(directory).and_then(|()| fs::write(&path, text())).map_err(|e| {
-            Error::failed_precondition(format!("cannot write the dump {}: {e}", path.display())).with_source(e)
-        })
+        fs::create_dir_all(directory).map_err(|error| {
+            let message = format!("cannot write {}: {error}", path.display());
+            Error::failed_precondition(message).with_source(error)
+        })?;
+        let mut file = OutputFile::create(&path)?;
+        file.write_all(text().as_bytes()).map_err(|error| file.error(error))?;
+        // A compilation dumps hundreds of files: waiting for the disk would take longer than the compilation.
+        file.finish_without_sync()
     }
 }
 
@@ -86,6 +98,28 @@ mod tests {
         // A directory that cannot be made is an error that names it.
         let options = CompileOptions { dump_to: Some("/dev/null/no".into()), ..CompileOptions::default() };
         let error = client.compile(&module, &options).unwrap_err();
-        assert!(error.message().contains("cannot write the dump /dev/null/no"), "{error}");
+        assert!(error.message().contains("cannot write /dev/null/no"), "{error}");
+    }
+
+    #[test]
+    fn long_names_of_modules_are_shortened_and_stay_different() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = CompileOptions { dump_to: Some(folder.path().to_path_buf()), ..CompileOptions::default() };
+        for end in ["1", "2"] {
+            let mut module = ModuleBuilder::new("long_".repeat(100) + end);
+            let mut b = module.computation("main");
+            let x = b.parameter(Shape::scalar(ElementType::F32)).unwrap();
+            let main = b.finish(x);
+            let module = module.finish(main).unwrap();
+            let dump = Dump::new(&options, &module);
+            dump.module("before-passes", &module).unwrap();
+            dump.write(&("kernel_".repeat(100) + ".ll"), String::new).unwrap();
+        }
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let names: Vec<_> = names.collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+        for (extension, count) in [(".before-passes.hlo", 2), (".ll", 2)] {
+            assert_eq!(names.iter().filter(|name| name.ends_with(extension)).count(), count, "{names:?}");
+        }
     }
 }

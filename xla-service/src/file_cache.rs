@@ -1,20 +1,27 @@
 //! File cache: bytes in a folder, keyed by the SHA-256 of their inputs.
 //!
 //! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none
-//! of it. Each begins with the hash of its contents: one that is damaged counts as absent. So does one, with a warning,
-//! that somebody else owns or may write, since cached files may be machine code. When the files take more
-//! than the limit, those used longest ago go. Nothing here fails a compilation: a cache that cannot be read or written
-//! is as good as empty.
+//! of it. Each begins with the hash of its key and contents: a damaged file counts as absent, and so does a file of
+//! another key under this key's name. A file that another user owns or may write is ignored with a warning, since cached
+//! files may be machine code. When the files take more than the limit, the least recently used ones are deleted, and
+//! with them the temporary files of processes that were killed. Nothing here fails a compilation: a cache that cannot be
+//! read or written is as good as empty.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
 /// At the start of each file.
-const MAGIC: &[u8] = b"XLA cache 1\n";
+const MAGIC: &[u8] = b"XLA cache 2\n";
+
+/// Start of the names of temporary files.
+const TEMPORARY: &str = ".tmp";
+
+/// Age at which the writer of a temporary file is taken to be gone: a file is written within seconds.
+const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// A folder of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +60,9 @@ impl FileCache {
         if !is_private(&path, &file.metadata().ok()?) || !self.folder_is_private() {
             return None;
         }
-        let contents = decode(read(file).ok()?);
+        let contents = decode(key, read(file).ok()?);
         if contents.is_none() {
-            tracing::warn!(path = %path.display(), "a damaged file of the cache is ignored");
+            tracing::warn!(path = %path.display(), "a file of the cache that is damaged or another key's is ignored");
         }
         // When it was used last. A file that may only be read is used all the same.
         let now = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
@@ -73,7 +80,7 @@ impl FileCache {
     }
 
     fn write(&self, key: &str, contents: &[u8]) -> io::Result<()> {
-        let bytes = encode(contents);
+        let bytes = encode(key, contents);
         if bytes.len() as u64 > self.limit {
             return Ok(());
         }
@@ -81,7 +88,7 @@ impl FileCache {
         if !self.folder_is_private() {
             return Ok(());
         }
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.folder)?;
         file.write_all(&bytes)?;
         file.persist(self.path(key)).map_err(|error| error.error)?;
         self.evict()
@@ -91,12 +98,14 @@ impl FileCache {
         self.folder.metadata().is_ok_and(|facts| is_private(&self.folder, &facts))
     }
 
-    /// Deletes the files used longest ago until the rest is within the limit. Several processes may do so at once.
+    /// Deletes abandoned temporary files, and the least recently used files until the rest is within the limit. Several
+    /// processes may do so at once.
     fn evict(&self) -> io::Result<()> {
+        delete_abandoned_files(&self.folder)?;
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            // Others may have deleted it meanwhile.
+            // Another process may have deleted it in the meantime.
             if let (true, Ok(facts)) = (path.extension().is_some_and(|e| e == self.extension), path.metadata()) {
                 files.push((facts.modified()?, facts.len(), path));
             }
@@ -115,18 +124,42 @@ impl FileCache {
     }
 }
 
-/// `MAGIC | SHA-256 of the contents | contents`.
-fn encode(contents: &[u8]) -> Vec<u8> {
-    [MAGIC, &Sha256::digest(contents)[..], contents].concat()
+/// Deletes the temporary files of processes that were killed while they wrote into a cache's folder.
+pub fn delete_abandoned_files(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_temporary = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
+        // Another process may have deleted it in the meantime.
+        let age = entry.metadata().ok().and_then(|facts| facts.modified().ok()?.elapsed().ok());
+        if is_temporary && age.is_some_and(|age| age > ABANDONED) {
+            delete(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
-fn decode(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+/// `MAGIC | SHA-256 of key and contents | contents`.
+fn encode(key: &str, contents: &[u8]) -> Vec<u8> {
+    [MAGIC, &digest(key, contents)[..], contents].concat()
+}
+
+/// The contents, if the bytes are those of [`encode`] for this key.
+fn decode(key: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let (hash, contents) = bytes.strip_prefix(MAGIC)?.split_at_checked(32)?;
-    if hash != &Sha256::digest(contents)[..] {
+    if hash != digest(key, contents) {
         return None;
     }
     bytes.drain(..MAGIC.len() + 32);
     Some(bytes)
+}
+
+/// Hashes the key, with its length in front, and the contents.
+fn digest(key: &str, contents: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update((key.len() as u64).to_le_bytes());
+    hash.update(key);
+    hash.update(contents);
+    hash.finalize().into()
 }
 
 fn read(mut file: File) -> io::Result<Vec<u8>> {
@@ -205,11 +238,37 @@ mod tests {
         for place in 0..whole.len() {
             let mut damaged = whole.clone();
             damaged[place] ^= 1;
-            assert_eq!(decode(damaged), None, "byte {place}");
-            assert_eq!(decode(whole[..place].to_vec()), None, "{place} bytes");
+            assert_eq!(decode("key", damaged), None, "byte {place}");
+            assert_eq!(decode("key", whole[..place].to_vec()), None, "{place} bytes");
         }
         fs::write(cache.path("key"), "damaged").unwrap();
         assert_eq!(cache.get("key"), None);
+    }
+
+    #[test]
+    fn a_file_under_the_name_of_another_key_is_absent() {
+        let (_folder, cache) = cache(1 << 20);
+        cache.put("sine", b"code of a sine");
+        cache.put("cosine", b"code of a cosine");
+        fs::copy(cache.path("sine"), cache.path("cosine")).unwrap();
+        assert_eq!(cache.get("cosine"), None);
+        assert_eq!(cache.get("sine").as_deref(), Some(&b"code of a sine"[..]));
+        cache.put("cosine", b"code of a cosine");
+        assert_eq!(cache.get("cosine").as_deref(), Some(&b"code of a cosine"[..]));
+    }
+
+    #[test]
+    fn temporary_files_of_killed_processes_are_deleted() {
+        let (_folder, cache) = cache(1 << 20);
+        cache.put("a", &[7; 10]);
+        let [abandoned, recent] = [".tmpOld", ".tmpNew"].map(|name| cache.folder.join(name));
+        fs::write(&abandoned, [7; 100]).unwrap();
+        fs::write(&recent, [7; 100]).unwrap();
+        let time = SystemTime::now() - 2 * ABANDONED;
+        File::options().append(true).open(&abandoned).unwrap().set_modified(time).unwrap();
+        cache.put("b", &[7; 10]);
+        assert!(!abandoned.exists() && recent.exists());
+        assert!(cache.get("a").is_some() && cache.get("b").is_some());
     }
 
     #[cfg(unix)]
@@ -239,7 +298,7 @@ mod tests {
         for (name, age) in [("a", 1), ("b", 2), ("c", 3)] {
             cache.put(name, &[7; 1200]);
             let file = File::options().append(true).open(cache.path(name)).unwrap();
-            file.set_modified(old + std::time::Duration::from_secs(age)).unwrap();
+            file.set_modified(old + Duration::from_secs(age)).unwrap();
         }
         assert!(cache.get("a").is_some());
         cache.put("d", &[7; 1200]);

@@ -32,6 +32,7 @@ pub mod dump;
 pub mod executable;
 pub mod executor;
 mod file_cache;
+mod file_name;
 mod fingerprint;
 mod forked;
 pub mod host;
@@ -39,6 +40,7 @@ pub mod interpreter;
 mod intervals;
 mod optimize;
 mod options;
+pub mod output_file;
 mod persistent_cache;
 pub mod platform;
 mod registry;
@@ -62,10 +64,12 @@ pub use executable::{Argument, CostAnalysis, Executable, ExecutionContext, Memor
 pub use executor::{
     DeviceDescription, DeviceMemory, Event, Fault, FaultInjection, MemoryStats, Stream, StreamExecutor, Timing,
 };
-pub use file_cache::FileCache;
+pub use file_cache::{FileCache, delete_abandoned_files};
+pub use file_name::{LONGEST_FILE_NAME, file_name};
 pub use fingerprint::Fingerprint;
 pub use optimize::optimize;
 pub use options::{CompileOptions, FallbackPolicy, OptLevel};
+pub use output_file::{OutputFile, write_file, write_files};
 pub use persistent_cache::build_identity;
 pub use platform::Platform;
 pub use registry::{Availability, CompiledOut, PlatformRegistry, PlatformStatus};

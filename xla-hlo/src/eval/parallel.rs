@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use super::Evaluator;
-use crate::{ArrayShape, ElementType, Literal, Result, Scalar};
+use crate::{ArrayShape, ElementType, Literal, Result, Scalar, has_thread_pool};
 
 /// Nanoseconds of one thread's work from which on several threads share an operation. Waking them takes 20 to 50
 /// microseconds.
@@ -110,7 +110,7 @@ impl<'m> Evaluator<'m> {
     /// other threads have work of their own, and while waiting for them this one would begin more of it on the same
     /// stack.
     pub(crate) fn chunk_length(&self, count: usize, work: Option<usize>) -> usize {
-        let alone = || self.threads < 2 || rayon::current_thread_index().is_some();
+        let alone = || self.threads < 2 || rayon::current_thread_index().is_some() || !has_thread_pool();
         match work {
             Some(work) if work.saturating_mul(count) >= THRESHOLD && !alone() => (CHUNK / work.max(1)).max(1),
             Some(_) | None => count.max(1),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::out_of_memory::fallible;
 use crate::{Error, Result};
 
 /// The widest element, a `c128`.
@@ -143,7 +144,7 @@ impl Splat {
 /// An empty vector with room for `bytes` bytes, or the error that says that it would not fit.
 pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
-    data.try_reserve_exact(bytes)
+    fallible(|| data.try_reserve_exact(bytes))
         .map_err(|e| Error::resource_exhausted(format!("no memory for a literal of {bytes} bytes")).with_source(e))?;
     Ok(data)
 }

@@ -174,7 +174,7 @@ impl LoadedExecutable {
         self.executable().dumps()
     }
 
-    /// Writes the program down; [`Client::load`] reads it. [`Error::Unimplemented`] where the platform cannot, and for
+    /// Writes the program down; [`Client::load`] reads it, and trusts the machine code in it. [`Error::Unimplemented`] where the platform cannot, and for
     /// programs of several devices that work together.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         if self.as_together().is_some() {

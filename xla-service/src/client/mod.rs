@@ -151,6 +151,9 @@ impl Client {
     }
 
     /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` where the platform cannot.
+    ///
+    /// The bytes may hold machine code, which runs in this process or on the device as it is: load only bytes from an
+    /// origin that may run any program as this user. A checksum finds damaged bytes, not forged ones.
     pub fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
         let loader = self.0.compiler.loader().ok_or_else(|| self.cannot("load serialised programs"))?;

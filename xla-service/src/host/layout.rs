@@ -1,5 +1,6 @@
 //! Host layouts: elements in whole bytes, dimensions in any order.
 
+use xla_hlo::out_of_memory::fallible;
 use xla_hlo::{ArrayShape, Error, Layout, Literal, Result};
 
 use super::array::{self, check_target, dense_strides};
@@ -34,12 +35,36 @@ pub fn write_literal(literal: &Literal, shape: &ArrayShape, target: &mut [u8]) -
 pub fn literal_from_bytes(shape: &ArrayShape, source: &[u8]) -> Result<Literal> {
     check_target(shape, source.len())?;
     if is_row_major(shape) {
-        return Literal::from_bytes(shape, source.to_vec());
+        let mut bytes = reserved(source.len())?;
+        bytes.extend_from_slice(source);
+        return Literal::from_bytes(shape, bytes);
     }
     let mut literal = Literal::zeros(shape)?;
     let copy = array::copy(shape, &dense_strides(shape), &row_major_strides(shape));
     copy.run(source, 0, literal.bytes_mut(), 0);
     Ok(literal)
+}
+
+/// As [`literal_from_bytes`], of bytes that may become the literal's.
+pub(super) fn literal_of_bytes(shape: &ArrayShape, bytes: Vec<u8>) -> Result<Literal> {
+    match is_row_major(shape) {
+        true => Literal::from_bytes(shape, bytes),
+        false => literal_from_bytes(shape, &bytes),
+    }
+}
+
+/// Zeros, or the error for memory that has run out.
+pub(super) fn zeros(bytes: usize) -> Result<Vec<u8>> {
+    let mut zeros = reserved(bytes)?;
+    zeros.resize(bytes, 0);
+    Ok(zeros)
+}
+
+fn reserved(bytes: usize) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    fallible(|| data.try_reserve_exact(bytes))
+        .map_err(|e| Error::resource_exhausted(format!("no host memory for {bytes} bytes")).with_source(e))?;
+    Ok(data)
 }
 
 /// Whether elements lie in the order of a literal's: dimensions of size 1 may be anywhere.

@@ -4,6 +4,8 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
+use xla_hlo::out_of_memory::fallible;
+
 /// Every block starts at a multiple of this: a cache line, and the widest vector register.
 pub const MEMORY_ALIGNMENT: usize = 64;
 
@@ -39,7 +41,7 @@ impl HostBlock {
     pub fn new(size: usize) -> Option<HostBlock> {
         let layout = request(size)?;
         // SAFETY: the layout's size is at least MEMORY_ALIGNMENT, hence not zero.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let base = NonNull::new(fallible(|| unsafe { alloc_zeroed(layout) }))?;
         if size >= HUGE_PAGES_FROM {
             ask_for_huge_pages(base, layout.size());
         }

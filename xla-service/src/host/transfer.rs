@@ -3,7 +3,7 @@
 use xla_hlo::{ArrayShape, Literal, Result};
 
 use super::executor::{part, part_mut};
-use super::layout::{host_shape, literal_from_bytes, write_literal};
+use super::layout::{host_shape, literal_from_bytes, literal_of_bytes, write_literal, zeros};
 use super::pool::HostMemory;
 use crate::executor::{DeviceMemory, Stream};
 use crate::transfer::TransferManager;
@@ -69,14 +69,14 @@ impl TransferManager for StreamTransfer {
         memory: &mut DeviceMemory,
         offset: usize,
     ) -> Result<()> {
-        let mut bytes = vec![0; self.byte_size(shape)?];
+        let mut bytes = zeros(self.byte_size(shape)?)?;
         write_literal(literal, shape, &mut bytes)?;
         stream.copy_to_device(&bytes, memory, offset)
     }
 
     fn read(&self, stream: &dyn Stream, memory: &DeviceMemory, offset: usize, shape: &ArrayShape) -> Result<Literal> {
-        let mut bytes = vec![0; self.byte_size(shape)?];
+        let mut bytes = zeros(self.byte_size(shape)?)?;
         stream.copy_to_host(memory, offset, &mut bytes)?;
-        literal_from_bytes(shape, &bytes)
+        literal_of_bytes(shape, bytes)
     }
 }
