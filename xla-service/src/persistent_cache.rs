@@ -3,11 +3,13 @@
 //! A program is found by everything that it was made from: the module, the options, the platform and the target of its
 //! code ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
 
+use std::fs::File;
 use std::hash::Hasher;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::UNIX_EPOCH;
 
+use object::{Object, ReadCache};
 use sha2::{Digest, Sha256};
 use xla_hlo::Module;
 
@@ -72,23 +74,39 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// Identity of this build of the compiler: its version, and size and time of the file that holds its code, a program or
-/// a library that another program has loaded (on systems that do not list what is mapped, the program). Another build
-/// must not trust private entries, such as code that calls
-/// functions of the runtime.
+/// Identity of this build of the compiler: its version, and the contents of the file that holds its code, a program or a
+/// library that another program has loaded (on systems that do not list mapped files, the program).
+///
+/// A copy of the file has the identity of the original, whatever its time is. Another build must not trust private
+/// entries, such as code that calls functions of the runtime.
 pub fn build_identity() -> String {
     static IDENTITY: OnceLock<String> = OnceLock::new();
     let identity = || {
         let path = own_file().or_else(|| std::env::current_exe().ok());
-        let file = path.and_then(|path| path.metadata().ok()).and_then(|file| {
-            let time = file.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-            Some(format!("{} {time:?}", file.len()))
-        });
-        // A file that is gone is nobody's to compare with: nothing is shared with other processes.
+        let file = path.and_then(|path| contents_identity(&path).ok());
+        // A file that is gone cannot be compared: nothing is shared with other processes.
         let file = file.unwrap_or_else(|| format!("process {}", std::process::id()));
         format!("{} {file}", env!("CARGO_PKG_VERSION"))
     };
     IDENTITY.get_or_init(identity).clone()
+}
+
+/// The linker's build ID, which is a hash of the linked contents; the hash of the whole file where it has none.
+fn contents_identity(path: &Path) -> io::Result<String> {
+    let file = ReadCache::new(File::open(path)?);
+    let id = object::File::parse(&file).ok().and_then(|object| object.build_id().ok().flatten().map(<[u8]>::to_vec));
+    if let Some(id) = id {
+        return Ok(id.iter().map(|byte| format!("{byte:02x}")).collect());
+    }
+    let mut hasher = Sha256::new();
+    let mut contents = File::open(path)?;
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match contents.read(&mut piece)? {
+            0 => return Ok(hex(hasher)),
+            read => hasher.update(&piece[..read]),
+        }
+    }
 }
 
 /// The file that this code was loaded from, where the system lists the files that a process has mapped.
@@ -147,7 +165,22 @@ mod tests {
     fn a_build_is_known_by_its_file() {
         let program = std::env::current_exe().unwrap();
         assert_eq!(own_file().map(|path| path.canonicalize().unwrap()), Some(program.canonicalize().unwrap()));
-        let length = program.metadata().unwrap().len().to_string();
-        assert!(build_identity().contains(&length), "{}", build_identity());
+        assert!(build_identity().contains(&contents_identity(&program).unwrap()), "{}", build_identity());
+    }
+
+    #[test]
+    fn a_copy_of_a_build_is_the_same_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = std::env::current_exe().unwrap();
+        let copy = folder.path().join("copy");
+        std::fs::copy(&program, &copy).unwrap();
+        assert_eq!(contents_identity(&copy).unwrap(), contents_identity(&program).unwrap());
+        // Without a build ID, files of one size differ by their contents.
+        let [one, other] = ["one", "two"].map(|contents| {
+            let path = folder.path().join(contents);
+            std::fs::write(&path, contents).unwrap();
+            contents_identity(&path).unwrap()
+        });
+        assert_ne!(one, other);
     }
 }
