@@ -44,8 +44,8 @@ impl ModuleSource {
         self.parse_for(&ArgumentShapes::default())
     }
 
-    /// Parses the program for these shapes of its arguments: a StableHLO program may leave dimensions open. The number is
-    /// that of [`ModuleSource::parse`].
+    /// Parses the program for these shapes of its arguments: a StableHLO program may leave dimensions open. The number
+    /// is that of [`ModuleSource::parse`].
     pub fn parse_for(&self, shapes: &ArgumentShapes) -> Result<(Module, usize)> {
         if shapes.has_shapes() && matches!(self.0, Content::Text(_) | Content::Proto(_)) {
             return Err(Error::invalid_argument(

@@ -1,5 +1,5 @@
-//! MLIR bytecode, versions 0 to 6, with the dialects of StableHLO's portable artifacts, `builtin`, `vhlo` and `sdy`, and
-//! those of programs that MLIR writes as they are: `stablehlo`, `chlo`, `func`, `arith`.
+//! MLIR bytecode, versions 0 to 6, with the dialects of StableHLO's portable artifacts, `builtin`, `vhlo` and `sdy`,
+//! and those of programs that MLIR writes as they are: `stablehlo`, `chlo`, `func`, `arith`.
 //!
 //! The container is that of MLIR ("MLIR Bytecode Format", LLVM project); artifacts are what
 //! `serialize_portable_artifact` of StableHLO writes. Tables of attributes and types become the tables of a [`Module`]

@@ -150,8 +150,8 @@ fn lists(r: &mut Reader<'_>, module: &mut Module, names: &[&str]) -> Result<Attr
     Ok(parts.finish())
 }
 
-/// Dimension numbers of a gather or a scatter: lists, then the dimension of the index vector. Files from before batching
-/// dimensions lack the two lists in the middle.
+/// Dimension numbers of a gather or a scatter: lists, then the dimension of the index vector. Old files lack
+/// the two lists of batching dimensions in the middle.
 fn indexed(r: &mut Reader<'_>, module: &mut Module, names: [&str; 5]) -> Result<Attribute> {
     let mut ahead = r.clone();
     let has_batching =

@@ -49,7 +49,7 @@ impl<'a> Entries<'a> {
         Ok(Entries { attributes, types })
     }
 
-    /// Decodes the entries into the tables of a module, under their numbers; parts of entries that have no number follow
+    /// Decodes the entries into the tables of a module, under their numbers; parts of entries without a number follow
     /// them. The types, which decide the widths of numbers, come first.
     pub fn decode(self, module: &mut Module) -> Result<()> {
         (0..self.attributes.left).for_each(|_| {

@@ -1,6 +1,6 @@
 //! State of a lowering: the module that is built, and a computation for each region that is being read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, GetTupleElement, Op, Parameter, ShapeContext, Tuple};
 use xla_hlo::proto::sanitized;
@@ -10,9 +10,12 @@ use xla_hlo::{CompId, Computation, Error, FrontendAttributes, InstrId, Instructi
 use super::captures::Captures;
 use super::constants::{Constants, scalar_of_splat};
 use super::frames::Frames;
-use super::refinement::Refinement;
 use super::{dead, fold, layouts, location, types};
 use crate::ir::{AttrId, Module, OpId, RegionId, Value, ValueId};
+
+/// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
+/// several times multiply.
+const MOST_CALLS: usize = 1 << 14;
 
 /// Regions nest no deeper than this; lowering them recurses.
 const MAX_DEPTH: usize = 100;
@@ -34,6 +37,51 @@ pub(super) struct Lowering<'s> {
     frames: Vec<Frame>,
     /// Lowers one operation.
     lower_operation: fn(&mut Lowering<'s>, OpId) -> Result<()>,
+}
+
+/// An argument of a function as a call passes it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Argument {
+    /// Shape without layouts.
+    pub shape: Shape,
+    /// Its value, if it is a constant that sizes may depend on.
+    pub constant: Option<Literal>,
+}
+
+/// Lowers a function for arguments.
+pub(super) type LowerFunction<'s> = fn(&mut Lowering<'s>, &str, OpId, &[Argument]) -> Result<CompId>;
+
+/// State of the refinement of a program.
+pub(super) struct Refinement<'s> {
+    /// Functions by name.
+    pub functions: HashMap<String, OpId>,
+    /// Functions that depend on the shapes that they are called with.
+    pub dynamic: HashSet<String>,
+    pub lower_function: LowerFunction<'s>,
+    /// Computations by function and arguments.
+    pub lowered: HashMap<(String, Vec<Argument>), CompId>,
+    calls: usize,
+}
+
+impl<'s> Refinement<'s> {
+    pub fn new(
+        functions: HashMap<String, OpId>,
+        dynamic: HashSet<String>,
+        lower_function: LowerFunction<'s>,
+    ) -> Refinement<'s> {
+        Refinement { functions, dynamic, lower_function, lowered: HashMap::new(), calls: 0 }
+    }
+
+    /// Counts a call that is lowered on its own.
+    pub fn count(&mut self) -> Result<()> {
+        self.calls += 1;
+        match self.calls > MOST_CALLS {
+            true => Err(Error::resource_exhausted(format!(
+                "more than {MOST_CALLS} calls of functions with dynamic dimensions, each lowered for its own shapes"
+            ))),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Captured values: those that are constants, and the others.

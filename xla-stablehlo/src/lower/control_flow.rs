@@ -28,7 +28,7 @@ fn function_call(
     annotations: &[(&str, String)],
 ) -> Result<Vec<InstrId>> {
     let name = call.attributes.symbol(attribute)?;
-    if let Some(values) = lowering.folded_call(&name, call)? {
+    if let Some(values) = lowering.evaluated_call(&name, call)? {
         return Ok(values);
     }
     let computation = lowering.computation_of_call(&name, &call.operands)?;

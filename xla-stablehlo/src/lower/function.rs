@@ -9,10 +9,9 @@ use xla_hlo::{CompId, Error, InputOutputAlias, InstrId, LeafSharding, Module, Pa
 use super::annotations::{self, Dictionary};
 use super::attributes::{Attributes, lookup};
 use super::call::stem;
-use super::context::Lowering;
+use super::context::{Argument, Lowering, Refinement};
 use super::dictionary::dictionaries;
 use super::entry::entry_layout;
-use super::refinement::{Argument, Refinement};
 use crate::ir::{self, Attribute, OpId, ValueId};
 use crate::refine::{ArgumentShapes, dynamic_functions};
 

@@ -61,8 +61,8 @@ pub fn lower(program: &ir::Module) -> Result<Module> {
 
 /// Lowers a program with dynamic dimensions to an HLO module for these shapes of its arguments.
 ///
-/// Errors are those of [`lower`], and `Error::InvalidArgument` for an argument whose dynamic dimensions have no sizes, a
-/// shape that an argument cannot have, and an assertion of the program about shapes that does not hold.
+/// Errors are those of [`lower`], and `Error::InvalidArgument` for an argument whose dynamic dimensions have no sizes,
+/// a shape that an argument cannot have, and an assertion of the program about shapes that does not hold.
 pub fn refine(program: &ir::Module, arguments: &ArgumentShapes) -> Result<Module> {
     function::lower(program, arguments)
 }

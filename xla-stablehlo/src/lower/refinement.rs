@@ -1,19 +1,13 @@
 //! Refinement of dynamic dimensions while a program is lowered: functions once for each list of shapes and sizes,
 //! assertions about shapes, and results whose shapes are operands.
 
-use std::collections::{HashMap, HashSet};
-
 use xla_hlo::ops::Tuple;
 use xla_hlo::{ArrayShape, CompId, Dynamism, Error, InstrId, Literal, Result, Shape};
 
 use super::call::Call;
-use super::context::Lowering;
+use super::context::{Argument, Lowering};
 use super::{fold, types};
 use crate::ir::{Attribute, OpId, RegionId};
-
-/// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
-/// several times multiply.
-const MOST_CALLS: usize = 1 << 14;
 
 /// Constants of at most so many elements are sizes that functions are lowered for.
 const MOST_SIZES: usize = 64;
@@ -23,50 +17,6 @@ const ASSERTION: &str = "shape_assertion";
 
 /// Attribute of custom calls with the numbers of operands that are the shapes of the results.
 const SHAPE_OPERANDS: &str = "indices_of_shape_operands";
-
-/// An argument of a function as a call passes it.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) struct Argument {
-    /// Shape without layouts.
-    pub shape: Shape,
-    /// Its value, if it is a constant that sizes may depend on.
-    pub constant: Option<Literal>,
-}
-
-/// Lowers a function for arguments.
-type LowerFunction<'s> = fn(&mut Lowering<'s>, &str, OpId, &[Argument]) -> Result<CompId>;
-
-/// State of the refinement of a program.
-pub(super) struct Refinement<'s> {
-    /// Functions by name.
-    functions: HashMap<String, OpId>,
-    /// Functions that depend on the shapes that they are called with.
-    dynamic: HashSet<String>,
-    lower_function: LowerFunction<'s>,
-    lowered: HashMap<(String, Vec<Argument>), CompId>,
-    calls: usize,
-}
-
-impl<'s> Refinement<'s> {
-    pub fn new(
-        functions: HashMap<String, OpId>,
-        dynamic: HashSet<String>,
-        lower_function: LowerFunction<'s>,
-    ) -> Refinement<'s> {
-        Refinement { functions, dynamic, lower_function, lowered: HashMap::new(), calls: 0 }
-    }
-
-    /// Counts a call that is lowered on its own.
-    fn count(&mut self) -> Result<()> {
-        self.calls += 1;
-        match self.calls > MOST_CALLS {
-            true => Err(Error::resource_exhausted(format!(
-                "more than {MOST_CALLS} calls of functions with dynamic dimensions, each lowered for its own shapes"
-            ))),
-            false => Ok(()),
-        }
-    }
-}
 
 impl Lowering<'_> {
     /// The value of an instruction if it is a constant that sizes may depend on.
@@ -124,7 +74,7 @@ impl Lowering<'_> {
     }
 
     /// The results of a call that computes sizes: its arguments and its results are constants. `None` for another call.
-    pub fn folded_call(&mut self, name: &str, call: &Call<'_>) -> Result<Option<Vec<InstrId>>> {
+    pub fn evaluated_call(&mut self, name: &str, call: &Call<'_>) -> Result<Option<Vec<InstrId>>> {
         let Some(op) = self.refinement.as_ref().and_then(|refinement| refinement.functions.get(name).copied()) else {
             return Ok(None);
         };
@@ -138,7 +88,7 @@ impl Lowering<'_> {
         if let Some(refinement) = &mut self.refinement {
             refinement.count()?;
         }
-        self.folded(region, constants)
+        self.evaluated_region(region, constants)
     }
 
     /// The computation of a function for arguments of the types that are written.
@@ -157,7 +107,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers a function's region in a computation of its own, and evaluates what it returns.
-    fn folded(&mut self, region: RegionId, constants: Vec<Literal>) -> Result<Option<Vec<InstrId>>> {
+    fn evaluated_region(&mut self, region: RegionId, constants: Vec<Literal>) -> Result<Option<Vec<InstrId>>> {
         let mut results = None;
         self.discarded(|lowering| {
             let arguments = constants.into_iter().map(|literal| lowering.constant(literal));

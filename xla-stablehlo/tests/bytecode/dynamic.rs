@@ -108,7 +108,13 @@ fn dynamic_programs_become_static_ones() {
 
 #[test]
 fn functions_that_call_each_other_more_and_more_are_refused() {
-    let mut program = "// arg0=f32[3]\nmodule {\nfunc.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {\n%0 = call @f0(%a) : (tensor<?xf32>) -> tensor<?xf32>\n%1 = call @g0(%z) : (tensor<i32>) -> tensor<i32>\nreturn %0 : tensor<?xf32>\n}\n".replace("%1 = call", "%z = stablehlo.constant dense<1> : tensor<i32>\n%1 = call");
+    let mut program = "// arg0=f32[3]\nmodule {\n\
+        func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {\n\
+        %0 = call @f0(%a) : (tensor<?xf32>) -> tensor<?xf32>\n\
+        %z = stablehlo.constant dense<1> : tensor<i32>\n\
+        %1 = call @g0(%z) : (tensor<i32>) -> tensor<i32>\n\
+        return %0 : tensor<?xf32>\n}\n"
+        .to_string();
     for i in 0..40 {
         let (f, g) = (format!("f{}", i + 1), format!("g{}", i + 1));
         program += &format!(
