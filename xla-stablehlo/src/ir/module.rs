@@ -141,6 +141,13 @@ impl Module {
         })
     }
 
+    /// Whether an operation is a function without a body: its region has no block.
+    pub fn is_declaration(&self, op: OpId) -> bool {
+        let operation = &self.operations[op];
+        matches!(&*self.strings[operation.name], b"func.func" | b"vhlo.func_v1")
+            && matches!(operation.regions[..], [region] if self.regions[region].blocks.is_empty())
+    }
+
     /// Checks that no attribute and no type contains itself. Linear time, no recursion.
     ///
     /// `Error::InvalidArgument` where one does.

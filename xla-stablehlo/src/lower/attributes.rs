@@ -13,10 +13,11 @@ pub(super) struct Attributes<'s> {
 }
 
 impl<'s> Attributes<'s> {
-    /// An attribute of the operation, or of the one that a composite stands for.
+    /// An attribute of the operation, or of the one that a composite or a custom call stands for.
     pub fn get(self, name: &str) -> Option<AttrId> {
+        let within = |dictionary| lookup(self.module, self.module.attribute(self.op, dictionary)?, name);
         let own = self.module.attribute(self.op, name);
-        own.or_else(|| lookup(self.module, self.module.attribute(self.op, "composite_attributes")?, name))
+        own.or_else(|| within("composite_attributes")).or_else(|| within("mhlo.attributes"))
     }
 
     fn required(self, name: &str) -> Result<&'s Attribute> {
@@ -64,6 +65,7 @@ impl<'s> Attributes<'s> {
     /// A number, as a scalar of its type.
     pub fn number(self, name: &str) -> Result<Literal> {
         let (ty, bits) = match self.required(name)? {
+            Attribute::Bool(flag) => return Ok(Literal::scalar(ElementType::Pred, Scalar::Pred(*flag))),
             Attribute::Integer { ty, value } => (*ty, *value as u64),
             Attribute::Float { ty, bits } => (*ty, *bits),
             _ => return self.literal(name),

@@ -7,6 +7,7 @@ use xla_hlo::{Error, InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::promotion;
 use super::reduction::sum_computation;
 use super::sharding;
 
@@ -24,7 +25,19 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         "replica_id" => Ok(Collective::ReplicaId.into()),
         _ => return None,
     };
-    Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
+    Some(op.and_then(|op| {
+        let operands = match *call.regions {
+            // All operands are combined by one function.
+            [body] => promotion::promoted(lowering, &call.operands, body, |operand| combined(call, operand))?,
+            _ => call.operands.clone(),
+        };
+        lowering.add(op, call.shape(), operands)
+    }))
+}
+
+/// The argument of the function that combines an operand; the root of a collective is none.
+fn combined(call: &Call<'_>, operand: usize) -> Option<usize> {
+    (operand < call.results.len()).then_some(0)
 }
 
 /// Lowers a collective of several operands, each by itself; a value for each result.

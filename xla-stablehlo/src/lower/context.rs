@@ -480,12 +480,31 @@ impl<'s> Lowering<'s> {
 
     /// Lowers a region that captures nothing but constants to a computation with a parameter for each argument.
     pub fn closed_region(&mut self, name: &str, region: RegionId) -> Result<CompId> {
-        let computation = self.closed_computation(name, region)?;
+        self.closed_region_on(name, region, Self::parameter_of)
+    }
+
+    /// [`Lowering::closed_region`] on other arguments: `argument` adds the next parameter and makes the argument of it.
+    pub fn closed_region_on(
+        &mut self,
+        name: &str,
+        region: RegionId,
+        argument: impl FnMut(&mut Self, ValueId) -> Result<InstrId>,
+    ) -> Result<CompId> {
+        let computation = self.computation_on(name, region, argument)?;
         Ok(self.hlo.add(computation))
     }
 
     /// The computation of [`Lowering::closed_region`], not in the module yet.
     pub fn closed_computation(&mut self, name: &str, region: RegionId) -> Result<Computation> {
+        self.computation_on(name, region, Self::parameter_of)
+    }
+
+    fn computation_on(
+        &mut self,
+        name: &str,
+        region: RegionId,
+        mut argument: impl FnMut(&mut Self, ValueId) -> Result<InstrId>,
+    ) -> Result<Computation> {
         let source = self.source;
         let &[block] = &source.regions[region].blocks[..] else {
             return Err(Error::invalid_argument("a region must have one block"));
@@ -496,7 +515,7 @@ impl<'s> Lowering<'s> {
         }
         self.build(name, |lowering| {
             let arguments = source.blocks[block].arguments.iter();
-            let parameters = arguments.map(|&argument| lowering.parameter_of(argument)).collect::<Result<Vec<_>>>()?;
+            let parameters = arguments.map(|&value| argument(lowering, value)).collect::<Result<Vec<_>>>()?;
             constants.into_iter().for_each(|(value, literal)| lowering.set_constant(value, literal));
             lowering.region(region, &parameters, Self::packed)
         })

@@ -46,16 +46,28 @@ fn dot(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
 }
 
 /// One precision for each operand, or none at all.
-fn precision(call: &Call<'_>) -> Result<Vec<Precision>> {
+pub(super) fn precision(call: &Call<'_>) -> Result<Vec<Precision>> {
     let module = call.attributes.module;
-    let one = |&id| match module.attributes[id] {
-        Attribute::Enum(EnumKind::Precision, 1) => Ok(Precision::High),
-        Attribute::Enum(EnumKind::Precision, 2) => Ok(Precision::Highest),
-        Attribute::Enum(EnumKind::Precision, _) => Ok(Precision::Default),
+    // Composites have names for the values of enumerations.
+    let name = |&id| match module.attributes[id] {
+        Attribute::Enum(EnumKind::Precision, value) => EnumKind::Precision.names().get(value as usize).copied(),
+        Attribute::String(text) => {
+            EnumKind::Precision.names().iter().copied().find(|name| name.as_bytes() == &*module.strings[text])
+        }
+        _ => None,
+    };
+    let one = |id| match name(id) {
+        Some("DEFAULT") => Ok(Precision::Default),
+        Some("HIGH") => Ok(Precision::High),
+        Some("HIGHEST") => Ok(Precision::Highest),
         _ => Err(Error::invalid_argument("precision_config must be a list of precisions")),
     };
     match call.attributes.get("precision_config") {
-        Some(_) => call.attributes.array("precision_config")?.iter().map(one).collect(),
+        Some(_) => {
+            let list: Vec<Precision> =
+                call.attributes.array("precision_config")?.iter().map(one).collect::<Result<_>>()?;
+            Ok(if let [both] = list[..] { vec![both; 2] } else { list })
+        }
         None => Ok(Vec::new()),
     }
 }

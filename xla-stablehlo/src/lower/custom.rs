@@ -1,7 +1,7 @@
 //! Custom calls.
 
-use xla_hlo::ops::{CustomCall, CustomCallApi, OutputOperandAlias, ResultAccuracy, Tuple, Unary, UnaryOp};
-use xla_hlo::{Error, InstrId, Layout, Opcode, Result, Shape, Tile, TileDim};
+use xla_hlo::ops::{CustomCall, CustomCallApi, OutputOperandAlias, Tuple};
+use xla_hlo::{Error, InstrId, Layout, Result, Shape, Tile, TileDim};
 
 use super::approximate;
 use super::attributes::Attributes;
@@ -43,9 +43,6 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     if let Some(checked) = refinement::assertion(lowering, call, &target) {
         return checked;
     }
-    if let Some(op) = function(&target) {
-        return lowering.add(Unary { op, accuracy: ResultAccuracy::Default }, call.shape(), call.operands.clone());
-    }
     let names = callees(attributes)?;
     let computations = names.iter().map(|name| lowering.called_computation(name)).collect::<Result<Vec<_>>>()?;
     // Typed handlers of old programs have their dictionary beside the configuration.
@@ -80,11 +77,6 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         lowering.set_backend_config(id, config);
     }
     Ok(id)
-}
-
-/// The function that a target of MHLO stands for: `mhlo.acos`, which StableHLO lacks.
-fn function(target: &str) -> Option<UnaryOp> {
-    UnaryOp::from_opcode(Opcode::from_name(target.strip_prefix("mhlo.")?)?)
 }
 
 const fn api(version: &str) -> CustomCallApi {

@@ -15,7 +15,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     };
     let attributes = call.attributes;
     Some(match call.name {
-        "constant" => add(lowering, attributes.literal("value").map(|literal| Constant { literal }.into())),
+        "constant" => add(lowering, attributes.number("value").map(|literal| Constant { literal }.into())),
         "iota" => attributes.index("iota_dimension").and_then(|dimension| iota(lowering, call.shape(), dimension)),
         "tuple" => add(lowering, Ok(Tuple.into())),
         "get_tuple_element" => add(lowering, attributes.index("index").map(|index| GetTupleElement { index }.into())),
@@ -35,7 +35,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
 
 /// Makes a constant known.
 pub(super) fn constant(lowering: &mut Lowering<'_>, attributes: Attributes<'_>, result: ValueId) -> Result<()> {
-    let literal = attributes.literal("value")?;
+    let literal = attributes.number("value")?;
     let shape = lowering.shape_of(result)?;
     if !shape.compatible(literal.shape()) {
         return Err(Error::invalid_argument(format!("constant gives {}, not {shape}", literal.shape())));

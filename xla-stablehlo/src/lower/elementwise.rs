@@ -17,12 +17,11 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     if let ("select", &[predicate, x, y]) = (call.name, &call.operands[..]) {
         return Some(select(lowering, call, [predicate, x, y]));
     }
-    if let ("convert", &[x]) = (call.name, &call.operands[..])
-        && lowering.shape(x).without_layout() == call.shape()
-    {
-        return Some(Ok(x));
+    if let ("convert", &[x]) = (call.name, &call.operands[..]) {
+        return Some(convert(lowering, call, x));
     }
     Some(operation(lowering, call)?.and_then(|op| match (op, &call.operands[..]) {
+        (Op::Compare(compare), &[x, y]) => ordered(lowering, call, compare, [x, y]),
         (Op::Binary(Binary { op }), &[x, y]) => {
             let operands = constant_second(lowering, op, [x, y]);
             match unchanged(lowering, op, operands) {
@@ -38,7 +37,6 @@ fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>>
     Some(match call.name {
         "compare" => compare(call, lowering.shape(*call.operands.first()?).element_type()),
         "clamp" => Ok(Clamp.into()),
-        "convert" => Ok(Convert.into()),
         "bitcast_convert" => Ok(BitcastConvert.into()),
         "reduce_precision" => reduce_precision(call),
         name => {
@@ -53,6 +51,18 @@ fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>>
     })
 }
 
+/// A conversion of elements; real numbers of complex ones are their real parts.
+fn convert(lowering: &mut Lowering<'_>, call: &Call<'_>, mut x: InstrId) -> Result<InstrId> {
+    let is_complex = |shape: &Shape| shape.element_type().is_some_and(ElementType::is_complex);
+    if is_complex(&lowering.shape(x)) && !is_complex(&call.shape()) {
+        x = lowering.infer(Unary { op: UnaryOp::Real, accuracy: ResultAccuracy::Default }, [x])?;
+    }
+    match lowering.shape(x).without_layout() == call.shape() {
+        true => Ok(x),
+        false => lowering.add(Convert, call.shape(), [x]),
+    }
+}
+
 /// A selection by a predicate for each element.
 fn select(lowering: &mut Lowering<'_>, call: &Call<'_>, [predicate, x, y]: [InstrId; 3]) -> Result<InstrId> {
     let (of, to) = (lowering.shape(predicate), call.shape());
@@ -62,6 +72,34 @@ fn select(lowering: &mut Lowering<'_>, call: &Call<'_>, [predicate, x, y]: [Inst
         false => predicate,
     };
     lowering.add(Select, call.shape(), [predicate, x, y])
+}
+
+/// A comparison of elements; integers that are compared as if they had a sign, or none, become such integers.
+fn ordered(lowering: &mut Lowering<'_>, call: &Call<'_>, compare: Compare, operands: [InstrId; 2]) -> Result<InstrId> {
+    let shape = lowering.shape(operands[0]);
+    let ty = shape.expect_array()?.element_type();
+    let wanted = match compare.order {
+        Some(CompareType::Signed) => signed(ty, true),
+        Some(CompareType::Unsigned) => signed(ty, false),
+        _ => None,
+    };
+    let Some(wanted) = wanted else { return lowering.add(compare, call.shape(), operands) };
+    let mut converted = Vec::with_capacity(2);
+    for operand in operands {
+        let shape = lowering.shape(operand).expect_array()?.dims().to_vec();
+        converted.push(lowering.add(BitcastConvert, Shape::array(wanted, shape), [operand])?);
+    }
+    lowering.add(Compare::new(compare.direction), call.shape(), converted)
+}
+
+/// The integers of that width with a sign, or without; `None` for other types and for those that are such.
+fn signed(ty: ElementType, with_sign: bool) -> Option<ElementType> {
+    use ElementType::{S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64};
+    let pairs = [(S2, U2), (S4, U4), (S8, U8), (S16, U16), (S32, U32), (S64, U64)];
+    pairs.into_iter().find_map(|(s, u)| match with_sign {
+        true => (ty == u).then_some(s),
+        false => (ty == s).then_some(u),
+    })
 }
 
 fn compare(call: &Call<'_>, ty: Option<ElementType>) -> Result<Op> {

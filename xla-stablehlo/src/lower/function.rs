@@ -156,6 +156,9 @@ fn lowered(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]
     let &[region] = &source.operations[op].regions[..] else {
         return Err(Error::invalid_argument("a function must have one region"));
     };
+    if source.is_declaration(op) {
+        return Err(Error::invalid_argument("it is declared without a body, but runs; give it a body"));
+    }
     lowering.computation(name, |lowering| {
         let arguments = block_arguments(source, op);
         let dictionaries = dictionaries(source, op, "arg_attrs")?;

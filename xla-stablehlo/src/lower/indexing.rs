@@ -5,13 +5,14 @@ use xla_hlo::{Error, InstrId, Result};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::promotion;
 
 /// Lowers an operation at an array of indices.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "gather" => call.attributes.indices("slice_sizes").and_then(|sizes| gather(call, sizes)),
         "torch_index_select" => return Some(index_select(lowering, call)),
-        "scatter" => scatter(lowering, call),
+        "scatter" => return Some(scatter(lowering, call)),
         _ => return None,
     };
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
@@ -37,9 +38,16 @@ pub(super) fn gather(call: &Call<'_>, slice_sizes: Vec<usize>) -> Result<Op> {
     .into())
 }
 
-fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [body] = call.regions()?;
-    Ok(Scatter {
+    // Operands are inputs, the indices, and an update for each input; the function takes inputs, then updates.
+    let inputs = call.operands.len() / 2;
+    let operands = promotion::promoted(lowering, &call.operands, body, |operand| match operand {
+        _ if operand < inputs => Some(operand),
+        _ if operand == inputs => None,
+        _ => Some(operand - 1),
+    })?;
+    let op = Scatter {
         update_window_dims: list(call, "update_window_dims")?,
         inserted_window_dims: list(call, "inserted_window_dims")?,
         scatter_dims_to_operand_dims: list(call, "scatter_dims_to_operand_dims")?,
@@ -49,8 +57,8 @@ fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
         indices_are_sorted: call.attributes.flag("indices_are_sorted")?,
         unique_indices: call.attributes.flag("unique_indices")?,
         computation: lowering.closed_region("update_computation", body)?,
-    }
-    .into())
+    };
+    lowering.add(op, call.shape(), operands)
 }
 
 /// Rows of an array along a dimension, by their numbers. The first `batch_dims` dimensions of array and numbers belong

@@ -8,8 +8,8 @@ use super::call::{Call, stem};
 use super::context::Lowering;
 use super::{
     annotations, asynchronous, broadcasting, collective, contraction, control_flow, custom, data, dynamic,
-    dynamic_custom, einsum, elementwise, indexing, linalg, movement, random, reduction, refinement, sharded, special,
-    transfer,
+    dynamic_custom, einsum, elementwise, indexing, linalg, mhlo, movement, ragged, random, reduction, refinement,
+    sharded, special, transfer,
 };
 use crate::ir::{Attribute, Module, OpId, Type, ValueId};
 
@@ -36,7 +36,7 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     let attributes = Attributes { module: source, op };
     let annotated = annotations::of_operation(lowering, attributes)?;
     let is_plain = annotated.sharding.is_none() && annotated.frontend_attributes.is_empty();
-    if let ("vhlo" | "stablehlo" | "mhlo", "constant", true, &[result]) =
+    if let ("vhlo" | "stablehlo" | "mhlo" | "chlo" | "arith", "constant", true, &[result]) =
         (dialect, name, is_plain, &operation.results[..])
     {
         return data::constant(lowering, attributes, result);
@@ -47,6 +47,9 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     refinement::resolve_results(lowering, &mut call)?;
     let values = match dialect {
         "vhlo" | "stablehlo" | "chlo" | "mhlo" | "func" => values(lowering, &call)?,
+        "arith" if name == "constant" => values(lowering, &call)?,
+        "shape" if name == "const_shape" => vec![lowering.constant(attributes.literal("shape")?)?],
+        "tensor" if name == "cast" => call.exactly::<1>()?.to_vec(),
         "sdy" => sharded::lower(lowering, &call).unwrap_or_else(|| Err(unknown(source, op)))?,
         "builtin" if name == "unrealized_conversion_cast" => call.operands.clone(),
         _ => return Err(unknown(source, op)),
@@ -127,19 +130,24 @@ fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
     }
 }
 
-/// The operation of CHLO that a composite stands for: artifacts have no CHLO.
+/// The operation of CHLO that a composite stands for, since artifacts have no CHLO, or the one of MHLO that a custom
+/// call stands for.
 fn recomposed<'s>(call: &Call<'s>) -> Option<&'s str> {
-    let module = call.attributes.module;
-    let name = match &module.attributes[call.attributes.get("name").filter(|_| call.name == "composite")?] {
-        Attribute::String(name) => std::str::from_utf8(&module.strings[*name]).ok()?,
+    let (attribute, dialect) = match call.name {
+        "composite" => ("name", "chlo."),
+        "custom_call" => ("call_target_name", "mhlo."),
         _ => return None,
     };
-    name.strip_prefix("chlo.")
+    let module = call.attributes.module;
+    match &module.attributes[call.attributes.get(attribute)?] {
+        Attribute::String(name) => std::str::from_utf8(&module.strings[*name]).ok()?.strip_prefix(dialect),
+        _ => None,
+    }
 }
 
 fn of_families(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     type Family = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<InstrId>>;
-    let families: [Family; 15] = [
+    let families: [Family; 17] = [
         elementwise::lower,
         special::lower,
         broadcasting::lower,
@@ -152,6 +160,8 @@ fn of_families(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<In
         indexing::lower,
         linalg::lower,
         random::lower,
+        ragged::lower,
+        mhlo::lower,
         collective::lower,
         dynamic_custom::lower,
         custom::lower,

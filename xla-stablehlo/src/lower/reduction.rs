@@ -1,21 +1,21 @@
-//! Operations that apply a function to elements: reductions, windows, maps, sorts; the greatest elements.
+//! Operations that apply a function to elements: reductions, windows, maps, sorts.
 
-use xla_hlo::ops::{Binary, BinaryOp, Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, TopK, Window};
+use xla_hlo::ops::{Binary, BinaryOp, Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, Window};
 use xla_hlo::{CompId, ElementType, InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
 use super::contraction::window_dims;
+use super::promotion;
 
 /// Lowers an operation that applies a function.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "reduce" => reduce(lowering, call),
         "reduce_window" => reduce_window(lowering, call),
-        "select_and_scatter" => select_and_scatter(lowering, call),
+        "select_and_scatter" => return Some(select_and_scatter(lowering, call)),
         "map" => map(lowering, call),
         "sort" => sort(lowering, call),
-        "top_k" | "topk" => call.attributes.index("k").map(|k| TopK { k, largest: true, is_stable: false }.into()),
         _ => return None,
     };
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
@@ -42,13 +42,16 @@ fn reduce_window(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     Ok(ReduceWindow { window, computation: lowering.closed_region("reduce_window_body", body)? }.into())
 }
 
-fn select_and_scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
+fn select_and_scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [select, scatter] = call.regions()?;
     let list = |name| call.attributes.indices(name);
     let (sizes, strides) = (list("window_dimensions")?, list("window_strides")?);
     let window = Window { dims: window_dims(&sizes, &strides, &call.attributes.rows("padding")?, [&[], &[]], &[])? };
-    let select = lowering.closed_region("select", select)?;
-    Ok(SelectAndScatter { window, select, scatter: lowering.closed_region("scatter", scatter)? }.into())
+    let ty = promotion::element_type(lowering, scatter, 0)?;
+    let operands = promotion::promoted(lowering, &call.operands, scatter, |_| Some(0))?;
+    let select = promotion::comparison(lowering, select, ty)?;
+    let op = SelectAndScatter { window, select, scatter: lowering.closed_region("scatter", scatter)? };
+    lowering.add(op, call.shape(), operands)
 }
 
 fn map(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {

@@ -57,7 +57,7 @@ pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
             let elements = types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?;
             Ok(Shape::Tuple(elements))
         }
-        Type::Element(_) | Type::Complex(_) => Ok(Shape::scalar(element_type(module, id)?)),
+        Type::Element(_) | Type::Complex(_) | Type::Index => Ok(Shape::scalar(element_type(module, id)?)),
         _ => Err(unknown(module, id)),
     }
 }

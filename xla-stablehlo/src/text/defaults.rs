@@ -7,8 +7,14 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, EnumKind, Module, StringId, Type};
 
 /// Attributes that stand for several of VHLO's.
-const COMPOUND: [&[u8]; 5] =
-    [b"dimension_numbers", b"scatter_dimension_numbers", b"dot_dimension_numbers", b"channel_handle", b"algorithm"];
+const COMPOUND: [&[u8]; 6] = [
+    b"algorithm",
+    b"channel_handle",
+    b"dimension_numbers",
+    b"dot_dimension_numbers",
+    b"ragged_dot_dimension_numbers",
+    b"scatter_dimension_numbers",
+];
 
 /// None of them has more entries.
 const MOST_PARTS: usize = 16;
@@ -64,7 +70,7 @@ fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
             &[("channel_id", Integer(0)), ("use_global_device_ids", False)]
         }
         "all_to_all" | "collective_permute" | "collective_broadcast" => &[("channel_id", Integer(0))],
-        "compare" => &[("compare_type", Enum(EnumKind::ComparisonType, 0))],
+        "compare" | "broadcast_compare" => &[("compare_type", Enum(EnumKind::ComparisonType, 0))],
         "cholesky" => &[("lower", False)],
         _ => &[],
     }

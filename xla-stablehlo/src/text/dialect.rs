@@ -10,7 +10,11 @@ impl<'t> Reader<'t> {
     /// An attribute behind its `#`: an alias or an attribute of a dialect.
     pub(super) fn hash(&mut self, start: usize) -> Result<AttrId> {
         let name = self.cursor.suffix("the name of an attribute")?;
-        match name {
+        // Attributes that the dialects share are spelled the same.
+        let stable = name.split_once('.').filter(|(dialect, _)| matches!(*dialect, "mhlo" | "chlo"));
+        let stable =
+            stable.map(|(_, own)| own).filter(|own| SHARED.contains(own)).map(|own| format!("stablehlo.{own}"));
+        match stable.as_deref().unwrap_or(name) {
             "stablehlo" | "chlo" | "mhlo" if self.cursor.is("<") => {
                 self.cursor.expect("<")?;
                 let kind = self.cursor.word("the name of an enumeration")?;
@@ -21,17 +25,27 @@ impl<'t> Reader<'t> {
                 self.cursor.expect(">")?;
                 Ok(value)
             }
-            "stablehlo.bounds" | "mhlo.type_extensions" => {
-                let bounds = self.bounds()?;
+            "stablehlo.bounds" => {
+                let bounds = self.bounds(["<", ">"])?;
+                Ok(self.push(bounds))
+            }
+            "stablehlo.type_extensions" => {
+                self.cursor.expect("<")?;
+                self.cursor.expect("bounds")?;
+                self.cursor.expect("=")?;
+                let bounds = self.bounds(["[", "]"])?;
+                self.cursor.expect(">")?;
                 Ok(self.push(bounds))
             }
             "stablehlo.conv" => {
-                self.cursor.expect("<")?;
-                let entries = self.convolution_dims()?;
-                self.cursor.expect(">")?;
+                let entries = self.convolution_dims_in_angles()?;
                 Ok(self.compound(entries))
             }
-            "stablehlo.dot" | "stablehlo.gather" | "stablehlo.scatter" | "stablehlo.dot_algorithm" => {
+            "stablehlo.dot"
+            | "stablehlo.gather"
+            | "stablehlo.scatter"
+            | "stablehlo.dot_algorithm"
+            | "stablehlo.ragged_dot" => {
                 let entries = self.fields()?;
                 Ok(self.compound(entries))
             }
@@ -73,9 +87,15 @@ impl<'t> Reader<'t> {
         self.push(Attribute::Dictionary(entries))
     }
 
-    /// `<name = [1, 2], name = 3>`.
+    /// `<name = [1, 2], name = 3>`; a comma may follow the last entry.
     pub(super) fn fields(&mut self) -> Result<Entries> {
-        self.list(["<", ">"], |reader| {
+        self.cursor.expect("<")?;
+        self.fields_up_to_angle()
+    }
+
+    /// The entries of [`Reader::fields`] behind the `<`.
+    fn fields_up_to_angle(&mut self) -> Result<Entries> {
+        self.entries_up_to(">", |reader| {
             let name = reader.cursor.word("a name")?;
             reader.cursor.expect("=")?;
             let value = if reader.cursor.is("[") { reader.integers(["[", "]"])? } else { reader.attribute()? };
@@ -85,7 +105,8 @@ impl<'t> Reader<'t> {
 
     fn output_operand_alias(&mut self, start: usize) -> Result<AttrId> {
         let (mut output, mut operand, mut operand_path) = (Box::default(), 0, Box::default());
-        self.list(["<", ">"], |reader| {
+        self.cursor.expect("<")?;
+        self.entries_up_to(">", |reader| {
             let name = reader.cursor.word("a name")?;
             reader.cursor.expect("=")?;
             let path = |reader: &mut Self| -> Result<Box<[i64]>> {
@@ -121,7 +142,10 @@ impl<'t> Reader<'t> {
                 }
                 "ulps" => ulps = reader.cursor.integer("a number of units")?,
                 "mode" => {
-                    reader.cursor.expect("#stablehlo.result_accuracy_mode")?;
+                    let dialects = ["stablehlo", "mhlo"].map(|dialect| format!("#{dialect}.result_accuracy_mode"));
+                    if !dialects.iter().any(|name| reader.cursor.eat(name)) {
+                        return Err(reader.cursor.expected("`#stablehlo.result_accuracy_mode`"));
+                    }
                     reader.cursor.expect("<")?;
                     mode = Some(reader.enumerator(EnumKind::ResultAccuracyMode)?);
                     reader.cursor.expect(">")?;
@@ -146,6 +170,17 @@ impl<'t> Reader<'t> {
             self.cursor.expect(">")?;
         }
         Ok(self.push(Attribute::Foreign(foreign)))
+    }
+
+    /// `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>`.
+    fn convolution_dims_in_angles(&mut self) -> Result<Entries> {
+        self.cursor.expect("<")?;
+        if self.cursor.eat("raw") {
+            return self.fields_up_to_angle();
+        }
+        let entries = self.convolution_dims()?;
+        self.cursor.expect(">")?;
+        Ok(entries)
     }
 
     /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
@@ -187,6 +222,21 @@ impl<'t> Reader<'t> {
         Ok(entries)
     }
 }
+
+/// Attributes of MHLO and CHLO that have the text form of StableHLO's.
+const SHARED: &[&str] = &[
+    "bounds",
+    "channel_handle",
+    "conv",
+    "dot",
+    "dot_algorithm",
+    "gather",
+    "output_operand_alias",
+    "ragged_dot",
+    "result_accuracy",
+    "scatter",
+    "type_extensions",
+];
 
 fn enumeration(name: &str) -> Option<EnumKind> {
     Some(match name {

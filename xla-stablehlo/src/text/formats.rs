@@ -54,7 +54,8 @@ fn keywords(operation: &str) -> &'static [Keyword] {
         "rng" => &[Keyword("distribution", "rng_distribution", Enum(EnumKind::RngDistribution))],
         "rng_bit_generator" => &[Keyword("algorithm", "rng_algorithm", Enum(EnumKind::RngAlgorithm))],
         "cholesky" => &[Keyword("lower", "lower", Any)],
-        "top_k" | "topk" => &[Keyword("k", "k", Integer)],
+        "top_k" => &[Keyword("k", "k", Integer)],
+        "topk" => &[Keyword("k", "k", Integer), Keyword("largest", "largest", Any)],
         "einsum" | "unary_einsum" => &[Keyword("config", "einsum_config", Text)],
         "dot" => &[Keyword("precision", "precision_config", Precisions)],
         "dot_general" => &[

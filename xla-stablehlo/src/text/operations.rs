@@ -1,10 +1,11 @@
-//! Operations in text: the module, generic forms, and the pretty forms that are one line.
+//! Operations in text: modules, generic forms, and the pretty forms that are one line.
 
 use xla_hlo::Result;
 
 use super::attributes::Entries;
 use super::reader::Reader;
-use crate::ir::{AttrId, Few, OpId, Operation, RegionId, TypeId, Value, ValueId};
+use crate::ir::forms::form;
+use crate::ir::{AttrId, Block, Few, OpId, Operation, Region, RegionId, TypeId, Value, ValueId};
 
 /// An operation that is being read.
 pub(super) struct Parts {
@@ -27,17 +28,26 @@ type Results<'t> = Vec<(&'t str, usize)>;
 const MOST_RESULTS: usize = 1 << 20;
 
 impl<'t> Reader<'t> {
-    /// The module.
-    pub(super) fn top(&mut self) -> Result<()> {
-        let at = self.cursor.offset();
-        if self.cursor.is("\"") {
-            let op = self.operation()?;
-            self.module.top = Some(op);
-            return Ok(());
+    /// The module of the operations of a text: the only one of them, or one around them.
+    pub(super) fn top(&mut self, operations: Vec<OpId>) -> Result<OpId> {
+        let is_module = |op: OpId| &*self.module.strings[self.module.operations[op].name] == b"builtin.module";
+        match operations[..] {
+            [] => return Err(self.cursor.expected("a module")),
+            [one] if is_module(one) => return Ok(one),
+            _ => {}
         }
-        if !self.cursor.eat("module") && !self.cursor.eat("builtin.module") {
-            return Err(self.cursor.expected("a module, or the definition of an alias"));
-        }
+        let offset = self.module.operations[operations[0]].offset;
+        let block = self.module.blocks.push(Block { arguments: Vec::new(), operations });
+        let region = self.module.regions.push(Region { blocks: vec![block] });
+        let name = self.module.intern(b"builtin.module");
+        let (operands, results, attributes) = Default::default();
+        let regions = vec![region].into();
+        let around = Operation { name, operands, results, attributes, regions, location: None, offset };
+        Ok(self.module.operations.push(around))
+    }
+
+    /// `@name attributes {...} {operations}` behind `module`.
+    pub(super) fn nested_module(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         if self.cursor.is("@") {
             let name = self.symbol_name()?;
@@ -47,9 +57,7 @@ impl<'t> Reader<'t> {
             parts.attributes.extend(self.entries(["{", "}"])?);
         }
         parts.regions.push(self.isolated_region(Vec::new())?);
-        let op = self.finish("builtin.module", parts, Vec::new(), at)?;
-        self.module.top = Some(op);
-        Ok(())
+        Ok(parts)
     }
 
     /// An operation in generic or pretty form.
@@ -59,7 +67,7 @@ impl<'t> Reader<'t> {
         let name_at = self.cursor.offset();
         if self.cursor.is("\"") {
             let name = self.cursor.string("the name of an operation")?;
-            let name = String::from_utf8_lossy(&name).into_owned();
+            let name = canonical(&String::from_utf8_lossy(&name));
             let parts = self.generic()?;
             return self.finish(&name, parts, results, at);
         }
@@ -67,11 +75,12 @@ impl<'t> Reader<'t> {
         let count = results.iter().map(|&(_, count)| count).sum();
         let name = match word {
             "return" | "call" => format!("func.{word}"),
-            _ => word.to_string(),
+            "module" => "builtin.module".to_string(),
+            _ => canonical(word),
         };
         let parts = match self.special(&name, count)? {
             Some(parts) => parts,
-            None if word.contains('.') || name != word => self.pretty(&name, count)?,
+            None if name.contains('.') => self.pretty(&name, count)?,
             None => return Err(self.cursor.error_at(name_at, format!("`{word}` is not an operation"))),
         };
         self.finish(&name, parts, results, at)
@@ -168,6 +177,9 @@ impl<'t> Reader<'t> {
     /// Adds an operation with its location and names its results.
     fn finish(&mut self, name: &str, parts: Parts, results: Results<'t>, at: usize) -> Result<OpId> {
         let location = self.location_if_any()?;
+        if name == "func.func" {
+            self.remove_empty_body(&parts.regions);
+        }
         let attributes = self.normalized(own_name(name), parts.attributes)?;
         let named: usize = results.iter().map(|&(_, count)| count).sum();
         if !results.is_empty() && named != parts.results.len() {
@@ -192,6 +204,14 @@ impl<'t> Reader<'t> {
         Ok(self.module.operations.push(operation))
     }
 
+    /// Removes the block of a region that is written as `{}` in generic form: the function is declared without a body.
+    fn remove_empty_body(&mut self, regions: &[RegionId]) {
+        for &region in regions {
+            let is_empty = |block: &Block| block.operations.is_empty() && block.arguments.is_empty();
+            self.module.regions[region].blocks.retain(|&block| !is_empty(&self.module.blocks[block]));
+        }
+    }
+
     /// Gives what `applies` stands for the place of its operation.
     fn place_applied(&mut self, regions: &[RegionId], location: AttrId) {
         for &block in regions.iter().flat_map(|&region| &self.module.regions[region].blocks) {
@@ -209,4 +229,10 @@ impl<'t> Reader<'t> {
 /// The name without its dialect.
 pub(super) fn own_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, own)| own)
+}
+
+/// The name of an operation by which the readers know it: operations of MHLO that StableHLO has are StableHLO's.
+pub(super) fn canonical(name: &str) -> String {
+    let stable = name.strip_prefix("mhlo.").map(|own| format!("stablehlo.{own}"));
+    stable.filter(|name| form(name.as_bytes()).is_some()).unwrap_or_else(|| name.to_string())
 }

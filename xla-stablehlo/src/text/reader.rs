@@ -58,8 +58,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The whole text: definitions of aliases, and the module among them.
+    /// The whole text: definitions of aliases, and operations among them. One module is the program; a module is made
+    /// around other operations.
     pub fn module(mut self) -> Result<Module> {
+        let mut operations = Vec::new();
         while !self.cursor.is_at_end() {
             if self.cursor.eat("#") {
                 self.define_alias()?;
@@ -68,16 +70,12 @@ impl<'t> Reader<'t> {
                 self.cursor.expect("=")?;
                 let ty = self.ty()?;
                 self.type_aliases.insert(name, ty);
-            } else if self.module.top.is_none() {
-                self.top()?;
             } else {
-                return Err(self.cursor.expected("the end of the text, one module has been read"));
+                operations.push(self.operation()?);
             }
         }
         self.check_aliases()?;
-        if self.module.top.is_none() {
-            return Err(self.cursor.expected("a module"));
-        }
+        self.module.top = Some(self.top(operations)?);
         self.module.check_tables()?;
         if let Err(violation) = crate::ir::verify(&self.module) {
             let at = self.module.operations[violation.op].offset;
@@ -136,6 +134,19 @@ impl<'t> Reader<'t> {
                 return Ok(items);
             }
         }
+    }
+
+    /// Items separated by commas, up to a bracket, perhaps with a comma behind the last one.
+    pub fn entries_up_to<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let mut items = Vec::new();
+        while !self.cursor.eat(close) {
+            items.push(item(self)?);
+            if !self.cursor.eat(",") {
+                self.cursor.expect(close)?;
+                break;
+            }
+        }
+        Ok(items)
     }
 
     pub fn push(&mut self, attribute: Attribute) -> AttrId {

@@ -2,7 +2,7 @@
 
 use xla_hlo::{ElementType, Result};
 
-use super::operations::Parts;
+use super::operations::{Parts, canonical};
 use super::reader::Reader;
 use super::regions::Argument;
 use crate::ir::{AttrId, Attribute, Block, EnumKind, Operation, Region, RegionId, Type, TypeId, Value, ValueId};
@@ -11,15 +11,20 @@ impl<'t> Reader<'t> {
     /// An operation with a form of its own; `None` for another one.
     pub(super) fn special(&mut self, name: &str, results: usize) -> Result<Option<Parts>> {
         Ok(Some(match name {
+            "builtin.module" => self.nested_module()?,
             "func.func" => self.function()?,
             "func.call" => self.call()?,
             "stablehlo.constant" | "chlo.constant" => self.constant()?,
+            "arith.constant" => self.arith_constant()?,
+            "shape.const_shape" => self.shape_constant()?,
+            "tensor.cast" => self.cast()?,
             "stablehlo.compare" => self.compare()?,
             "stablehlo.slice" => self.slice()?,
             "stablehlo.get_tuple_element" => self.get_tuple_element()?,
             "stablehlo.custom_call" => self.custom_call()?,
             "stablehlo.composite" => self.composite()?,
             "stablehlo.convolution" | "stablehlo.dynamic_conv" => self.convolution()?,
+            "chlo.scan" => self.scan()?,
             "stablehlo.reduce" => self.reduce()?,
             "stablehlo.while" => self.while_loop(results)?,
             _ => return self.shardy(name, results),
@@ -78,9 +83,12 @@ impl<'t> Reader<'t> {
         if self.cursor.eat("attributes") {
             parts.attributes.extend(self.entries(["{", "}"])?);
         }
-        if self.cursor.is("{") {
-            parts.regions.push(self.isolated_region(arguments)?);
-        }
+        // A function that is declared has a region without blocks.
+        let body = match self.cursor.is("{") {
+            true => self.isolated_region(arguments)?,
+            false => self.module.regions.push(Region { blocks: Vec::new() }),
+        };
+        parts.regions.push(body);
         Ok(parts)
     }
 
@@ -132,9 +140,13 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `{attributes} dense<...> : type`.
+    /// `{attributes} dense<...> : type`, or the older `() {value = dense<...> : type} : () -> type`.
     fn constant(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
+        if self.cursor.eat("(") {
+            self.cursor.expect(")")?;
+            return self.attributes_and_signature(parts);
+        }
         self.attribute_dictionary(&mut parts)?;
         let at = self.cursor.offset();
         let value = self.attribute()?;
@@ -143,6 +155,42 @@ impl<'t> Reader<'t> {
         };
         self.set(&mut parts.attributes, "value", value);
         parts.results = vec![ty];
+        Ok(parts)
+    }
+
+    /// `{attributes} dense<...> : type`, or a number with its type.
+    fn arith_constant(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(Vec::new());
+        self.attribute_dictionary(&mut parts)?;
+        let at = self.cursor.offset();
+        let value = self.attribute()?;
+        let ty = match self.module.attributes[value] {
+            Attribute::Bool(_) => Some(self.element(ElementType::Pred)),
+            ref other => other.ty(),
+        };
+        self.set(&mut parts.attributes, "value", value);
+        parts.results = vec![ty.ok_or_else(|| self.cursor.error_at(at, "a constant must be elements or a number"))?];
+        Ok(parts)
+    }
+
+    /// `{attributes} [4, 32] : tensor<2xindex>`.
+    fn shape_constant(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(Vec::new());
+        self.attribute_dictionary(&mut parts)?;
+        let extents = self.integers(["[", "]"])?;
+        self.set(&mut parts.attributes, "shape", extents);
+        parts.results = self.types_of_results(1)?;
+        Ok(parts)
+    }
+
+    /// `%a {attributes} : type to type`.
+    fn cast(&mut self) -> Result<Parts> {
+        let mut parts = Parts::new(vec![self.value()?]);
+        self.attribute_dictionary(&mut parts)?;
+        self.cursor.expect(":")?;
+        self.ty()?;
+        self.cursor.expect("to")?;
+        parts.results = vec![self.ty()?];
         Ok(parts)
     }
 
@@ -198,7 +246,8 @@ impl<'t> Reader<'t> {
         self.cursor.expect(",")?;
         self.cursor.expect("window")?;
         self.cursor.expect("=")?;
-        self.list(["{", "}"], |reader| reader.window_entry(&mut parts))?;
+        self.cursor.expect("{")?;
+        self.entries_up_to("}", |reader| reader.window_entry(&mut parts))?;
         self.attributes_and_signature(parts)
     }
 
@@ -269,6 +318,38 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
+    /// `(%a, %b) inits(%c) dimension = 0 attributes {...} {body} : (types) -> (types)`.
+    fn scan(&mut self) -> Result<Parts> {
+        let inputs = self.list(["(", ")"], Self::value)?;
+        self.cursor.expect("inits")?;
+        let inits = self.list(["(", ")"], Self::value)?;
+        let carries = inits.len();
+        let segments = self.segments(inputs.len(), carries);
+        self.cursor.expect("dimension")?;
+        self.cursor.expect("=")?;
+        let dimension = self.cursor.integer("a dimension")?;
+        let dimension = self.push_integer(dimension);
+        let mut parts = Parts::new([inputs, inits].concat());
+        if self.cursor.eat("attributes") {
+            parts.attributes = self.entries(["{", "}"])?;
+        }
+        self.set(&mut parts.attributes, "operandSegmentSizes", segments);
+        self.set(&mut parts.attributes, "dimension", dimension);
+        parts.regions.push(self.isolated_region(Vec::new())?);
+        self.cursor.expect(":")?;
+        parts.results = self.signature()?.1;
+        let segments = self.segments(parts.results.len().saturating_sub(carries), carries);
+        self.set(&mut parts.attributes, "resultSegmentSizes", segments);
+        Ok(parts)
+    }
+
+    /// Sizes of two groups of operands or results.
+    fn segments(&mut self, first: usize, second: usize) -> AttrId {
+        let element = self.element(ElementType::S32);
+        let bytes = [first, second].iter().flat_map(|&size| (size as i32).to_le_bytes()).collect();
+        self.module.push_tensor(element, ElementType::S32, bytes)
+    }
+
     /// A region that applies an operation to its two arguments and returns the result.
     fn applied(&mut self, name: &str, ty: TypeId) -> RegionId {
         let module = &mut self.module;
@@ -276,6 +357,7 @@ impl<'t> Reader<'t> {
         let [a, b, result] = [value(), value(), value()];
         let offset = self.cursor.offset();
         let mut operation = |name: &str, operands: Vec<ValueId>, results: Vec<ValueId>| {
+            let name = canonical(name);
             let name = self.module.intern(name.as_bytes());
             let (attributes, regions) = Default::default();
             let (operands, results) = (operands.into(), results.into());

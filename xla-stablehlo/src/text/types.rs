@@ -131,12 +131,12 @@ impl<'t> Reader<'t> {
         Ok(Type::Tensor { dims, element, encoding })
     }
 
-    /// Bounds of dynamic dimensions: `<?, 6>`.
-    pub(super) fn bounds(&mut self) -> Result<Attribute> {
+    /// Bounds of dynamic dimensions: `<?, 6>`, in these brackets.
+    pub(super) fn bounds(&mut self, brackets: [&str; 2]) -> Result<Attribute> {
         let bound = |reader: &mut Self| {
             if reader.cursor.eat("?") { Ok(i64::MIN) } else { reader.cursor.integer("a bound or `?`") }
         };
-        Ok(Attribute::TypeExtensions(self.list(["<", ">"], bound)?))
+        Ok(Attribute::TypeExtensions(self.list(brackets, bound)?))
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Types {
     Same,
     /// The results have the types of the operands, one by one.
     Pairs,
+    /// The results have the dimensions of the operands, one by one, and perhaps a wider element type.
+    PairedShapes,
     /// The result has the type of the first operand.
     First,
     /// The result has the type of all operands but the first.

@@ -37,9 +37,9 @@ pub const FORMS: &[Form] = forms! {
     "all_gather_v2" (1, 5, 0), ["*operands"], ["all_gather_dim", "channel_id", "replica_groups",
         "use_global_device_ids"], ["*results"], [], Element;
     "all_reduce_v1" (0, 9, 0)..(1, 4, 0), ["operand"], ["channel_id", "replica_groups", "use_global_device_ids"],
-        ["result"], ["computation"], Pairs;
+        ["result"], ["computation"], PairedShapes;
     "all_reduce_v2" (1, 5, 0), ["*operands"], ["channel_id", "replica_groups", "use_global_device_ids"], ["*results"],
-        ["computation"], Pairs;
+        ["computation"], PairedShapes;
     "all_to_all_v1" (0, 9, 0)..(1, 4, 0), ["operand"], ["channel_id", "concat_dimension", "replica_groups",
         "split_count", "split_dimension"], ["result"], [], Element;
     "all_to_all_v2" (1, 5, 0), ["*operands"], ["channel_id", "concat_dimension", "replica_groups", "split_count",

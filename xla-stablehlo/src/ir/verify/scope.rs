@@ -54,7 +54,7 @@ impl<'m> Scopes<'m> {
                 return Err(Violation::new(op, format!("uses {operand}, which {what}")));
             }
         }
-        match operation.regions.split_first() {
+        match operation.regions.split_first().filter(|_| !self.module.is_declaration(op)) {
             None => self.define(&operation.results),
             Some((&first, rest)) => self.begin_region(op, first, rest.iter())?,
         }

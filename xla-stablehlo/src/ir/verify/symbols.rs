@@ -7,33 +7,59 @@ use crate::ir::{Attribute, Module, OpId};
 
 /// Functions by module and name.
 pub(super) struct Symbols<'m> {
-    operations: HashMap<&'m [u8], OpId>,
+    tables: HashMap<OpId, HashMap<&'m [u8], OpId>>,
+    /// Modules of the operations that are in an inner module.
+    inner: HashMap<OpId, OpId>,
+    top: Option<OpId>,
 }
 
 impl<'m> Symbols<'m> {
-    /// The symbols of the outermost module; those of inner modules are checked, but nothing here refers to them.
+    /// The symbols of each module.
     pub fn new(module: &'m Module) -> Result<Symbols<'m>, Violation> {
-        let mut outermost = HashMap::new();
-        for table in module.walk().filter(|&op| &*module.strings[module.operations[op].name] == b"builtin.module") {
-            let mut symbols = HashMap::new();
-            let blocks = module.operations[table].regions.iter().flat_map(|&region| &module.regions[region].blocks);
-            for &op in blocks.flat_map(|&block| &module.blocks[block].operations) {
+        let mut symbols = Symbols { tables: HashMap::new(), inner: HashMap::new(), top: module.top };
+        for table in module.walk().filter(|&op| is_module(module, op)) {
+            let mut names = HashMap::new();
+            for op in operations_of(module, table) {
                 let Some(name) = name(module, op) else { continue };
-                if symbols.insert(name, op).is_some() {
+                if names.insert(name, op).is_some() {
                     let name = String::from_utf8_lossy(name);
                     return Err(Violation::new(op, format!("defines @{name}, which is defined before")));
                 }
             }
-            if Some(table) == module.top {
-                outermost = symbols;
+            symbols.tables.insert(table, names);
+            if Some(table) != module.top {
+                symbols.add_inner(module, table);
             }
         }
-        Ok(Symbols { operations: outermost })
+        Ok(symbols)
     }
 
-    pub fn get(&self, name: &[u8]) -> Option<OpId> {
-        self.operations.get(name).copied()
+    /// Records the operations of an inner module, without those of the modules in it.
+    fn add_inner(&mut self, module: &Module, table: OpId) {
+        let mut stack: Vec<OpId> = operations_of(module, table).collect();
+        while let Some(op) = stack.pop() {
+            self.inner.insert(op, table);
+            if !is_module(module, op) {
+                stack.extend(operations_of(module, op));
+            }
+        }
     }
+
+    /// The function that an operation refers to by name.
+    pub fn get(&self, op: OpId, name: &[u8]) -> Option<OpId> {
+        let table = self.inner.get(&op).copied().or(self.top)?;
+        self.tables.get(&table)?.get(name).copied()
+    }
+}
+
+fn is_module(module: &Module, op: OpId) -> bool {
+    &*module.strings[module.operations[op].name] == b"builtin.module"
+}
+
+/// Operations of an operation's regions, without those nested deeper.
+fn operations_of(module: &Module, op: OpId) -> impl Iterator<Item = OpId> + '_ {
+    let blocks = module.operations[op].regions.iter().flat_map(|&region| &module.regions[region].blocks);
+    blocks.flat_map(|&block| module.blocks[block].operations.iter().copied())
 }
 
 fn name(module: &Module, op: OpId) -> Option<&[u8]> {

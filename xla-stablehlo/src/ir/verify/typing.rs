@@ -100,7 +100,7 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, op: OpId) -> Checked {
         let (a, b) = (module.type_text(a), module.type_text(b));
         Err(Violation::new(op, format!("has {what} of types {a} and {b}")))
     };
-    if form.types == Rule::Pairs && operands.len() != results.len() {
+    if matches!(form.types, Rule::Pairs | Rule::PairedShapes) && operands.len() != results.len() {
         let (operands, results) = (operands.len(), results.len());
         return Err(Violation::new(op, format!("has {results} results for {operands} operands")));
     }
@@ -110,6 +110,12 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, op: OpId) -> Checked {
         Rule::Any => return Ok(()),
         Rule::Same => all().map(|value| (ty(first), ty(value))).collect(),
         Rule::Pairs => operands.iter().zip(results).map(|(a, b)| (ty(a), ty(b))).collect(),
+        Rule::PairedShapes => {
+            return match operands.iter().zip(results).find(|(a, b)| !types.same_shape(ty(a), ty(b))) {
+                Some((a, b)) => differ(ty(a), ty(b), "an operand and its result"),
+                None => Ok(()),
+            };
+        }
         Rule::First => results.iter().map(|value| (ty(first), ty(value))).collect(),
         Rule::Branches => results.iter().flat_map(|r| operands[1..].iter().map(|o| (ty(o), ty(r)))).collect(),
         Rule::Shape => {

@@ -1,4 +1,3 @@
 module @m {
 }
-module @n {
 }

@@ -1,3 +1,0 @@
-module @m {
-  func.func private @main(tensor<4xf32>)
-}
