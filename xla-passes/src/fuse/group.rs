@@ -6,7 +6,7 @@ use xla_hlo::InstrId;
 
 use super::access::ElementAccess;
 
-/// Registers and arrays that values need which a kernel reads.
+/// Registers and arrays of the values that a kernel reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadDemand {
     /// Registers of values that are still to be computed.
