@@ -26,7 +26,7 @@ use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, R
 /// Maximum depth of calls between computations while evaluated; bounds memory.
 pub const MAX_CALL_DEPTH: usize = 10_000;
 
-/// Calls that nest on the stack of one thread; deeper ones run on a thread of their own, for which this one waits.
+/// Calls that nest on the stack of one thread; deeper ones run on a thread of their own while the caller waits.
 const CALLS_PER_STACK: usize = 200;
 
 /// Stack of such a thread.

@@ -239,7 +239,7 @@ fn calls_nest_only_so_deep() {
     assert!(error.to_string().contains("calls nest deeper than"), "{error}");
 }
 
-/// Conditionals that nest deeper than one stack holds run on further stacks, from a small one and inside of the pool, too.
+/// Conditionals that nest deeper than one stack holds run on further stacks, also from a small one and on the pool.
 #[test]
 fn conditionals_nested_deeply() {
     for depth in [300, 1000, 5000] {

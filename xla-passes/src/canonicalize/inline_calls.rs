@@ -12,9 +12,9 @@ use crate::{Pass, PassContext};
 
 /// Inlines every `call` and `fusion`, innermost first, composites included. Calls onto another execution thread stay.
 ///
-/// Where copies for all calls would make the module too large, equal instructions of a caller become one after its calls
-/// are inlined: functions that compute the same for several callers are then written out once for each. Calls that still
-/// do not fit stay, which backends can run.
+/// If copies for all calls would make the module too large, equal instructions of a caller become one before and after
+/// its calls are inlined, so that functions that call others on the same values stay small. Calls that still do not fit
+/// stay calls.
 ///
 /// Fusions of a program's author (or of another compiler) for some other target are fused anew for this one.
 pub struct InlineCalls;

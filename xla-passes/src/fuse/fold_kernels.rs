@@ -6,8 +6,8 @@ use xla_hlo::{Computation, InstrId, Module, Op, Result};
 use super::programs;
 use crate::analysis::alias::shares;
 use crate::rewrite::graph;
+use crate::simplify::evaluation_budget::EvaluationBudget;
 use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
-use crate::simplify::folding_budget::FoldingBudget;
 use crate::{Pass, PassContext};
 
 /// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since their readers need arrays in
@@ -24,7 +24,7 @@ impl Pass for FoldKernels {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
-        let mut budget = FoldingBudget::new();
+        let mut budget = EvaluationBudget::new();
         for program in programs(module) {
             for id in module[program].post_order() {
                 // Few kernels read nothing; readers with many operands are looked at for these alone.

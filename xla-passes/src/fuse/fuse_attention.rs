@@ -13,7 +13,7 @@
 use xla_hlo::ops::DotAlgorithm;
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Result};
 
-use super::group::FusionGroup;
+use super::group::{FusionGroup, ReadDemand};
 use super::plan::FusionPlan;
 use super::{build, programs};
 use crate::analysis::attention::Attention;
@@ -151,6 +151,7 @@ pub(super) fn group(graph: &Computation, root: InstrId, members: Vec<InstrId>) -
     FusionGroup {
         root,
         reads: reads.filter(|id| !members.contains(id)).collect(),
+        demand: ReadDemand::default(),
         size: members.len(),
         code: 0.0,
         members: members.into_iter().map(|id| (id, Vec::new())).collect(),

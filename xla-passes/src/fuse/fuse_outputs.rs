@@ -144,6 +144,9 @@ fn reduces_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
     })
 }
 
+/// Readers of one operand that are tried as partners. Kernels that do not fit together are tried for each of them.
+const MOST_READERS: usize = 64;
+
 /// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
 fn partner(
     module: &Module,
@@ -162,7 +165,7 @@ fn partner(
         return Some(found);
     }
     let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
-    let readers = large.flat_map(|&o| graph[o].users().iter().copied());
+    let readers = large.flat_map(|&o| graph[o].users().iter().copied().take(MOST_READERS));
     let apart = |o: InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
     readers.into_iter().find(|&o| fits(o) && apart(o))
 }

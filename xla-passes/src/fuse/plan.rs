@@ -15,7 +15,7 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 use super::access::{self, ElementAccess};
-use super::group::FusionGroup;
+use super::group::{FusionGroup, ReadDemand};
 use super::{cost, rules};
 use crate::TargetProfile;
 use crate::analysis::kernel_needs::code;
@@ -340,24 +340,28 @@ impl Planner<'_> {
 
     fn join(&mut self, id: InstrId, group: usize, accesses: Vec<ElementAccess>) {
         let added = code(&self.computation[id]) * accesses.len() as f64;
-        let group = &mut self.groups[group];
-        group.size += accesses.len();
-        group.code += added;
-        group.reads.remove(&id);
-        group.members.insert(id, accesses);
+        self.remove_read(group, id);
+        let target = &mut self.groups[group];
+        target.size += accesses.len();
+        target.code += added;
+        target.members.insert(id, accesses);
         for &operand in self.computation[id].operands() {
-            if !group.members.contains_key(&operand) {
-                group.reads.insert(operand);
+            if !self.groups[group].members.contains_key(&operand) {
+                self.add_read(group, operand);
             }
         }
     }
 
     fn open(&mut self, id: InstrId) -> usize {
         let access = ElementAccess::root(access::elements(self.computation, id));
-        let reads = self.computation[id].operands().iter().copied().collect();
         let (members, code) = (HashMap::from([(id, vec![access])]), code(&self.computation[id]));
-        self.groups.push(FusionGroup { root: id, members, reads, size: 1, code });
-        self.groups.len() - 1
+        let (reads, demand) = (HashSet::new(), ReadDemand::default());
+        self.groups.push(FusionGroup { root: id, members, reads, demand, size: 1, code });
+        let group = self.groups.len() - 1;
+        for &operand in self.computation[id].operands() {
+            self.add_read(group, operand);
+        }
+        group
     }
 
     /// A reshape of a stored value is the same bytes: outside of kernels it costs nothing, and inside only indices.
@@ -376,12 +380,11 @@ impl Planner<'_> {
         let place =
             std::mem::replace(&mut self.places[id], FusionPlacement { stored: true, ..FusionPlacement::default() });
         for g in place.groups {
-            let group = &mut self.groups[g];
-            group.members.remove(&id);
-            group.reads.insert(id);
-            let used = |o: InstrId| self.computation[o].users().iter().any(|u| group.members.contains_key(u));
-            if !used(operand) {
-                group.reads.remove(&operand);
+            self.groups[g].members.remove(&id);
+            self.add_read(g, id);
+            let members = &self.groups[g].members;
+            if !self.computation[operand].users().iter().any(|u| members.contains_key(u)) {
+                self.remove_read(g, operand);
             }
         }
     }

@@ -5,7 +5,7 @@ use xla_hlo::eval::Evaluator;
 use xla_hlo::ops::{Constant, OpTrait};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Literal, Module, Op, Result};
 
-use super::folding_budget::FoldingBudget;
+use super::evaluation_budget::EvaluationBudget;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
@@ -23,7 +23,7 @@ const MAX_WORK: u64 = 1 << 18;
 ///
 /// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
 /// iotas stay as they are, since a kernel makes their elements from nothing; values computed from them are folded up to
-/// 1024 elements. Loops and branches are never run, nor is anything beyond the [`FoldingBudget`].
+/// 1024 elements. Loops and branches are never run, nor is anything beyond the [`EvaluationBudget`].
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {
@@ -33,7 +33,7 @@ impl Pass for FoldConstants {
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let effects = Effects::of(module);
-        let mut budget = FoldingBudget::new();
+        let mut budget = EvaluationBudget::new();
         let ids: Vec<CompId> = module.ids().collect();
         for id in ids {
             for instruction in module[id].post_order() {
@@ -62,7 +62,7 @@ fn folded(
     computation: CompId,
     id: InstrId,
     effects: &Effects,
-    budget: &mut FoldingBudget,
+    budget: &mut EvaluationBudget,
 ) -> Option<Literal> {
     let computation = &module[computation];
     let instruction = &computation[id];

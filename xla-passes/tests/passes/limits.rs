@@ -31,7 +31,7 @@ fn doubling(depth: usize, step: impl Fn(&str) -> String, entry: &str) -> Module 
     let mut text = "HloModule m\nf0 { p = f32[] parameter(0)  ROOT r = f32[] negate(p) }\n".to_string();
     for i in 1..=depth {
         let callee = format!("f{}", i - 1);
-        write!(text, "f{i} {{ p = f32[] parameter(0)  {} }}\n", step(&callee)).unwrap();
+        writeln!(text, "f{i} {{ p = f32[] parameter(0)  {} }}", step(&callee)).unwrap();
     }
     parse(&format!("{text}{entry}"))
 }
@@ -153,4 +153,25 @@ fn many_small_dots_of_constants() {
     run(&mut module, "fold-constants").unwrap();
     let left = module.entry().iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_))).count();
     assert!((500..1000).contains(&left), "each dot is cheap, but not all of them: {left} are left");
+}
+
+#[test]
+fn concatenation_of_many_slices() {
+    const SLICES: usize = 4000;
+    let mut text = "HloModule m\nENTRY e { x = f32[100000] parameter(0)  o = s32[4000] parameter(1)\n".to_string();
+    for i in 0..SLICES {
+        write!(
+            text,
+            "s{i} = s32[1] slice(o), slice={{[{i}:{}]}}  q{i} = s32[] reshape(s{i})\n\
+             d{i} = f32[8] dynamic-slice(x, q{i}), dynamic_slice_sizes={{8}}\n",
+            i + 1
+        )
+        .unwrap();
+    }
+    let operands: Vec<String> = (0..SLICES).map(|i| format!("d{i}")).collect();
+    let mut module =
+        parse(&format!("{text} ROOT c = f32[32000] concatenate({}), dimensions={{0}} }}", operands.join(", ")));
+    let begun = Instant::now();
+    run(&mut module, "fuse, fuse-outputs, fold-kernels").unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "fused in {:?}", begun.elapsed());
 }

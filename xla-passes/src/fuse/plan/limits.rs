@@ -8,6 +8,7 @@ use super::{Planner, rules};
 use crate::analysis::kernel_needs::{code, registers};
 use crate::framework::explain::FusionReason;
 use crate::fuse::access::ElementAccess;
+use crate::fuse::group::ReadDemand;
 
 impl Planner<'_> {
     /// The limit that a kernel would exceed that evaluates `id` as well.
@@ -21,32 +22,56 @@ impl Planner<'_> {
         if code > limits.max_code {
             return Some(FusionReason::TooMuchCode { count: code, limit: limits.max_code });
         }
-        let reads = self.reads_with(id, group);
-        let registers = self.live_registers(&reads);
+        let demand = self.demand_with(id, group);
         // What needs no more than there is already never makes it worse.
-        if registers > limits.max_live_registers && registers > self.live_registers(&target.reads) {
-            return Some(FusionReason::TooManyLiveValues { registers, limit: limits.max_live_registers });
+        if demand.registers > limits.max_live_registers && demand.registers > target.demand.registers {
+            return Some(FusionReason::TooManyLiveValues {
+                registers: demand.registers,
+                limit: limits.max_live_registers,
+            });
         }
-        // Generators are evaluated inside of the kernel and never read; where registers are counted, so is the rest of
-        // what is still to be computed.
-        let counted = limits.max_live_registers < usize::MAX;
-        let is_read = |o: InstrId| !rules::is_generator(self.computation, o) && (!counted || self.is_in_memory(o));
-        let operands = reads.iter().filter(|&&o| is_read(o)).count();
-        (operands >= limits.max_operands)
-            .then_some(FusionReason::TooManyOperands { count: operands + 1, limit: limits.max_operands })
+        (demand.arrays >= limits.max_operands)
+            .then_some(FusionReason::TooManyOperands { count: demand.arrays + 1, limit: limits.max_operands })
     }
 
-    /// Values that a kernel needs from elsewhere once it evaluates `id` as well.
-    fn reads_with(&self, id: InstrId, group: usize) -> HashSet<InstrId> {
+    /// Demand of a kernel for values from elsewhere once it evaluates `id` as well. Takes time in the operands of `id`,
+    /// not in all that the kernel reads.
+    fn demand_with(&self, id: InstrId, group: usize) -> ReadDemand {
         let target = &self.groups[group];
-        let operands = self.computation[id].operands().iter().filter(|o| !target.members.contains_key(o));
-        target.reads.iter().chain(operands).copied().filter(|&o| o != id).collect()
+        let is_new = |o: &InstrId| *o != id && !target.members.contains_key(o) && !target.reads.contains(o);
+        let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().filter(is_new).collect();
+        let added = operands.into_iter().map(|o| self.demand_of(o)).fold(target.demand, ReadDemand::plus);
+        if target.reads.contains(&id) { added.minus(self.demand_of(id)) } else { added }
     }
 
-    /// Registers of values that are still to be computed: if they are inside, they are live all together where the
-    /// members so far begin. Arrays in memory are read when it is their turn.
-    fn live_registers(&self, reads: &HashSet<InstrId>) -> usize {
-        let live = reads.iter().filter(|&&o| !rules::is_generator(self.computation, o) && !self.is_in_memory(o));
-        live.map(|&o| registers(self.computation[o].shape())).sum()
+    /// Demand of one value that a kernel reads.
+    ///
+    /// If values that are still to be computed are inside, they are live all together where the members so far begin.
+    /// Arrays in memory are read when it is their turn. Generators are evaluated inside of the kernel and never read;
+    /// where registers are counted, so is the rest of what is still to be computed.
+    fn demand_of(&self, value: InstrId) -> ReadDemand {
+        if rules::is_generator(self.computation, value) {
+            return ReadDemand::default();
+        }
+        let counted = self.profile.fusion.max_live_registers < usize::MAX;
+        let in_memory = counted && self.is_in_memory(value);
+        let registers = if counted && !in_memory { registers(self.computation[value].shape()) } else { 0 };
+        ReadDemand { registers, arrays: usize::from(!counted || in_memory) }
+    }
+
+    /// Notes that a kernel reads a value.
+    pub(super) fn add_read(&mut self, group: usize, value: InstrId) {
+        if self.groups[group].reads.insert(value) {
+            let demand = self.demand_of(value);
+            self.groups[group].demand = self.groups[group].demand.plus(demand);
+        }
+    }
+
+    /// Notes that a kernel no longer reads a value.
+    pub(super) fn remove_read(&mut self, group: usize, value: InstrId) {
+        if self.groups[group].reads.remove(&value) {
+            let demand = self.demand_of(value);
+            self.groups[group].demand = self.groups[group].demand.minus(demand);
+        }
     }
 }

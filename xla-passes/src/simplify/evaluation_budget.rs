@@ -1,4 +1,4 @@
-//! Folding budget: the work that a compiler does to compute constants instead of the program.
+//! Evaluation budget: the work that a compiler does to compute constants instead of the program.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,15 @@ const TOTAL: u64 = 1 << 23;
 ///
 /// The work of an instruction is the elements that the evaluator visits, of operands and results, and the operations on
 /// them. It does not depend on the sizes of results alone: a reduction visits all that it reduces.
-pub(crate) struct FoldingBudget {
+pub(crate) struct EvaluationBudget {
     left: u64,
     called: HashMap<CompId, u64>,
 }
 
-impl FoldingBudget {
+impl EvaluationBudget {
     /// The budget of one pass.
-    pub(crate) fn new() -> FoldingBudget {
-        FoldingBudget { left: TOTAL, called: HashMap::new() }
+    pub(crate) fn new() -> EvaluationBudget {
+        EvaluationBudget { left: TOTAL, called: HashMap::new() }
     }
 
     /// Spends the work of an instruction; false, and nothing is spent, where it is more than `limit` or than is left.
