@@ -27,7 +27,7 @@ Examples:
   jax-program | xla run - --platform interpreter --inputs-seed 7
       A program from standard input on the reference evaluator (slow, accurate).
   xla run --executable build/main.xlax --inputs-seed 0
-      A program that `xla compile` wrote; nothing is compiled.
+      A program that `xla compile` wrote; nothing is compiled. Its machine code runs: take only files that you trust.
 
 Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
 element each. Inputs of floats narrower than 32 bits may also be float32.";
