@@ -68,7 +68,9 @@ impl CpuExecutable {
         let loaded = code.machine.link()?;
         let address = loaded.address(ENTRY)?;
         drop(span);
-        // SAFETY: the entry is emitted with this very signature (`entry::emit`), and `_loaded` keeps it alive.
+        // SAFETY: `entry::emit` emits the entry with this very signature, in this process or in the one that wrote the
+        // serialised program, for whose origin the caller of `LoadExecutable::load` vouches; `machine_code::read` takes
+        // code of this build alone. `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
         let thunk_table = profile.then(|| ThunkTable::new(&module, &program.sequence));
         Ok(CpuExecutable {
@@ -119,8 +121,9 @@ impl Executable for CpuExecutable {
         let table = self.code.machine.arguments.addresses(&pointers, scratch, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
         let cancel = context.cancel.flag();
-        // SAFETY: the code was generated for this plan: it reads and writes allocations as the assignment allows, at
-        // the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
+        // SAFETY: the code was generated for this plan, or was read from a serialised program of an origin that the
+        // loader's caller vouches for, with a plan of the same key and a table within its allocations
+        // (`machine_code::read`): it reads and writes allocations as the assignment allows, at the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
         // returned; scratch memory is this run's alone, and as much as the code asks for; the table is the one that was
         // laid out with the code; the flag lives in the context.
         let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };

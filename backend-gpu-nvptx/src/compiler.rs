@@ -196,6 +196,10 @@ impl LoadExecutable for GpuCompiler {
     fn cache_target(&self) -> Option<String> {
         None
     }
+
+    fn holds_host_code(&self) -> bool {
+        matches!(self, GpuCompiler::Emulated(_))
+    }
 }
 
 fn compile(

@@ -43,6 +43,10 @@ impl LoadExecutable for GpuCompiler {
     fn cache_target(&self) -> Option<String> {
         None
     }
+
+    fn holds_host_code(&self) -> bool {
+        false
+    }
 }
 
 fn left_out() -> Error {

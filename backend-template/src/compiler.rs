@@ -55,6 +55,10 @@ impl LoadExecutable for TemplateCompiler {
     fn cache_target(&self) -> Option<String> {
         None
     }
+
+    fn holds_host_code(&self) -> bool {
+        false
+    }
 }
 
 // VENDOR(passes): stages in their order; passes of one's own go where they belong.

@@ -34,7 +34,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
-use xla::service::{AotCompilationOptions, ConstantsIn, Contraction, ExternalCall, Optimize};
+use xla::service::{AotCompilationOptions, ConstantsIn, Contraction, ExternalCall, Optimize, write_files};
 use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
@@ -186,7 +186,8 @@ impl Program {
     /// Errors: [`Error::NotFound`] for a file that cannot be read; [`Error::InvalidArgument`] for a malformed program,
     /// a name that is none in C, a target, processor or feature that does not exist; [`Error::Unimplemented`] for
     /// operations that the target cannot have yet, all of them;
-    /// [`Error::ResourceExhausted`] over a limit of stack or memory.
+    /// [`Error::ResourceExhausted`] over a limit of stack or memory; [`Error::FailedPrecondition`] for a file that cannot
+    /// be written, and no file is left then.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
         let modules = self.sources.iter().map(|source| module(source)).collect::<Result<Vec<VerifiedModule>>>()?;
         let place = || self.sources.iter().map(|source| source.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -196,11 +197,7 @@ impl Program {
             .ok_or_else(|| Error::internal("the CPU platform cannot compile ahead of time"))?
             .compile_ahead_of_time(modules, &target.options(self.options.clone()))
             .context(place)?;
-        for file in &files {
-            let path = folder.join(&file.name);
-            std::fs::write(&path, &file.bytes)
-                .map_err(|error| Error::invalid_argument(format!("cannot write {}: {error}", path.display())))?;
-        }
+        write_files(files.iter().map(|file| (folder.join(&file.name), &file.bytes[..])))?;
         let bindings = files.iter().find_map(|file| file.name.strip_suffix(".rs"));
         let name = bindings.ok_or_else(|| Error::internal("the program has no bindings"))?.to_string();
         Ok(Compiled { name, folder: folder.to_path_buf() })

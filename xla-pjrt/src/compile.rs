@@ -67,6 +67,7 @@ pub(crate) fn load(args: &ClientLoadArgs) -> Result<(), Status> {
     Ok(())
 }
 
+/// Loads serialised bytes, and trusts the machine code in them: the application vouches for their origin.
 pub(crate) fn deserialize_and_load(args: &ExecutableDeserializeAndLoadArgs) -> Result<(), Status> {
     let kept = args.serialized_executable.get()?;
     let overridden = args.overridden_serialized_compile_options.get()?;

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+use xla::command::out_of_memory::Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
 fn main() -> ExitCode {
     xla::command::main()
 }

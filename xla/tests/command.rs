@@ -18,8 +18,14 @@ mod files;
 #[cfg(target_os = "linux")]
 #[path = "command/hostile.rs"]
 mod hostile;
+#[cfg(all(feature = "cpu", target_os = "linux"))]
+#[path = "command/limits.rs"]
+mod limits;
 #[path = "command/modules.rs"]
 mod modules;
+#[cfg(target_os = "linux")]
+#[path = "command/outputs.rs"]
+mod outputs;
 #[path = "command/passes.rs"]
 mod passes;
 #[path = "command/usage.rs"]

@@ -49,6 +49,16 @@ impl ArgumentTable {
         self.scratch_bytes
     }
 
+    /// Whether a table that was read from a file has addresses only within allocations of these sizes in bytes, and
+    /// needs nothing that a run of this process does not have.
+    pub fn fits(&self, sizes: &[usize]) -> bool {
+        self.words.iter().all(|word| match *word {
+            ArgumentWord::Address { allocation, offset } => sizes.get(allocation).is_some_and(|&size| offset <= size),
+            ArgumentWord::Context | ArgumentWord::Scratch => true,
+            ArgumentWord::RandomState => false,
+        })
+    }
+
     /// The table of one run, by the first byte of each allocation and of scratch memory; `None` if there are too few
     /// allocations.
     pub fn addresses(
@@ -99,6 +109,19 @@ mod tests {
     use smallvec::smallvec;
 
     use super::*;
+
+    #[test]
+    fn tables_with_addresses_outside_of_the_plan_do_not_fit() {
+        let fits = |word| {
+            let mut table = ArgumentTableBuilder::default();
+            table.place(vec![ArgumentWord::Context, ArgumentWord::Scratch, word]);
+            table.finish(0).fits(&[16, 0])
+        };
+        let address = |allocation, offset| ArgumentWord::Address { allocation, offset };
+        assert!(fits(address(0, 0)) && fits(address(0, 16)) && fits(address(1, 0)));
+        assert!(!fits(address(0, 17)) && !fits(address(1, 1)) && !fits(address(2, 0)));
+        assert!(!fits(address(0, usize::MAX)) && !fits(address(usize::MAX, 0)) && !fits(ArgumentWord::RandomState));
+    }
 
     #[test]
     fn equal_runs_share_a_place() {

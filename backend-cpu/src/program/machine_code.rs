@@ -47,10 +47,12 @@ pub(crate) fn write(target: &str, program: &ThunkProgram, code: &MachineCode) ->
         .map_err(|error| Error::internal(format!("machine code cannot be serialised: {error}")))
 }
 
-/// The stored code, if there is some and it is for this target, build and program.
+/// The stored code, if there is some, it is for this target, build and program, and its arguments are within the
+/// program's memory. The code itself cannot be checked: the caller vouches for the origin of the bytes.
 pub(crate) fn read(target: &str, program: &ThunkProgram, bytes: &[u8]) -> Option<MachineCode> {
     let Envelope { target: other, plan, code } = postcard::from_bytes(bytes).ok()?;
-    (other == target && plan == plan_key(program)).then_some(code)
+    let sizes: Vec<usize> = program.assignment.allocations().iter().map(|allocation| allocation.size).collect();
+    (other == target && plan == plan_key(program) && code.arguments.fits(&sizes)).then_some(code)
 }
 
 /// Key of machine code in a serialised program: its target, and the options without which other code would be wrong.

@@ -184,6 +184,9 @@ impl AutotuneCache {
         };
         let bytes = serde_json::to_vec_pretty(&file)?;
         std::fs::create_dir_all(folder)?;
+        if let Err(error) = xla_service::delete_abandoned_files(folder) {
+            tracing::debug!(%error, "a temporary file of the autotune cache cannot be deleted");
+        }
         let mut written = tempfile::NamedTempFile::new_in(folder)?;
         written.write_all(&bytes)?;
         written.persist(path).map_err(|error| error.error)?;

@@ -41,8 +41,9 @@ impl EmulatedCode {
         let mut functions = Vec::with_capacity(image.functions.len());
         for function in &image.functions {
             let address = code.address(&function.name)?;
-            // SAFETY: kernels for the host are emitted with this very signature (`Emitter::simt_kernel`), and `_code`
-            // keeps them alive.
+            // SAFETY: `Emitter::simt_kernel` emits kernels for the host with this very signature, in this process or in
+            // the one that wrote the serialised program, for whose origin the caller of `LoadExecutable::load` vouches.
+            // `_code` keeps them alive.
             let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, KernelEntry>(address) };
             functions.push(EmulatedFunction {
                 entry,
@@ -71,7 +72,12 @@ impl EmulatedCode {
                 arguments.len()
             )));
         }
-        let mut shared = vec![0u128; (function.shared_bytes as usize).div_ceil(16)];
+        let words = (function.shared_bytes as usize).div_ceil(16);
+        let mut shared: Vec<u128> = Vec::new();
+        xla_hlo::out_of_memory::fallible(|| shared.try_reserve_exact(words)).map_err(|_| {
+            Error::resource_exhausted(format!("no {} bytes of shared memory for a kernel", function.shared_bytes))
+        })?;
+        shared.resize(words, 0);
         let mut stacks = self.stacks().pop().unwrap_or_default();
         for block in 0..blocks {
             let thread = |number| HostThread {
@@ -85,8 +91,9 @@ impl EmulatedCode {
                 fibers::run_block(&function, arguments, &mut stacks, thread)?;
             } else {
                 (0..function.threads).map(thread).for_each(|mut thread| {
-                    // SAFETY: the code was generated for launches like this one: it reads and writes the arrays whose
-                    // addresses the arguments are, which the launcher holds, and its shared memory.
+                    // SAFETY: the code was generated for launches like this one, by this build or by the writer of the
+                    // serialised program, which is trusted (above): it reads and writes the arrays whose addresses the
+                    // arguments are, which the launcher holds, and its shared memory.
                     unsafe { (function.entry)(arguments.as_ptr(), &raw mut thread) }
                 });
             }

@@ -175,10 +175,8 @@ fn report(
 
 /// A module's name as one of a file.
 fn file_name(module: &str) -> String {
-    let name: String =
-        module.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect();
-    match name.trim_start_matches('.') {
+    match module.trim_start_matches('.') {
         "" => "module".to_string(),
-        name => name.chars().take(100).collect(),
+        name => xla_service::file_name(name),
     }
 }

@@ -46,7 +46,7 @@ impl Block {
         let too_much = || Error::resource_exhausted(format!("{size} bytes are more than can be addressed"));
         let charge = ledger.charge(size)?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| too_much())?;
+        xla_hlo::out_of_memory::fallible(|| bytes.try_reserve_exact(size)).map_err(|_| too_much())?;
         bytes.resize(size, SCRIBBLE);
         let contents = Mutex::new(Contents { bytes, poison: Vec::new() });
         Ok(Arc::new(Block { id: ledger.next_id(), size, charge, contents }))

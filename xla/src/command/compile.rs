@@ -7,10 +7,12 @@ use xla::hlo::{Error, Result};
 use xla::service::compiler::AotFile;
 use xla::service::{
     AotCompilationOptions, AotExtra, Assembler, ConstantsIn, Contraction, ExternalCall, Optimize, Relocation,
+    write_files,
 };
 use xla::stablehlo::ArgumentShapes;
 
 use super::failure::{Failure, Outcome};
+use super::process;
 use super::program::ProgramArg;
 use super::session::{PlatformArg, Session};
 
@@ -95,12 +97,18 @@ pub struct Args {
     /// Output directory
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Generate code in this process: the command starts itself with this, so that no crash of LLVM ends it
-    #[arg(long, hide = true)]
-    in_this_process: bool,
+    /// Generate code in this process, the child of the process of that number: the command starts itself with this, so
+    /// that no crash of LLVM ends it
+    #[arg(long, hide = true, value_name = "PARENT")]
+    in_this_process: Option<u32>,
 }
 
 impl Args {
+    /// Whether the work is that of another process, which this one starts.
+    pub fn starts_child(&self) -> bool {
+        self.in_this_process.is_none()
+    }
+
     fn assembler(&self) -> Assembler {
         match &self.ptxas {
             None => Assembler::IfFound,
@@ -150,9 +158,8 @@ fn external(text: &str) -> ExternalCall {
 
 /// Compiles the program.
 pub fn run(session: &Session, args: &Args) -> Outcome {
-    if !args.in_this_process {
-        return in_child();
-    }
+    let Some(parent) = args.in_this_process else { return in_child() };
+    process::end_with_parent(parent)?;
     let registry = session.registry_for_files();
     let platform = session.platform(&registry, &args.platform)?;
     let compiler = platform.compiler();
@@ -174,14 +181,17 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
         Error::Unimplemented(_) | Error::ResourceExhausted(_) => Failure::usage(error.message()),
         error => Failure { error, bad_input: false },
     })?;
-    Ok(files.iter().try_for_each(|file| write(&args.output, file))?)
+    Ok(write(&args.output, &files)?)
 }
 
 /// Runs this command again in a process of its own, and says so if that crashes.
 fn in_child() -> Outcome {
     let failed = |e| Error::internal(format!("cannot start the process that generates code: {e}"));
     let this = std::env::current_exe().map_err(failed)?;
-    let status = std::process::Command::new(this).args(std::env::args_os().skip(1)).arg("--in-this-process").status();
+    let status = std::process::Command::new(this)
+        .args(std::env::args_os().skip(1))
+        .arg(format!("--in-this-process={}", std::process::id()))
+        .status();
     let status = status.map_err(failed)?;
     match status.code() {
         Some(0) => Ok(()),
@@ -191,8 +201,11 @@ fn in_child() -> Outcome {
     }
 }
 
-fn write(directory: &Path, file: &AotFile) -> Result<()> {
-    let path = directory.join(&file.name);
-    let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, &file.bytes));
-    written.map_err(|e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e))
+/// Writes all files or none.
+fn write(directory: &Path, files: &[AotFile]) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|error| {
+        let message = format!("cannot create the folder {}: {error}", directory.display());
+        Error::failed_precondition(message).with_source(error)
+    })?;
+    write_files(files.iter().map(|file| (directory.join(&file.name), &file.bytes[..])))
 }

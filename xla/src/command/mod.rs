@@ -15,6 +15,7 @@ mod inputs;
 mod manifest;
 mod measure;
 mod opt;
+pub mod out_of_memory;
 mod output;
 mod panics;
 mod platforms;
@@ -75,6 +76,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     panics::keep_quiet();
+    xla::hlo::out_of_memory::set_last_resort(out_of_memory::end);
     let worker = thread::Builder::new().name("xla".to_string()).stack_size(STACK_BYTES).spawn(|| dispatch(cli));
     let outcome = match worker.map(thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
@@ -88,14 +90,22 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    let session = Session::new(cli.common)?;
-    match cli.command {
-        Command::Run(args) => run::run(&session, &args),
-        Command::Bench(args) => bench::run(&session, &args),
-        Command::Opt(args) => opt::run(&session, &args),
-        Command::Compile(args) => compile::run(&session, &args),
+    // The child process traces and logs the work; the process that starts it has no events.
+    let starts_child = matches!(&cli.command, Command::Compile(args) if args.starts_child());
+    let session = Session::new(cli.common, starts_child)?;
+    let outcome = work(&session, cli.command);
+    let traced = session.finish();
+    outcome.and(traced)
+}
+
+fn work(session: &Session, command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(session, &args),
+        Command::Bench(args) => bench::run(session, &args),
+        Command::Opt(args) => opt::run(session, &args),
+        Command::Compile(args) => compile::run(session, &args),
         Command::Convert(args) => convert::run(&args),
-        Command::Platforms(args) => platforms::run(&session, &args),
+        Command::Platforms(args) => platforms::run(session, &args),
     }
 }
 
@@ -110,6 +120,6 @@ fn report(failure: Failure) -> ExitCode {
         message.push_str("\nThis is a bug in the compiler. Please report it, with the module and the command line.");
     }
     // If standard error is closed, the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "{message}");
+    let _ = writeln!(std::io::stderr(), "{}", output::escape(&message));
     ExitCode::from(code)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use xla::compare::scalar;
 use xla::hlo::{Error, Literal, Result};
+use xla::service::write_file;
 
 /// An array of more elements is shown by its first ones.
 const SHOWN: usize = 64;
@@ -25,11 +26,28 @@ fn print_bytes(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes bytes to a file, or to standard output where there is none.
+/// Writes bytes to a file, whole or not at all, or to standard output where there is none.
 pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<()> {
-    let Some(path) = path else { return print_bytes(bytes) };
-    let fail = |e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e);
-    std::fs::write(path, bytes).map_err(fail)
+    path.map_or_else(|| print_bytes(bytes), |path| write_file(path, bytes))
+}
+
+/// Replaces control characters other than line feed and tab by `\u{1b}` and the like: names from a program do not reach
+/// the terminal as commands.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && !['\n', '\t'].contains(&c) || is_bidirectional(c) {
+            escaped.extend(c.escape_unicode());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Whether a character changes the order in which others are shown.
+fn is_bidirectional(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The array in braces as HLO text has it, or its first elements if there are many: `f32[2,2] { { 1, 2 }, { 3, 4 } }`.
@@ -73,6 +91,12 @@ mod tests {
 
     fn shown(ty: ElementType, dims: &[usize]) -> String {
         show(&Literal::from_fn(&ArrayShape::new(ty, dims), |i| Scalar::from_i64(ty, i as i64)).unwrap())
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(escape("a\u{1b}[31m\r\u{9b}b\u{202e}"), "a\\u{1b}[31m\\u{d}\\u{9b}b\\u{202e}");
+        assert_eq!(escape("two\n\tlines, é"), "two\n\tlines, é");
     }
 
     #[test]

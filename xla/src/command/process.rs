@@ -1,6 +1,8 @@
-//! Memory and threads of this process, as the system reports them.
+//! This process: its memory and threads, as the system reports them, and its end with its parent.
 
 use std::fs;
+
+use xla::hlo::{Error, Result};
 
 /// Facts from `/proc/self/status`, zero where the system has no such file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,6 +24,50 @@ pub fn status() -> Status {
 pub fn reset_peak() {
     // A measurement that cannot be made is reported as it is: the peak of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Has the system kill this process when the thread that started it ends, also if a signal kills that process.
+/// [`Error::FailedPrecondition`] where `parent`, the process that started this one, has ended already.
+#[cfg(target_os = "linux")]
+pub fn end_with_parent(parent: u32) -> Result<()> {
+    use rustix::process::{Signal, set_parent_process_death_signal};
+
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Error::internal(format!("this process cannot be made to end with its parent: {error}")))?;
+    if is_child_of(parent) { Ok(()) } else { Err(orphaned()) }
+}
+
+/// Starts a thread that ends this process soon after its parent. [`Error::FailedPrecondition`] where `parent`, the
+/// process that started this one, has ended already.
+#[cfg(all(unix, not(target_os = "linux")))]
+pub fn end_with_parent(parent: u32) -> Result<()> {
+    let watch = move || {
+        while is_child_of(parent) {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        std::process::exit(1);
+    };
+    if !is_child_of(parent) {
+        return Err(orphaned());
+    }
+    let thread = std::thread::Builder::new().name("parent".to_string()).spawn(watch);
+    thread.map(drop).map_err(|error| Error::resource_exhausted(format!("no thread can be started: {error}")))
+}
+
+/// Does nothing: the system reports no parent.
+#[cfg(not(unix))]
+pub fn end_with_parent(_: u32) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn is_child_of(parent: u32) -> bool {
+    std::os::unix::process::parent_id() == parent
+}
+
+#[cfg(unix)]
+fn orphaned() -> Error {
+    Error::failed_precondition("the process that started this one has ended")
 }
 
 fn parse(text: &str) -> Status {

@@ -11,6 +11,7 @@ use xla::stablehlo::ArgumentShapes;
 use xla::{Client, CompileOptions, LoadedExecutable, ModuleSource};
 
 use super::failure::{BadInput, Failure, Outcome};
+use super::output;
 
 /// A larger module is refused.
 const LIMIT: u64 = 2 << 30;
@@ -41,7 +42,7 @@ pub struct RunnableArg {
     module: Option<PathBuf>,
     #[command(flatten)]
     shapes: ShapesArg,
-    /// Take a program that `xla compile` wrote instead; its platform is in it
+    /// Run the machine code of a file of `xla compile`, which must be trusted; code for the host needs --platform
     #[arg(long, value_name = "FILE", conflicts_with_all = ["module", "shapes"])]
     executable: Option<PathBuf>,
 }
@@ -175,7 +176,7 @@ impl Source {
         static SAID: AtomicBool = AtomicBool::new(false);
         if omitted > 0 && !SAID.swap(true, Ordering::Relaxed) {
             let what = if omitted == 1 { "constant has" } else { "constants have" };
-            let name = self.name();
+            let name = output::escape(&self.name());
             // If standard error is closed, the program runs all the same.
             let _ = writeln!(
                 std::io::stderr(),

@@ -29,7 +29,7 @@ Examples:
   xla run dynamic.mlir --shapes arg0=f32[8,4] --inputs-seed 0
       A StableHLO program with dynamic dimensions (jax.export, torch.export); --inputs alone says the shapes, too.
   xla run --executable build/main.xlax --inputs-seed 0
-      A program that `xla compile` wrote; nothing is compiled.
+      A program that `xla compile` wrote; nothing is compiled. Its machine code runs: take only files that you trust.
 
 Element types that numpy lacks (bf16, f8..., s4, ...) are raw bytes, as ml_dtypes saves them: |V2 or |V1, one
 element each. Inputs of floats narrower than 32 bits may also be float32.";

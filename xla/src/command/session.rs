@@ -73,14 +73,22 @@ pub struct PlatformArg {
 pub struct Session {
     common: Common,
     /// Keeps the trace's file open until the command ends.
-    _trace: Option<trace::Guard>,
+    trace: Option<trace::Guard>,
 }
 
 impl Session {
-    /// Starts logging and tracing.
-    pub fn new(common: Common) -> Outcome<Session> {
-        let guard = trace::start(common.trace.as_deref(), common.verbose).bad_input()?;
-        Ok(Session { common, _trace: guard })
+    /// Starts logging and tracing, unless the process `starts_child`, which does both.
+    pub fn new(common: Common, starts_child: bool) -> Outcome<Session> {
+        let trace = match starts_child {
+            true => None,
+            false => trace::start(common.trace.as_deref(), common.verbose).bad_input()?,
+        };
+        Ok(Session { common, trace })
+    }
+
+    /// Completes the trace's file. A trace that cannot be written is a failure.
+    pub fn finish(self) -> Outcome {
+        Ok(self.trace.map_or(Ok(()), trace::Guard::finish)?)
     }
 
     /// A registry of this build's platforms; always a new one, so that state of platforms is not shared.
@@ -119,15 +127,23 @@ impl Session {
         Ok(Client::new(registry, platform.name())?)
     }
 
-    /// A client for a program that was compiled before: of the platform that is written in it, which may be named, too.
+    /// A client for a program that was compiled before: of the platform that is written in it, which may be named, too,
+    /// and must be where the file's code runs on the host.
     pub fn client_for(&self, registry: &PlatformRegistry, arg: &PlatformArg, stored: &Stored) -> Outcome<Client> {
         let name = stored.platform()?;
-        match &arg.platform {
-            Some(asked) if *asked != name => {
-                Err(Failure::usage(format!("{} is for platform {name}, not for {asked}", stored.path().display())))
-            }
-            Some(_) | None => Ok(Client::new(registry, registry.get(&name).bad_input()?.name())?),
+        if let Some(asked) = arg.platform.as_ref().filter(|asked| **asked != name) {
+            return Err(Failure::usage(format!("{} is for platform {name}, not for {asked}", stored.path().display())));
         }
+        let platform = registry.get(&name).bad_input()?;
+        let compiler = platform.compiler();
+        if arg.platform.is_none() && compiler.loader().is_some_and(|loader| loader.holds_host_code()) {
+            return Err(Failure::usage(format!(
+                "{} holds machine code that would run on this machine with your rights; if you trust its origin, add \
+                 --platform {name}",
+                stored.path().display()
+            )));
+        }
+        Ok(Client::new(registry, platform.name())?)
     }
 
     fn platform_name(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<String> {

@@ -1,15 +1,14 @@
 //! Tracing: log lines on standard error, and a file of complete events in Chrome's trace format.
 //!
 //! The format is the JSON array of "Trace Event Format" (Google): for each time a span was entered one event of phase
-//! `X`, with start and duration in microseconds. Perfetto and `chrome://tracing` read it, even if the array is not
-//! closed.
+//! `X`, with start and duration in microseconds. Perfetto and `chrome://tracing` read it. The file appears whole when the
+//! command ends.
 
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -21,6 +20,7 @@ use tracing_subscriber::fmt::{self, format::FmtSpan};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use xla::hlo::{Error, Result};
+use xla::service::OutputFile;
 
 /// Starts the tracing and logging that the options ask for. Without `--trace` and `-v` nothing is started, and spans
 /// cost next to nothing.
@@ -44,45 +44,69 @@ pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     Ok(out.map(Guard))
 }
 
-/// Closes the trace when dropped.
+/// Completes the trace, also when dropped by a panic.
 pub struct Guard(Arc<Out>);
+
+impl Guard {
+    /// Completes the trace. [`Error::FailedPrecondition`] where it could not be written; no file is left then.
+    pub fn finish(self) -> Result<()> {
+        self.0.close()
+    }
+}
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.0.close();
+        // An error that is not reported follows a panic, which is reported.
+        let _ = self.0.close();
     }
 }
 
 /// The file, and the moment that times count from.
 struct Out {
     start: Instant,
-    file: Mutex<Option<BufWriter<File>>>,
+    state: Mutex<State>,
+}
+
+/// State of the file.
+enum State {
+    Open(OutputFile),
+    /// An event could not be written.
+    Failed(Error),
+    Closed,
 }
 
 impl Out {
     fn create(path: &Path) -> Result<Out> {
-        let fail = |e| Error::failed_precondition(format!("cannot write the trace {}: {e}", path.display()));
-        let mut file = BufWriter::new(File::create(path).map_err(fail)?);
+        let mut file = OutputFile::create(path)?;
         let process = json!({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "xla"}});
-        write!(file, "[\n{process}").map_err(fail)?;
-        Ok(Out { start: Instant::now(), file: Mutex::new(Some(file)) })
+        write!(file, "[\n{process}").map_err(|error| file.error(error))?;
+        Ok(Out { start: Instant::now(), state: Mutex::new(State::Open(file)) })
     }
 
-    /// Appends an event. A full disk ends the trace, not the work.
+    /// Appends an event. A full disk ends the trace, not the work; [`Out::close`] reports it.
     fn write(&self, event: &Value) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = file.as_mut()
-            && write!(open, ",\n{event}").is_err()
+        let mut state = self.state();
+        if let State::Open(file) = &mut *state
+            && let Err(error) = write!(file, ",\n{event}")
         {
-            *file = None;
+            *state = State::Failed(file.error(error));
         }
     }
 
-    fn close(&self) {
-        if let Some(mut file) = self.file.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // Nobody is left who could be told, and what was written can be read as it is.
-            let _ = file.write_all(b"\n]\n").and_then(|()| file.flush());
+    /// Ends the array and the file, once.
+    fn close(&self) -> Result<()> {
+        match std::mem::replace(&mut *self.state(), State::Closed) {
+            State::Open(mut file) => {
+                file.write_all(b"\n]\n").map_err(|error| file.error(error))?;
+                file.finish()
+            }
+            State::Failed(error) => Err(error),
+            State::Closed => Ok(()),
         }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn micros(&self, at: Instant) -> f64 {

@@ -6,10 +6,11 @@ mod npy;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use xla_hlo::{ArrayShape, Error, Literal, Result};
+use xla_service::OutputFile;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -86,13 +87,27 @@ impl Archive {
 }
 
 /// Writes an archive of arrays `out0`, `out1`, ... and no compression, as `numpy.savez` does.
+///
+/// The file appears whole or not at all ([`OutputFile`]). [`Error::FailedPrecondition`] names a file that cannot be
+/// written.
 pub fn write(path: &Path, outputs: &[Literal]) -> Result<()> {
-    let written = File::create(path).map_err(ZipError::from).and_then(|file| write_members(file, outputs));
-    written.map_err(|e| Error::failed_precondition(format!("cannot write {}: {e}", path.display())).with_source(e))
+    let mut file = FirstError { inner: OutputFile::create(path)?, failed: false, position: 0 };
+    let written = if file.inner.is_seekable() {
+        write_members(ZipWriter::new(&mut file), outputs)
+    } else {
+        write_members(ZipWriter::new_stream(&mut file), outputs)
+    };
+    written.map_err(|error| {
+        let error = match error {
+            ZipError::Io(error) => error,
+            error => std::io::Error::other(error),
+        };
+        file.inner.error(error)
+    })?;
+    file.inner.finish()
 }
 
-fn write_members(file: File, outputs: &[Literal]) -> zip::result::ZipResult<()> {
-    let mut zip = ZipWriter::new(BufWriter::new(file));
+fn write_members<W: Write + Seek>(mut zip: ZipWriter<W>, outputs: &[Literal]) -> zip::result::ZipResult<()> {
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (i, literal) in outputs.iter().enumerate() {
         let large = u32::try_from(literal.byte_len().saturating_add(1 << 16)).is_err();
@@ -100,6 +115,47 @@ fn write_members(file: File, outputs: &[Literal]) -> zip::result::ZipResult<()> 
         npy::write(&mut zip, literal)?;
     }
     Ok(zip.finish()?.flush()?)
+}
+
+/// Returns the first error of a file, and from then on pretends to write: a [`ZipWriter`] that is dropped after an error
+/// completes its archive, and prints a second error.
+struct FirstError {
+    inner: OutputFile,
+    failed: bool,
+    position: u64,
+}
+
+impl Write for FirstError {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = if self.failed { Ok(bytes.len()) } else { self.inner.write(bytes) };
+        match &written {
+            Ok(count) => self.position += *count as u64,
+            Err(error) => self.failed = error.kind() != std::io::ErrorKind::Interrupted,
+        }
+        written
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        if self.failed {
+            return Ok(());
+        }
+        self.inner.flush().inspect_err(|_| self.failed = true)
+    }
+}
+
+impl Seek for FirstError {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        if self.failed {
+            let moved = |from: u64, by: i64| from.saturating_add_signed(by);
+            self.position = match to {
+                SeekFrom::Start(position) => position,
+                SeekFrom::End(by) | SeekFrom::Current(by) => moved(self.position, by),
+            };
+        } else {
+            self.position = self.inner.seek(to).inspect_err(|_| self.failed = true)?;
+        }
+        Ok(self.position)
+    }
 }
 
 /// Fault of an archive, for people.

@@ -10,6 +10,7 @@
 
 use std::io::{Read, Write};
 
+use xla_hlo::out_of_memory::fallible;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Scalar, strides};
 
 /// Every file starts with this.
@@ -229,7 +230,7 @@ fn read_exact(reader: &mut impl Read, target: &mut [u8]) -> Result<()> {
 /// Reads `bytes` bytes, after which the file must end. Memory grows with the bytes that are really there.
 fn read_all(reader: &mut impl Read, bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
-    data.try_reserve_exact(bytes).map_err(|e| {
+    fallible(|| data.try_reserve_exact(bytes)).map_err(|e| {
         Error::resource_exhausted(format!("takes {bytes} bytes, more memory than there is")).with_source(e)
     })?;
     reader.take(bytes as u64).read_to_end(&mut data).map_err(broken)?;

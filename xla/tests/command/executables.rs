@@ -15,11 +15,27 @@ fn an_executable_runs_without_its_module() {
     let done = folder.xla("compile module.hlo --platform gpu-emulated -o build");
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     let compiled = folder.xla("run module.hlo --platform gpu-emulated --inputs in.npz");
-    let loaded = folder.xla("run --executable build/sums.xlax --inputs in.npz");
+    let loaded = folder.xla("run --executable build/sums.xlax --platform gpu-emulated --inputs in.npz");
     assert_eq!((loaded.code, &loaded.out), (0, &compiled.out), "{loaded:?}");
     assert!(loaded.out.starts_with("out0: "), "{loaded:?}");
-    let bench = folder.xla("bench --executable build/sums.xlax --json --reps 2 --compiles 1");
+    let bench = folder.xla("bench --executable build/sums.xlax --platform gpu-emulated --json --reps 2 --compiles 1");
     assert!(bench.code == 0 && bench.out.contains("\"impl\":\"xla 0.1.0 (gpu-emulated)\""), "{bench:?}");
+}
+
+#[test]
+fn host_code_of_a_file_runs_only_where_the_platform_is_named() {
+    let folder = folder();
+    assert_eq!(folder.xla("compile module.hlo --platform gpu-emulated -o build").code, 0);
+    for command in ["run --executable build/sums.xlax --inputs in.npz", "bench --executable build/sums.xlax --reps 1"] {
+        let message = folder.fails(2, command);
+        assert_eq!(
+            message,
+            "build/sums.xlax holds machine code that would run on this machine with your rights; if you trust its \
+             origin, add --platform gpu-emulated"
+        );
+    }
+    let help = folder.xla("run --help").out;
+    assert!(help.contains("which must be trusted") && help.contains("take only files that you trust"), "{help}");
 }
 
 #[test]
@@ -30,12 +46,12 @@ fn executables_that_cannot_run_are_told() {
     assert_eq!(message, "build/sums.xlax is for platform gpu-emulated, not for cpu");
     let bytes = std::fs::read(folder.path("build/sums.xlax")).unwrap();
     folder.write("half.xlax", &bytes[..bytes.len() / 2]);
-    let message = folder.fails(2, "run --executable half.xlax --inputs in.npz");
+    let message = folder.fails(2, "run --executable half.xlax --platform gpu-emulated --inputs in.npz");
     assert_eq!(message, "half.xlax: the serialised program is truncated");
     let mut garbled = bytes.clone();
     *garbled.last_mut().unwrap() ^= 1;
     folder.write("garbled.xlax", &garbled);
-    let message = folder.fails(2, "run --executable garbled.xlax --inputs in.npz");
+    let message = folder.fails(2, "run --executable garbled.xlax --platform gpu-emulated --inputs in.npz");
     assert!(message.contains("garbled"), "{message}");
     let mut other = bytes;
     other[12] = 77;

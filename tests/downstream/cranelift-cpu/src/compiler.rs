@@ -46,6 +46,10 @@ impl LoadExecutable for CraneliftCompiler {
     fn cache_target(&self) -> Option<String> {
         None
     }
+
+    fn holds_host_code(&self) -> bool {
+        false
+    }
 }
 
 fn passes(options: &CompileOptions) -> HloPasses {

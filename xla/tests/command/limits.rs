@@ -1,0 +1,135 @@
+//! Memory and threads that run out: one error each, no abort, no damaged file.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::Folder;
+
+/// Time that one run may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A product, a factorisation and functions of some megabytes, and of 160 with `LARGE` elements.
+const SMALL: &str = "\
+HloModule small
+
+ENTRY main {
+  x = f32[500,500] parameter(0)
+  d = f32[500,500] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  s = f32[500,500] sine(d)
+  c = f32[500,500] cholesky(s), lower=true
+  ROOT z = f32[500,500] add(s, c)
+}
+";
+
+const LARGE: &str = "\
+HloModule large
+
+ENTRY main {
+  x = f32[20000000] parameter(0)
+  s = f32[20000000] sine(x)
+  r = f32[20000000] reverse(s), dimensions={0}
+  ROOT z = f32[20000000] exponential(r)
+}
+";
+
+/// A transform by a library whose tables are as large as the array.
+const TRANSFORM: &str = "\
+HloModule transform
+
+ENTRY main {
+  x = c64[10000001] parameter(0)
+  ROOT y = c64[10000001] fft(x), fft_type=FFT, fft_length={10000001}
+}
+";
+
+/// Exit code and standard error of a script, in which `$0` is the command.
+fn limited(folder: &Folder, script: &str) -> (i32, String) {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_xla")]).current_dir(folder.path("."));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let begin = Instant::now();
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    assert!(begin.elapsed() < LONGEST, "{script}: {:?}", begin.elapsed());
+    (output.status.code().unwrap_or(-1), String::from_utf8(output.stderr).unwrap())
+}
+
+/// Success, or one error that is no fault of the compiler. Returns whether it was a success.
+fn ends_well(script: &str, (code, error): &(i32, String)) -> bool {
+    match code {
+        0 => assert_eq!(error, "", "{script}"),
+        1 | 2 => {
+            assert!(error.starts_with("error: ") && error.lines().count() == 1, "{script}: {error}");
+            assert!(!error.contains("internal error"), "{script}: {error}");
+        }
+        _ => panic!("{script}: exit code {code}: {error}"),
+    }
+    *code == 0
+}
+
+#[test]
+fn too_little_memory_is_one_error() {
+    let folder = Folder::new();
+    for (name, text) in [("small", SMALL), ("large", LARGE), ("transform", TRANSFORM)] {
+        folder.write(&format!("{name}.hlo"), text);
+    }
+    let mut failures = 0;
+    for megabytes in (400..=1400).step_by(50) {
+        let name = ["small", "large", "transform"][(megabytes / 50) % 3];
+        let platform = if megabytes % 100 == 0 || name != "small" { "cpu" } else { "interpreter" };
+        let script = format!(
+            "ulimit -c 0; ulimit -v {}; exec \"$0\" run {name}.hlo --platform {platform} --inputs-seed 0 -o out.npz",
+            megabytes * 1024
+        );
+        folder.write("out.npz", "old");
+        let done = limited(&folder, &script);
+        let old = std::fs::read(folder.path("out.npz")).unwrap() == b"old";
+        if !ends_well(&script, &done) {
+            failures += 1;
+            assert!(old, "{script}: {done:?}");
+        }
+    }
+    assert!(failures > 0, "no limit was low enough");
+}
+
+#[test]
+fn too_little_memory_for_code_is_one_error() {
+    let folder = Folder::new();
+    folder.write("small.hlo", SMALL);
+    let mut failures = 0;
+    for megabytes in (500..=900).step_by(40) {
+        let limit = format!("ulimit -c 0; ulimit -v {};", megabytes * 1024);
+        let script = format!("{limit} exec \"$0\" compile small.hlo --platform cpu -o {megabytes}");
+        let done = limited(&folder, &script);
+        if !ends_well(&script, &done) {
+            failures += 1;
+            let whole = |ending: &str| folder.path(&format!("{megabytes}/small.{ending}")).exists();
+            assert!(!whole("o") && !whole("h"), "{script}");
+        }
+    }
+    assert!(failures > 0, "no limit was low enough");
+}
+
+/// As another user where this one is root, whom the limit does not count.
+#[test]
+fn too_few_threads_are_one_error() {
+    let folder = Folder::new();
+    folder.write("small.hlo", SMALL);
+    let is_root = |facts: std::fs::Metadata| std::os::unix::fs::MetadataExt::uid(&facts) == 0;
+    let user = match std::fs::metadata("/proc/self").is_ok_and(is_root) {
+        true => "setpriv --reuid=54321 --regid=54321 --clear-groups --inh-caps=-all",
+        false => "",
+    };
+    // The command itself may be in a folder that the user cannot read.
+    let (code, _) = limited(&folder, &format!("{user} prlimit --nproc=10000 \"$0\" platforms"));
+    if code != 0 {
+        eprintln!("skipped: without prlimit, or another user cannot run the command");
+        return;
+    }
+    let mut failures = 0;
+    for threads in 1..=8 {
+        let limit = format!("{user} prlimit --nproc={threads}");
+        let script = format!("{limit} \"$0\" run - --platform cpu --inputs-seed 0 < small.hlo");
+        failures += usize::from(!ends_well(&script, &limited(&folder, &script)));
+    }
+    assert!(failures > 0, "no limit was low enough");
+}
