@@ -123,9 +123,10 @@ impl Executable for CpuExecutable {
         let cancel = context.cancel.flag();
         // SAFETY: the code was generated for this plan, or was read from a serialised program of an origin that the
         // loader's caller vouches for, with a plan of the same key and a table within its allocations
-        // (`machine_code::read`): it reads and writes allocations as the assignment allows, at the addresses given here, which are valid until `buffers` is used again, by a host call or below, when it has
-        // returned; scratch memory is this run's alone, and as much as the code asks for; the table is the one that was
-        // laid out with the code; the flag lives in the context.
+        // (`machine_code::read`): it reads and writes allocations as the assignment allows, at the addresses given
+        // here, which are valid until `buffers` is used again, by a host call or below, when it has returned; scratch
+        // memory is this run's alone, and as much as the code asks for; the table is the one that was laid out with the
+        // code; the flag lives in the context.
         let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
         let status = match &self.helpers {
             Some(helpers) => helpers.scope(enter),

@@ -186,8 +186,8 @@ impl Program {
     /// Errors: [`Error::NotFound`] for a file that cannot be read; [`Error::InvalidArgument`] for a malformed program,
     /// a name that is none in C, a target, processor or feature that does not exist; [`Error::Unimplemented`] for
     /// operations that the target cannot have yet, all of them;
-    /// [`Error::ResourceExhausted`] over a limit of stack or memory; [`Error::FailedPrecondition`] for a file that cannot
-    /// be written, and no file is left then.
+    /// [`Error::ResourceExhausted`] over a limit of stack or memory; [`Error::FailedPrecondition`] for a file that
+    /// cannot be written, and no file is left then.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
         let modules = self.sources.iter().map(|source| module(source)).collect::<Result<Vec<VerifiedModule>>>()?;
         let place = || self.sources.iter().map(|source| source.display().to_string()).collect::<Vec<_>>().join(", ");

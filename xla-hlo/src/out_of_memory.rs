@@ -27,8 +27,8 @@ pub fn last_resort() {
     }
 }
 
-/// Requests memory that there may be too little of: `request` returns an error then. All reservations of sizes that come
-/// from input are requested in here.
+/// Requests memory that there may be too little of: `request` returns an error then. All reservations of sizes that
+/// come from input are requested in here.
 pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
     let before = IS_FALLIBLE.replace(true);
     let result = request();

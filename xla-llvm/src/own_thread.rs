@@ -74,7 +74,8 @@ pub(crate) fn run<R: Send + 'static>(
 pub(crate) fn install_handlers() {
     static HANDLERS: Once = Once::new();
     HANDLERS.call_once(|| {
-        // SAFETY: the handler is a function of the type asked for, and does not return on threads that are started here.
+        // SAFETY: the handler is a function of the type asked for, and does not return on threads that are started
+        // here.
         unsafe { LLVMInstallFatalErrorHandler(Some(report)) };
         memory::install_handlers();
     });
@@ -98,8 +99,8 @@ fn lose(outcome: Outcome) {
     }
 }
 
-/// The handlers of LLVM and of the C++ runtime for memory that runs out. Neither has a function of C; their names follow
-/// the Itanium C++ ABI, which all systems but Windows have.
+/// The handlers of LLVM and of the C++ runtime for memory that runs out. Neither has a function of C; their names
+/// follow the Itanium C++ ABI, which all systems but Windows have.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod memory {
     use std::sync::atomic::{AtomicPtr, Ordering};
@@ -114,6 +115,7 @@ mod memory {
     /// The handler of `operator new` that was installed before; null for none.
     static PREVIOUS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
+    // SAFETY: the signature is the one of the C++ standard, which any value satisfies.
     #[link(name = "stdc++")]
     unsafe extern "C" {
         /// `std::set_new_handler(void (*)())`
@@ -121,6 +123,7 @@ mod memory {
         safe fn set_new_handler(handler: Option<NewHandler>) -> Option<NewHandler>;
     }
 
+    // SAFETY: the signature is the one that `llvm/Support/ErrorHandling.h` declares.
     unsafe extern "C" {
         /// `llvm::install_bad_alloc_error_handler(void (*)(void *, char const *, bool), void *)`
         #[link_name = "_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_"]
@@ -129,8 +132,8 @@ mod memory {
 
     /// Installs both.
     pub(super) fn install_handlers() {
-        // SAFETY: the name's signature is this one; the handler uses no data. LLVM asserts that there is no handler yet:
-        // this is called once, and nothing else in the process has this copy of LLVM.
+        // SAFETY: the name's signature is this one; the handler uses no data. LLVM asserts that there is no handler
+        // yet: this is called once, and nothing else in the process has this copy of LLVM.
         unsafe { install_bad_alloc_error_handler(containers, std::ptr::null_mut()) };
         if let Some(previous) = set_new_handler(Some(operator_new)) {
             PREVIOUS.store(previous as *mut c_void, Ordering::Release);

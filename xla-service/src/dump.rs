@@ -12,7 +12,8 @@ use crate::file_name::file_name;
 use crate::options::CompileOptions;
 use crate::output_file::OutputFile;
 
-/// Writes files named after the module ([`file_name`]) into [`CompileOptions::dump_to`], or nothing if no directory was asked for.
+/// Writes files named after the module ([`file_name`]) into [`CompileOptions::dump_to`], or nothing if no directory was
+/// asked for.
 ///
 /// As a [`PassObserver`] it writes the module after each pass that changed it, as `NAME.012.stage.pass.hlo`.
 #[derive(Debug)]
@@ -39,8 +40,8 @@ impl Dump {
         executable.dumps().into_iter().try_for_each(|(name, text)| self.write(&name, || text))
     }
 
-    /// Writes a text as `MODULE.name`, a name of any length. [`Error::FailedPrecondition`] names the file that cannot be
-    /// written.
+    /// Writes a text as `MODULE.name`, a name of any length. [`Error::FailedPrecondition`] names the file that cannot
+    /// be written.
     pub fn write(&self, name: &str, text: impl FnOnce() -> String) -> Result<()> {
         let Some((directory, stem)) = &self.target else { return Ok(()) };
         let name = match name.rsplit_once('.') {

@@ -2,10 +2,10 @@
 //!
 //! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none
 //! of it. Each begins with the hash of its key and contents: a damaged file counts as absent, and so does a file of
-//! another key under this key's name. A file that another user owns or may write is ignored with a warning, since cached
-//! files may be machine code. When the files take more than the limit, the least recently used ones are deleted, and
-//! with them the temporary files of processes that were killed. Nothing here fails a compilation: a cache that cannot be
-//! read or written is as good as empty.
+//! another key under this key's name. A file that another user owns or may write is ignored with a warning, since
+//! cached files may be machine code. When the files take more than the limit, the least recently used ones are deleted,
+//! and with them the temporary files of processes that were killed. Nothing here fails a compilation: a cache that
+//! cannot be read or written is as good as empty.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -28,8 +28,8 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Target {
-    /// A temporary file, its name, and the name that it gets. It is written as a [`File`]: errors of the other type name
-    /// the temporary file.
+    /// A temporary file, its name, and the name that it gets. It is written as a [`File`]: errors of the other type
+    /// name the temporary file.
     Renamed(BufWriter<File>, TempPath, PathBuf),
     Direct(BufWriter<File>),
 }

@@ -74,8 +74,8 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// Identity of this build of the compiler: its version, and the contents of the file that holds its code, a program or a
-/// library that another program has loaded (on systems that do not list mapped files, the program).
+/// Identity of this build of the compiler: its version, and the contents of the file that holds its code, a program or
+/// a library that another program has loaded (on systems that do not list mapped files, the program).
 ///
 /// A copy of the file has the identity of the original, whatever its time is. Another build must not trust private
 /// entries, such as code that calls functions of the runtime.

@@ -8,8 +8,8 @@
 //!                 | code: length u64, bytes | checksum u64
 //! ```
 //!
-//! The code may be machine code, which loading makes part of the process or sends to the device: bytes of unknown origin
-//! must not be loaded.
+//! The code may be machine code, which loading makes part of the process or sends to the device: bytes of unknown
+//! origin must not be loaded.
 //!
 //! Numbers are little-endian; the checksum is FNV-1a (64 bits) over everything before it.
 

@@ -174,8 +174,8 @@ impl LoadedExecutable {
         self.executable().dumps()
     }
 
-    /// Writes the program down; [`Client::load`] reads it, and trusts the machine code in it. [`Error::Unimplemented`] where the platform cannot, and for
-    /// programs of several devices that work together.
+    /// Writes the program down; [`Client::load`] reads it, and trusts the machine code in it. [`Error::Unimplemented`]
+    /// where the platform cannot, and for programs of several devices that work together.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         if self.as_together().is_some() {
             return Err(self.client().cannot("serialise programs of several devices"));

@@ -1,8 +1,8 @@
 //! Tracing: log lines on standard error, and a file of complete events in Chrome's trace format.
 //!
 //! The format is the JSON array of "Trace Event Format" (Google): for each time a span was entered one event of phase
-//! `X`, with start and duration in microseconds. Perfetto and `chrome://tracing` read it. The file appears whole when the
-//! command ends.
+//! `X`, with start and duration in microseconds. Perfetto and `chrome://tracing` read it. The file appears whole when
+//! the command ends.
 
 use std::cell::Cell;
 use std::io::Write;

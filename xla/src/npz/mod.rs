@@ -117,8 +117,8 @@ fn write_members<W: Write + Seek>(mut zip: ZipWriter<W>, outputs: &[Literal]) ->
     Ok(zip.finish()?.flush()?)
 }
 
-/// Returns the first error of a file, and from then on pretends to write: a [`ZipWriter`] that is dropped after an error
-/// completes its archive, and prints a second error.
+/// Returns the first error of a file, and from then on pretends to write: a [`ZipWriter`] that is dropped after an
+/// error completes its archive, and prints a second error.
 struct FirstError {
     inner: OutputFile,
     failed: bool,
