@@ -7,7 +7,7 @@
 //! | 2 | single operations by element type, with edge values, against the evaluator |
 //! | 3 | fusions, control flow, aliasing and donation: `tests/conformance/programs` and `tests/regressions` |
 //! | 4 | the programs of the corpus |
-//! | 5 | generated programs |
+//! | 5 | generated programs; idioms of machine learning over shapes at the edges: `tests/conformance/idioms` |
 //! | 6 | out of memory at every allocation, faults, cancelled runs, thousands of executions |
 //!
 //! A backend crate, wherever it lives, calls it from one test:

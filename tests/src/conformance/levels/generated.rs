@@ -6,19 +6,23 @@ use super::Sizes;
 use crate::conformance::case::{Case, Check, Level, Stop, Subject};
 use crate::differential::{Differential, FailureKind, Modes};
 use crate::generate::{Family, program};
+use crate::program::Program;
 
 pub fn cases(sizes: &Sizes) -> Vec<Case> {
     // Few programs with large arrays find all that they can find, and they take long.
     let count = |family| if family == Family::Large { sizes.generated.div_ceil(8) } else { sizes.generated };
     let case = |family: Family, seed: u64| {
-        Case::new(Level::Generated, format!("{}/{seed}", family.name()), move |subject| agree(subject, family, seed))
+        Case::new(Level::Generated, format!("{}/{seed}", family.name()), move |subject| {
+            agree(subject, &program(family, seed), Modes::of_seed(seed))
+        })
     };
     Family::ALL.into_iter().flat_map(|family| (0..count(family)).map(move |seed| case(family, seed))).collect()
 }
 
-fn agree(subject: &Subject, family: Family, seed: u64) -> Check {
+/// Compares the platform with the evaluator on one program.
+pub(super) fn agree(subject: &Subject, program: &Program, modes: Modes) -> Check {
     let differential = Differential::new(subject.registry(), subject.name(), CompileOptions::default())?;
-    let failure = differential.failure_in(&program(family, seed), Modes::of_seed(seed))?;
+    let failure = differential.failure_in(program, modes)?;
     let Some(failure) = failure else { return Ok(()) };
     let whose = match failure.kind {
         FailureKind::Passes => "the passes changed it",

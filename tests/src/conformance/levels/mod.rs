@@ -3,6 +3,7 @@
 mod copies;
 mod corpus;
 mod generated;
+mod idioms;
 mod memory;
 mod operations;
 mod programs;
@@ -34,7 +35,7 @@ pub(super) fn cases(level: Level, sizes: &Sizes) -> Vec<Case> {
         Level::Operations => operations::cases(sizes),
         Level::Programs => programs::cases(),
         Level::Corpus => corpus::cases(sizes),
-        Level::Generated => generated::cases(sizes),
+        Level::Generated => [generated::cases(sizes), idioms::cases(sizes)].into_iter().flatten().collect(),
         Level::Resilience => resilience::cases(sizes),
     }
 }
