@@ -20,7 +20,7 @@ const HASH_DIGITS: usize = 16;
 /// use xla_service::{LONGEST_FILE_NAME, file_name};
 ///
 /// assert_eq!(file_name("jit_f.1"), "jit_f.1");
-/// assert_eq!(file_name("../a b\u{1b}[31m"), "_.__a_b__31m");
+/// assert_eq!(file_name("../a b\u{1b}[31m"), "_._a_b__31m");
 /// let [one, other] = ["1", "2"].map(|end| file_name(&("long_".repeat(100) + end)));
 /// assert!(one.len() == LONGEST_FILE_NAME && one != other);
 /// ```
