@@ -23,7 +23,7 @@ const MAX_WORK: u64 = 1 << 18;
 ///
 /// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
 /// iotas stay as they are, since a kernel makes their elements from nothing; values computed from them are folded up to
-/// 1024 elements. Loops and branches are never run, nor is anything beyond the [`EvaluationBudget`].
+/// 1024 elements. Loops and branches are never run, nor is anything beyond the `EvaluationBudget`.
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {
