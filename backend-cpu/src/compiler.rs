@@ -135,8 +135,9 @@ impl CpuCompiler {
         let with_texts = options.dump_to.is_some();
         let (modules, kind) = (ModuleSize::ByThreads, CodeKind::Object);
         let driver = CodegenDriver { target, threads, modules, with_texts, emission, kind };
-        let checked = self.options.dirty && self.options.cpu.is_executable();
-        codegen::generate(&driver, kernels.sources(), checked, &|kernels| {
+        let is_checked = self.options.dirty && self.options.cpu.is_executable();
+        let checks = if is_checked { kernels.overwrites() } else { &[] };
+        codegen::generate(&driver, kernels.sources(), checks, &|kernels| {
             let host_calls = host_calls(&program.sequence).map(|t| t.id).collect();
             Ok(Plan {
                 sequence: program.sequence.clone(),

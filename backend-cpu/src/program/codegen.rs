@@ -2,7 +2,7 @@
 
 use xla_hlo::Result;
 use xla_llvm::driver::{CodegenDriver, EmittedModule};
-use xla_llvm::fused::{Kernel, KernelSource, check_overwrites, emit_kernel};
+use xla_llvm::fused::{Kernel, KernelSource, Overwrite, check_overwrites, emit_kernel};
 use xla_llvm::target::{CodegenLevel, MachineOptions};
 
 use crate::program::entry;
@@ -22,12 +22,12 @@ pub(crate) fn kernel_name(index: usize) -> String {
 }
 
 /// Emits the kernels, then the entry, which must know their work items, and generates the code of all of them in
-/// parallel. Where `checked`, kernels that overwrite inputs are run here, and must return the bits of a run that does
-/// not.
+/// parallel. The kernels in `checks` are run here over the inputs that they overwrite, and must return the bits of a run
+/// that does not.
 pub(crate) fn generate(
     driver: &CodegenDriver<'_>,
     sources: &[KernelSource<'_>],
-    checked: bool,
+    checks: &[(usize, Vec<Overwrite>)],
     plan: &dyn Fn(Vec<Kernel>) -> Result<Plan>,
 ) -> Result<Code> {
     let emitted = driver.emit_kernels(sources, &MachineOptions::default(), |emitter, number, source| {
@@ -46,10 +46,11 @@ pub(crate) fn generate(
         objects.push(module.code);
     }
     let machine = MachineCode { objects, arguments };
-    if checked {
+    if !checks.is_empty() {
         let loaded = machine.link()?;
-        let pairs = sources.iter().zip(&plan.kernels);
-        pairs.into_iter().try_for_each(|(source, kernel)| check_overwrites(source, kernel, &loaded))?;
+        for (number, overwrites) in checks {
+            check_overwrites(&sources[*number], overwrites, &plan.kernels[*number], &loaded)?;
+        }
     }
     Ok(Code { machine, texts })
 }

@@ -54,7 +54,7 @@ impl Memory {
     }
 }
 
-/// Runs a kernel with its results over its inputs, as the program does, and with results in memory of their own.
+/// Runs a kernel with results over its inputs, as a launch of the program does, and with results in memory of their own.
 ///
 /// Both runs execute the same code on the same generated inputs, so that all results must be equal bit for bit. They
 /// differ where the code reads an input that it has already overwritten. A third run goes through the work items in
@@ -62,8 +62,13 @@ impl Memory {
 /// take much memory or time, pass unchecked.
 ///
 /// The machine must be able to execute the code. `Internal`, naming the kernel and the result, if bits differ.
-pub fn check_overwrites(source: &KernelSource<'_>, kernel: &Kernel, code: &LoadedCode) -> Result<()> {
-    if source.overwrites.is_empty() || kernel.work_items == 0 || kernel.work > MOST_WORK {
+pub fn check_overwrites(
+    source: &KernelSource<'_>,
+    overwrites: &[Overwrite],
+    kernel: &Kernel,
+    code: &LoadedCode,
+) -> Result<()> {
+    if overwrites.is_empty() || kernel.work_items == 0 || kernel.work > MOST_WORK {
         return Ok(());
     }
     let shapes = Shapes::of(source)?;
@@ -78,23 +83,25 @@ pub fn check_overwrites(source: &KernelSource<'_>, kernel: &Kernel, code: &Loade
     let run = |overwrites: &[Overwrite], reversed| shapes.run(function, kernel, inputs.clone(), overwrites, reversed);
     let separate = run(&[], false);
     for reversed in [false, true] {
-        let shared = run(&source.overwrites, reversed);
+        let shared = run(overwrites, reversed);
         let differs = |(separate, shared): (&Memory, &Memory)| !separate.bytes().eq(shared.bytes());
         if let Some(result) = separate.iter().zip(&shared).position(differs) {
-            return Err(wrong(source, kernel, result, reversed));
+            return Err(wrong(source, overwrites, kernel, (result, reversed)));
         }
     }
     Ok(())
 }
 
-fn wrong(source: &KernelSource<'_>, kernel: &Kernel, result: usize, reversed: bool) -> Error {
+fn wrong(
+    source: &KernelSource<'_>,
+    overwrites: &[Overwrite],
+    kernel: &Kernel,
+    (result, reversed): (usize, bool),
+) -> Error {
     let graph = &source.module[source.computation];
     let order = if reversed { " when work items run in reverse order" } else { "" };
-    let over: Vec<String> = source
-        .overwrites
-        .iter()
-        .map(|o| format!("result {} over input {} ({:?})", o.result, o.input, o.order))
-        .collect();
+    let over: Vec<String> =
+        overwrites.iter().map(|o| format!("result {} over input {} ({:?})", o.result, o.input, o.order)).collect();
     Error::internal(format!(
         "kernel {} of {} reads an input after it was overwritten: result {result} differs{order} ({}; {})",
         kernel.name,

@@ -140,13 +140,13 @@ impl<'m> KernelSource<'m> {
                 stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
             }
         }
-        (nodes, inputs, self.in_place, self.overwrites.clone())
+        (nodes, inputs, [self.in_place, !self.overwrites.is_empty()])
     }
 }
 
-/// Key of kernels with the same code: operations, shapes and edges in order, whether the result is in place, and the
-/// inputs that it otherwise overwrites.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, bool, Vec<Overwrite>);
+/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or
+/// overwrites an input, whichever it is.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2]);
 
 /// Operands whose memory results of the instruction have, each by its number among all array leaves.
 fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {
@@ -177,6 +177,7 @@ fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {
 pub struct KernelTable<'m> {
     sources: Vec<KernelSource<'m>>,
     known: HashMap<Key, u32>,
+    overwrites: Vec<(usize, Vec<Overwrite>)>,
 }
 
 impl<'m> KernelTable<'m> {
@@ -184,10 +185,20 @@ impl<'m> KernelTable<'m> {
     pub fn number(&mut self, source: KernelSource<'m>) -> u32 {
         let next = self.sources.len() as u32;
         let index = *self.known.entry(source.key()).or_insert(next);
+        let overwrites = (index as usize, source.overwrites.clone());
+        if !overwrites.1.is_empty() && !self.overwrites.contains(&overwrites) {
+            self.overwrites.push(overwrites);
+        }
         if index == next {
             self.sources.push(source);
         }
         index
+    }
+
+    /// Numbers of kernels with the inputs that their launches overwrite: one entry for each distinct list of a kernel,
+    /// since fusions that share a kernel may overwrite different inputs.
+    pub fn overwrites(&self) -> &[(usize, Vec<Overwrite>)] {
+        &self.overwrites
     }
 
     /// The kernels, by their numbers.

@@ -4,7 +4,7 @@ use xla_hlo::text::parse_module;
 use xla_hlo::{Module, Result};
 use xla_llvm::codegen::{self, CodeKind};
 use xla_llvm::emitter::{EmitOptions, Emitter};
-use xla_llvm::fused::{KernelSource, Overwrite, check_overwrites, emit_kernel};
+use xla_llvm::fused::{KernelSource, KernelTable, Overwrite, check_overwrites, emit_kernel};
 use xla_llvm::jit::LoadedCode;
 use xla_llvm::target::{MachineOptions, Target};
 use xla_passes::analysis::alias::ReadOrder;
@@ -20,7 +20,7 @@ fn checked(module: &Module, order: ReadOrder) -> Result<()> {
         Ok((emitter.finish()?, kernel))
     })
     .unwrap();
-    check_overwrites(&source, &kernel, &LoadedCode::link(&[object], &[]).unwrap())
+    check_overwrites(&source, &source.overwrites, &kernel, &LoadedCode::link(&[object], &[]).unwrap())
 }
 
 fn entry(body: &str) -> Module {
@@ -63,4 +63,17 @@ fn reads_of_overwritten_elements_are_found() {
         let error = checked(&entry(wrong), ReadOrder::Element).expect_err(wrong).to_string();
         assert!(error.contains("reads an input after it was overwritten"), "{error}");
     }
+}
+
+/// Code depends on whether an input is overwritten, not on which: two fusions of a training step that differ in this
+/// alone have one kernel, and each of their lists of overwritten inputs is checked.
+#[test]
+fn kernels_that_overwrite_different_inputs_share_their_code() {
+    let module = entry("x = f32[8] parameter(0) y = f32[8] parameter(1) ROOT r = f32[8] add(x, y)");
+    let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+    let over = |input| vec![Overwrite { input, result: 0, order: ReadOrder::Element }];
+    let mut table = KernelTable::default();
+    let mut number = |overwrites| table.number(KernelSource { overwrites, ..source.clone() });
+    assert_eq!([number(over(0)), number(over(1)), number(over(0)), number(vec![])], [0, 0, 0, 1]);
+    assert_eq!(table.overwrites(), [(0, over(0)), (0, over(1))]);
 }
