@@ -22,8 +22,8 @@ pub(crate) fn kernel_name(index: usize) -> String {
 }
 
 /// Emits the kernels, then the entry, which must know their work items, and generates the code of all of them in
-/// parallel. The kernels in `checks` are run here over the inputs that they overwrite, and must return the bits of a run
-/// that does not.
+/// parallel. The kernels in `checks` are run here over the inputs that they overwrite, and must return the bits of a
+/// run that does not.
 pub(crate) fn generate(
     driver: &CodegenDriver<'_>,
     sources: &[KernelSource<'_>],

@@ -54,7 +54,8 @@ impl Memory {
     }
 }
 
-/// Runs a kernel with results over its inputs, as a launch of the program does, and with results in memory of their own.
+/// Runs a kernel with results over its inputs, as a launch of the program does, and with results in memory of their
+/// own.
 ///
 /// Both runs execute the same code on the same generated inputs, so that all results must be equal bit for bit. They
 /// differ where the code reads an input that it has already overwritten. A third run goes through the work items in
