@@ -16,5 +16,6 @@ pub mod generate;
 pub mod isolated;
 pub mod program;
 pub mod reference;
+pub mod rounding;
 pub mod shrink;
 pub mod worker;

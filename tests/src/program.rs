@@ -17,6 +17,7 @@ use xla_hlo::{
 };
 
 use crate::generate::Numbers;
+use crate::rounding::measure;
 
 /// A program with arguments, and the bounds of its values.
 #[derive(Clone, Debug)]
@@ -57,6 +58,19 @@ impl Program {
             Some(Known::Numbers(numbers)) => numbers.tolerance(ty),
             Some(Known::Tolerance(tolerance)) => *tolerance,
             None => Tolerance { rtol: 0.0, atol: 0.0, signed_zero: true },
+        }
+    }
+
+    /// Makes room for the rounding of other arguments than the tolerances were measured for. Those that admit nothing
+    /// stay.
+    pub(crate) fn widen_tolerances(&mut self) {
+        let Ok(results) = measure(&self.module, &self.arguments) else { return };
+        for (&id, result) in self.outputs.iter().zip(results) {
+            let old = self.tolerance(id);
+            if old.rtol > 0.0 || old.atol > 0.0 {
+                let (rtol, atol) = (old.rtol.max(result.tolerance.rtol), old.atol.max(result.tolerance.atol));
+                self.known.insert(id, Known::Tolerance(Tolerance { rtol, atol, ..old }));
+            }
         }
     }
 

@@ -169,6 +169,7 @@ impl Shrinker<'_> {
             simpler(&argument).into_iter().any(|simple| {
                 let mut candidate = self.best.clone();
                 candidate.arguments[i] = simple;
+                candidate.widen_tolerances();
                 self.accept(Some(candidate))
             })
         })

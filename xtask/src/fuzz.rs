@@ -24,6 +24,7 @@ are in fuzz/artifacts/TARGET.
   --programs N     number of programs of each family instead
   --seed N         first seed, to repeat a run
   --family NAME    only programs of this family
+  --idioms         only programs of idioms of machine learning at the edges of vectors: `--family idioms`
   --platform NAME  the platform (default cpu)
   --target-cpu CPU platform cpu generates code for another processor, as for `cargo xtask test-backend`
   --sanitize       memory of platform cpu that nobody has written to holds something else in each of two runs
@@ -43,6 +44,9 @@ pub fn run(mut args: Arguments) -> Result<()> {
         if let Some(value) = args.opt_value_from_str::<_, String>(name)? {
             words.extend([name.to_owned(), value]);
         }
+    }
+    if args.contains("--idioms") {
+        words.extend(["--family", "idioms"].map(str::to_owned));
     }
     for flag in ["--each-pass", "--sanitize"] {
         words.extend(args.contains(flag).then(|| flag.to_owned()));

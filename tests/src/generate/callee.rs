@@ -7,6 +7,7 @@ use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Result, Shape};
 
+use super::idioms::CalledIdiom;
 use super::numbers::Numbers;
 use super::random::Random;
 
@@ -62,6 +63,8 @@ pub enum CalleeRole {
     Async { parameters: Vec<Slot>, results: Vec<Numbers> },
     /// Functions of tuples with the same results.
     Branches { branches: Vec<(CompId, Vec<Slot>)>, by_predicate: bool, packing: Packing, results: Vec<Numbers> },
+    /// An idiom of machine learning: arrays of its shapes to one, or to a tuple of several.
+    Idiom(Rc<CalledIdiom>),
     /// A loop over a counter and some arrays.
     Loop { condition: CompId, counter: ElementType, start: i64, packing: Packing, state: Vec<Slot> },
 }

@@ -1,5 +1,8 @@
 //! Makes callees: combiners, scalar functions, branches, loop bodies.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use xla_hlo::builder::{ComputationBuilder, ModuleBuilder};
 use xla_hlo::ops::{BinaryOp, Compare, CompareDirection, CompareType};
 use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Scalar, Shape};
@@ -7,6 +10,7 @@ use xla_hlo::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Sc
 use super::callee::{Callee, CalleeRole, Packing, Slot};
 use super::family::Family;
 use super::graph::{Graph, SizeClass, Value};
+use super::idioms;
 use super::numbers::Numbers;
 use super::random::Random;
 use super::steps::STEPS;
@@ -53,6 +57,12 @@ pub fn make(module: &mut ModuleBuilder, random: &mut Random, family: Family, typ
                 _ => maker.looping(),
             };
             callees.push(callee);
+        }
+    }
+    if family == Family::Idioms {
+        for _ in 0..random.between(1, 3) {
+            let called = idioms::make(module, random);
+            callees.extend(called.map(|(id, idiom)| Callee::new(id, CalleeRole::Idiom(Rc::new(idiom)))));
         }
     }
     callees
@@ -189,6 +199,8 @@ impl Maker<'_> {
             callees: self.callees,
             values: Vec::new(),
             inputs: None,
+            tolerances: BTreeMap::new(),
+            parameters: Vec::new(),
             sizes: SizeClass::Callee,
             types: self.types.to_vec(),
         }

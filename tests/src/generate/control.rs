@@ -63,7 +63,7 @@ impl Graph<'_> {
             }
             CalleeRole::Async { .. } => self.async_call(),
             CalleeRole::Combiner { .. } | CalleeRole::Replace { .. } | CalleeRole::Best { .. } => None,
-            CalleeRole::Select { .. } | CalleeRole::Order { .. } => None,
+            CalleeRole::Select { .. } | CalleeRole::Order { .. } | CalleeRole::Idiom(_) => None,
         }
     }
 

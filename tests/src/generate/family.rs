@@ -23,11 +23,13 @@ pub enum Family {
     Large,
     /// Rare operations: dynamic sizes, collectives, tokens, random bits, custom calls.
     Rare,
+    /// Idioms of machine learning at shapes at the edges of vectors, with operations before and after them.
+    Idioms,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Family; 10] = [
+    pub const ALL: [Family; 11] = [
         Family::Elementwise,
         Family::Movement,
         Family::Reduction,
@@ -38,6 +40,7 @@ impl Family {
         Family::Mixed,
         Family::Large,
         Family::Rare,
+        Family::Idioms,
     ];
 
     /// The name in lower case.

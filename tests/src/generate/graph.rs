@@ -1,5 +1,8 @@
 //! Graph under construction: a pool of values that steps take from and add to.
 
+use std::collections::BTreeMap;
+
+use xla::compare::Tolerance;
 use xla_hlo::builder::ComputationBuilder;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Layout, Literal, Result, Scalar};
 
@@ -63,6 +66,10 @@ pub struct Graph<'g> {
     pub(super) values: Vec<Value>,
     /// Arguments of the parameters made so far; `None` where no parameters may be made: in called computations.
     pub(super) inputs: Option<Vec<Literal>>,
+    /// Tolerances of results of idioms, which are tighter than what their numbers say.
+    pub(super) tolerances: BTreeMap<InstrId, Tolerance>,
+    /// The parameters, in the order of the arguments.
+    pub(super) parameters: Vec<InstrId>,
     /// Class of sizes.
     pub(super) sizes: SizeClass,
     /// Element types that new arrays have.
@@ -165,6 +172,7 @@ impl Graph<'_> {
         }
         let value = self.put(Some(numbers), |b| b.parameter(shape)).expect("a parameter can always be made");
         self.inputs.get_or_insert_default().push(literal);
+        self.parameters.push(value.id);
         value
     }
 

@@ -67,6 +67,7 @@ impl Graph<'_> {
             CalleeRole::Function { .. }
             | CalleeRole::Async { .. }
             | CalleeRole::Branches { .. }
+            | CalleeRole::Idiom(_)
             | CalleeRole::Loop { .. } => return None,
         };
         let x = self.any(|v| v.ty() == ty && v.rank() > 0)?;

@@ -19,6 +19,8 @@ mod effects;
 mod elementwise;
 mod family;
 mod graph;
+mod idiom_calls;
+mod idioms;
 mod indexing;
 mod linalg;
 mod movement;
@@ -31,6 +33,9 @@ mod sorting;
 mod steps;
 mod values;
 
+use std::collections::BTreeMap;
+
+use xla::compare::Tolerance;
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::{ElementType, InputOutputAlias, InstrId, Module, ParameterLeaf, Shape};
 
@@ -39,6 +44,7 @@ use crate::program::{Known, Program, set_outputs};
 pub use family::Family;
 pub use graph::Value;
 use graph::{Graph, SizeClass};
+pub use idioms::{COLS, CalledIdiom, Idiom, ROWS, idioms};
 pub use numbers::{Noise, Numbers, epsilon, least};
 pub use random::Random;
 pub use values::{Temper, literal};
@@ -65,6 +71,8 @@ pub fn program(family: Family, seed: u64) -> Program {
         callees: &callees,
         values: Vec::new(),
         inputs: Some(Vec::new()),
+        tolerances: BTreeMap::new(),
+        parameters: Vec::new(),
         sizes: if family == Family::Large { SizeClass::Large } else { SizeClass::Small },
         types,
     };
@@ -81,7 +89,7 @@ pub fn program(family: Family, seed: u64) -> Program {
             break;
         }
     }
-    let Graph { b, inputs, values, .. } = graph;
+    let Graph { b, inputs, values, tolerances, .. } = graph;
     let last = values.last().expect("a program begins with a value").id;
     let main = b.finish(last);
     let module = module.finish(main).unwrap_or_else(|error| panic!("{} {seed}: {error}", family.name()));
@@ -94,8 +102,12 @@ pub fn program(family: Family, seed: u64) -> Program {
         module,
         arguments: inputs.unwrap_or_default(),
         outputs,
-        known: values.into_iter().map(|v| (v.id, Known::Numbers(v.numbers))).collect(),
+        known: values.into_iter().map(|v| (v.id, known(&v, &tolerances))).collect(),
     }
+}
+
+fn known(value: &Value, tolerances: &BTreeMap<InstrId, Tolerance>) -> Known {
+    tolerances.get(&value.id).map_or(Known::Numbers(value.numbers), |&tolerance| Known::Tolerance(tolerance))
 }
 
 /// Makes most of the values that nobody uses, and some others, results.

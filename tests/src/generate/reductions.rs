@@ -92,6 +92,7 @@ impl Graph<'_> {
             CalleeRole::Function { .. }
             | CalleeRole::Async { .. }
             | CalleeRole::Branches { .. }
+            | CalleeRole::Idiom(_)
             | CalleeRole::Loop { .. } => None,
         }
     }

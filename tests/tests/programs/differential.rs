@@ -14,7 +14,7 @@ use xla_tests::differential::Differential;
 use xla_tests::generate::Family;
 use xla_tests::program::Program;
 
-/// Programs of each family: 3,000 in all.
+/// Programs of each family: 3,300 in all.
 const GRAPHS: u64 = 300;
 /// No more failures are shrunk.
 const MOST_FAILURES: usize = 5;
@@ -126,6 +126,11 @@ fn large() {
 #[test]
 fn rare() {
     check(Family::Rare);
+}
+
+#[test]
+fn idioms() {
+    check(Family::Idioms);
 }
 
 /// A worker that dies is a finding, kept as a file, and the campaign goes on.
