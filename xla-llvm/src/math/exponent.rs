@@ -28,6 +28,22 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         (self + big).bits() - self.constant(big).bits()
     }
 
+    /// Whether arithmetic on subnormal values may [flush](crate::denormals) them.
+    pub(crate) fn may_flush(self) -> bool {
+        self.emitter.options().flush_denormals
+    }
+
+    /// The value, and the least normal number of its sign for a subnormal, if arithmetic may flush it.
+    pub(crate) fn without_subnormals(self) -> Self {
+        if !self.may_flush() {
+            return self;
+        }
+        let least = self.constant(by_precision(self, f64::from(f32::MIN_POSITIVE), f64::MIN_POSITIVE));
+        // All subnormals, but not zero, which wraps around.
+        let subnormal = (self.fabs().bits() - 1).ult(least.bits() - 1);
+        subnormal.select(least.copysign(self), self)
+    }
+
     /// A small integer (below 2^51) as a float of its width.
     pub(crate) fn small_to_float(self) -> Self {
         if self.scalar().bits() == 32 {

@@ -49,12 +49,23 @@ fn split<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Split<'e, 'ctx> {
     );
     // Subnormals are brought into the normal range first.
     let subnormal = x.lt(least_normal);
-    let lift = mantissa + 2;
-    let bits = subnormal.select(x * 2f64.powi(lift), x).bits();
+    let (lift, lifted) = if x.may_flush() { lifted_as_integer(x) } else { (mantissa + 2, x * 2f64.powi(mantissa + 2)) };
+    let bits = subnormal.select(lifted, x).bits();
     let exponent = (bits - two_thirds).ashr(i64::from(mantissa));
     let m = (bits - (exponent << i64::from(mantissa))).as_float();
     let exponent = subnormal.select(exponent - i64::from(lift), exponent);
     Split { k: exponent.small_to_float(), exponent, m }
+}
+
+/// A positive subnormal `x` as `2^-k y` without arithmetic on `x`, which may be flushed; returns `k` and `y`. The bits
+/// of `x` are those of an integer, and the low bits of a power of two that has the integer's unit in its last place.
+fn lifted_as_integer<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> (i32, Lanes<'e, 'ctx>) {
+    let (lift, power, bits) = by_precision(
+        x,
+        (149, 2f64.powi(23), i64::from(2f32.powi(23).to_bits())),
+        (1074, 2f64.powi(52), 2f64.powi(52).to_bits() as i64),
+    );
+    (lift, (x.bits() | bits).as_float() - power)
 }
 
 /// `k ln 2 + log(1 + f + low)` for `|f| <= 1/3` and a tiny `low`.

@@ -7,11 +7,14 @@ use super::wide::{Wide, exact_product, exact_sum_ordered};
 use crate::lanes::{Lanes, Scalar};
 
 /// `x^y` as IEEE 754 has it: 1 for `x = 1` or `y = 0`, even of NaN; negative `x` only to integral powers. Error at
-/// most 0.95 ulp (f32) and 0.9 ulp (f64).
+/// most 0.95 ulp (f32) and 0.9 ulp (f64). Subnormal operands are not zeros where subnormals are flushed, either: with
+/// them, negative and NaN bases would have powers.
 pub fn pow<'e, 'ctx>(x: Lanes<'e, 'ctx>, y: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let (magnitude, infinity) = (x.fabs(), x.constant(f64::INFINITY));
     let log = log_wide(magnitude);
-    let log_high = with_log_specials(magnitude, log.high);
+    // The power is 1 + y log x for exponents as small as the least normal number, and rounds to 1.
+    let (x, y) = (x.without_subnormals(), y.without_subnormals());
+    let log_high = with_log_specials(x.fabs(), log.high);
     // y log x in two words, y being kept from where a product of it might overflow on the way; where it is beyond every
     // exponent of the type, or not finite, the first word is enough.
     let limit = by_precision(x, 2f64.powi(100), 2f64.powi(900));

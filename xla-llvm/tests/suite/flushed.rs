@@ -133,6 +133,28 @@ fn flushed_binary() {
     });
 }
 
+/// A power keeps what a subnormal operand decides: NaN stays NaN, a negative base has no root, and 0 to a tiny power is 0.
+#[test]
+fn power_takes_a_subnormal_for_a_zero() {
+    check_all(&[ElementType::F32, ElementType::F64, ElementType::BF16], |&ty| {
+        let least = least_normal(ty);
+        let near = [1.0, 0.5, 0.25, 2f64.powi(-7)].into_iter().flat_map(|f| [f * least, -f * least]);
+        let special = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let values: Vec<Scalar> = near.chain(special).map(|x| Scalar::Float(x).rounded(ty)).collect();
+        let [x, y] = pairs_of(&values).map(|list| literal(ty, &list));
+        let op = Binary { op: BinaryOp::Power }.into();
+        let (target, options) =
+            (Target::host().unwrap(), EmitOptions { flush_denormals: true, ..EmitOptions::default() });
+        let got = Run { target: &target, width: 16, options }.run(&op, &[x.clone(), y.clone()], ty)?;
+        let want = oracle(&op, None, &[x.clone(), y.clone()]).unwrap();
+        let tolerance = (binary_tolerance(BinaryOp::Power, ty), 2);
+        match (0..got.len()).find(|&i| !may_be(ty, got[i], want.get(i), tolerance)) {
+            Some(i) => Err(format!("{ty}: {:?} to {:?} gives {:?}, not {:?}", x.get(i), y.get(i), got[i], want.get(i))),
+            None => Ok(()),
+        }
+    });
+}
+
 #[test]
 fn flushed_converts() {
     check_all(&with_types(ElementType::ALL), |&(to, from)| {
