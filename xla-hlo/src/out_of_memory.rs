@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use crate::{Error, Result};
+
 /// Function that ends the process.
 static LAST_RESORT: OnceLock<fn()> = OnceLock::new();
 
@@ -30,8 +32,28 @@ pub fn last_resort() {
 /// Requests memory that there may be too little of: `request` returns an error then. All reservations of sizes that
 /// come from input are requested in here.
 pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
-    let before = IS_FALLIBLE.replace(true);
-    let result = request();
-    IS_FALLIBLE.set(before);
-    result
+    /// Restores the flag, also where `request` panics.
+    struct Restored(bool);
+
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            IS_FALLIBLE.set(self.0);
+        }
+    }
+
+    let _restored = Restored(IS_FALLIBLE.replace(true));
+    request()
+}
+
+/// Bytes that one step of a compilation hardly exceeds. They are more than 32 MiB, up to which the C library may keep
+/// released memory for later requests.
+const ROOM: usize = 40 << 20;
+
+/// Checks that there is memory for one step of a compilation, whose many small requests have no error path.
+/// [`Error::ResourceExhausted`] if not.
+pub fn ensure_room() -> Result<()> {
+    let mut room: Vec<u8> = Vec::new();
+    fallible(|| room.try_reserve_exact(ROOM)).map_err(|_| {
+        Error::resource_exhausted("memory ran out; raise the limit of this process, or take a smaller program")
+    })
 }

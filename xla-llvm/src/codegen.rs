@@ -9,6 +9,7 @@ use inkwell::module::Module;
 use crate::listening_context::ListeningContext;
 use crate::own_thread;
 use crate::target::{MachineOptions, Target};
+use xla_hlo::out_of_memory::ensure_room;
 use xla_hlo::{Error, Result};
 
 /// Form of generated code.
@@ -48,6 +49,7 @@ pub fn generate<R>(
 impl Unit {
     /// The module that `emit` writes into a context of its own, and the other result of `emit`.
     pub fn emit<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
+        ensure_room()?;
         let context = Box::new(ListeningContext::new());
         let (module, extra) = emit(context.context())?;
         // SAFETY: the lifetime is that of the context, which lives in a box that goes where the module goes and is

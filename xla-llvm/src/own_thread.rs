@@ -15,6 +15,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -34,8 +35,15 @@ enum Outcome {
 }
 
 thread_local! {
-    /// Receiver of a fatal error on this thread.
-    static WAITING: RefCell<Option<SyncSender<Outcome>>> = const { RefCell::new(None) };
+    /// Receiver of a fatal error on this thread; taken by `run`. It has no destructor, which the C library would have to
+    /// register at the first access, with memory that may have run out: it ends the process then.
+    static WAITING: RefCell<ManuallyDrop<Option<SyncSender<Outcome>>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
+}
+
+/// Makes `sender` the receiver of this thread's fatal error, and returns the one before.
+fn wait_for(sender: Option<SyncSender<Outcome>>) -> Option<SyncSender<Outcome>> {
+    WAITING.with(|waiting| std::mem::replace(&mut **waiting.borrow_mut(), sender))
 }
 
 /// Runs `work`, which calls LLVM, on a thread that is left behind if LLVM fails fatally; `fatal` makes the error of
@@ -48,9 +56,9 @@ pub(crate) fn run<R: Send + 'static>(
     // With room for what is sent: nothing is allocated when memory has run out.
     let (sender, receiver) = sync_channel(1);
     let run = move || {
-        WAITING.set(Some(sender.clone()));
+        wait_for(Some(sender.clone()));
         let result = work();
-        WAITING.take();
+        wait_for(None);
         // The one that waits is there: it waits for this.
         let _ = sender.send(Outcome::Done(Box::new(result)));
     };
@@ -91,7 +99,7 @@ extern "C" fn report(reason: *const c_char) {
 /// Hands the outcome to the thread that waits and sleeps for ever. Returns on a thread that no other one waits for: the
 /// process ends then as it does without a handler.
 fn lose(outcome: Outcome) {
-    let waiting = WAITING.try_with(RefCell::take).ok().flatten();
+    let waiting = wait_for(None);
     if waiting.is_some_and(|waiting| waiting.send(outcome).is_ok()) {
         loop {
             std::thread::park();

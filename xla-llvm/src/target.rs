@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use inkwell::targets::TargetMachine;
-
 use xla_hlo::{Error, Result};
 
 use crate::own_thread;
 
 mod abilities;
+mod host;
 mod machine;
 mod names;
 mod passes;
@@ -69,11 +68,8 @@ impl Target {
         if let Some(host) = HOST.get() {
             return Ok(host.clone());
         }
-        let triple = TargetMachine::get_default_triple();
-        let cpu = TargetMachine::get_host_cpu_name();
-        let features = TargetMachine::get_host_cpu_features();
-        let host =
-            Target::new(&triple.as_str().to_string_lossy(), &cpu.to_string_lossy(), &features.to_string_lossy())?;
+        let names = host::names();
+        let host = Target::new(&names.triple, &names.cpu, &names.features)?;
         Ok(HOST.get_or_init(|| host).clone())
     }
 
@@ -145,9 +141,7 @@ impl Target {
     ///
     /// Fails with `InvalidArgument` for a processor that is not in [`HOST_CPUS`].
     pub fn host_as(cpu: &str) -> Result<Target> {
-        let features = TargetMachine::get_host_cpu_features();
-        let features = features.to_string_lossy();
-        let lacking: Vec<&str> = features.split(',').filter(|feature| feature.starts_with('-')).collect();
+        let lacking: Vec<&str> = host::names().features.split(',').filter(|feature| feature.starts_with('-')).collect();
         Target::named(cpu, &lacking.join(","))
     }
 
@@ -164,7 +158,7 @@ impl Target {
             let names = if HOST_CPUS.is_empty() { "none of this architecture".into() } else { HOST_CPUS.join(", ") };
             return Err(Error::invalid_argument(format!("no processor is called {cpu:?}; there are {names}")));
         }
-        Target::new(&TargetMachine::get_default_triple().as_str().to_string_lossy(), cpu, features)
+        Target::new(&host::names().triple, cpu, features)
     }
 
     /// An NVIDIA GPU by its architecture: `sm_90`, `sm_100a`. `InvalidArgument` for one that LLVM does not know.

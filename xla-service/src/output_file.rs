@@ -7,8 +7,9 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
 use xla_hlo::{Error, Result};
+
+use crate::temporary::Temporary;
 
 /// Start of the names of temporary files.
 const TEMPORARY: &str = ".xla-";
@@ -30,7 +31,7 @@ pub struct OutputFile {
 enum Target {
     /// A temporary file, its name, and the name that it gets. It is written as a [`File`]: errors of the other type
     /// name the temporary file.
-    Renamed(BufWriter<File>, TempPath, PathBuf),
+    Renamed(BufWriter<File>, Temporary, PathBuf),
     Direct(BufWriter<File>),
 }
 
@@ -62,9 +63,7 @@ impl OutputFile {
     pub fn finish_without_sync(self) -> Result<()> {
         let OutputFile { path, target } = self;
         let finished = match target {
-            Target::Renamed(mut file, temporary, name) => {
-                file.flush().and_then(|()| temporary.persist(name).map_err(|error| error.error))
-            }
+            Target::Renamed(mut file, temporary, name) => file.flush().and_then(|()| temporary.persist(&name)),
             Target::Direct(mut file) => file.flush(),
         };
         finished.map_err(|error| cannot_write(&path, error))
@@ -128,7 +127,7 @@ impl Target {
 }
 
 /// Creates a temporary file in the folder of `path`, with the permissions of the older file, or those of a new one.
-fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, TempPath)> {
+fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, Temporary)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY).suffix(".tmp");
@@ -138,7 +137,8 @@ fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, Te
     if let Some(facts) = old {
         file.as_file().set_permissions(facts.permissions())?;
     }
-    Ok(file.into_parts())
+    let (file, path) = file.into_parts();
+    Ok((file, Temporary::new(path)))
 }
 
 /// The file that a path of symbolic links names, which need not exist, and whether it is an open file of the process.

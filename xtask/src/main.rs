@@ -16,6 +16,7 @@ mod gpu_report;
 mod jax_tests;
 mod link;
 mod llvm_names;
+mod mutants;
 mod packages;
 mod ptxas;
 mod python;
@@ -72,6 +73,12 @@ const COMMANDS: &[Command] = &[
         about: "the conformance suite for one platform",
         help: test_backend::HELP,
         run: test_backend::run,
+    },
+    Command {
+        name: "mutants",
+        about: "changes of the compiler that no test notices",
+        help: mutants::HELP,
+        run: mutants::run,
     },
     Command { name: "fuzz", about: "random programs and fuzz targets", help: fuzz::HELP, run: fuzz::run },
     Command {

@@ -15,6 +15,7 @@ use inkwell::targets::{
 use xla_hlo::{Error, Result};
 use xla_service::Relocation;
 
+use super::host;
 use super::passes::Passes;
 
 /// Effort of LLVM's code generator; the mid-level passes are `MachineOptions::passes`.
@@ -168,7 +169,7 @@ unsafe impl Send for Generator {}
 
 /// LLVM's machine for this process without a processor's name or features: for the linker, which generates no code.
 pub(crate) fn bare_host_machine() -> Result<TargetMachine> {
-    let triple = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
+    let triple = host::names().triple.clone();
     create(&MachineDescription { triple, ..MachineDescription::default() }, &MachineOptions::default())
 }
 

@@ -1,9 +1,9 @@
 //! A target as a person names it: triple, processor, features, ABI; checked before LLVM sees it.
 
-use inkwell::targets::TargetMachine;
 use xla_hlo::{Error, Result};
 use xla_service::Relocation;
 
+use super::host::{self, HostNames};
 use super::machine::MachineDescription;
 use super::names::Names;
 use super::triple::Triple;
@@ -30,14 +30,13 @@ pub struct TargetSpec {
 impl TargetSpec {
     /// The target for LLVM. [`Error::InvalidArgument`] for a name that LLVM does not know, with the nearest one.
     pub(super) fn resolve(&self) -> Result<MachineDescription> {
-        let host = TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned();
-        let triple = Triple::parse(self.triple.as_deref().unwrap_or(&host))?;
+        let triple = Triple::parse(self.triple.as_deref().unwrap_or(&host::names().triple))?;
         let names = Names::of(triple.family);
         for feature in &self.features {
             names.check_feature(feature, &triple.text)?;
         }
         let (cpu, mut features): (String, Vec<String>) = match self.cpu.as_deref() {
-            Some(NATIVE) => native(&triple, &host)?,
+            Some(NATIVE) => native(&triple, host::names())?,
             Some(cpu) => {
                 names.check_cpu(cpu, &triple.text)?;
                 (cpu.to_string(), Vec::new())
@@ -60,15 +59,13 @@ impl TargetSpec {
 }
 
 /// This machine's processor, if the triple is of its kind.
-fn native(triple: &Triple, host: &str) -> Result<(String, Vec<String>)> {
-    let architecture = host.split('-').next().unwrap_or_default();
+fn native(triple: &Triple, host: &HostNames) -> Result<(String, Vec<String>)> {
+    let architecture = host.triple.split('-').next().unwrap_or_default();
     if architecture != triple.architecture() {
         return Err(Error::invalid_argument(format!(
             "processor {NATIVE:?} is this machine's, an {architecture}, and not one of {}; name another",
             triple.text
         )));
     }
-    let features = TargetMachine::get_host_cpu_features().to_string_lossy().into_owned();
-    let cpu = TargetMachine::get_host_cpu_name().to_string_lossy().into_owned();
-    Ok((cpu, features.split(',').filter(|f| !f.is_empty()).map(str::to_string).collect()))
+    Ok((host.cpu.clone(), host.features.split(',').filter(|f| !f.is_empty()).map(str::to_string).collect()))
 }

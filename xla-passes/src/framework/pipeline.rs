@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use xla_hlo::out_of_memory::ensure_room;
 use xla_hlo::{Error, Module, Result, ResultExt, verify};
 
 use crate::framework::observer::PassEvent;
@@ -167,6 +168,7 @@ impl PipelineRun<'_, '_> {
         let _span = tracing::debug_span!("pass", name = %path).entered();
         let observer = self.cx.observer();
         observer.map_or(Ok(()), |o| o.before(&event(index, &path, pass, module, false)))?;
+        ensure_room()?;
         let start = Instant::now();
         let changed = pass.run(module, self.cx).context(|| format!("in pass {path}"))?.is_changed();
         let time = start.elapsed();

@@ -1,5 +1,8 @@
 //! The end of the command when memory has run out: one error and exit code 1 instead of an abort.
-#![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
+#![expect(
+    unsafe_code,
+    reason = "an allocator is an unsafe trait, and the standard library cannot end a process at once"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
@@ -46,5 +49,18 @@ pub fn end() {
     // If standard error is closed, the exit code still tells.
     let _ = std::io::stderr()
         .write_all(b"error: memory ran out; raise the limit of this process, or take a smaller program\n");
-    std::process::exit(i32::from(super::failure::FAILED));
+    xla::service::remove_temporaries();
+    leave(i32::from(super::failure::FAILED))
+}
+
+/// Ends the process without the destructors of its libraries, which other threads still use.
+#[cfg(unix)]
+fn leave(status: i32) -> ! {
+    // SAFETY: the function has no preconditions.
+    unsafe { libc::_exit(status) }
+}
+
+#[cfg(not(unix))]
+fn leave(status: i32) -> ! {
+    std::process::exit(status)
 }

@@ -109,6 +109,38 @@ fn too_little_memory_for_code_is_one_error() {
     assert!(failures > 0, "no limit was low enough");
 }
 
+/// Limits a little apart: memory runs out in each of the many small requests of LLVM and of the passes once.
+#[test]
+fn memory_that_runs_out_while_kernels_are_emitted_is_one_error() {
+    let folder = Folder::new();
+    folder.write("many.hlo", &many_kernels());
+    let mut failures = 0;
+    for megabytes in (500..=640).step_by(7) {
+        let limit = format!("ulimit -c 0; ulimit -v {};", megabytes * 1024);
+        let script = format!("{limit} exec \"$0\" run many.hlo --inputs-seed 0 --cache-dir none --trace trace.json");
+        failures += usize::from(!ends_well(&script, &limited(&folder, &script)));
+        let names = std::fs::read_dir(folder.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+        let left: Vec<_> = names.filter(|name| name.to_string_lossy().ends_with(".tmp")).collect();
+        assert!(left.is_empty(), "{script}: {left:?}");
+    }
+    assert!(failures > 0, "no limit was low enough");
+}
+
+/// A program of many kernels, none of which another one equals.
+fn many_kernels() -> String {
+    let mut text = "HloModule many\n\nENTRY main {\n  x0 = f32[64,64] parameter(0)\n".to_string();
+    for i in 1..24 {
+        let previous = i - 1;
+        text += &format!("  c{i} = f32[] constant({i})\n  b{i} = f32[64,64] broadcast(c{i}), dimensions={{}}\n");
+        text += &format!(
+            "  s{i} = f32[64,64] power(x{previous}, b{i})\n  r{i} = f32[64,64] reverse(s{i}), dimensions={{1}}\n"
+        );
+        text +=
+            &format!("  x{i} = f32[64,64] dot(r{i}, s{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n");
+    }
+    text + "  ROOT y = f32[64,64] tanh(x23)\n}\n"
+}
+
 /// As another user where this one is root, whom the limit does not count.
 #[test]
 fn too_few_threads_are_one_error() {
