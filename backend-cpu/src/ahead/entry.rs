@@ -4,7 +4,9 @@
 //! arena's address and size, then the pointers. Nothing is written before everything is checked.
 
 use inkwell::basic_block::BasicBlock;
-use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PointerValue};
+use inkwell::module::Linkage;
+use inkwell::types::IntType;
+use inkwell::values::{ArrayValue, BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::{Error, Module, Result};
 use xla_llvm::elemental::constant_array;
@@ -77,13 +79,19 @@ pub(super) fn emit(
     interface.set_table_bytes(words.words().len() as u64 * entry.layout.pointer_bytes)?;
     emitter.builder().position_at_end(checked);
     entry.check_arena(arena, interface)?;
-    let file = entry.constants(interface)?;
-    let fields = entry.pointers(interface)?;
-    let bases = entry.bases((arena, file), &fields, (module, program), interface)?;
-    entry.fill(table, &words, (&bases, &fields), interface, arena)?;
+    entry.check_constants(interface)?;
+    entry.check_pointers(interface)?;
+    entry.fill(table, &words, (module, program), interface)?;
     emitter.builder().build_unconditional_branch(body).map_err(refused)?;
     entry.fail()?;
     emitter.check()
+}
+
+/// A constant table of numbers.
+#[derive(Clone, Copy)]
+struct NumberTable<'ctx> {
+    table: PointerValue<'ctx>,
+    ty: IntType<'ctx>,
 }
 
 struct Entry<'a, 'ctx> {
@@ -92,7 +100,7 @@ struct Entry<'a, 'ctx> {
     call: PointerValue<'ctx>,
     layout: CallLayout,
     /// Blocks that leave with an error, each with its status.
-    failures: Vec<(BasicBlock<'ctx>, u32)>,
+    failures: Vec<(BasicBlock<'ctx>, IntValue<'ctx>)>,
 }
 
 impl<'ctx> Entry<'_, 'ctx> {
@@ -158,9 +166,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check_alignment(arena, ARENA_ALIGNMENT, status::ARENA_MISALIGNED)
     }
 
-    /// The address of the contents of the file of constants, if the program reads any, after checks of them.
-    fn constants(&mut self, interface: &Interface) -> Result<Option<PointerValue<'ctx>>> {
-        let Some(Constants { size, stamp }) = interface.constants else { return Ok(None) };
+    /// Checks the contents of the file of constants, if the program reads any.
+    fn check_constants(&mut self, interface: &Interface) -> Result<()> {
+        let Some(Constants { size, stamp }) = interface.constants else { return Ok(()) };
         let places = [Word::Constants, Word::ConstantsSize].map(|word| interface.place(word));
         let [Some(place), Some(place_of_size)] = places else {
             return Err(Error::internal("the call has no place for constants"));
@@ -174,8 +182,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         let found = self.e.builder().build_load(int, file, "stamp").map_err(refused)?.into_int_value();
         let expected = int.const_int(stamp.into(), false);
         let same = self.e.builder().build_int_compare(IntPredicate::EQ, found, expected, "").map_err(refused)?;
-        self.check(same, status::WRONG_CONSTANTS)?;
-        Ok(Some(file))
+        self.check(same, status::WRONG_CONSTANTS)
     }
 
     /// Checks that the size at that place of the call is no less than that.
@@ -197,72 +204,166 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check(aligned, status)
     }
 
-    /// Loads the pointers of the call, and checks those of arrays with elements.
-    fn pointers(&mut self, interface: &Interface) -> Result<Vec<PointerValue<'ctx>>> {
-        let mut pointers = Vec::with_capacity(interface.fields.len());
-        for (number, field) in interface.fields.iter().enumerate() {
-            let pointer = self.load_pointer(self.layout.field(number))?;
-            if field.elements() > 0 {
-                let there = self.e.builder().build_is_not_null(pointer, "").map_err(refused)?;
-                self.check(there, status::NULL_POINTER + number as u32)?;
-            }
-            pointers.push(pointer);
+    /// Checks the pointers of arrays with elements, in one loop over the call's structure.
+    fn check_pointers(&mut self, interface: &Interface) -> Result<()> {
+        let byte = self.e.context().i8_type();
+        let wanted: Vec<bool> = interface.fields.iter().map(|field| field.elements() > 0).collect();
+        if !wanted.contains(&true) {
+            return Ok(());
         }
-        Ok(pointers)
+        let flags: Vec<IntValue<'ctx>> = wanted.iter().map(|&w| byte.const_int(w.into(), false)).collect();
+        let flags = wanted.contains(&false).then(|| self.table("entry.checked", &byte.const_array(&flags)));
+        let first = self.offset(self.call, self.layout.field(0))?;
+        self.each(wanted.len(), |s, number| {
+            let builder = s.e.builder();
+            let place = s.element(first, number, s.layout.pointer_bytes)?;
+            let pointer = s.e.context().ptr_type(AddressSpace::default());
+            let pointer = builder.build_load(pointer, place, "").map_err(refused)?.into_pointer_value();
+            let mut holds = builder.build_is_not_null(pointer, "").map_err(refused)?;
+            if let Some(flags) = flags {
+                let place = s.e.byte_address(flags, s.e.lanes(number))?;
+                let flag = builder.build_load(byte, place, "").map_err(refused)?.into_int_value();
+                let empty =
+                    builder.build_int_compare(IntPredicate::EQ, flag, byte.const_zero(), "").map_err(refused)?;
+                holds = builder.build_or(holds, empty, "").map_err(refused)?;
+            }
+            let int = s.e.context().i32_type();
+            let number = builder.build_int_cast(number, int, "").map_err(refused)?;
+            let status = int.const_int(status::NULL_POINTER.into(), false);
+            let status = builder.build_int_add(number, status, "").map_err(refused)?;
+            s.check_with(holds, status)
+        })
     }
 
-    /// The first byte of each allocation.
-    fn bases(
-        &self,
-        (arena, file): (PointerValue<'ctx>, Option<PointerValue<'ctx>>),
-        fields: &[PointerValue<'ctx>],
-        (module, program): (&Module, &ThunkProgram),
-        interface: &Interface,
-    ) -> Result<Vec<PointerValue<'ctx>>> {
-        let allocations = program.assignment.allocations().iter().zip(&interface.bases);
-        let base = |(allocation, base): (_, &Base)| match *base {
-            Base::Field(field) => fields.get(field).copied().ok_or_else(|| Error::internal("a pointer is missing")),
-            Base::Arena(offset) => self.offset(arena, offset),
-            Base::Constant => constant_array(self.e, constant(module, allocation)?),
-            Base::File(offset) => match file {
-                Some(file) => self.offset(file, offset),
-                None => Err(Error::internal("the call has no file of constants")),
-            },
-        };
-        allocations.map(base).collect()
-    }
-
-    /// Fills the table of addresses.
+    /// Fills the table of addresses, in one loop over two constant tables: the place in the call's structure of each
+    /// address's base, and the distance from there. Constants of the object have no base there; they follow.
     fn fill(
-        &self,
+        &mut self,
         table: PointerValue<'ctx>,
         words: &ArgumentTable,
-        (bases, fields): (&[PointerValue<'ctx>], &[PointerValue<'ctx>]),
+        (module, program): (&Module, &ThunkProgram),
         interface: &Interface,
-        arena: PointerValue<'ctx>,
     ) -> Result<()> {
-        for (number, word) in words.words().iter().enumerate() {
-            let address = match *word {
-                ArgumentWord::Address { allocation, offset } => {
-                    let base = bases.get(allocation);
-                    let base = *base.ok_or_else(|| Error::internal("an allocation has no place"))?;
-                    self.offset(base, offset as u64)?
-                }
-                ArgumentWord::Scratch => self.offset(arena, interface.scratch)?,
+        let [mut places, mut distances] = [(); 2].map(|()| Vec::with_capacity(words.words().len()));
+        let mut constants = Vec::new();
+        for (number, &argument) in words.words().iter().enumerate() {
+            let (place, distance) = match argument {
+                ArgumentWord::Address { allocation, offset } => match self.base(allocation, interface)? {
+                    Some((place, start)) => (place, start + offset as u64),
+                    None => {
+                        constants.push((number, allocation, offset as u64));
+                        (CallLayout::ARENA, 0)
+                    }
+                },
+                ArgumentWord::Scratch => (CallLayout::ARENA, interface.scratch),
                 ArgumentWord::RandomState => {
-                    let field = interface.random_state.and_then(|number| fields.get(number));
-                    *field.ok_or_else(|| Error::internal("the call has no random state"))?
+                    let field = interface.random_state;
+                    let field = field.ok_or_else(|| Error::internal("the call has no random state"))?;
+                    (self.layout.field(field), 0)
                 }
                 ArgumentWord::Context => return Err(Error::internal("a program without runtime takes its context")),
             };
-            let place = self.offset(table, number as u64 * self.layout.pointer_bytes)?;
-            self.e.builder().build_store(place, address).map_err(refused)?;
+            places.push(place);
+            distances.push(distance);
+        }
+        if constants.len() < places.len() {
+            let [places, distances] = [("entry.bases", &places), ("entry.distances", &distances)]
+                .map(|(name, numbers)| self.numbers(name, numbers));
+            let pointer = self.e.context().ptr_type(AddressSpace::default());
+            self.each(words.words().len(), |s, number| {
+                let place = s.load_number(places, number)?;
+                let place = s.e.byte_address(s.call, s.e.lanes(place))?;
+                let base = s.e.builder().build_load(pointer, place, "").map_err(refused)?.into_pointer_value();
+                let distance = s.load_number(distances, number)?;
+                let address = s.e.byte_address(base, s.e.lanes(distance))?;
+                let target = s.element(table, number, s.layout.pointer_bytes)?;
+                s.e.builder().build_store(target, address).map(|_| ()).map_err(refused)
+            })?;
+        }
+        let allocations = program.assignment.allocations();
+        for (number, allocation, offset) in constants {
+            let base = constant_array(self.e, constant(module, &allocations[allocation])?)?;
+            let address = self.offset(base, offset)?;
+            let target = self.offset(table, number as u64 * self.layout.pointer_bytes)?;
+            self.e.builder().build_store(target, address).map_err(refused)?;
         }
         Ok(())
     }
 
+    /// Place in the call's structure of the address from which an allocation is found, and the distance from there;
+    /// `None` for a constant of the object.
+    fn base(&self, allocation: usize, interface: &Interface) -> Result<Option<(u64, u64)>> {
+        let base = interface.bases.get(allocation).ok_or_else(|| Error::internal("an allocation has no place"))?;
+        Ok(match *base {
+            Base::Field(field) => Some((self.layout.field(field), 0)),
+            Base::Arena(start) => Some((CallLayout::ARENA, start)),
+            Base::File(start) => {
+                let place = interface.place(Word::Constants);
+                let place = place.ok_or_else(|| Error::internal("the call has no file of constants"))?;
+                Some((self.layout.field(place), start))
+            }
+            Base::Constant => None,
+        })
+    }
+
+    /// Writes a loop over the numbers below `count`, which is not 0; the builder continues after it.
+    fn each(&mut self, count: usize, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
+        let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
+        let (before, builder) = (self.here()?, self.e.builder());
+        let [step, done] = ["each", "done"].map(|name| self.e.context().append_basic_block(self.function, name));
+        builder.build_unconditional_branch(step).map_err(refused)?;
+        builder.position_at_end(step);
+        let phi = builder.build_phi(word, "number").map_err(refused)?;
+        let number = phi.as_basic_value().into_int_value();
+        body(self, number)?;
+        let builder = self.e.builder();
+        let next = builder.build_int_nuw_add(number, word.const_int(1, false), "").map_err(refused)?;
+        phi.add_incoming(&[(&word.const_zero(), before), (&next, self.here()?)]);
+        let limit = word.const_int(count as u64, false);
+        let more = builder.build_int_compare(IntPredicate::ULT, next, limit, "").map_err(refused)?;
+        builder.build_conditional_branch(more, step, done).map_err(refused)?;
+        builder.position_at_end(done);
+        Ok(())
+    }
+
+    /// Makes a constant table of numbers, each as wide as the largest one needs.
+    fn numbers(&self, name: &str, numbers: &[u64]) -> NumberTable<'ctx> {
+        let bits = 64 - numbers.iter().fold(0, |all, number| all | number).leading_zeros();
+        let ty = self.e.int_type(bits.next_power_of_two().max(8));
+        let values: Vec<IntValue<'ctx>> = numbers.iter().map(|&number| ty.const_int(number, false)).collect();
+        NumberTable { table: self.table(name, &ty.const_array(&values)), ty }
+    }
+
+    /// Number at that place of a table, as wide as an address.
+    fn load_number(&self, numbers: NumberTable<'ctx>, at: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
+        let place = self.element(numbers.table, at, u64::from(numbers.ty.get_bit_width() / 8))?;
+        let value = self.e.builder().build_load(numbers.ty, place, "").map_err(refused)?.into_int_value();
+        self.e.builder().build_int_z_extend_or_bit_cast(value, at.get_type(), "").map_err(refused)
+    }
+
+    /// Address of an element of an array, by its number and the bytes of each.
+    fn element(&self, array: PointerValue<'ctx>, number: IntValue<'ctx>, bytes: u64) -> Result<PointerValue<'ctx>> {
+        let bytes = number.get_type().const_int(bytes, false);
+        let offset = self.e.builder().build_int_mul(number, bytes, "").map_err(refused)?;
+        self.e.byte_address(array, self.e.lanes(offset))
+    }
+
+    /// A private constant table.
+    fn table(&self, name: &str, values: &ArrayValue<'ctx>) -> PointerValue<'ctx> {
+        let global = self.e.module().add_global(values.get_type(), None, name);
+        global.set_initializer(values);
+        global.set_constant(true);
+        global.set_linkage(Linkage::Private);
+        global.as_pointer_value()
+    }
+
     /// Goes on if the condition holds, else leaves with that status.
     fn check(&mut self, holds: IntValue<'ctx>, status: u32) -> Result<()> {
+        self.check_with(holds, self.e.context().i32_type().const_int(status.into(), false))
+    }
+
+    /// [`Entry::check`] with a status that is computed.
+    fn check_with(&mut self, holds: IntValue<'ctx>, status: IntValue<'ctx>) -> Result<()> {
         let block = |name| self.e.context().append_basic_block(self.function, name);
         let (next, bad) = (block("next"), block("bad"));
         self.e.builder().build_conditional_branch(holds, next, bad).map_err(refused)?;
@@ -275,7 +376,7 @@ impl<'ctx> Entry<'_, 'ctx> {
     fn fail(&self) -> Result<()> {
         self.failures.iter().try_for_each(|&(block, status)| {
             self.e.builder().position_at_end(block);
-            self.ret(status)
+            self.e.builder().build_return(Some(&status)).map(|_| ()).map_err(refused)
         })
     }
 

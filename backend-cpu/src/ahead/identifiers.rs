@@ -1,6 +1,6 @@
 //! Names in C and C++: of the entry, of the fields of its call.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use xla_hlo::{Error, Result};
 use xla_service::AotCompilationOptions;
@@ -183,12 +183,14 @@ pub(super) fn identifier(text: &str, otherwise: &str) -> String {
 /// Hands out names of fields, each once.
 pub(super) struct Fields {
     taken: HashSet<String>,
+    /// The least number that may be free, by a name in small letters: all below it are taken.
+    next: HashMap<String, usize>,
 }
 
 impl Fields {
     /// With these names taken.
     pub fn new(taken: &[&str]) -> Fields {
-        Fields { taken: taken.iter().map(ToString::to_string).collect() }
+        Fields { taken: taken.iter().map(ToString::to_string).collect(), next: HashMap::new() }
     }
 
     /// The text made into a name that nobody has.
@@ -199,8 +201,11 @@ impl Fields {
         let name = identifier(stem, otherwise);
         let with_number = |number: usize| if number == 0 { name.clone() } else { format!("{name}_{number}") };
         // As macros they are written in capitals.
-        let mut candidates = (0..).map(with_number);
-        let free = candidates.find(|name| !self.taken.contains(&name.to_ascii_lowercase())).unwrap_or_default();
+        let next = self.next.entry(name.to_ascii_lowercase()).or_default();
+        let mut candidates = (*next..).map(|number| (number, with_number(number)));
+        let free = candidates.find(|(_, name)| !self.taken.contains(&name.to_ascii_lowercase()));
+        let (number, free) = free.unwrap_or_default();
+        *next = number + 1;
         self.taken.insert(free.to_ascii_lowercase());
         free
     }
@@ -232,6 +237,9 @@ mod tests {
         let mut fields = Fields::new(&["arena"]);
         let names = ["x", "X", "x.7", "arena", "", "p['w'].12"].map(|text| fields.name(text, "arg"));
         assert_eq!(names, ["x", "X_1", "x_2", "arena_1", "arg", "p_w"]);
+        // Numbers continue where they ended, but for names that have one already.
+        let names = ["x_4", "x", "x.9", "X", "x_3"].map(|text| fields.name(text, "arg"));
+        assert_eq!(names, ["x_4", "x_3", "x_5", "X_6", "x_3_1"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The call of a program: a structure of pointers to arguments, results and the arena, and where everything lies.
 
+use std::collections::{HashMap, HashSet};
+
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, ElementType, Error, Layout, Module, Result};
 use xla_passes::buffers::{Allocation, AllocationKind};
@@ -155,7 +157,8 @@ impl Interface {
         extras: Extras<'_>,
         scratch_bytes: u64,
     ) -> Result<Interface> {
-        let mut fields = arguments(program);
+        let numbers = Numbers::new(program);
+        let mut fields = arguments(program, &numbers);
         let mut end = 0_u64;
         let mut bases = Vec::with_capacity(program.assignment.allocations().len());
         let mut identifiers = Fields::new(RESERVED);
@@ -164,13 +167,13 @@ impl Interface {
         }
         for (number, allocation) in program.assignment.allocations().iter().enumerate() {
             bases.push(match &allocation.kind {
-                AllocationKind::Parameter { .. } => Base::Field(argument(program, allocation)?),
+                AllocationKind::Parameter { .. } => Base::Field(numbers.argument(allocation)?),
                 AllocationKind::Constant { .. } => {
                     constant(module, allocation)?;
                     extras.places.get(number).copied().flatten().map_or(Base::Constant, Base::File)
                 }
                 AllocationKind::Output { path } => {
-                    let number = result(program, path)?;
+                    let number = numbers.result(path)?;
                     let text = path.iter().fold("result".to_string(), |text, element| format!("{text}_{element}"));
                     fields.push(Field {
                         name: identifiers.name(&text, "result"),
@@ -352,38 +355,50 @@ fn after(start: u64, bytes: u64) -> Result<u64> {
 }
 
 /// The pointers of arguments, with names that are not yet distinct.
-fn arguments(program: &ThunkProgram) -> Vec<Field> {
-    let written = |number: usize| {
-        program.assignment.allocations().iter().any(|allocation| match &allocation.kind {
-            AllocationKind::Parameter { output, written, .. } => {
-                (output.is_some() || *written) && argument(program, allocation).ok() == Some(number)
-            }
-            _ => false,
-        })
-    };
+fn arguments(program: &ThunkProgram, numbers: &Numbers<'_>) -> Vec<Field> {
+    let is_written = |allocation: &&Allocation| matches!(&allocation.kind, AllocationKind::Parameter { output, written, .. } if output.is_some() || *written);
+    let written = program.assignment.allocations().iter().filter(is_written);
+    let written: HashSet<usize> = written.filter_map(|allocation| numbers.argument(allocation).ok()).collect();
     let leaves = program.signature.arguments().iter().enumerate();
     let field = |(number, leaf): (usize, &xla_service::signature::ArgumentLeaf)| Field {
         name: leaf.path.iter().fold(leaf.name.clone(), |name, element| format!("{name}_{element}")),
         shape: (*leaf.shape).clone(),
         argument: Some((number, leaf.describe(number))),
         result: None,
-        is_written: written(number),
+        is_written: written.contains(&number),
     };
     leaves.map(field).collect()
 }
 
-/// Number of the argument that an allocation is.
-fn argument(program: &ThunkProgram, allocation: &Allocation) -> Result<usize> {
-    let AllocationKind::Parameter { leaf, .. } = &allocation.kind else {
-        return Err(Error::internal("an argument's memory is no parameter's"));
-    };
-    let arguments = program.signature.arguments();
-    let found = arguments.iter().position(|a| a.parameter == leaf.parameter && a.path == leaf.path);
-    found.ok_or_else(|| Error::internal(format!("parameter {} has no argument", leaf.parameter)))
+/// Numbers of arguments and results by their places in the program's signature.
+struct Numbers<'a> {
+    arguments: HashMap<(usize, &'a [usize]), usize>,
+    results: HashMap<&'a [usize], usize>,
 }
 
-/// Number of the result at that path.
-fn result(program: &ThunkProgram, path: &[usize]) -> Result<usize> {
-    let found = program.signature.results().iter().position(|result| result.path == path);
-    found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))
+impl<'a> Numbers<'a> {
+    fn new(program: &'a ThunkProgram) -> Numbers<'a> {
+        let arguments = program.signature.arguments().iter().enumerate();
+        let results = program.signature.results().iter().enumerate();
+        // Of equal paths the first counts.
+        Numbers {
+            arguments: arguments.rev().map(|(number, a)| ((a.parameter, &a.path[..]), number)).collect(),
+            results: results.rev().map(|(number, result)| (&result.path[..], number)).collect(),
+        }
+    }
+
+    /// Number of the argument that an allocation is.
+    fn argument(&self, allocation: &Allocation) -> Result<usize> {
+        let AllocationKind::Parameter { leaf, .. } = &allocation.kind else {
+            return Err(Error::internal("an argument's memory is no parameter's"));
+        };
+        let found = self.arguments.get(&(leaf.parameter, &leaf.path[..])).copied();
+        found.ok_or_else(|| Error::internal(format!("parameter {} has no argument", leaf.parameter)))
+    }
+
+    /// Number of the result at that path.
+    fn result(&self, path: &[usize]) -> Result<usize> {
+        let found = self.results.get(path).copied();
+        found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))
+    }
 }

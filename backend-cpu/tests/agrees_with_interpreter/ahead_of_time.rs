@@ -138,6 +138,20 @@ pub(crate) fn agrees_on(cpu: Option<String>, text: &str) {
 }
 
 #[test]
+fn many_parameters_and_results_take_a_frame_of_constant_size() {
+    // Four addresses of each leaf would not fit into the limit of a frame, 16 KiB.
+    let (count, mut text) = (1200, "HloModule many\nENTRY main {\n  s = f32[] constant(0.5)\n".to_string());
+    text += "  b = f32[3] broadcast(s), dimensions={}\n  c = f32[3] constant({1, 2, 3})\n  e = f32[0] parameter(0)\n";
+    for i in 1..count {
+        text += &format!("  p.{i} = f32[3] parameter({i})\n  q{i} = f32[3] multiply(p.{i}, b)\n");
+    }
+    let shapes = vec!["f32[3]"; count - 1].join(",");
+    let values: Vec<String> = (1..count).map(|i| format!("q{i}")).collect();
+    text += &format!("  ROOT r = (f32[0],{shapes},f32[3]) tuple(e, {}, c)\n}}\n", values.join(", "));
+    agrees_on(None, &text);
+}
+
+#[test]
 fn elementwise_operations_and_movement() {
     agrees(
         "HloModule chain
