@@ -83,10 +83,11 @@ impl Program {
         self
     }
 
-    /// Compiles for that processor, by LLVM's name for it.
+    /// Compiles for that processor, by LLVM's name for it. With several of x86, from the oldest one on, the object has
+    /// code for each and runs the last one's that fits.
     #[must_use]
     pub fn cpu(mut self, cpu: impl Into<String>) -> Program {
-        self.options.cpu = Some(cpu.into());
+        self.options.cpus.push(cpu.into());
         self
     }
 

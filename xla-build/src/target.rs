@@ -82,9 +82,9 @@ impl CargoTarget {
 
     /// Options with this target; what they say of the processor comes after what it has.
     pub(crate) fn options(&self, options: AotCompilationOptions) -> AotCompilationOptions {
-        let AotCompilationOptions { cpu, features, abi, .. } = options.clone();
+        let AotCompilationOptions { cpus, features, abi, .. } = options.clone();
         // A processor that was named has its own features.
-        let has = if cpu.is_some() { Vec::new() } else { self.llvm_features() };
+        let has = if cpus.is_empty() { self.llvm_features() } else { Vec::new() };
         AotCompilationOptions {
             target: Some(self.llvm_triple()),
             features: has.into_iter().chain(features).collect(),

@@ -52,6 +52,7 @@ impl Unit {
         ensure_room()?;
         let context = Box::new(ListeningContext::new());
         let (module, extra) = emit(context.context())?;
+        context.listen();
         // SAFETY: the lifetime is that of the context, which lives in a box that goes where the module goes and is
         // dropped after it.
         let module = unsafe { std::mem::transmute::<Module<'_>, Module<'static>>(module) };

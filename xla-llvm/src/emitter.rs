@@ -229,6 +229,19 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
+    /// Lets a function run on every processor of x86, as [`Emitter::decorate`] does for the target's.
+    pub fn decorate_for_all_x86(&self, function: FunctionValue<'ctx>) {
+        // A function without features of its own has those of the module's code generator.
+        let (cpu, features) = if self.target.is_x86_64() { ("x86-64", "+sse2") } else { ("i586", "+x87") };
+        for (key, value) in [("target-cpu", cpu), ("target-features", features)] {
+            function.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(key, value));
+        }
+        for word in ["nounwind", "minsize", "optsize"] {
+            let kind = inkwell::attributes::Attribute::get_named_enum_kind_id(word);
+            function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+        }
+    }
+
     /// Hides a function from other modules.
     pub fn make_internal(&self, name: &str) {
         match self.module.get_function(name) {

@@ -19,6 +19,7 @@ pub mod emitter;
 pub mod fused;
 pub mod jit;
 pub mod lanes;
+mod linking;
 mod listening_context;
 pub mod math;
 pub mod mma;

@@ -35,12 +35,17 @@ impl ListeningContext {
     pub fn new() -> ListeningContext {
         own_thread::install_handlers();
         let this = ListeningContext { context: Context::create(), reports: Box::default() };
-        let reports: *const Mutex<Reports> = &*this.reports;
+        this.listen();
+        this
+    }
+
+    /// Records what LLVM reports from now on. Linking modules leaves another handler.
+    pub fn listen(&self) {
+        let reports: *const Mutex<Reports> = &*self.reports;
         // SAFETY: the reports are in a box of their own, which is there until the context is gone.
         unsafe {
-            LLVMContextSetDiagnosticHandler((&this.context).as_ctx_ref(), Some(diagnose), reports.cast_mut().cast());
+            LLVMContextSetDiagnosticHandler((&self.context).as_ctx_ref(), Some(diagnose), reports.cast_mut().cast());
         }
-        this
     }
 
     /// The context.

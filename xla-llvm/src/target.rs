@@ -14,6 +14,7 @@ mod names;
 mod passes;
 mod spec;
 mod triple;
+mod x86;
 
 use abilities::probe;
 pub use abilities::{Abilities, FloatAbilities};
@@ -23,6 +24,7 @@ use machine::{GeneratorPool, MachineDescription};
 pub use passes::Passes;
 pub use spec::TargetSpec;
 use triple::family;
+pub use x86::{CpuidCheck, CpuidRegister, CpuidWord, OSXSAVE, X86Checks};
 
 /// Means by which the threads of a program that many threads run at once (SIMT) know of themselves and of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

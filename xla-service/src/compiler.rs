@@ -116,9 +116,10 @@ pub struct AotCompilationOptions {
     pub compile: CompileOptions,
     /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
     pub target: Option<String>,
-    /// Processor name as the compiler's back end knows it; `None` for the target's baseline (not the compiling
-    /// machine's own).
-    pub cpu: Option<String>,
+    /// Processor names as the compiler's back end knows them; none for the target's baseline (not the compiling
+    /// machine's own). An object for several has code for each, and runs that for the last one whose features the
+    /// processor has: name the oldest one first.
+    pub cpus: Vec<String>,
     /// Processor features to add (`+avx2`) or take away (`-avx512f`), in order.
     pub features: Vec<String>,
     /// ABI, by the code generator's name for it, where the triple leaves a choice; `None` for the usual one.

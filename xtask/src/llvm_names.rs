@@ -7,18 +7,20 @@ use anyhow::{Context, Result, bail, ensure};
 use pico_args::Arguments;
 
 use crate::shell::{program, root};
-use crate::{finish, packages};
+use crate::{finish, packages, x86_features};
 
 pub const HELP: &str = "\
 Asks `llc` of LLVM 22 (Debian: llvm-22) for the names of processors and features of each kind of processor, and writes them to
-xla-llvm/src/target/names.txt. LLVM's libraries do not tell them, and end the process at some that they do not know. Run it when the
-LLVM release changes.
+xla-llvm/src/target/names.txt. LLVM's libraries do not tell them, and end the process at some that they do not know. Asks `opt` and
+`llc` for the features of x86 processors, and writes them to xla-llvm/src/target/x86_features.txt. Run it when the LLVM release changes.
 
-  --check    only say whether the file is that of the installed LLVM; fail if it is not
+  --check    only say whether the files are those of the installed LLVM; fail if one is not
 ";
 
-/// The file, from the root of the repository.
+/// The file of names, from the root of the repository.
 const FILE: &str = "xla-llvm/src/target/names.txt";
+/// The file of features of x86 processors.
+const X86_FILE: &str = "xla-llvm/src/target/x86_features.txt";
 
 /// Kinds of processor, by LLVM's name of the target and a triple of it.
 const TARGETS: &[(&str, &str)] = &[
@@ -52,6 +54,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         "# Names of processors and features in LLVM {}, from `cargo xtask llvm-names`.\n",
         llvm.version.split('.').next().unwrap_or_default()
     );
+    let mut x86 = String::new();
     for (target, triple) in TARGETS {
         let mut command = program(&llc, &[&format!("-mtriple={triple}"), "-mcpu=help"]);
         let done = command.stdin(Stdio::null()).output();
@@ -60,13 +63,17 @@ pub fn run(mut args: Arguments) -> Result<()> {
         let (processors, features) = (list(&said, "Available CPUs"), list(&said, "Available features"));
         ensure!(!processors.is_empty(), "llc tells no processors of {triple}: {}", said.trim());
         writeln!(text, "{target}\ncpus {}\nfeatures {}", processors.join(" "), features.join(" "))?;
+        if *target == "x86" {
+            x86 = x86_features::text(&llc, &processors, &features)?;
+        }
     }
-    let path = root().join(FILE);
-    if !check {
-        return std::fs::write(&path, text).with_context(|| format!("cannot write {FILE}"));
-    }
-    if std::fs::read_to_string(&path).with_context(|| format!("cannot read {FILE}"))? != text {
-        bail!("{FILE} is of another LLVM than {}: run `cargo xtask llvm-names`", llvm.version);
+    for (file, text) in [(FILE, text), (X86_FILE, x86)] {
+        let path = root().join(file);
+        if !check {
+            std::fs::write(&path, text).with_context(|| format!("cannot write {file}"))?;
+        } else if std::fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))? != text {
+            bail!("{file} is of another LLVM than {}: run `cargo xtask llvm-names`", llvm.version);
+        }
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ mod test_backend;
 mod tidy;
 mod verdict;
 mod wheel;
+mod x86_features;
 mod zoo;
 
 use std::process::ExitCode;

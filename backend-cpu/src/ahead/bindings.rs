@@ -63,6 +63,9 @@ fn write_module(
         out.push_str(SHARE);
     }
     write_run(out, interface, parameters)?;
+    if interface.checks_processor {
+        write_runs_here(out)?;
+    }
     writeln!(out, "}}")
 }
 
@@ -181,12 +184,33 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
         writeln!(out, "        if status == {} {{", status::EXTERNAL_FAILED)?;
         writeln!(out, "            return ::core::result::Result::Err(external_status);\n        }}")?;
     }
+    if interface.checks_processor {
+        let (wrong, name) = (status::WRONG_PROCESSOR, &interface.name);
+        writeln!(
+            out,
+            "        assert!(status != {wrong}, \"the processor lacks features that {name} was compiled for\");"
+        )?;
+    }
     writeln!(out, "        // Another object file of that name was linked.")?;
     writeln!(out, "        assert!(status == 0, \"{} refuses its call: code {{status}}\");", interface.name)?;
     if !is_safe {
         writeln!(out, "        ::core::result::Result::Ok(())")?;
     }
     writeln!(out, "    }}")
+}
+
+/// The function that asks whether the processor has the features of the code: a call without a structure.
+fn write_runs_here(out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "
+    /// Whether this processor has the features that the program was compiled for; [`run`] panics where it has not.
+    pub fn runs_here() -> bool {{
+        // SAFETY: the function reads nothing of a null pointer.
+        unsafe {{ self::entry(::core::ptr::null()) != {} }}
+    }}",
+        status::WRONG_PROCESSOR
+    )
 }
 
 /// Writes a word of the call.

@@ -21,7 +21,8 @@ pub(super) struct Described<'a> {
     pub functions: &'a [Function],
     /// The file of constants, if there is one.
     pub constants: Option<Constants>,
-    pub target: &'a Target,
+    /// The processors that there is code for, of one triple.
+    pub targets: &'a [Target],
     /// Functions outside of it that it calls.
     pub undefined: &'a Undefined,
 }
@@ -38,10 +39,12 @@ impl Described<'_> {
 
     /// The target in one line, for people.
     pub fn target(&self) -> String {
-        let Described { target, .. } = self;
-        let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
-        let features = features(target.features());
-        format!("Target {}, processor {cpu}{features}; LLVM {}.", target.triple(), llvm_version())
+        let names: Vec<String> = self.targets.iter().map(processor).collect();
+        let names = match &names[..] {
+            [name] => format!("processor {name}"),
+            names => format!("processors {}, of which the last one is chosen that fits", names.join(", ")),
+        };
+        format!("Target {}, {names}; LLVM {}.", self.targets[0].triple(), llvm_version())
     }
 
     /// The functions outside of the object that it calls, in lines for people.
@@ -60,6 +63,12 @@ impl Described<'_> {
             lines
         }
     }
+}
+
+/// A target's processor and features, for people.
+fn processor(target: &Target) -> String {
+    let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
+    format!("{cpu}{}", features(target.features()))
 }
 
 #[derive(Serialize)]
@@ -102,8 +111,11 @@ struct ProgramOf<'a> {
 struct TargetNames<'a> {
     llvm: String,
     triple: &'a str,
-    cpu: &'a str,
-    features: &'a str,
+    /// The processor, or several, separated by commas, and their features.
+    cpu: String,
+    features: String,
+    /// Whether a call may fail because of the processor.
+    checks_processor: bool,
     pointer_bytes: u32,
     big_endian: bool,
 }
@@ -166,15 +178,17 @@ struct Array<'a> {
 
 /// The description as JSON.
 pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
-    let Described { names, interfaces, functions, constants, target, undefined } = *described;
+    let Described { names, interfaces, functions, constants, targets, undefined } = *described;
+    let target = &targets[0];
     let layout = CallLayout::new(target.pointer_bytes());
     let description = Description {
         name: &names.object,
         target: TargetNames {
             llvm: llvm_version(),
             triple: target.triple(),
-            cpu: target.cpu(),
-            features: target.features(),
+            cpu: joined(targets.iter().map(Target::cpu)),
+            features: joined(targets.iter().map(Target::features)),
+            checks_processor: interfaces.iter().any(|interface| interface.checks_processor),
             pointer_bytes: target.pointer_bytes(),
             big_endian: target.is_big_endian(),
         },
@@ -190,6 +204,17 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
     };
     serde_json::to_vec_pretty(&description)
         .map_err(|error| Error::internal(format!("the description cannot be written: {error}")))
+}
+
+/// Words with commas between them, each once.
+fn joined<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut all: Vec<&str> = Vec::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if !all.contains(&word) {
+            all.push(word);
+        }
+    }
+    all.join(",")
 }
 
 fn program<'a>(interface: &'a Interface, layout: &CallLayout) -> ProgramOf<'a> {

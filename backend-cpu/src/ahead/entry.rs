@@ -42,17 +42,18 @@ impl CallLayout {
     }
 }
 
-/// Writes the entry; the interface learns how large the arena is.
+/// Writes the entry, a function of that name; the interface learns how large the arena is.
 pub(super) fn emit(
     emitter: &Emitter<'_>,
     plan: &Plan,
     (module, program): (&Module, &ThunkProgram),
-    interface: &mut Interface,
+    (symbol, interface): (&str, &mut Interface),
 ) -> Result<()> {
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
     let ty = context.i32_type().fn_type(&[pointer.into()], false);
-    let function = emitter.module().add_function(&interface.name, ty, None);
+    let declared = emitter.module().get_function(symbol);
+    let function = declared.unwrap_or_else(|| emitter.module().add_function(symbol, ty, None));
     emitter.decorate(function);
     emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
     let Some(BasicValueEnum::PointerValue(call)) = function.get_first_param() else {

@@ -161,7 +161,13 @@ impl Header<'_> {
         let of_constants = of_constants.into_iter().filter(|_| interface.constants.is_some());
         let after = if external.is_some() { "OK, CANCELLED and EXTERNAL_FAILED" } else { "the first two" };
         self.line(format!("/* Results of a call; after any but {after} nothing was written. */"));
-        for (name, code, meaning) in codes.into_iter().chain(external).chain(of_constants) {
+        let of_processor = (
+            "WRONG_PROCESSOR",
+            status::WRONG_PROCESSOR,
+            "The processor lacks features that the code was compiled for. Found first, also for a null pointer.",
+        );
+        let of_processor = Some(of_processor).filter(|_| interface.checks_processor);
+        for (name, code, meaning) in codes.into_iter().chain(external).chain(of_constants).chain(of_processor) {
             let name = self.capitals(name);
             self.line(format!("#define {name} {code} /* {meaning} */"));
         }

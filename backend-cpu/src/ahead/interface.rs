@@ -34,6 +34,8 @@ pub(super) mod status {
     pub const NO_CONSTANTS: u32 = 7;
     /// The constants are those of other programs, too few, or not aligned.
     pub const WRONG_CONSTANTS: u32 = 8;
+    /// The processor lacks features that the code was compiled for.
+    pub const WRONG_PROCESSOR: u32 = 9;
     /// The first pointer is null; the second one's code is one higher, and so on.
     pub const NULL_POINTER: u32 = 16;
 }
@@ -70,6 +72,8 @@ pub(super) struct Interface {
     pub functions: Vec<Function>,
     /// Threads that a call may use.
     pub threads: usize,
+    /// Whether a call may fail because of the processor.
+    pub checks_processor: bool,
     /// Offset of the scratch memory of kernels in the arena.
     pub scratch: u64,
     /// Offset of the table of addresses in the arena; it is the last part.
@@ -139,14 +143,18 @@ pub(super) enum Base {
 /// Parts of a call that programs have or have not.
 #[derive(Debug)]
 pub(super) struct Extras<'a> {
-    /// The file of constants.
-    pub constants: Constants,
+    /// The file of constants, if the program reads any from it.
+    pub constants: Option<Constants>,
     /// Places in the file of constants that are there, by allocation.
     pub places: &'a [Option<u64>],
+    /// Arguments that the program writes to.
+    pub written: &'a HashSet<usize>,
     /// Functions of the application that the program calls.
     pub functions: Vec<Function>,
     /// Threads that a call may use.
     pub threads: usize,
+    /// Whether a call may fail because of the processor.
+    pub checks_processor: bool,
 }
 
 impl Interface {
@@ -158,7 +166,7 @@ impl Interface {
         scratch_bytes: u64,
     ) -> Result<Interface> {
         let numbers = Numbers::new(program);
-        let mut fields = arguments(program, &numbers);
+        let mut fields = arguments(program, extras.written);
         let mut end = 0_u64;
         let mut bases = Vec::with_capacity(program.assignment.allocations().len());
         let mut identifiers = Fields::new(RESERVED);
@@ -213,19 +221,28 @@ impl Interface {
             });
         }
         let table = after(end, scratch_bytes)?;
-        let reads_file = bases.iter().any(|base| matches!(base, Base::File(_)));
         Ok(Interface {
             name,
             fields,
             bases,
             random_state,
-            constants: Some(extras.constants).filter(|_| reads_file),
+            constants: extras.constants,
             functions: extras.functions,
             threads: extras.threads,
+            checks_processor: extras.checks_processor,
             scratch: end,
             table,
             arena_bytes: table,
         })
+    }
+
+    /// Makes room for the arena of the same program's code for another processor.
+    pub fn join(&mut self, other: &Interface) -> Result<()> {
+        self.arena_bytes = self.arena_bytes.max(other.arena_bytes);
+        match self.abi() == other.abi() {
+            true => Ok(()),
+            false => Err(Error::internal(format!("calls of {} depend on the processor", self.name))),
+        }
     }
 
     /// The words of the structure that follow its pointers to arrays.
@@ -354,11 +371,19 @@ fn after(start: u64, bytes: u64) -> Result<u64> {
     end.ok_or_else(|| Error::resource_exhausted("the arena is larger than memory can be"))
 }
 
-/// The pointers of arguments, with names that are not yet distinct.
-fn arguments(program: &ThunkProgram, numbers: &Numbers<'_>) -> Vec<Field> {
-    let is_written = |allocation: &&Allocation| matches!(&allocation.kind, AllocationKind::Parameter { output, written, .. } if output.is_some() || *written);
+/// Numbers of the arguments that a program writes to.
+pub(super) fn written(program: &ThunkProgram) -> HashSet<usize> {
+    let numbers = Numbers::new(program);
+    let is_written = |allocation: &&Allocation| match &allocation.kind {
+        AllocationKind::Parameter { output, written, .. } => output.is_some() || *written,
+        _ => false,
+    };
     let written = program.assignment.allocations().iter().filter(is_written);
-    let written: HashSet<usize> = written.filter_map(|allocation| numbers.argument(allocation).ok()).collect();
+    written.filter_map(|allocation| numbers.argument(allocation).ok()).collect()
+}
+
+/// The pointers of arguments, with names that are not yet distinct.
+fn arguments(program: &ThunkProgram, written: &HashSet<usize>) -> Vec<Field> {
     let leaves = program.signature.arguments().iter().enumerate();
     let field = |(number, leaf): (usize, &xla_service::signature::ArgumentLeaf)| Field {
         name: leaf.path.iter().fold(leaf.name.clone(), |name, element| format!("{name}_{element}")),

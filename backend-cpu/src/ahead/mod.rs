@@ -4,6 +4,7 @@
 //! each module ── passes for the target ── thunks ── refusals.rs: instructions that need what the object has not
 //!    interface.rs   the structure of a call: pointers to arguments and results, the arena
 //!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
+//!    processor.rs   the check of the processor, the choice among entries for several
 //!    constants.rs   large constants as a file to map, where that is asked for
 //!    externals.rs   custom calls that are functions of the application
 //!    object.rs      the names that the object calls
@@ -12,7 +13,8 @@
 //! ```
 //!
 //! One LLVM module holds kernels and entries of all programs, and their constants, of which equal ones are one; all
-//! names but the entries' are internal. All memory that a run needs beside its arguments and results is in one piece,
+//! names but the entries' are internal. An object for several processors has all of this for each, and one header.
+//! All memory that a run needs beside its arguments and results is in one piece,
 //! the arena, which the caller brings: temporary values, scratch memory of kernels, the table of addresses.
 
 mod archive;
@@ -26,6 +28,7 @@ mod header;
 mod identifiers;
 mod interface;
 mod object;
+mod processor;
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -54,6 +57,7 @@ use crate::program::sequence::Plan;
 use constants::{Constants, ConstantsFile};
 use externals::Externals;
 use interface::{Extras, Interface};
+use processor::Levels;
 use xla_cpu_runtime::LibraryCall;
 
 /// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
@@ -65,29 +69,31 @@ pub(crate) fn compile(
     options: &AotCompilationOptions,
     generators: CodeGenerators,
 ) -> Result<Vec<AotFile>> {
-    let target = Target::of(&spec(options), generators)?;
+    let targets = targets(options, generators)?;
+    let levels = Levels::new(&targets)?;
     let threads = threads(options)?;
     let names = identifiers::Names::new(options, modules.iter().map(|module| module.name()))?;
     let externals = Externals::new(options, &names.entries)?;
-    let several = modules.len() > 1;
-    let of = |error: Error, name: &str| if several { error.context(format!("program {name}")) } else { error };
-    let optimized = modules.into_iter().zip(&names.entries).map(|(module, name)| {
-        let passes = HloPasses::for_level(options.compile.opt_level, profile(&target, threads));
-        Ok(optimize(module, &passes, &options.compile, None).map_err(|error| of(error, name))?.0)
-    });
-    let optimized: Vec<OptimizedModule> = optimized.collect::<Result<_>>()?;
-    let programs = optimized.iter().zip(&names.entries).map(|(module, name)| {
-        Program::new(module, name, (&target, &externals), options).map_err(|error| of(error, name))
-    });
-    let mut programs: Vec<Program<'_>> = programs.collect::<Result<_>>()?;
-    let mut file = ConstantsFile::new(target.is_big_endian());
+    let optimized = optimized(&modules, &names.entries, (&targets, threads), options)?;
+    let mut parts = programs(&optimized, &names.entries, (&targets, &levels, &externals), options)?;
+    let mut file = ConstantsFile::new(targets[0].is_big_endian());
     if options.constants == ConstantsIn::File {
-        for program in &mut programs {
+        for program in parts.iter_mut().flatten() {
             program.places = file.add(program.module, &program.thunks)?;
         }
     }
     let (data, constants) = file.finish();
-    let job = Job { programs, constants, externals: &externals, target: &target, threads, options };
+    let job = Job {
+        parts,
+        constants,
+        externals: &externals,
+        targets: &targets,
+        levels,
+        names: &names,
+        threads,
+        options,
+        generators,
+    };
     let (code, interfaces, text) = job.generate(CodeKind::Object)?;
     let functions = externals::joined(interfaces.iter().map(|interface| &interface.functions[..]));
     let undefined = object::undefined(&code, &externals::names(&functions))?;
@@ -97,7 +103,7 @@ pub(crate) fn compile(
         interfaces: &interfaces,
         functions: &functions,
         constants: Some(constants).filter(|_| options.constants == ConstantsIn::File),
-        target: &target,
+        targets: &targets,
         undefined: &undefined,
     };
     let name = &names.object;
@@ -111,7 +117,7 @@ pub(crate) fn compile(
         files.push(file("bin", data));
     }
     if options.archive {
-        files.push(AotFile { name: archive::name(name, &target), bytes: archive::of(&code, name, &target)? });
+        files.push(AotFile { name: archive::name(name, &targets[0]), bytes: archive::of(&code, name, &targets[0])? });
     }
     for extra in &options.extras {
         files.push(match extra {
@@ -124,9 +130,53 @@ pub(crate) fn compile(
     Ok(files)
 }
 
-/// Name of a program's kernel, both by their numbers; no function of C has such a name.
-fn kernel_name(program: usize, kernel: usize) -> String {
-    format!("kernel.{program}.{kernel}")
+/// The modules after the passes, for each target.
+fn optimized(
+    modules: &[VerifiedModule],
+    names: &[String],
+    (targets, threads): (&[Target], usize),
+    options: &AotCompilationOptions,
+) -> Result<Vec<Vec<OptimizedModule>>> {
+    let for_target = |target: &Target| {
+        let one = |(module, name): (&VerifiedModule, &String)| {
+            let passes = HloPasses::for_level(options.compile.opt_level, profile(target, threads));
+            let optimized = optimize(module.clone(), &passes, &options.compile, None);
+            Ok(optimized.map_err(|error| of_program(error, name, names))?.0)
+        };
+        modules.iter().zip(names).map(one).collect()
+    };
+    targets.iter().map(for_target).collect()
+}
+
+/// The programs, for each target.
+fn programs<'a>(
+    optimized: &'a [Vec<OptimizedModule>],
+    names: &'a [String],
+    (targets, levels, externals): (&[Target], &Levels, &Externals),
+    options: &AotCompilationOptions,
+) -> Result<Vec<Vec<Program<'a>>>> {
+    let for_target = |(level, (modules, target)): (usize, (&'a Vec<OptimizedModule>, &Target))| {
+        let one = |(module, name): (&'a OptimizedModule, &'a String)| {
+            let program = Program::new(module, name, (target, externals), options);
+            let program = program.map_err(|error| of_program(error, name, names))?;
+            Ok(Program { symbol: levels.symbol(name, level), ..program })
+        };
+        modules.iter().zip(names).map(one).collect()
+    };
+    optimized.iter().zip(targets).enumerate().map(for_target).collect()
+}
+
+/// An error that names its program, where there are several.
+fn of_program(error: Error, name: &str, names: &[String]) -> Error {
+    if names.len() > 1 { error.context(format!("program {name}")) } else { error }
+}
+
+/// Name of a program's kernel, by their numbers and that of the processor; no function of C has such a name.
+fn kernel_name(level: usize, program: usize, kernel: usize) -> String {
+    match level {
+        0 => format!("kernel.{program}.{kernel}"),
+        level => format!("kernel.{program}.{kernel}.{level}"),
+    }
 }
 
 /// Threads that a call of a program may use.
@@ -139,10 +189,18 @@ fn threads(options: &AotCompilationOptions) -> Result<usize> {
     Ok(threads)
 }
 
-fn spec(options: &AotCompilationOptions) -> TargetSpec {
+/// The targets: one for each processor that is named, or that of the triple's baseline.
+fn targets(options: &AotCompilationOptions, generators: CodeGenerators) -> Result<Vec<Target>> {
+    if options.cpus.is_empty() {
+        return Ok(vec![Target::of(&spec(options, None), generators)?]);
+    }
+    options.cpus.iter().map(|cpu| Target::of(&spec(options, Some(cpu.clone())), generators)).collect()
+}
+
+fn spec(options: &AotCompilationOptions, cpu: Option<String>) -> TargetSpec {
     TargetSpec {
         triple: options.target.clone(),
-        cpu: options.cpu.clone(),
+        cpu,
         features: options.features.clone(),
         abi: options.abi.clone(),
         relocation: options.relocation,
@@ -161,8 +219,9 @@ fn profile(target: &Target, threads: usize) -> TargetProfile {
 
 /// A program that waits for its code.
 struct Program<'a> {
-    /// Name of its entry.
     name: &'a str,
+    /// Name of its entry for the processor.
+    symbol: String,
     module: &'a OptimizedModule,
     thunks: ThunkProgram,
     kernels: KernelTable<'a>,
@@ -184,27 +243,31 @@ impl<'a> Program<'a> {
         let thunks = ThunkProgram::new(module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
         refusals::check(module, &thunks.sequence, target, externals)?;
         let CpuLowering { kernels, library_calls, .. } = lowering;
-        Ok(Program { name, module, thunks, kernels, library_calls, places: Vec::new() })
+        Ok(Program { name, symbol: name.to_string(), module, thunks, kernels, library_calls, places: Vec::new() })
     }
 }
 
 /// Programs of one object.
 struct Job<'a> {
-    programs: Vec<Program<'a>>,
+    /// Programs, for each of the targets.
+    parts: Vec<Vec<Program<'a>>>,
     /// The file of constants.
     constants: Constants,
     externals: &'a Externals,
-    target: &'a Target,
+    targets: &'a [Target],
+    levels: Levels,
+    names: &'a identifiers::Names,
     /// Threads that a call may use.
     threads: usize,
     options: &'a AotCompilationOptions,
+    generators: CodeGenerators,
 }
 
 impl Job<'_> {
     /// The object file or assembly, the calls that it takes, and its LLVM IR where that is asked for.
     fn generate(&self, kind: CodeKind) -> Result<(Vec<u8>, Vec<Interface>, Option<String>)> {
         let options = self.options;
-        let bytes = self.programs.iter().map(|program| program.thunks.assignment.total_bytes());
+        let bytes = self.parts.iter().flatten().map(|program| program.thunks.assignment.total_bytes());
         let emission = EmitOptions {
             contract: options.contraction == Contraction::Allow,
             flush_denormals: options.compile.flush_denormals,
@@ -214,30 +277,42 @@ impl Job<'_> {
             prefetch: options.optimize == Optimize::Speed && bytes.max().is_some_and(capabilities::reads_main_memory),
             ..EmitOptions::default()
         };
+        // Functions have features of their own; those of no function are the baseline's.
+        let target = match self.targets {
+            [target] => target.clone(),
+            _ => Target::of(&TargetSpec { features: Vec::new(), ..spec(options, None) }, self.generators)?,
+        };
         let driver = CodegenDriver {
-            target: self.target,
+            target: &target,
             threads: 1,
             modules: ModuleSize::Fixed,
             with_texts: options.compile.dump_to.is_some() || options.extras.contains(&AotExtra::Ir),
             emission,
             kind,
         };
-        let (emitted, interfaces) = driver.emit("object", MachineOptions::default(), |emitter| {
-            self.programs
-                .iter()
-                .enumerate()
-                .map(|(number, program)| self.emit(emitter, number, program))
-                .collect::<Result<Vec<Interface>>>()
-        })?;
+        let emit = |emitter: &Emitter<'_>, level: usize| {
+            if level == 0 {
+                self.levels.emit(emitter, &self.names.entries)?;
+            }
+            let programs = self.parts[level].iter().enumerate();
+            let emitted = programs.map(|(number, program)| self.emit(emitter, (level, number), program));
+            emitted.collect::<Result<Vec<Interface>>>()
+        };
+        let (emitted, interfaces) = driver.emit_parts("object", MachineOptions::default(), self.targets, emit)?;
+        let mut interfaces = interfaces.into_iter();
+        let mut joined: Vec<Interface> = interfaces.next().unwrap_or_default();
+        for level in interfaces {
+            joined.iter_mut().zip(&level).try_for_each(|(interface, other)| interface.join(other))?;
+        }
         let generated = driver.generate(vec![emitted]).map_err(|error| self.explain(error))?.pop();
         let generated = generated.ok_or_else(|| Error::internal("no code was generated"))?;
-        Ok((generated.code, interfaces, generated.text))
+        Ok((generated.code, joined, generated.text))
     }
 
     /// Writes kernels and entry of a program.
-    fn emit(&self, emitter: &Emitter<'_>, number: usize, program: &Program<'_>) -> Result<Interface> {
-        let Program { name, module, thunks, library_calls, places, .. } = program;
-        let kernel = |(index, source)| emit_kernel(emitter, source, &kernel_name(number, index));
+    fn emit(&self, emitter: &Emitter<'_>, (level, number): (usize, usize), program: &Program<'_>) -> Result<Interface> {
+        let Program { name, symbol, module, thunks, library_calls, places, .. } = program;
+        let kernel = |(index, source)| emit_kernel(emitter, source, &kernel_name(level, number, index));
         let kernels = program.kernels.sources().iter().enumerate().map(kernel).collect::<Result<Vec<Kernel>>>()?;
         for kernel in &kernels {
             emitter.make_internal(&kernel.name);
@@ -253,10 +328,20 @@ impl Job<'_> {
             self_contained: true,
         };
         let functions = self.externals.functions(module, &thunks.sequence);
-        let extras = Extras { constants: self.constants, places, functions, threads: self.threads };
+        // Calls are the same for each processor.
+        let of_levels = || self.parts.iter().filter_map(|programs| programs.get(number));
+        let reads_file = of_levels().any(|program| program.places.iter().any(Option::is_some));
+        let extras = Extras {
+            constants: Some(self.constants).filter(|_| reads_file),
+            places,
+            written: &of_levels().flat_map(|program| interface::written(&program.thunks)).collect(),
+            functions,
+            threads: self.threads,
+            checks_processor: self.levels.may_fail(),
+        };
         let mut interface = Interface::new((module, thunks), name.to_string(), extras, plan.scratch_bytes())?;
-        entry::emit(emitter, &plan, (module, thunks), &mut interface)?;
-        interface.check_memory(self.target.pointer_bytes().into(), self.options.compile.memory_limit)?;
+        entry::emit(emitter, &plan, (module, thunks), (symbol, &mut interface))?;
+        interface.check_memory(self.targets[0].pointer_bytes().into(), self.options.compile.memory_limit)?;
         Ok(interface)
     }
 
@@ -264,21 +349,24 @@ impl Job<'_> {
     fn explain(&self, error: Error) -> Error {
         let Error::ResourceExhausted(text) = &error else { return error };
         let text = text.to_string();
-        let is_named = |number, index| text.contains(&format!("'{}'", kernel_name(number, index)));
-        let sources = self.programs.iter().enumerate().flat_map(|(number, program)| {
-            program.kernels.sources().iter().enumerate().map(move |(index, source)| (number, index, source))
+        let programs = self.parts.iter().enumerate().flat_map(|(level, programs)| {
+            programs.iter().enumerate().map(move |(number, program)| (level, number, program))
         });
-        let source = sources.into_iter().find(|&(number, index, _)| is_named(number, index));
-        let of = source.map_or_else(String::new, |(_, _, source)| {
+        let sources = programs.flat_map(|(level, number, program)| {
+            let sources = program.kernels.sources().iter().enumerate();
+            sources.map(move |(index, source)| (kernel_name(level, number, index), source))
+        });
+        let source = sources.into_iter().find(|(name, _)| text.contains(&format!("'{name}'")));
+        let of = source.map_or_else(String::new, |(_, source)| {
             let root = &source.module[source.computation][source.root];
             format!(" of %{} ({})", root.name(), root.opcode())
         });
         Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
     }
 
-    /// Writes what was asked for by `dump_to`; the code beside the first program's.
+    /// Writes what was asked for by `dump_to`, for the first processor; the code beside the first program's.
     fn dump(&self, text: &Option<String>) -> Result<()> {
-        for (number, Program { module, thunks, .. }) in self.programs.iter().enumerate() {
+        for (number, Program { module, thunks, .. }) in self.parts[0].iter().enumerate() {
             let dump = Dump::new(&self.options.compile, module);
             let code = text.clone().filter(|_| number == 0).map(|text| ("object.ll".to_string(), text));
             for (name, text) in thunks.dumps(module).into_iter().chain(code) {

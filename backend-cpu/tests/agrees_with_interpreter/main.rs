@@ -12,6 +12,7 @@ mod libraries;
 mod mapped_constants;
 mod numerics;
 mod persistent_cache;
+mod processors;
 mod scatter;
 mod self_contained;
 mod several_programs;

@@ -49,7 +49,11 @@ fn agrees(text: &str, least: usize) {
         [(None, "0"), (None, "backwards"), (Some("native"), "threads"), (Some("native"), "backwards")]
     {
         let threads = NonZeroUsize::new(3);
-        let options = AotCompilationOptions { cpu: cpu.map(str::to_string), threads, ..Default::default() };
+        let options = AotCompilationOptions {
+            cpus: cpu.iter().map(ToString::to_string).collect(),
+            threads,
+            ..Default::default()
+        };
         let files = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
         assert_eq!(description["programs"][0]["threads"], 3);

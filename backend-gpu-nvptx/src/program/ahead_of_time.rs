@@ -56,7 +56,7 @@ pub(crate) fn files(
 /// Refuses options of object files, which say nothing of programs for GPUs.
 pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Result<()> {
     let given = [
-        (options.cpu.is_some(), "cpu"),
+        (!options.cpus.is_empty(), "cpu"),
         (!options.features.is_empty(), "features"),
         (options.abi.is_some(), "abi"),
         (options.relocation != Relocation::default(), "relocation"),

@@ -99,7 +99,7 @@ impl CrossRun<'_> {
         let ahead = compiler.ahead_of_time().ok_or_else(|| Error::internal("platform cpu compiles ahead of time"))?;
         let options = AotCompilationOptions {
             target: Some(target.triple.to_string()),
-            cpu: target.cpu.map(str::to_string),
+            cpus: target.cpus.iter().map(ToString::to_string).collect(),
             features: target.features.iter().map(ToString::to_string).collect(),
             symbols: vec![ENTRY.to_string()],
             externals: vec![custom_call::external()],
@@ -121,7 +121,7 @@ impl CrossRun<'_> {
     fn link(&self, target: &CrossTarget) -> Result<()> {
         // The instructions that all systems of the triple have; RISC-V's baseline of LLVM has fewer.
         let features = if target.triple.starts_with("riscv64") { "-mattr=+m,+a,+f,+d,+c" } else { "-mattr=" };
-        let cpu = format!("-mcpu={}", target.cpu.unwrap_or_default());
+        let cpu = format!("-mcpu={}", target.cpus.first().unwrap_or(&""));
         let relocation = if target.is_wasm() { "-relocation-model=static" } else { "-relocation-model=pic" };
         self.tool("llc-22", &["-O1", "-filetype=obj", relocation, features, &cpu, "start.ll", "-o", "start.o"])?;
         let object = format!("{ENTRY}.o");

@@ -9,8 +9,8 @@ pub struct CrossTarget {
     pub name: &'static str,
     /// LLVM's triple.
     pub triple: &'static str,
-    /// Processor, if it is not the triple's baseline.
-    pub cpu: Option<&'static str>,
+    /// Processors, if it is not the triple's baseline, the one that every part of it runs on first.
+    pub cpus: &'static [&'static str],
     /// Features beside the processor's.
     pub features: &'static [&'static str],
     /// The emulator and its options; none for this machine.
@@ -74,7 +74,7 @@ impl Builtins {
 impl CrossTarget {
     /// Whether this machine can run the target's programs, as far as its processor has a part in it.
     pub fn runs_here(&self) -> bool {
-        !self.emulator.is_empty() || has_level(self.cpu.unwrap_or_default())
+        !self.emulator.is_empty() || has_level(self.cpus.first().unwrap_or(&""))
     }
 
     /// Whether programs are WebAssembly.
@@ -121,6 +121,8 @@ const X86_64: SystemCall = SystemCall {
     write: 1,
     exit: 60,
 };
+const I686: SystemCall =
+    SystemCall { by: CallBy::Instruction("int $$0x80", "={eax},{eax},{ebx},{ecx},{edx},~{memory}"), write: 4, exit: 1 };
 const AARCH64: SystemCall =
     SystemCall { by: CallBy::Instruction("svc #0", "={x0},{x8},{x0},{x1},{x2},~{memory}"), write: 64, exit: 93 };
 const RISCV: SystemCall =
@@ -180,7 +182,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "x86_64",
         triple: "x86_64-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &[],
         system: X86_64,
@@ -189,7 +191,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "x86_64-v3",
         triple: "x86_64-unknown-linux-gnu",
-        cpu: Some("x86-64-v3"),
+        cpus: &["x86-64-v3"],
         features: &[],
         emulator: &[],
         system: X86_64,
@@ -198,16 +200,43 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "x86_64-v4",
         triple: "x86_64-unknown-linux-gnu",
-        cpu: Some("x86-64-v4"),
+        cpus: &["x86-64-v4"],
         features: &[],
         emulator: &[],
         system: X86_64,
         builtins: Builtins::None,
     },
     CrossTarget {
+        name: "x86_64-levels",
+        triple: "x86_64-unknown-linux-gnu",
+        cpus: &["x86-64", "x86-64-v3", "x86-64-v4"],
+        features: &[],
+        emulator: &[],
+        system: X86_64,
+        builtins: Builtins::None,
+    },
+    CrossTarget {
+        name: "x86_64-levels-nehalem",
+        triple: "x86_64-unknown-linux-gnu",
+        cpus: &["x86-64-v2", "x86-64-v3", "x86-64-v4"],
+        features: &[],
+        emulator: &["qemu-x86_64", "-cpu", "Nehalem"],
+        system: X86_64,
+        builtins: Builtins::None,
+    },
+    CrossTarget {
+        name: "i686",
+        triple: "i686-unknown-linux-gnu",
+        cpus: &[],
+        features: &[],
+        emulator: &["qemu-i386"],
+        system: I686,
+        builtins: Builtins::None,
+    },
+    CrossTarget {
         name: "aarch64",
         triple: "aarch64-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["qemu-aarch64"],
         system: AARCH64,
@@ -216,7 +245,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "riscv64",
         triple: "riscv64-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["qemu-riscv64"],
         system: RISCV,
@@ -225,7 +254,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "riscv64-v",
         triple: "riscv64-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &["+v"],
         emulator: &["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"],
         system: RISCV,
@@ -234,7 +263,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "riscv64-v256",
         triple: "riscv64-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &["+v", "+zvl256b"],
         emulator: &["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"],
         system: RISCV,
@@ -243,7 +272,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "s390x",
         triple: "s390x-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["qemu-s390x"],
         system: S390X,
@@ -252,7 +281,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "powerpc64le",
         triple: "powerpc64le-unknown-linux-gnu",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["qemu-ppc64le"],
         system: POWERPC,
@@ -261,7 +290,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "armv7",
         triple: "armv7-unknown-linux-gnueabihf",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["qemu-arm"],
         system: ARM,
@@ -270,7 +299,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "hexagon",
         triple: "hexagon-unknown-linux-musl",
-        cpu: Some("hexagonv67"),
+        cpus: &["hexagonv67"],
         features: &[],
         emulator: &["qemu-hexagon"],
         system: HEXAGON,
@@ -279,7 +308,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "wasm32",
         triple: "wasm32-unknown-unknown",
-        cpu: None,
+        cpus: &[],
         features: &[],
         emulator: &["node", "-e", NODE],
         system: WASM,
@@ -288,7 +317,7 @@ pub const TARGETS: &[CrossTarget] = &[
     CrossTarget {
         name: "wasm32-simd",
         triple: "wasm32-unknown-unknown",
-        cpu: None,
+        cpus: &[],
         features: &["+simd128"],
         emulator: &["node", "-e", NODE],
         system: WASM,

@@ -22,6 +22,8 @@ Examples:
   xla compile module.hlo --cpu native -o build                      for this machine's processor
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
       --cpu neoverse-v1 --features +sve2,-sve-aes -o build          for another one
+  xla compile module.hlo --cpu x86-64-v2,x86-64-v3,x86-64-v4 \\
+      -o build                                                      code for each in one object, which chooses when it is called
   xla compile encode.hlo decode.hlo --name model -o build           two entries of one object, which share their constants
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
@@ -46,9 +48,10 @@ pub struct Args {
     /// Target triple, or GPU architecture: sm_90, or sm_90a for H100 alone [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Target processor, by the code generator's name for it, or native [default: the target's baseline]
-    #[arg(long, value_name = "NAME")]
-    cpu: Option<String>,
+    /// Target processor, by the code generator's name for it, or native; for x86 several, the oldest first, of which an
+    /// object runs the code for the last one that fits [default: the target's baseline]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    cpu: Vec<String>,
     /// Processor features to add or remove
     #[arg(long, value_name = "+A,-B", value_delimiter = ',', allow_hyphen_values = true)]
     features: Vec<String>,
@@ -121,7 +124,7 @@ impl Args {
         AotCompilationOptions {
             compile: session.compile_options(),
             target: self.target.clone(),
-            cpu: self.cpu.clone(),
+            cpus: self.cpu.clone(),
             features: self.features.clone(),
             abi: self.abi.clone(),
             relocation: if self.relocation == "static" { Relocation::Static } else { Relocation::Pic },

@@ -1,0 +1,281 @@
+//! Features of x86 that code may use, and the checks by which a program finds out whether the processor has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Target;
+use super::triple::family;
+
+/// Features of LLVM's processors, and features that features imply; written by `cargo xtask llvm-names`.
+const FEATURES_OF: &str = include_str!("x86_features.txt");
+
+/// State of XMM and YMM registers in XCR0, which an operating system saves.
+const AVX_STATE: u32 = 0x06;
+/// [`AVX_STATE`], mask registers and ZMM registers.
+const AVX512_STATE: u32 = 0xe6;
+/// General registers of APX.
+const APX_STATE: u32 = 1 << 19;
+
+/// Result register of `cpuid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CpuidRegister {
+    /// EAX.
+    Eax,
+    /// EBX.
+    Ebx,
+    /// ECX.
+    Ecx,
+    /// EDX.
+    Edx,
+}
+
+/// Word that `cpuid` returns: its leaf and subleaf, and the register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuidWord {
+    /// EAX when it is executed.
+    pub leaf: u32,
+    /// ECX when it is executed.
+    pub subleaf: u32,
+    /// The register that returns the word.
+    pub register: CpuidRegister,
+}
+
+/// Comparison of bits of a [`CpuidWord`]: `word & mask >= least`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuidCheck {
+    /// Bits that count.
+    pub mask: u32,
+    /// Least number that they must be; the mask itself where all of them must be set.
+    pub least: u32,
+}
+
+/// Checks that a processor of x86 and its operating system must pass to run code of a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct X86Checks {
+    /// Checks of `cpuid`.
+    pub cpuid: BTreeMap<CpuidWord, CpuidCheck>,
+    /// Bits of XCR0, the state that the operating system saves, that must be set. 0: the register is not read.
+    pub state: u32,
+}
+
+/// Feature that LLVM's code generator may use in code that names no instruction: name, word and check, state.
+struct Feature(&'static str, CpuidWord, CpuidCheck, u32);
+
+const fn word(leaf: u32, subleaf: u32, register: CpuidRegister) -> CpuidWord {
+    CpuidWord { leaf, subleaf, register }
+}
+
+const fn bit(number: u32) -> CpuidCheck {
+    CpuidCheck { mask: 1 << number, least: 1 << number }
+}
+
+const EDX_1: CpuidWord = word(1, 0, CpuidRegister::Edx);
+const ECX_1: CpuidWord = word(1, 0, CpuidRegister::Ecx);
+const EBX_7: CpuidWord = word(7, 0, CpuidRegister::Ebx);
+const ECX_7: CpuidWord = word(7, 0, CpuidRegister::Ecx);
+const EDX_7: CpuidWord = word(7, 0, CpuidRegister::Edx);
+const EAX_7_1: CpuidWord = word(7, 1, CpuidRegister::Eax);
+const EDX_7_1: CpuidWord = word(7, 1, CpuidRegister::Edx);
+/// Version of AVX10 in its lowest byte.
+const EBX_36: CpuidWord = word(36, 0, CpuidRegister::Ebx);
+const ECX_EXTENDED: CpuidWord = word(0x8000_0001, 0, CpuidRegister::Ecx);
+
+/// Bit of the word [`ECX_1`] by which the operating system allows `xgetbv`.
+pub const OSXSAVE: (CpuidWord, u32) = (ECX_1, 1 << 27);
+
+/// Features, without those of keys, hashes, tiles and system registers: only intrinsics use them.
+const FEATURES: &[Feature] = &[
+    Feature("cmov", EDX_1, bit(15), 0),
+    Feature("sse", EDX_1, bit(25), 0),
+    Feature("sse2", EDX_1, bit(26), 0),
+    Feature("sse3", ECX_1, bit(0), 0),
+    Feature("pclmul", ECX_1, bit(1), 0),
+    Feature("ssse3", ECX_1, bit(9), 0),
+    Feature("fma", ECX_1, bit(12), AVX_STATE),
+    Feature("sse4.1", ECX_1, bit(19), 0),
+    Feature("sse4.2", ECX_1, bit(20), 0),
+    Feature("movbe", ECX_1, bit(22), 0),
+    Feature("popcnt", ECX_1, bit(23), 0),
+    Feature("avx", ECX_1, bit(28), AVX_STATE),
+    Feature("f16c", ECX_1, bit(29), AVX_STATE),
+    Feature("bmi", EBX_7, bit(3), 0),
+    Feature("avx2", EBX_7, bit(5), AVX_STATE),
+    Feature("bmi2", EBX_7, bit(8), 0),
+    Feature("avx512f", EBX_7, bit(16), AVX512_STATE),
+    Feature("avx512dq", EBX_7, bit(17), AVX512_STATE),
+    Feature("adx", EBX_7, bit(19), 0),
+    Feature("avx512ifma", EBX_7, bit(21), AVX512_STATE),
+    Feature("avx512cd", EBX_7, bit(28), AVX512_STATE),
+    Feature("avx512bw", EBX_7, bit(30), AVX512_STATE),
+    Feature("avx512vl", EBX_7, bit(31), AVX512_STATE),
+    Feature("avx512vbmi", ECX_7, bit(1), AVX512_STATE),
+    Feature("avx512vbmi2", ECX_7, bit(6), AVX512_STATE),
+    Feature("gfni", ECX_7, bit(8), 0),
+    Feature("vpclmulqdq", ECX_7, bit(10), AVX_STATE),
+    Feature("avx512vnni", ECX_7, bit(11), AVX512_STATE),
+    Feature("avx512bitalg", ECX_7, bit(12), AVX512_STATE),
+    Feature("avx512vpopcntdq", ECX_7, bit(14), AVX512_STATE),
+    Feature("avx512fp16", EDX_7, bit(23), AVX512_STATE),
+    Feature("avxvnni", EAX_7_1, bit(4), AVX_STATE),
+    Feature("avx512bf16", EAX_7_1, bit(5), AVX512_STATE),
+    Feature("avxifma", EAX_7_1, bit(23), AVX_STATE),
+    Feature("avxvnniint8", EDX_7_1, bit(4), AVX_STATE),
+    Feature("avxneconvert", EDX_7_1, bit(5), AVX_STATE),
+    Feature("avxvnniint16", EDX_7_1, bit(10), AVX_STATE),
+    Feature("avx10.1", EDX_7_1, bit(19), AVX512_STATE),
+    Feature("avx10.2", EBX_36, CpuidCheck { mask: 0xff, least: 2 }, AVX512_STATE),
+    Feature("egpr", EDX_7_1, bit(21), APX_STATE),
+    Feature("ndd", EDX_7_1, bit(21), APX_STATE),
+    Feature("ccmp", EDX_7_1, bit(21), APX_STATE),
+    Feature("nf", EDX_7_1, bit(21), APX_STATE),
+    Feature("cf", EDX_7_1, bit(21), APX_STATE),
+    Feature("zu", EDX_7_1, bit(21), APX_STATE),
+    Feature("ppx", EDX_7_1, bit(21), APX_STATE),
+    Feature("push2pop2", EDX_7_1, bit(21), APX_STATE),
+    Feature("lzcnt", ECX_EXTENDED, bit(5), 0),
+    Feature("sse4a", ECX_EXTENDED, bit(6), 0),
+    Feature("prfchw", ECX_EXTENDED, bit(8), 0),
+    Feature("xop", ECX_EXTENDED, bit(11), AVX_STATE),
+    Feature("fma4", ECX_EXTENDED, bit(16), AVX_STATE),
+    Feature("tbm", ECX_EXTENDED, bit(21), 0),
+];
+
+/// Features that every processor of 64 bits has.
+const OF_ALL: &[&str] = &["cmov", "sse", "sse2"];
+
+impl Target {
+    /// Checks that a processor must pass to run this target's code, beyond those that each processor of the triple's
+    /// architecture passes. `None` where there are none, and for other kinds of processor than x86.
+    pub fn x86_checks(&self) -> Option<X86Checks> {
+        let architecture = self.triple().split('-').next().unwrap_or_default();
+        if family(architecture) != Some("x86") {
+            return None;
+        }
+        let has = features(self.cpu(), self.features());
+        let of_all: &[&str] = if self.is_x86_64() { OF_ALL } else { &[] };
+        let mut checks = X86Checks::default();
+        for Feature(_, word, check, state) in FEATURES.iter().filter(|f| has.contains(f.0) && !of_all.contains(&f.0)) {
+            let all = checks.cpuid.entry(*word).or_default();
+            *all = CpuidCheck { mask: all.mask | check.mask, least: all.least | check.least };
+            checks.state |= state;
+        }
+        if self.triple().contains("-apple-") {
+            // Darwin saves registers of AVX-512 from their first use on; XCR0 does not have the state before it.
+            checks.state &= !(AVX512_STATE & !AVX_STATE);
+        }
+        Some(checks).filter(|checks| !checks.cpuid.is_empty())
+    }
+
+    /// Whether code is x86-64, of whatever width of pointers.
+    pub fn is_x86_64(&self) -> bool {
+        ["x86_64", "x86_64h", "amd64"].contains(&self.triple().split('-').next().unwrap_or_default())
+    }
+}
+
+/// Features of a processor with features added and taken away, as LLVM does it: with a feature come those that it
+/// implies, and with it those that imply it disappear.
+fn features(cpu: &str, changes: &str) -> BTreeSet<&'static str> {
+    let mut has = BTreeSet::new();
+    for feature in line(cpu) {
+        has.extend(closure(feature));
+    }
+    for change in changes.split(',') {
+        let Some(name) = change.get(1..).and_then(known) else { continue };
+        if change.starts_with('+') {
+            has.extend(closure(name));
+        } else {
+            has.retain(|feature| !closure(feature).contains(name));
+        }
+    }
+    has
+}
+
+/// A feature of [`FEATURES`], or one that is named in the file.
+fn known(name: &str) -> Option<&'static str> {
+    let checked = FEATURES.iter().map(|feature| feature.0).find(|feature| *feature == name);
+    checked.or_else(|| {
+        FEATURES_OF
+            .lines()
+            .find_map(|line| line.strip_prefix('+')?.split_once(": ").filter(|(f, _)| *f == name).map(|(f, _)| f))
+    })
+}
+
+/// A feature with all features that it implies.
+fn closure(feature: &'static str) -> BTreeSet<&'static str> {
+    let mut all = BTreeSet::from([feature]);
+    let mut left = vec![feature];
+    while let Some(feature) = left.pop() {
+        left.extend(line(&format!("+{feature}")).filter(|implied| all.insert(implied)));
+    }
+    all
+}
+
+/// Names in the file's line of that title.
+fn line(title: &str) -> impl Iterator<Item = &'static str> {
+    let lines = FEATURES_OF.lines().filter_map(|line| line.split_once(": "));
+    let names = lines.filter(move |(name, _)| *name == title).map(|(_, names)| names).next();
+    names.unwrap_or_default().split_whitespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::Names;
+    use super::*;
+
+    fn checked(cpu: &str, changes: &str) -> Vec<&'static str> {
+        let has = features(cpu, changes);
+        FEATURES
+            .iter()
+            .map(|feature| feature.0)
+            .filter(|feature| has.contains(feature) && !OF_ALL.contains(feature))
+            .collect()
+    }
+
+    #[test]
+    fn features_come_and_disappear_with_others() {
+        assert!(checked("x86-64", "").is_empty());
+        let second = ["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"];
+        assert_eq!(checked("x86-64-v2", ""), second);
+        let third = ["movbe", "bmi", "bmi2", "lzcnt", "avx", "avx2", "fma", "f16c"];
+        let fourth = ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+        let set = |names: &[&[&'static str]]| names.concat().into_iter().collect::<BTreeSet<_>>();
+        let of = |cpu: &str, changes: &str| checked(cpu, changes).into_iter().collect::<BTreeSet<_>>();
+        assert_eq!(of("x86-64-v3", ""), set(&[&second, &third]));
+        assert_eq!(of("x86-64-v4", ""), set(&[&second, &third, &fourth]));
+        assert_eq!(of("x86-64-v4", "-avx512f"), set(&[&second, &third]));
+        assert_eq!(of("x86-64-v4", "-avx,+popcnt"), set(&[&second, &["movbe", "bmi", "bmi2", "lzcnt"]]));
+        assert_eq!(of("x86-64", "+vaes"), set(&[&second[..4], &["avx", "avx2"]]));
+        assert!(of("diamondrapids", "").contains("ndd") && of("znver5", "").contains("avx512vbmi2"));
+    }
+
+    #[test]
+    fn checks_of_one_word_are_one() {
+        let checks = |triple: &str, cpu: &str| Target::new(triple, cpu, "").unwrap().x86_checks();
+        let linux = "x86_64-unknown-linux-gnu";
+        assert_eq!(checks(linux, "x86-64"), None);
+        let third = checks(linux, "x86-64-v3").unwrap();
+        let extended = CpuidCheck { mask: 1 << 5, least: 1 << 5 };
+        assert_eq!(third.cpuid[&ECX_EXTENDED], extended);
+        assert_eq!(third.cpuid[&ECX_1].mask, third.cpuid[&ECX_1].least);
+        assert_eq!((third.cpuid.len(), third.state), (3, AVX_STATE));
+        assert_eq!(checks(linux, "x86-64-v4").unwrap().state, AVX512_STATE);
+        assert_eq!(checks("x86_64-apple-macosx", "x86-64-v4").unwrap().state, AVX_STATE);
+        assert_eq!(
+            checks("i686-unknown-linux-gnu", "pentium4").unwrap().cpuid[&EDX_1].mask,
+            7 << 25 & !(1 << 27) | 1 << 15
+        );
+    }
+
+    #[test]
+    fn every_processor_has_its_features() {
+        let cpus: Vec<&str> = FEATURES_OF
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, _)| name)
+            .filter(|name| !name.starts_with('+'))
+            .collect();
+        assert!(cpus.len() > 100);
+        let names = Names::of("x86");
+        cpus.iter().for_each(|cpu| names.check_cpu(cpu, "x86_64").unwrap());
+        FEATURES.iter().for_each(|feature| names.check_feature(&format!("+{}", feature.0), "x86_64").unwrap());
+    }
+}
