@@ -95,6 +95,7 @@ pub(crate) fn compile(
         generators,
     };
     let (code, interfaces, text) = job.generate(CodeKind::Object)?;
+    let code = object::without_fltused(code)?;
     let functions = externals::joined(interfaces.iter().map(|interface| &interface.functions[..]));
     let undefined = object::undefined(&code, &externals::names(&functions))?;
     job.dump(&text)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use object::{Object, ObjectSymbol};
+use object::{BinaryFormat, Object, ObjectSymbol, pe};
 use xla_hlo::{Error, Result};
 
 /// Beginnings of the names of functions that every compiler for a processor brings with it (compiler-rt, libgcc), for
@@ -47,6 +47,33 @@ pub(super) struct Undefined {
     pub all: Vec<String>,
     /// Those that compilers bring with them.
     pub builtins: Vec<String>,
+}
+
+/// Bytes of a symbol in an object file of Windows, and places in it: its section's number, its class.
+const COFF_SYMBOL: usize = 18;
+const COFF_SECTION: usize = 12;
+const COFF_CLASS: usize = 16;
+
+/// Hides the reference to `_fltused` in an object file of Windows. LLVM makes one in code with floating-point numbers, by
+/// which the C library's number formatting is linked; without that library it is not defined. No code reads it.
+pub(super) fn without_fltused(mut code: Vec<u8>) -> Result<Vec<u8>> {
+    let unreadable =
+        |reason: &dyn std::fmt::Display| Error::internal(format!("the object file cannot be read: {reason}"));
+    let object = object::File::parse(&*code).map_err(|reason| unreadable(&reason))?;
+    if object.format() != BinaryFormat::Coff {
+        return Ok(code);
+    }
+    let names = ["_fltused", "__fltused"];
+    let symbol =
+        object.symbols().find(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(|n| names.contains(&n)));
+    let Some(number) = symbol.map(|symbol| symbol.index().0) else { return Ok(code) };
+    // The file's header has the place of the symbols.
+    let table = code.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes).unwrap_or_default();
+    let start = table as usize + number * COFF_SYMBOL;
+    let symbol = code.get_mut(start..start + COFF_SYMBOL).ok_or_else(|| unreadable(&"it ends before its symbols"))?;
+    symbol[COFF_SECTION..][..2].copy_from_slice(&pe::IMAGE_SYM_ABSOLUTE.to_le_bytes()[..2]);
+    symbol[COFF_CLASS] = pe::IMAGE_SYM_CLASS_STATIC;
+    Ok(code)
 }
 
 /// Names of functions outside of the object, in order: these of the application, builtins of compilers, and nothing
@@ -95,8 +122,6 @@ fn is_of_the_format(name: &str) -> bool {
         "_gp_disp",
         "__gnu_local_gp",
         ".TOC.",
-        "_fltused",
-        "__fltused",
     ]
     .contains(&name)
 }

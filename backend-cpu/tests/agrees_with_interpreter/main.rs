@@ -17,6 +17,7 @@ mod scatter;
 mod self_contained;
 mod several_programs;
 mod sorting;
+mod systems;
 mod threads;
 mod turned_dots;
 mod windows;

@@ -49,7 +49,7 @@ impl TargetSpec {
         features.extend(self.features.iter().cloned());
         self.abi.as_deref().map_or(Ok(()), |abi| triple.check_abi(abi))?;
         Ok(MachineDescription {
-            triple: triple.text,
+            triple: triple.with_version(),
             cpu,
             features: features.join(","),
             abi: self.abi.clone().unwrap_or_default(),

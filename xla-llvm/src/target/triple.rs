@@ -201,6 +201,23 @@ const VENDORS: &[&str] = &[
     "sie", "suse", "unknown", "w64",
 ];
 
+/// Oldest versions of Apple's systems, of a kind of processor if they depend on it.
+const VERSIONS: &[(&str, &str, &str)] = &[
+    ("macos", "x86", "10.12"),
+    ("macos", "arm64", "11.0"),
+    ("macosx", "x86", "10.12"),
+    ("macosx", "arm64", "11.0"),
+    // Those of the kernel, of the same releases.
+    ("darwin", "x86", "16.0"),
+    ("darwin", "arm64", "20.0"),
+    ("ios", "", "12.0"),
+    ("tvos", "", "12.0"),
+    ("watchos", "", "5.0"),
+    ("visionos", "", "1.0"),
+    ("xros", "", "1.0"),
+    ("driverkit", "", "19.0"),
+];
+
 /// A triple whose parts are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Triple {
@@ -270,6 +287,19 @@ impl Triple {
             }
             _ => ("", &[]),
         }
+    }
+
+    /// The triple with a version of Apple's systems, the oldest one that there are tools for, where it names none: objects
+    /// that name no system are taken with a warning, or not at all.
+    pub fn with_version(&self) -> String {
+        let kind = if self.family == "x86" { "x86" } else { "arm64" };
+        let is_apple = self.text.split('-').nth(1) == Some("apple");
+        let words = self.text.split('-').map(|word| {
+            let version =
+                VERSIONS.iter().find(|(system, on, _)| is_apple && *system == word && [kind, ""].contains(on));
+            version.map_or_else(|| word.to_string(), |(_, _, version)| format!("{word}{version}"))
+        });
+        words.collect::<Vec<String>>().join("-")
     }
 
     /// The names of ABIs among which there is a choice.
@@ -346,6 +376,20 @@ mod tests {
         for (text, family, hosted) in cases {
             let triple = Triple::parse(text).unwrap();
             assert_eq!((triple.family, triple.hosted), (family, hosted), "{text}");
+        }
+    }
+
+    #[test]
+    fn systems_of_apple_have_a_version() {
+        let cases = [
+            ("aarch64-apple-darwin", "aarch64-apple-darwin20.0"),
+            ("x86_64-apple-macosx", "x86_64-apple-macosx10.12"),
+            ("arm64-apple-ios-simulator", "arm64-apple-ios12.0-simulator"),
+            ("arm64-apple-ios17.0-simulator", "arm64-apple-ios17.0-simulator"),
+            ("aarch64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"),
+        ];
+        for (text, with_version) in cases {
+            assert_eq!(Triple::parse(text).unwrap().with_version(), with_version);
         }
     }
 
