@@ -15,7 +15,7 @@ const PREFIX: &str = "LLVM_SYS_221_PREFIX";
 
 /// Something that a distribution installs.
 pub struct Package {
-    /// Its name on Debian and Ubuntu.
+    /// Its name on Debian and Ubuntu, or several, separated by spaces.
     pub debian: &'static str,
     /// Advice for machines without apt-get.
     pub elsewhere: &'static str,
@@ -66,6 +66,23 @@ const CROSS: &[Package] = &[
         find: || find_program("node"),
     },
 ];
+
+/// GNU ld for the processors and systems that a program is linked for: `tests/src/cross/gnu.rs`.
+const GNU_LINKERS: Package = Package {
+    debian: "binutils-aarch64-linux-gnu binutils-arm-linux-gnueabihf binutils-mingw-w64-x86-64 binutils-powerpc64le-linux-gnu \
+             binutils-riscv64-linux-gnu binutils-s390x-linux-gnu binutils-x86-64-linux-gnu",
+    elsewhere: "Install GNU ld for other processors (Fedora: `dnf install binutils-aarch64-linux-gnu` and so on).",
+    find: || {
+        let systems = ["aarch64-linux-gnu", "arm-linux-gnueabihf", "powerpc64le-linux-gnu", "riscv64-linux-gnu"];
+        let others = ["s390x-linux-gnu", "x86_64-linux-gnu", "x86_64-w64-mingw32"];
+        systems.iter().chain(&others).try_for_each(|system| find_program(&format!("{system}-ld")))
+    },
+};
+
+/// Installs GNU ld for other processors and systems.
+pub fn ensure_gnu_linkers() -> Result<()> {
+    provide(&GNU_LINKERS)
+}
 
 /// Installs what cross runs need beside the build.
 pub fn ensure_cross() -> Result<()> {
@@ -148,7 +165,8 @@ pub fn provide(package: &Package) -> Result<()> {
     if let Err(error) = run_program(apt(sudo, &["update"])) {
         println!("{error}; going on");
     }
-    run_program(apt(sudo, &["install", "--yes", "--no-install-recommends", package.debian]))
+    let packages: Vec<&str> = package.debian.split_whitespace().collect();
+    run_program(apt(sudo, &[&["install", "--yes", "--no-install-recommends"], &packages[..]].concat()))
         .context("https://apt.llvm.org has LLVM 22 for releases of Debian and Ubuntu that lack it")?;
     (package.find)().map_err(|missing| anyhow!("{} is installed, yet: {missing}", package.debian))
 }

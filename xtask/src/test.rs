@@ -15,6 +15,7 @@ Sets the machine up, then runs all tests, through cargo-nextest when it is there
   --cross [TARGET...]    instead: compile the corpus ahead of time for other processors and run it on emulated ones, all
                          unless some are named (aarch64, riscv64, riscv64-v, s390x, wasm32, ...); installs what that needs
   --suite NAMES          with --cross: these suites of the corpus [default: models]
+  --gnu-ld               with --cross: also link a program for each of a dozen triples with GNU ld
 
   --jit [CPU...]   instead: build the compiler itself for AArch64, and run there, emulated, what it compiles for the machine
                    that it is on: levels 0 to 3 of `cargo xtask test-backend cpu`, and the models. CPUs: aarch64 (the
@@ -47,18 +48,24 @@ fn cross(mut args: Arguments) -> Result<()> {
     words.extend(args.finish().iter().map(|word| word.to_string_lossy().into_owned()));
     packages::ensure()?;
     packages::ensure_cross()?;
+    if words.iter().any(|word| word == "--gnu-ld") {
+        packages::ensure_gnu_linkers()?;
+    }
     run_program(program(tests_command()?, &words))
 }
 
-/// Models on emulated processors of four kinds, where the tools can be had.
+/// Models on emulated processors of five kinds, and links with GNU ld, where the tools can be had.
 pub fn cross_if_possible() -> Result<()> {
-    match packages::ensure_cross() {
-        Ok(()) => run_program(program(tests_command()?, &["cross", "aarch64", "riscv64-v", "s390x", "wasm32"])),
-        Err(error) => {
-            println!("left out, tools are missing: {error:#}");
-            Ok(())
-        }
+    if let Err(error) = packages::ensure_cross() {
+        println!("left out, tools are missing: {error:#}");
+        return Ok(());
     }
+    let mut words = vec!["cross", "x86_64-levels-nehalem", "aarch64", "riscv64-v", "s390x", "wasm32"];
+    match packages::ensure_gnu_linkers() {
+        Ok(()) => words.push("--gnu-ld"),
+        Err(error) => println!("links with GNU ld are left out: {error:#}"),
+    }
+    run_program(program(tests_command()?, &words))
 }
 
 /// Runs the tests whose name contains `filter`, or all tests and examples.

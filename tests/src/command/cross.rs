@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::ExitCode;
 
 use rayon::prelude::*;
+use xla::Platform;
 use xla::cpu::{CodeGenerators, CpuOptions, platform_with};
 use xla_tests::corpus;
-use xla_tests::cross::{self, CUSTOM_CALL, CrossRun, CrossTarget, TARGETS, Verdict};
+use xla_tests::cross::{self, CUSTOM_CALL, CrossRun, CrossTarget, GNU_LINKS, TARGETS, Verdict};
 
 use super::Outcome;
 
@@ -25,6 +27,9 @@ pub struct Arguments {
     /// Threads that calls may use; one does the parts of all, backwards
     #[arg(long, value_name = "N", default_value = "3")]
     threads: NonZeroUsize,
+    /// Link a program for each of some triples with GNU ld, too
+    #[arg(long)]
+    gnu_ld: bool,
 }
 
 /// Runs all cases on all targets; fails if one gives other results.
@@ -75,11 +80,29 @@ pub fn run(arguments: Arguments) -> Outcome {
             println!("{} {suite}: {}", target.name, counts.join(", "));
         }
     }
+    if arguments.gnu_ld {
+        failed |= !links(&*platform, &folder)?;
+    }
     std::fs::remove_dir_all(&folder)?;
     if tried == 0 {
         return Err("no case was run: no name contains that text, or no target is one of this machine".into());
     }
     Ok(ExitCode::from(u8::from(failed)))
+}
+
+/// Links a program for each triple with GNU ld; whether all links succeed.
+fn links(platform: &dyn Platform, folder: &Path) -> Result<bool, Box<dyn std::error::Error>> {
+    let mut failed = 0;
+    for link in GNU_LINKS {
+        let folder = folder.join(link.triple);
+        std::fs::create_dir_all(&folder)?;
+        if let Err(error) = link.check(platform, &folder) {
+            println!("{} GNU ld: FAILED: {error}", link.triple);
+            failed += 1;
+        }
+    }
+    println!("GNU ld: {} triples link, {failed} do not", GNU_LINKS.len() - failed);
+    Ok(failed == 0)
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static CrossTarget>, String> {

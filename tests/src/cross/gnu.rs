@@ -1,0 +1,117 @@
+//! Links with GNU ld: a program compiled ahead of time for triples as people write them, with an object of `llc` for the
+//! same triple. The linker compares attributes and flags of both, such as the registers of arguments; warnings are errors.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde::Deserialize;
+use xla::{Error, Platform, Result, VerifiedModule};
+use xla_hlo::text::parse_module;
+use xla_service::AotCompilationOptions;
+
+/// A triple, and the linker of GNU binutils for it.
+#[derive(Debug)]
+pub struct GnuLink {
+    /// Triple of the program.
+    pub triple: &'static str,
+    /// Processor, if it is not the triple's baseline.
+    pub cpu: Option<&'static str>,
+    /// The linker and its options.
+    pub linker: &'static [&'static str],
+    /// Features of systems of the triple that LLVM's baseline has not.
+    pub features: &'static str,
+}
+
+const fn link(triple: &'static str, linker: &'static [&'static str]) -> GnuLink {
+    GnuLink { triple, cpu: None, linker, features: "" }
+}
+
+/// All links; of three and of four parts, with and without an operating system.
+pub const GNU_LINKS: &[GnuLink] = &[
+    link("x86_64-linux-gnu", &["x86_64-linux-gnu-ld"]),
+    link("i686-pc-linux-gnu", &["x86_64-linux-gnu-ld", "-m", "elf_i386"]),
+    GnuLink { cpu: Some("x86-64-v3"), ..link("x86_64-unknown-none-elf", &["x86_64-linux-gnu-ld"]) },
+    link("aarch64-linux-gnu", &["aarch64-linux-gnu-ld"]),
+    link("arm-linux-gnueabihf", &["arm-linux-gnueabihf-ld"]),
+    GnuLink { cpu: Some("cortex-m4"), ..link("thumbv7em-none-eabihf", &["arm-linux-gnueabihf-ld"]) },
+    GnuLink { cpu: Some("cortex-m3"), ..link("thumbv7m-none-eabi", &["arm-linux-gnueabihf-ld"]) },
+    GnuLink { features: "+m,+a,+f,+d,+c", ..link("riscv64-linux-gnu", &["riscv64-linux-gnu-ld"]) },
+    GnuLink { features: "+m,+a,+c", ..link("riscv32-unknown-elf", &["riscv64-linux-gnu-ld", "-m", "elf32lriscv"]) },
+    link("s390x-linux-gnu", &["s390x-linux-gnu-ld"]),
+    link("powerpc64le-linux-gnu", &["powerpc64le-linux-gnu-ld"]),
+    link("x86_64-w64-mingw32", &["x86_64-w64-mingw32-ld"]),
+];
+
+/// A program with a product, a division of 64-bit integers, which some processors lack, and a constant.
+const MODULE: &str = "HloModule linked
+    ENTRY main {
+      x = f32[4,6] parameter(0)
+      w = f32[6,3] constant({{1,2,3},{4,5,6},{7,8,9},{1,2,3},{4,5,6},{7,8,9}})
+      y = f32[4,3] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      z = f32[4,3] exponential(y)
+      n = s64[5] parameter(1)
+      d = s64[5] parameter(2)
+      q = s64[5] divide(n, d)
+      ROOT r = (f32[4,3], s64[5]) tuple(z, q)
+    }";
+
+/// Functions that an object calls, of its description.
+#[derive(Deserialize)]
+struct Description {
+    externals: Vec<String>,
+}
+
+impl GnuLink {
+    /// Compiles the program into the folder and links it; fails with what the linker said.
+    pub fn check(&self, platform: &dyn Platform, folder: &Path) -> Result<()> {
+        let compiler = platform.compiler();
+        let ahead = compiler.ahead_of_time().ok_or_else(|| Error::internal("platform cpu compiles ahead of time"))?;
+        let options = AotCompilationOptions {
+            target: Some(self.triple.to_string()),
+            cpus: self.cpu.iter().map(ToString::to_string).collect(),
+            ..AotCompilationOptions::default()
+        };
+        let module = VerifiedModule::new(parse_module(MODULE)?)?;
+        let write = |name: &str, bytes: &[u8]| {
+            std::fs::write(folder.join(name), bytes)
+                .map_err(|error| Error::failed_precondition(format!("cannot write {name}: {error}")))
+        };
+        let mut externals = Vec::new();
+        for file in ahead.compile_ahead_of_time(vec![module], &options)? {
+            write(&file.name, &file.bytes)?;
+            if file.name.ends_with(".json") {
+                let description: Description = serde_json::from_slice(&file.bytes)
+                    .map_err(|error| Error::internal(format!("the description of the object: {error}")))?;
+                externals = description.externals;
+            }
+        }
+        let start = "declare i32 @linked(ptr)
+            define float @_start(float %x) nounwind { %s = call i32 @linked(ptr null)\n ret float %x }";
+        write("start.ll", start.as_bytes())?;
+        let words = [
+            format!("-mtriple={}", self.triple),
+            format!("-mcpu={}", self.cpu.unwrap_or_default()),
+            format!("-mattr={}", self.features),
+        ];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let of_llc = ["-filetype=obj", "-relocation-model=pic", "start.ll", "-o", "start.o"];
+        tool(folder, "llc-22", &[&words[..], &of_llc].concat())?;
+        // Functions that compilers bring are not called here: nothing is run.
+        let defined: Vec<String> = externals.iter().map(|name| format!("--defsym={name}=0")).collect();
+        let defined: Vec<&str> = defined.iter().map(String::as_str).collect();
+        let [linker, of_linker @ ..] = self.linker else { return Err(Error::internal("there is no linker")) };
+        let objects = ["--fatal-warnings", "-e", "_start", "-o", "linked", "start.o", "linked.o"];
+        tool(folder, linker, &[of_linker, &objects, &defined].concat())
+    }
+}
+
+fn tool(folder: &Path, name: &str, words: &[&str]) -> Result<()> {
+    let done = Command::new(name).args(words).current_dir(folder).output();
+    let Output { status, stderr, .. } = done.map_err(|error| {
+        Error::failed_precondition(format!("cannot run {name}: {error}; cargo xtask setup --cross installs it"))
+    })?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::internal(format!("{name} failed: {}", String::from_utf8_lossy(&stderr).trim())))
+}
