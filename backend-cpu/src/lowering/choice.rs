@@ -13,6 +13,9 @@ const TOP_K_GAIN: usize = 1;
 /// Multiplications of a matmul of a batch up to which the library's packing shows.
 const SMALL_MATMUL: usize = 1 << 21;
 
+/// Multiplications of a convolution of real numbers up to which the library's packing takes longer than a kernel does.
+const SMALL_CONVOLUTION: usize = 1 << 16;
+
 /// Whether a kernel does it sooner than the library, on so many threads.
 pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
@@ -21,7 +24,7 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
             let rank = cx.operands.first().map_or(0, |operand| operand.shape.rank());
             rank > 0 && keeps_threads_busy(cx, rank - 1, TOP_K_GAIN, threads)
         }
-        Op::Convolution(op) => is_depthwise(cx, op),
+        Op::Convolution(op) => is_depthwise(cx, op) || is_small(cx, op),
         Op::Dot(op) => is_batch_of_small(cx, op) || is_hard_to_pack(op, cx.operands.iter().map(|o| &o.shape)),
         Op::Fusion(fusion) if fusion.kind == FusionKind::Output => finishes_hard_to_pack(module, cx, fusion),
         _ => false,
@@ -42,6 +45,15 @@ fn is_depthwise(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
     op.feature_group_count > 1
         && kernel[op.dims.kernel_input_feature] == 1
         && kernel[op.dims.kernel_output_feature] == op.feature_group_count
+}
+
+/// Whether a convolution of real numbers has few multiplications.
+fn is_small(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
+    let ([_, kernel], [result]) = (cx.operands, cx.results) else { return false };
+    let features = kernel.shape.dims()[op.dims.kernel_output_feature].max(1);
+    let of_result = kernel.shape.element_count() / features;
+    let is_real = !result.shape.element_type().is_complex();
+    is_real && result.shape.element_count().saturating_mul(of_result) <= SMALL_CONVOLUTION
 }
 
 /// Whether it is many matmuls that are small, of real numbers.

@@ -2,16 +2,46 @@
 
 use crate::native;
 
-/// A convolution of two parameters by itself.
+/// Multiplications from which on the library does a convolution of real numbers.
+const LIBRARY: usize = (1 << 16) + 1;
+
+/// A convolution of two parameters by itself: as it is, a kernel, and with a batch so large that the library does it,
+/// which has those of one type.
 fn convolution(result: &str, input: &str, kernel: &str, attributes: &str) {
-    native(&format!(
-        "HloModule m
-        ENTRY main {{
-          x = {input} parameter(0)
-          w = {kernel} parameter(1)
-          ROOT r = {result} convolution(x, w), {attributes}
-        }}"
-    ));
+    let labels = attributes.split("dim_labels=").nth(1).unwrap().split([',', ' ']).next().unwrap();
+    let (of_input, rest) = labels.split_once('_').unwrap();
+    let (of_kernel, of_result) = rest.split_once("->").unwrap();
+    let features = dims(kernel)[of_kernel.find('o').unwrap()];
+    let multiplications: usize = dims(result).iter().chain(&dims(kernel)).product::<usize>() / features;
+    let types = [result, input, kernel].map(|shape| shape.split('[').next());
+    let is_one_type = types.iter().all(|ty| *ty == types[0]);
+    let large = is_one_type.then(|| LIBRARY.div_ceil(multiplications.max(1)));
+    for factor in [1].into_iter().chain(large) {
+        let [result, input] = [(result, of_result), (input, of_input)].map(|(s, l)| with_batch(s, l, factor));
+        native(&format!(
+            "HloModule m
+            ENTRY main {{
+              x = {input} parameter(0)
+              w = {kernel} parameter(1)
+              ROOT r = {result} convolution(x, w), {attributes}
+            }}"
+        ));
+    }
+}
+
+/// Sizes of a shape's dimensions.
+fn dims(shape: &str) -> Vec<usize> {
+    let inside = shape.split(['[', ']']).nth(1).unwrap();
+    inside.split(',').map(|size| size.parse().unwrap()).collect()
+}
+
+/// The shape with a batch that many times as large.
+fn with_batch(shape: &str, labels: &str, factor: usize) -> String {
+    let mut dims = dims(shape);
+    dims[labels.find('b').unwrap()] *= factor;
+    let (before, rest) = shape.split_once('[').unwrap();
+    let dims = dims.iter().map(ToString::to_string).collect::<Vec<String>>().join(",");
+    format!("{before}[{dims}]{}", rest.split_once(']').unwrap().1)
 }
 
 #[test]
