@@ -54,8 +54,8 @@ const COFF_SYMBOL: usize = 18;
 const COFF_SECTION: usize = 12;
 const COFF_CLASS: usize = 16;
 
-/// Hides the reference to `_fltused` in an object file of Windows. LLVM makes one in code with floating-point numbers, by
-/// which the C library's number formatting is linked; without that library it is not defined. No code reads it.
+/// Hides the reference to `_fltused` in an object file of Windows. LLVM makes one in code with floating-point numbers:
+/// it links the C library's number formatting. Without that library it is not defined. No code reads it.
 pub(super) fn without_fltused(mut code: Vec<u8>) -> Result<Vec<u8>> {
     let unreadable =
         |reason: &dyn std::fmt::Display| Error::internal(format!("the object file cannot be read: {reason}"));

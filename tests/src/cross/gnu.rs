@@ -1,5 +1,6 @@
-//! Links with GNU ld: a program compiled ahead of time for triples as people write them, with an object of `llc` for the
-//! same triple. The linker compares attributes and flags of both, such as the registers of arguments; warnings are errors.
+//! Links with GNU ld: a program compiled ahead of time for triples as people write them, with an object of `llc` for
+//! the same triple. The linker compares attributes and flags of both, such as the registers of arguments; warnings are
+//! errors.
 
 use std::path::Path;
 use std::process::{Command, Output};

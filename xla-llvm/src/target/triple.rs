@@ -289,8 +289,8 @@ impl Triple {
         }
     }
 
-    /// The triple with a version of Apple's systems, the oldest one that there are tools for, where it names none: objects
-    /// that name no system are taken with a warning, or not at all.
+    /// The triple with a version of Apple's systems, the oldest one that there are tools for, where it names none:
+    /// objects that name no system are taken with a warning, or not at all.
     pub fn with_version(&self) -> String {
         let kind = if self.family == "x86" { "x86" } else { "arm64" };
         let is_apple = self.text.split('-').nth(1) == Some("apple");
