@@ -54,12 +54,17 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
     }
     let options = ServiceOptions {
         donate: Donate::Declared { except },
-        dispatch: Dispatch::Auto,
+        dispatch: dispatch(loaded),
         cancel: None,
         after,
         context: context(asked.as_ref(), &program)?,
     };
     let results = program.launch(&arguments, &options)?;
+    if options.dispatch == Dispatch::WhenReady
+        && let Some(error) = results.iter().find_map(DeviceResults::failure)
+    {
+        return Err(error.into());
+    }
     let outputs = &loaded.executable.outputs;
     let mut tokens = tokens(&results, outputs)?.into_iter();
     if !args.device_complete_events.is_null() {
@@ -71,6 +76,16 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
         list.fill(handles(results.buffers, tokens.next().as_ref(), &place, outputs))?;
     }
     Ok(())
+}
+
+/// The thread that runs a program.
+///
+/// As with XLA:CPU, a program that calls back on the host has made its calls when the caller gets its results, and an
+/// error of such a call is one of the execution. So has any program of a client without asynchronous dispatch.
+fn dispatch(loaded: &LoadedState) -> Dispatch {
+    let client = &loaded.client;
+    let calls_back = loaded.executable.calls_back && client.is_on_host;
+    if calls_back || !client.topology.spec.asynchronous { Dispatch::WhenReady } else { Dispatch::Auto }
 }
 
 /// The end of a run, for the caller. It waits for the last run on a device alone to know that all had their effects.

@@ -4,12 +4,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::forked::is_forked;
 
 /// Time that a thread without work waits for some before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Threads that may [wait](blocking) or [run code of others](host_call) at a time before further jobs are held back.
+const CALLS: usize = 32;
+
+/// Time that held-back jobs wait for one of [`CALLS`] threads to come back, before one more thread may start. Each such
+/// thread makes it longer by as much: the threads may wait for a job that is held back, or just take long.
+const STALL: Duration = Duration::from_millis(5);
 
 /// Stack of a thread: that of a C program's, since handlers of custom calls run on it. OpenBLAS takes more than two
 /// megabytes for a factorisation.
@@ -18,8 +25,11 @@ const STACK_BYTES: usize = 8 << 20;
 /// A job. It must not panic: it catches panics of its callees.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that run jobs in the order they came, at most a fixed number at a time. A thread that [waits](blocking) or
-/// [runs code of others](host_call) does not count, so jobs never wait for a thread that waits for them.
+/// Threads that run jobs in the order they came, at most a fixed number at a time.
+///
+/// A thread that [waits](blocking) or [runs code of others](host_call) gives its place to another one. [`CALLS`] threads
+/// may be away at a time; if none of them comes back for [`STALL`], one more may be. So the number of threads is bounded
+/// where calls come to an end, and jobs never wait forever for threads that wait for them.
 #[derive(Debug)]
 pub(crate) struct Workers(Arc<Pool>);
 
@@ -40,14 +50,22 @@ struct State {
     idle: usize,
     /// Threads with a job, those that wait in it or run code of others aside.
     busy: usize,
+    /// Threads that wait in their job or run code of others.
+    away: usize,
+    /// Threads that may be away beyond [`CALLS`].
+    extra: usize,
+    /// Start of the time in which jobs have been held back and no thread has come back.
+    stalled: Option<Instant>,
     closed: bool,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let State { jobs, idle, busy, closed, threads } = self;
-        write!(f, "{} jobs, {} threads, {idle} idle, {busy} busy, closed: {closed}", jobs.len(), threads.len())
+        let State { jobs, idle, busy, away, extra, stalled: _, closed, threads } = self;
+        let (jobs, threads) = (jobs.len(), threads.len());
+        write!(f, "{jobs} jobs, {threads} threads, {idle} idle, {busy} busy, {away} away, {extra} extra, ")?;
+        write!(f, "closed: {closed}")
     }
 }
 
@@ -131,6 +149,7 @@ impl Pool {
         let mut state = self.state();
         loop {
             if state.busy < self.limit
+                && !state.is_held_back()
                 && let Some(job) = state.jobs.pop_front()
             {
                 state.busy += 1;
@@ -144,8 +163,13 @@ impl Pool {
             if state.closed && state.jobs.is_empty() {
                 return;
             }
+            let patience = if state.busy < self.limit { state.stall() } else { None };
+            if patience.is_some_and(|patience| patience.is_zero()) {
+                (state.extra, state.stalled) = (state.extra + 1, None);
+                continue;
+            }
             state.idle += 1;
-            let waited = self.changed.wait_timeout(state, PATIENCE);
+            let waited = self.changed.wait_timeout(state, patience.unwrap_or(PATIENCE));
             let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = after;
             state.idle -= 1;
@@ -166,13 +190,42 @@ impl Pool {
     }
 }
 
+impl State {
+    /// Whether jobs wait for threads that are away.
+    fn is_held_back(&self) -> bool {
+        self.away >= CALLS + self.extra
+    }
+
+    /// Time after which one more thread may be away; `None` where no job is held back.
+    fn stall(&mut self) -> Option<Duration> {
+        if self.jobs.is_empty() || !self.is_held_back() {
+            self.stalled = None;
+            return None;
+        }
+        let since = *self.stalled.get_or_insert_with(Instant::now);
+        let patience = STALL.saturating_mul(u32::try_from(self.extra + 1).unwrap_or(u32::MAX));
+        Some(patience.saturating_sub(since.elapsed()))
+    }
+
+    /// Notes that a thread has come back.
+    fn came_back(&mut self) {
+        self.away -= 1;
+        self.extra = self.extra.min(self.away.saturating_sub(CALLS));
+        self.stalled = None;
+    }
+}
+
 /// Runs something that may wait for other jobs; a worker's place is somebody else's meanwhile.
 pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     /// Takes the place again, even when the work panics.
     struct Absent(Arc<Pool>);
     impl Drop for Absent {
         fn drop(&mut self) {
-            self.0.state().busy += 1;
+            let mut state = self.0.state();
+            state.busy += 1;
+            state.came_back();
+            // A job that was held back may start on another thread.
+            drop(self.0.staff(state));
             IS_AWAY.set(false);
         }
     }
@@ -182,7 +235,7 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     let _absent = POOL.with_borrow(Clone::clone).map(|pool| {
         IS_AWAY.set(true);
         let mut state = pool.state();
-        state.busy -= 1;
+        (state.busy, state.away) = (state.busy - 1, state.away + 1);
         drop(pool.staff(state));
         Absent(pool)
     });
@@ -261,6 +314,47 @@ mod tests {
             drop(workers);
             assert_eq!(count.load(Ordering::SeqCst), 8);
         }
+    }
+
+    /// The most threads of a pool at a time while each of 300 jobs runs code of others for some time.
+    #[test]
+    fn calls_in_flight_have_a_bounded_number_of_threads() {
+        let workers = Workers::new("test", 2);
+        let counts = Arc::new([const { AtomicUsize::new(0) }; 3]);
+        for _ in 0..300 {
+            let counts = counts.clone();
+            workers.spawn(Box::new(move || {
+                host_call(|| {
+                    let [now, most, done] = &*counts;
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(10));
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    done.fetch_add(1, Ordering::SeqCst);
+                });
+            }));
+        }
+        let pool = workers.0.clone();
+        drop(workers);
+        let [now, most, done] = &*counts;
+        assert_eq!((now.load(Ordering::SeqCst), done.load(Ordering::SeqCst)), (0, 300));
+        // Those beyond start while others are slow to come back, one by one.
+        assert!(most.load(Ordering::SeqCst) <= 2 * CALLS, "{most:?}");
+        let state = pool.state();
+        assert_eq!((state.away, state.busy, state.extra), (0, 0, 0));
+    }
+
+    /// Each of more jobs than may be away waits, unknown to the pool, for the last one.
+    #[test]
+    fn calls_that_wait_for_jobs_held_back_end() {
+        let count = CALLS + 8;
+        let workers = Workers::new("test", 2);
+        let barrier = Arc::new(Barrier::new(count));
+        for _ in 0..count {
+            let barrier = barrier.clone();
+            workers.spawn(Box::new(move || drop(host_call(|| barrier.wait()))));
+        }
+        drop(workers);
+        assert_eq!(Arc::strong_count(&barrier), 1);
     }
 
     #[test]

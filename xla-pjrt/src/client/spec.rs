@@ -19,6 +19,8 @@ pub(crate) struct PlatformSpec {
     /// The platform's name as clients hear it. JAX chooses its rules by it.
     pub name: String,
     pub devices: usize,
+    /// Whether programs may run after the call that launches them has returned.
+    pub asynchronous: bool,
 }
 
 /// The create options, as they came.
@@ -27,6 +29,7 @@ struct Options {
     platform: Option<String>,
     name: Option<String>,
     devices: Option<usize>,
+    asynchronous: Option<bool>,
 }
 
 impl PlatformSpec {
@@ -35,6 +38,7 @@ impl PlatformSpec {
     /// - `platform`: the platform by its name in the registry; without it, the first that this machine can run;
     /// - `platform_name`: the name that clients hear, else that of the platform;
     /// - `device_count` or `cpu_device_count`: number of devices, else as many as the platform has;
+    /// - `asynchronous`: whether calls may return before their programs have run, else true;
     /// - `node_id`, `num_nodes`, `partition_index`: of runs on several machines; only one is possible.
     pub fn from_options(named: Named) -> Result<PlatformSpec, Status> {
         let options = Options::read(named)?;
@@ -45,7 +49,8 @@ impl PlatformSpec {
         };
         let name = options.name.unwrap_or_else(|| platform.name().to_string());
         let devices = options.devices.unwrap_or_else(|| platform.device_count().max(1));
-        PlatformSpec { registry, platform, name, devices }.checked()
+        let asynchronous = options.asynchronous.unwrap_or(true);
+        PlatformSpec { registry, platform, name, devices, asynchronous }.checked()
     }
 
     /// An error if the platform cannot have as many devices.
@@ -76,6 +81,7 @@ impl Options {
                 ("platform", Value::Text(text)) => options.platform = Some(text),
                 ("platform_name", Value::Text(text)) => options.name = Some(text),
                 ("device_count" | "cpu_device_count", value) => options.devices = Some(count(&name, &value)?),
+                ("asynchronous", Value::Flag(flag)) => options.asynchronous = Some(flag),
                 ("num_nodes", value) if count(&name, &value)? > 1 => {
                     return Err(Status::unimplemented("clients of several machines"));
                 }
@@ -83,9 +89,15 @@ impl Options {
                 ("platform" | "platform_name", value) => {
                     return Err(Status::invalid_argument(format!("create option {name} must be text, not {value:?}")));
                 }
+                ("asynchronous", value) => {
+                    return Err(Status::invalid_argument(format!(
+                        "create option {name} must be true or false, not {value:?}"
+                    )));
+                }
                 _ => {
                     return Err(Status::invalid_argument(format!(
-                        "there is no create option {name:?}; known are platform, platform_name, device_count"
+                        "there is no create option {name:?}; known are platform, platform_name, device_count, \
+                         asynchronous"
                     )));
                 }
             }

@@ -34,6 +34,8 @@ pub(crate) struct ExecutableState {
     pub costs: Attributes,
     /// Whether its runs call handlers for their side effects.
     pub has_effects: bool,
+    /// Whether its runs call functions of the caller's language.
+    pub calls_back: bool,
     /// The encoded module, with its configuration.
     optimized: OnceLock<Vec<u8>>,
 }
@@ -128,6 +130,7 @@ impl ExecutableState {
             outputs: ValueList::new(&[layout.result], results.map(|leaf| &*leaf.shape), of_results),
             parameters: ValueList::new(&layout.parameters, arguments.map(|leaf| &*leaf.shape), of_arguments),
             has_effects: has_effects(module),
+            calls_back: calls_back(module),
             fingerprint: Fingerprint::of(module).to_string(),
             costs: costs(&compiled.costs()),
             platform: platform.to_string(),
@@ -179,6 +182,14 @@ impl ExecutableState {
 fn has_effects(module: &Module) -> bool {
     let ops = module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
     ops.into_iter().any(|op| matches!(op, Op::CustomCall(_)) && op.has_side_effect())
+}
+
+/// Whether a program calls functions of Python, by the targets that JAX has for them.
+fn calls_back(module: &Module) -> bool {
+    const TARGETS: [&str; 3] =
+        ["xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback", "xla_buffer_python_cpu_callback"];
+    let ops = module.ids().flat_map(|id| module[id].iter()).map(|(_, instruction)| instruction.op());
+    ops.into_iter().any(|op| matches!(op, Op::CustomCall(call) if TARGETS.contains(&call.target.as_str())))
 }
 
 /// Costs under XLA's names.

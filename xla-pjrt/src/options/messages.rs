@@ -25,6 +25,8 @@ pub(crate) struct ExecutableBuildOptionsProto {
     pub device_ordinal: i64,
     #[prost(message, optional, tag = "2")]
     pub result_layout: Option<ShapeProto>,
+    #[prost(message, optional, tag = "3")]
+    pub debug_options: Option<DebugOptionsProto>,
     #[prost(int64, tag = "4")]
     pub num_replicas: i64,
     #[prost(int64, tag = "5")]
@@ -39,6 +41,14 @@ pub(crate) struct ExecutableBuildOptionsProto {
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
     #[prost(int32, tag = "24")]
     pub optimization_level: i32,
+}
+
+/// `xla.DebugOptions`, as the caller has read them from the environment variable `XLA_FLAGS`. Other fields come with
+/// their defaults, so that a user's choice cannot be seen in them.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DebugOptionsProto {
+    #[prost(string, tag = "109")]
+    pub xla_dump_to: String,
 }
 
 /// `xla.DeviceAssignmentProto`.

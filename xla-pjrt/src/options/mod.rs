@@ -43,6 +43,8 @@ impl Options {
         if let Some((_, level)) = EFFORT.iter().find(|(number, _)| *number == build.optimization_level) {
             service.opt_level = *level;
         }
+        let flags = build.debug_options.unwrap_or_default();
+        overrides::dump_to(&flags.xla_dump_to, &mut service)?;
         overrides::apply(&message.env_option_overrides, &mut service)?;
         let count = |what: &str, count: i64| {
             let error = || Status::invalid_argument(format!("the compile options ask for {count} {what}"));

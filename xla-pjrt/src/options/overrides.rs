@@ -66,10 +66,20 @@ fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Resul
         ("xla_allow_excess_precision", value) => options.excess_precision = as_flag(value).unwrap_or(true),
         // A list of what may be in graphs: with nothing on it there are none.
         ("xla_gpu_enable_command_buffer", OverrideValue::Text(list)) => options.graphs = !list.is_empty(),
-        ("xla_dump_to", OverrideValue::Text(folder)) if !folder.is_empty() => {
-            options.dump_to = Some(PathBuf::from(folder));
-        }
+        ("xla_dump_to", OverrideValue::Text(folder)) => dump_to(folder, options)?,
         _ => {}
+    }
+    Ok(())
+}
+
+/// Sets the directory of dumps, if there is a name of one.
+pub(super) fn dump_to(folder: &str, options: &mut CompileOptions) -> Result<(), Status> {
+    match folder {
+        "" => {}
+        "-" => {
+            return Err(Status::unimplemented("xla_dump_to=-, dumps to the standard output: name a directory"));
+        }
+        folder => options.dump_to = Some(PathBuf::from(folder)),
     }
     Ok(())
 }

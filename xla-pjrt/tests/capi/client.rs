@@ -18,6 +18,15 @@ fn integer_option(name: &str, value: i64) -> (Vec<u8>, Vec<u8>) {
     (bytes, name.as_bytes().to_vec())
 }
 
+/// A client with an option that is true or false.
+pub fn create_with_flag(name: &str, flag: bool) -> Result<usize, Failure> {
+    let (mut option, name) = integer_option(name, flag.into());
+    option[32] = 4;
+    option[16..24].copy_from_slice(&name.as_ptr().expose_provenance().to_ne_bytes());
+    let args = Args::of("Client_Create").put_bytes(16, &option).put(24, 1);
+    Ok(args.call("Client_Create")?.get(64))
+}
+
 /// A client with so many devices.
 pub fn client(devices: i64) -> usize {
     create(&[("device_count", devices)]).expect("a client")

@@ -1,6 +1,7 @@
 //! The C API as a caller in C sees it.
 
 mod buffers;
+mod callbacks;
 mod client;
 mod devices;
 mod hostile;

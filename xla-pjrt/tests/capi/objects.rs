@@ -51,7 +51,10 @@ fn devices_are_found_by_id() {
 #[test]
 fn unknown_create_options_are_named() {
     let message = create(&[("colour", 3)]).expect_err("an error").message;
-    assert_eq!(message, "there is no create option \"colour\"; known are platform, platform_name, device_count");
+    assert_eq!(
+        message,
+        "there is no create option \"colour\"; known are platform, platform_name, device_count, asynchronous"
+    );
     assert!(create(&[("device_count", 0)]).is_err());
     assert!(create(&[("device_count", 1 << 40)]).is_err());
     assert!(create(&[("node_id", 0), ("num_nodes", 1)]).is_ok());

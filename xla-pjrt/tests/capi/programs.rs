@@ -306,3 +306,19 @@ fn options_by_name_are_checked() {
     assert!(malformed.message.starts_with("the compile options are malformed: "), "{}", malformed.message);
     of("Client_Destroy", client).expect("fine");
 }
+
+/// The caller reads the environment variable `XLA_FLAGS`, and sends what it found along with each compilation.
+#[test]
+fn dumps_that_flags_ask_for_are_not_ignored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("text");
+    let message = |tag: &[u8], bytes: &[u8]| [tag, &[bytes.len() as u8], bytes].concat();
+    let with_flag = |value: &str| message(&[0x1a], &message(&[0x1a], &message(&[0xea, 0x06], value.as_bytes())));
+    let client = client(1);
+    compile(client, "mlir", ADD.as_bytes(), &with_flag(path)).expect("a program");
+    assert!(folder.path().join("add.before-passes.hlo").exists());
+    compile(client, "mlir", ADD.as_bytes(), &with_flag("")).expect("a program");
+    let refused = compile(client, "mlir", ADD.as_bytes(), &with_flag("-")).expect_err("refused");
+    assert_eq!((refused.code, refused.message.contains("name a directory")), (12, true), "{}", refused.message);
+    of("Client_Destroy", client).expect("fine");
+}

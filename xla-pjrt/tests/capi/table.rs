@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use xla_service::{PlatformRegistry, interpreter};
 
+use crate::callbacks;
+
 /// Names of the functions in the order of their slots, with the sizes of their arguments.
 const SLOTS: &str = include_str!("../data/slots.txt");
 /// Bytes of the table before the first slot.
@@ -14,6 +16,7 @@ const FIRST_SLOT: usize = 40;
 fn platforms() -> PlatformRegistry {
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
+    registry.custom_calls().register(callbacks::TARGET, std::sync::Arc::new(callbacks::call));
     registry
 }
 

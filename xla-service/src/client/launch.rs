@@ -28,6 +28,8 @@ pub struct DeviceResults {
     pub buffers: Vec<Buffer>,
     device: Device,
     work: Work,
+    /// Whether the calling thread has run the program.
+    is_inline: bool,
 }
 
 impl DeviceResults {
@@ -46,12 +48,12 @@ impl DeviceResults {
 
     /// The same run as another device sees it, which has these results.
     pub(super) fn for_device(&self, device: Device, buffers: Vec<Buffer>) -> DeviceResults {
-        DeviceResults { buffers, device, work: self.work.clone() }
+        DeviceResults { buffers, device, work: self.work.clone(), is_inline: self.is_inline }
     }
 
-    /// The error of a run that has failed already.
-    pub(super) fn failure(&self) -> Option<Error> {
-        self.work.is_sent().then(|| self.work.event().err()).flatten()
+    /// The error of a run that the calling thread has done. Errors of other runs come out of the results.
+    pub fn failure(&self) -> Option<Error> {
+        self.is_inline.then(|| self.work.event().err()).flatten()
     }
 }
 
@@ -99,40 +101,58 @@ impl LoadedExecutable {
     }
 
     pub(super) fn launch_on(&self, device: usize, inputs: Inputs, options: &ExecuteOptions) -> DeviceResults {
-        let is_sent = || inputs.works().all(Work::is_sent);
-        let inline = match options.dispatch {
-            Dispatch::Inline => true,
-            Dispatch::Queued => is_host_call(),
-            Dispatch::Auto => is_host_call() || is_sent() && self.is_cheap() && !self.is_ordered(),
-        };
         let device = self.client().device_at(device);
+        let inline = self.is_inline(&device, &inputs, options.dispatch);
         if inline {
             let outcome = protect(|| run(self, &device, inputs, options.cancel.as_ref(), options.context.as_ref()));
             return match outcome {
                 Ok((memories, event)) => {
                     let work = Work::sent(event);
                     let values = memories.into_iter().map(|memory| Value::new(Arc::new(memory), work.clone()));
-                    self.results(device, values, work.clone())
+                    self.results(device, values, work.clone(), true)
                 }
                 Err(error) => {
                     let work = Work::failed(error);
                     let values = self.signature().results().iter().map(|_| Value::pending(work.clone()));
-                    self.results(device, values, work.clone())
+                    self.results(device, values, work.clone(), true)
                 }
             };
         }
         let (work, sender) = Work::pending();
         let targets: Vec<_> = self.signature().results().iter().map(|_| Value::pending(work.clone())).collect();
-        let results = self.results(device.clone(), targets.iter().cloned(), work);
+        let results = self.results(device.clone(), targets.iter().cloned(), work, false);
         let (cancel, context) = (options.cancel.clone(), options.context.clone());
         Job { program: self.clone(), device, inputs, targets, sender, cancel, context }.schedule(&results);
         results
     }
 
-    fn results(&self, device: Device, values: impl Iterator<Item = Arc<Value>>, work: Work) -> DeviceResults {
+    /// Whether the calling thread runs the program.
+    fn is_inline(&self, device: &Device, inputs: &Inputs, dispatch: Dispatch) -> bool {
+        let is_sent = || inputs.works().all(Work::is_sent);
+        match dispatch {
+            Dispatch::Inline => true,
+            Dispatch::Queued => is_host_call(),
+            Dispatch::Auto => is_host_call() || is_sent() && self.is_cheap() && !self.is_ordered(),
+            Dispatch::WhenReady => {
+                // An argument that is an error makes the results errors, not the call.
+                let is_good = |work: &Work| work.is_sent() && work.event().is_ok();
+                let effects = || device.state().effects.lock().unwrap_or_else(PoisonError::into_inner).is_sent();
+                let is_ready = || inputs.works().all(is_good) && (!self.is_ordered() || effects());
+                is_host_call() || self.device_indices().len() == 1 && is_ready()
+            }
+        }
+    }
+
+    fn results(
+        &self,
+        device: Device,
+        values: impl Iterator<Item = Arc<Value>>,
+        work: Work,
+        is_inline: bool,
+    ) -> DeviceResults {
         let leaves = self.signature().results().iter().zip(values);
         let buffers = leaves.map(|(leaf, value)| Buffer::new(device.clone(), leaf.shape.clone(), value)).collect();
-        DeviceResults { buffers, device, work }
+        DeviceResults { buffers, device, work, is_inline }
     }
 
     pub(super) fn check_arguments(&self, device: usize, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<()> {

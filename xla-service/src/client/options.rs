@@ -51,6 +51,12 @@ pub enum Dispatch {
     Queued,
     /// The calling thread if the program is cheap and nothing must be waited for, else a thread of the client.
     Auto,
+    /// The calling thread, whatever the program costs, if its arguments are there and nothing else must be waited for;
+    /// otherwise, and on several devices, a thread of the client.
+    ///
+    /// For programs that call functions of the caller: it sees their effects, and
+    /// [their errors](crate::DeviceResults::failure), when the call returns.
+    WhenReady,
 }
 
 impl Default for Donate {

@@ -12,9 +12,12 @@ from jax_plugins.xlars import callbacks, libraries
 PRIORITY = 350
 
 
-def create_options(platform: str) -> dict[str, str | int]:
-    """Options of the client, read when it is made: the platform, the name it goes by, the number of devices."""
+def create_options(platform: str) -> dict[str, str | int | bool]:
+    """Options of the client, read when it is made: the platform, the name it goes by, the number of devices, whether
+    calls return before their programs have run."""
     options = {"platform": platform, "platform_name": "cpu"}
+    if not xla_bridge._CPU_ENABLE_ASYNC_DISPATCH.value:
+        options["asynchronous"] = False
     count = xla_bridge.num_cpu_devices.value
     if count < 0:
         flags = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))

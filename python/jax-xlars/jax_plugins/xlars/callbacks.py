@@ -9,6 +9,7 @@ for other names.
 import atexit
 import ctypes
 import threading
+import time
 
 from jax._src import dispatch
 from jaxlib.xla_client import _xla
@@ -67,11 +68,18 @@ class CallbackHandler:
             if not self._calls.enter():
                 return self.ffi.error(ffi.CANCELLED, "Python exits: no callback is called any more")
             try:
-                work(frame)
+                return self._outcome(work, frame, failed)
             finally:
                 self._calls.leave()
-            return None
         except BaseException as error:  # Nobody above could catch it.
+            return self.ffi.error(ffi.INTERNAL, failed + _described(error))
+
+    def _outcome(self, work, frame, failed: str) -> int | None:
+        """Does the work; returns the error that it raised, described while Python cannot end."""
+        try:
+            work(frame)
+            return None
+        except BaseException as error:
             return self.ffi.error(ffi.INTERNAL, failed + _described(error))
 
 
@@ -101,11 +109,15 @@ class _Calls:
 
     # Seconds that the end of Python waits for calls.
     PATIENCE = 30
+    # Seconds in which a thread that has left gets the interpreter's lock once more, and returns to the runtime.
+    RETURN = 0.05
 
     def __init__(self):
         self._changed = threading.Condition()
         self._closing = False
         self._inside: dict[int, int] = {}
+        # The time at which a thread other than the main one left last.
+        self._left = float("-inf")
 
     def enter(self) -> bool:
         """Whether this thread may call: once Python ends, only from inside of another call."""
@@ -122,6 +134,8 @@ class _Calls:
             self._inside[thread] -= 1
             if not self._inside[thread]:
                 del self._inside[thread]
+                if thread != threading.main_thread().ident:
+                    self._left = time.monotonic()
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -133,6 +147,10 @@ class _Calls:
         with self._changed:
             self._closing = True
             self._changed.wait_for(lambda: not self._inside, self.PATIENCE)
+            rest = self._left + self.RETURN - time.monotonic()
+        # A thread that has left still needs the lock to return: it gets it while this one sleeps.
+        if rest > 0:
+            time.sleep(rest)
 
 
 def _call_on_values(function, frame) -> None:

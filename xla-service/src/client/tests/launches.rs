@@ -246,3 +246,39 @@ fn runs_are_timed_and_nothing_is_donated() {
     assert!(error.message().contains("takes 2 arguments, 1 were given"), "{error}");
     assert!(client.first_device().cache_bytes().unwrap() > 0);
 }
+
+/// An effect that comes after the call returned, or an error that comes out of another call, is not seen where the
+/// program was run.
+#[test]
+fn a_ready_program_runs_on_its_caller_whatever_it_costs() {
+    let caller = thread::current().id();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = seen.clone();
+    let (client, program) = with_handler(move |_, mut operands| {
+        told.lock().unwrap().push(thread::current().id() == caller);
+        match operands[0].get(0) {
+            Scalar::Float(x) if x < 0.0 => Err(Error::invalid_argument("negative")),
+            _ => Ok(operands.swap_remove(0)),
+        }
+    });
+    let ready = ExecuteOptions { dispatch: Dispatch::WhenReady, ..ExecuteOptions::default() };
+    let [x, negative] = [1.0, -1.0].map(|value| client.buffer(&f32s(&[value; 3])).unwrap());
+    let results = program.launch(&[[&x]], &ready).unwrap();
+    assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [true]);
+    assert!(results[0].failure().is_none());
+    assert_eq!(results[0].buffers[0].to_literal().unwrap(), f32s(&[2.0; 3]));
+    let failed = program.launch(&[[&negative]], &ready).unwrap();
+    assert!(failed[0].failure().unwrap().message().contains("negative"));
+    // An argument that is an error, and one that is not there, is no error of the call.
+    let late = program.launch(&[[&failed[0].buffers[0]]], &ready).unwrap();
+    assert!(late[0].failure().is_none());
+    assert!(message(late[0].completion().wait()).contains("negative"));
+    std::mem::take(&mut *seen.lock().unwrap());
+    let (late, promise) = client.first_device().alias_buffer(x.shape()).unwrap();
+    let waiting = program.launch(&[[&late]], &ready).unwrap();
+    assert!(!waiting[0].buffers[0].is_ready().unwrap());
+    promise.fulfil(Ok(&negative)).unwrap();
+    assert!(message(waiting[0].completion().wait()).contains("negative"));
+    assert!(waiting[0].failure().is_none());
+    assert_eq!(std::mem::take(&mut *seen.lock().unwrap()), [false]);
+}
