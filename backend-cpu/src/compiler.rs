@@ -114,8 +114,7 @@ impl CpuCompiler {
             Some(machine) => Code { machine, texts: Vec::new() },
             None => self.generate(&target, lowering, &program, options)?,
         };
-        let run = (options.profile, self.helpers.clone());
-        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, run)?))
+        Ok(Arc::new(CpuExecutable::new(module, program, code, compiled_for, self.helpers.clone())?))
     }
 
     fn generate(
@@ -126,7 +125,7 @@ impl CpuCompiler {
         options: &CompileOptions,
     ) -> Result<Code> {
         let CpuLowering { kernels, library_calls, .. } = lowering;
-        let (threads, profile) = (options.thread_count(), options.profile);
+        let threads = options.thread_count();
         let number = self.compiled.fetch_add(1, Ordering::Relaxed);
         let dirt = self.options.dirty.then(|| dirt(number));
         let prefetch = capabilities::reads_main_memory(program.assignment.total_bytes());
@@ -146,7 +145,6 @@ impl CpuCompiler {
                 host_calls,
                 external_calls: Vec::new(),
                 threads,
-                profile,
                 self_contained: false,
             })
         })

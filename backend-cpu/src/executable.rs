@@ -2,8 +2,8 @@
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use xla_cpu_runtime::{Helpers, HostCall, OpenThunks, RunContext, ThunkTable};
 use xla_hlo::{Error, Module, Result, ResultExt};
@@ -29,8 +29,8 @@ const NEAR_SCRATCH: usize = 4096;
 #[repr(align(64))]
 struct NearScratch(MaybeUninit<[u8; NEAR_SCRATCH]>);
 
-/// `i32 xla_entry(ptr table, ptr context, ptr cancel)`.
-type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool) -> i32;
+/// `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`.
+type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool, i32) -> i32;
 
 pub(crate) struct CpuExecutable {
     module: OptimizedModule,
@@ -40,8 +40,8 @@ pub(crate) struct CpuExecutable {
     code: Code,
     /// Target, version and options of the code.
     compiled_for: String,
-    /// Descriptions of thunks for profiles, where the program was compiled for profiles.
-    thunk_table: Option<ThunkTable>,
+    /// Descriptions of thunks, made for the first run that is profiled.
+    thunk_table: OnceLock<ThunkTable>,
     /// Threads that help with loops, where they are not the process's.
     helpers: Option<Arc<Helpers>>,
     /// Keeps the code of `entry` alive.
@@ -61,7 +61,7 @@ impl CpuExecutable {
         program: ThunkProgram,
         code: Code,
         compiled_for: String,
-        (profile, helpers): (bool, Option<Arc<Helpers>>),
+        helpers: Option<Arc<Helpers>>,
     ) -> Result<CpuExecutable> {
         let host_calls = host_calls(&program.sequence).cloned().collect();
         let span = tracing::debug_span!("link").entered();
@@ -72,7 +72,6 @@ impl CpuExecutable {
         // serialised program, for whose origin the caller of `LoadExecutable::load` vouches; `machine_code::read` takes
         // code of this build alone. `_loaded` keeps it alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
-        let thunk_table = profile.then(|| ThunkTable::new(&module, &program.sequence));
         Ok(CpuExecutable {
             module,
             program,
@@ -80,7 +79,7 @@ impl CpuExecutable {
             entry,
             code,
             compiled_for,
-            thunk_table,
+            thunk_table: OnceLock::new(),
             helpers,
             _loaded: loaded,
         })
@@ -99,13 +98,15 @@ impl Executable for CpuExecutable {
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let mut buffers = ExecutionBuffers::new(&self.program.plan, context, arguments)?;
         let pointers = buffers.host_pointers()?;
+        let table = || ThunkTable::new(&self.module, &self.program.sequence);
+        let thunks = ThunkTable::is_wanted().then(|| self.thunk_table.get_or_init(table));
         let mut run = RunContext {
             module: &self.module,
             calls: &self.host_calls,
             context,
             buffers: &mut buffers,
             error: None,
-            thunks: self.thunk_table.as_ref(),
+            thunks,
             open: OpenThunks::default(),
         };
         let host = &raw mut run;
@@ -120,14 +121,14 @@ impl Executable for CpuExecutable {
         };
         let table = self.code.machine.arguments.addresses(&pointers, scratch, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
-        let cancel = context.cancel.flag();
+        let (cancel, profile) = (context.cancel.flag(), i32::from(thunks.is_some()));
         // SAFETY: the code was generated for this plan, or was read from a serialised program of an origin that the
         // loader's caller vouches for, with a plan of the same key and a table within its allocations
         // (`machine_code::read`): it reads and writes allocations as the assignment allows, at the addresses given
         // here, which are valid until `buffers` is used again, by a host call or below, when it has returned; scratch
         // memory is this run's alone, and as much as the code asks for; the table is the one that was laid out with the
         // code; the flag lives in the context.
-        let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel) };
+        let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel, profile) };
         let status = match &self.helpers {
             Some(helpers) => helpers.scope(enter),
             None => enter(),

@@ -15,7 +15,7 @@ struct Facts {
     bytes: u64,
 }
 
-/// The thunks of a profiled program.
+/// Names and costs of a program's thunks, for runs that are profiled.
 pub struct ThunkTable(HashMap<ThunkId, Facts>);
 
 /// The spans of thunks that have begun, the innermost last.
@@ -23,6 +23,11 @@ pub struct ThunkTable(HashMap<ThunkId, Facts>);
 pub struct OpenThunks(Vec<EnteredSpan>);
 
 impl ThunkTable {
+    /// Whether somebody collects the spans of thunks, which are of level `TRACE`.
+    pub fn is_wanted() -> bool {
+        tracing::span_enabled!(tracing::Level::TRACE)
+    }
+
     /// The thunks of a module, with their costs.
     pub fn new(module: &Module, sequence: &ThunkSequence) -> ThunkTable {
         let mut costs = Costs::new(module);

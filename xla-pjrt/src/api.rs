@@ -35,7 +35,25 @@ pub(crate) struct Extension<const N: usize> {
     slots: [Slot; N],
 }
 
+/// `PJRT_Profiler_Extension`: its head, and a table of functions of its own.
+#[repr(C)]
+pub(crate) struct ProfilerExtension<const N: usize> {
+    pub head: ExtensionHead,
+    table: &'static ProfilerTable<N>,
+    /// Of the extension of a call alone.
+    context: i64,
+}
+
+/// `PLUGIN_Profiler_Api`: functions whose errors are this table's own.
+#[repr(C)]
+pub(crate) struct ProfilerTable<const N: usize> {
+    struct_size: usize,
+    private: usize,
+    slots: [Slot; N],
+}
+
 const _: () = {
+    assert!(size_of::<ProfilerExtension<8>>() == 40 && size_of::<ProfilerTable<8>>() == 80);
     assert!(size_of::<Version>() == 24 && size_of::<ExtensionHead>() == 24);
     assert!(size_of::<Extension<3>>() == 48);
     assert!(size_of::<Api<138>>() == 1144 && std::mem::offset_of!(Api<138>, slots) == 40);
@@ -51,6 +69,24 @@ impl<const N: usize> Api<N> {
     ) -> Api<N> {
         let version = Version { struct_size: size_of::<Version>(), extensions: 0, major, minor };
         Api { struct_size: size_of::<Api<N>>(), extensions, version, slots }
+    }
+}
+
+impl<const N: usize> ProfilerExtension<N> {
+    /// The extension with that table, and the one after it.
+    pub(crate) const fn new(
+        next: Option<&'static ExtensionHead>,
+        table: &'static ProfilerTable<N>,
+    ) -> ProfilerExtension<N> {
+        let head = ExtensionHead { struct_size: size_of::<ProfilerExtension<N>>(), number: 1, next };
+        ProfilerExtension { head, table, context: 0 }
+    }
+}
+
+impl<const N: usize> ProfilerTable<N> {
+    /// The table of those functions.
+    pub(crate) const fn new(slots: [Slot; N]) -> ProfilerTable<N> {
+        ProfilerTable { struct_size: size_of::<ProfilerTable<N>>(), private: 0, slots }
     }
 }
 

@@ -31,6 +31,7 @@ mod memory;
 mod named;
 mod options;
 mod plugin;
+mod profile;
 mod program;
 mod serialized;
 mod status;

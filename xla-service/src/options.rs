@@ -42,9 +42,6 @@ pub struct CompileOptions {
     /// Otherwise what is in [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may
     /// differ in how they round. For GPUs large products are then compiled in several ways, which takes longer.
     pub autotune: bool,
-    /// Whether each thunk of a run is a `tracing` span `thunk` with the fields `name` and `id`, on platforms whose
-    /// programs run as one piece of code too. It costs a program of small kernels much of its speed.
-    pub profile: bool,
     /// Whether launches that follow each other may be sent as one, such as a CUDA graph, on devices where that is
     /// cheaper. Without it, and without optimisation, each is sent by itself: for profiles, and to find errors. Other
     /// platforms do the same with it as without.
@@ -100,7 +97,6 @@ impl Default for CompileOptions {
             cache_dir: None,
             cache_programs: false,
             autotune: false,
-            profile: false,
             graphs: true,
             allow_tf32: false,
             flush_denormals: false,

@@ -69,7 +69,8 @@ pub(super) fn emit(
     let checked = entry.here()?;
     let [body, failed] = ["body", "cancelled"].map(|name| context.append_basic_block(function, name));
     emitter.builder().position_at_end(body);
-    let surroundings = Surroundings { function, table, run: None, cancel, failed, external, parallel, modes };
+    let surroundings =
+        Surroundings { function, table, run: None, cancel, profiled: None, failed, external, parallel, modes };
     let words = sequence::emit(emitter, plan, surroundings)?;
     entry.ret(status::OK)?;
     emitter.builder().position_at_end(failed);

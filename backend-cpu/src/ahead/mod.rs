@@ -325,7 +325,6 @@ impl Job<'_> {
             host_calls: Vec::new(),
             external_calls: self.externals.calls(module, &thunks.sequence)?,
             threads: self.threads,
-            profile: false,
             self_contained: true,
         };
         let functions = self.externals.functions(module, &thunks.sequence);

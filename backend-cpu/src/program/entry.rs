@@ -1,11 +1,12 @@
 //! The entry function of a program that runs in this process.
 //!
-//! `i32 xla_entry(ptr table, ptr context, ptr cancel)`: table holds the addresses of all arguments, as
-//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at; the
-//! result is 0, or 1 when a host call failed or the byte was set.
+//! `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`: table holds the addresses of all arguments, as
+//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at, profile is
+//! not 0 if the runtime is called where each thunk begins and ends; the result is 0, or 1 when a host call failed or the
+//! byte was set.
 
-use inkwell::AddressSpace;
 use inkwell::values::BasicValueEnum;
+use inkwell::{AddressSpace, IntPredicate};
 use xla_hlo::{Error, Result};
 use xla_llvm::emitter::Emitter;
 
@@ -20,7 +21,8 @@ pub(crate) const ENTRY: &str = "xla_entry";
 pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<ArgumentTable> {
     let context = emitter.context();
     let pointer = context.ptr_type(AddressSpace::default());
-    let ty = context.i32_type().fn_type(&[pointer.into(); 3], false);
+    let int = context.i32_type();
+    let ty = int.fn_type(&[pointer.into(), pointer.into(), pointer.into(), int.into()], false);
     let function = emitter.module().add_function(ENTRY, ty, None);
     emitter.decorate(function);
     emitter.builder().position_at_end(context.append_basic_block(function, "entry"));
@@ -28,14 +30,18 @@ pub(crate) fn emit(emitter: &Emitter<'_>, plan: &Plan) -> Result<ArgumentTable> 
         Some(BasicValueEnum::PointerValue(table)),
         Some(BasicValueEnum::PointerValue(run)),
         Some(BasicValueEnum::PointerValue(cancel)),
-    ] = [0, 1, 2].map(|i| function.get_nth_param(i))
+        Some(BasicValueEnum::IntValue(profile)),
+    ] = [0, 1, 2, 3].map(|i| function.get_nth_param(i))
     else {
         return Err(Error::internal("the entry function lacks its parameters"));
     };
+    let profiled = emitter.builder().build_int_compare(IntPredicate::NE, profile, int.const_zero(), "profiled");
+    let profiled = Some(profiled.map_err(refused)?);
     let failed = context.append_basic_block(function, "failed");
     let modes = plan.denormal_modes(emitter);
     let (external, parallel) = (None, None);
-    let surroundings = Surroundings { function, table, run: Some(run), cancel, failed, external, parallel, modes };
+    let run = Some(run);
+    let surroundings = Surroundings { function, table, run, cancel, profiled, failed, external, parallel, modes };
     let table = sequence::emit(emitter, plan, surroundings)?;
     let end = |status: u64| {
         let status = context.i32_type().const_int(status, false);

@@ -67,7 +67,7 @@ pub(crate) fn target_key(target: &Target) -> String {
     format!("{}, LLVM {}, {triple}, {cpu}, {features}", xla_service::build_identity(), xla_llvm::target::llvm_version())
 }
 
-/// Names the thunks and where all values lie: code for another plan would read and write other memory.
+/// Key of thunks and places of values: code for another plan would read and write other memory.
 fn plan_key(program: &ThunkProgram) -> String {
-    FileCache::key(&[program.sequence.to_string().as_bytes(), program.assignment.to_string().as_bytes()])
+    FileCache::key(&[program.plan_text().as_bytes()])
 }

@@ -33,8 +33,6 @@ pub(crate) struct Plan {
     pub external_calls: Vec<ExternalCall>,
     /// Threads that kernels may be spread over.
     pub threads: usize,
-    /// Whether the runtime is told when each thunk begins and ends.
-    pub profile: bool,
     /// Whether nothing outside of the module may be called.
     pub self_contained: bool,
 }
@@ -61,6 +59,8 @@ pub(crate) struct Surroundings<'ctx> {
     pub run: Option<PointerValue<'ctx>>,
     /// A byte that is not zero when the run is to stop.
     pub cancel: PointerValue<'ctx>,
+    /// Whether the runtime is called where each thunk begins and ends; `None` for a program without runtime.
+    pub profiled: Option<IntValue<'ctx>>,
     /// Leaves the function; empty so far.
     pub failed: inkwell::basic_block::BasicBlock<'ctx>,
     /// The pointer for functions outside of the module and the place of their errors, if any are called.
@@ -76,12 +76,26 @@ pub(crate) struct Surroundings<'ctx> {
 pub(crate) fn emit<'ctx>(
     emitter: &Emitter<'ctx>,
     plan: &Plan,
-    Surroundings { function, table, run, cancel, failed, external, parallel, modes }: Surroundings<'ctx>,
+    Surroundings { function, table, run, cancel, profiled, failed, external, parallel, modes }: Surroundings<'ctx>,
 ) -> Result<ArgumentTable> {
-    let (words, mode) = (ArgumentTableBuilder::default(), DenormalMode::Callers);
-    let mut writer =
-        Writer { e: emitter, plan, function, table, words, run, cancel, failed, external, parallel, modes, mode };
+    let mut writer = Writer {
+        e: emitter,
+        plan,
+        function,
+        table,
+        words: ArgumentTableBuilder::default(),
+        run,
+        cancel,
+        profiled,
+        reports: Vec::new(),
+        failed,
+        external,
+        parallel,
+        modes,
+        mode: DenormalMode::Callers,
+    };
     writer.sequence(&plan.sequence)?;
+    writer.move_reports()?;
     writer.set_mode(DenormalMode::Callers);
     let end = emitter.builder().get_insert_block();
     let end = end.ok_or_else(|| Error::internal("a sequence is written outside of a function"))?;
@@ -102,6 +116,9 @@ struct Writer<'a, 'ctx> {
     words: ArgumentTableBuilder,
     run: Option<PointerValue<'ctx>>,
     cancel: PointerValue<'ctx>,
+    profiled: Option<IntValue<'ctx>>,
+    /// Blocks that report to the profiler.
+    reports: Vec<inkwell::basic_block::BasicBlock<'ctx>>,
     failed: inkwell::basic_block::BasicBlock<'ctx>,
     external: Option<ExternalExit<'ctx>>,
     parallel: Option<ParallelFor<'ctx>>,
@@ -113,11 +130,9 @@ struct Writer<'a, 'ctx> {
 impl<'ctx> Writer<'_, 'ctx> {
     fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
         sequence.thunks.iter().try_for_each(|thunk| {
-            if self.plan.profile {
-                self.tell(BEGIN_THUNK, thunk)?;
-            }
+            self.report(BEGIN_THUNK, thunk)?;
             self.thunk(thunk)?;
-            if self.plan.profile { self.tell(END_THUNK, thunk) } else { Ok(()) }
+            self.report(END_THUNK, thunk)
         })
     }
 
@@ -136,12 +151,10 @@ impl<'ctx> Writer<'_, 'ctx> {
         for thunk in sequences.iter().flat_map(|sequence| sequence.walk()) {
             let kernel = match &thunk.kind {
                 ThunkKind::Kernel(kernel) => self.plan.kernels.get(kernel.index as usize),
-                ThunkKind::Copy | ThunkKind::While { .. } | ThunkKind::Conditional { .. } if !self.plan.profile => {
-                    continue;
-                }
+                ThunkKind::Copy | ThunkKind::While { .. } | ThunkKind::Conditional { .. } => continue,
                 _ => None,
             };
-            match kernel.filter(|kernel| !self.plan.profile && !self.is_spread(kernel)).map(|kernel| kernel.denormals) {
+            match kernel.filter(|kernel| !self.is_spread(kernel)).map(|kernel| kernel.denormals) {
                 Some(Denormals::Unaffected) => {}
                 Some(Denormals::MayFlush) => mode = DenormalMode::Flush,
                 Some(Denormals::Preserve) | None => return DenormalMode::Callers,
@@ -150,13 +163,36 @@ impl<'ctx> Writer<'_, 'ctx> {
         mode
     }
 
-    /// Tells the runtime of a thunk.
-    fn tell(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
-        self.set_mode(DenormalMode::Callers);
+    /// Calls the runtime with the number of a thunk if the run is profiled, in the caller's mode.
+    fn report(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
+        let Some(profiled) = self.profiled else { return Ok(()) };
+        let [report, next] = ["report", "next"].map(|name| self.e.context().append_basic_block(self.function, name));
+        self.e.builder().build_conditional_branch(profiled, report, next).map_err(refused)?;
+        self.e.builder().position_at_end(report);
+        self.reports.push(report);
+        let flushing = self.modes.as_ref().filter(|_| self.mode == DenormalMode::Flush);
+        if let Some(modes) = flushing {
+            self.e.set_denormal_mode(modes, DenormalMode::Callers);
+        }
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into()], false);
         let runtime = self.declare(symbol, ty);
-        self.call(runtime, &[self.run()?.into(), self.long(thunk.id.0.into()).into()])
+        self.call(runtime, &[self.run()?.into(), self.long(thunk.id.0.into()).into()])?;
+        if let Some(modes) = flushing {
+            self.e.set_denormal_mode(modes, DenormalMode::Flush);
+        }
+        self.jump(next)
+    }
+
+    /// Moves the blocks of [`Writer::report`] to the end of the function: runs that are not profiled do not jump over
+    /// them.
+    fn move_reports(&mut self) -> Result<()> {
+        let last = self.function.get_last_basic_block();
+        let last = last.ok_or_else(|| Error::internal("a function without blocks"))?;
+        self.reports.drain(..).try_for_each(|report| {
+            let moved = if report == last { Ok(()) } else { report.move_after(last) };
+            moved.map_err(|()| Error::internal("a block outside of a function"))
+        })
     }
 
     fn thunk(&mut self, thunk: &Thunk) -> Result<()> {

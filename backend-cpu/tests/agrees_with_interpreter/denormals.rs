@@ -3,9 +3,13 @@
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
 use xla_hlo::ops::CustomCallContext;
 use xla_hlo::text::{parse_literal, parse_module};
 use xla_hlo::{ElementType, Error, Literal, Result, Scalar, VerifiedModule};
@@ -146,8 +150,7 @@ const CONTROL: &str = "
 #[test]
 fn rust_never_runs_where_subnormals_are_flushed() {
     for choice in ["true", "false"] {
-        let profiled = CompileOptions { profile: true, ..flushing() };
-        for options in [flushing(), profiled, CompileOptions { opt_level: xla_service::OptLevel::O0, ..flushing() }] {
+        for options in [flushing(), CompileOptions { opt_level: xla_service::OptLevel::O0, ..flushing() }] {
             let inputs = ["f32[4] {1e-15, 1e-40, -1e-40, 0.5}", &format!("pred[] {choice}")];
             let found = printed(CONTROL, &options, &inputs);
             let [tiny, zero, minus, _] = found[0].split(['{', '}']).nth(1).unwrap().split(", ").collect::<Vec<_>>()[..]
@@ -158,6 +161,52 @@ fn rust_never_runs_where_subnormals_are_flushed() {
             assert!(["0", "-0.0"].contains(&minus), "{minus}");
         }
     }
+}
+
+/// Collects the names of thunks, and looks at the mode that it is called in.
+#[derive(Clone, Default)]
+struct Watch(Arc<Mutex<Vec<String>>>);
+
+/// Takes the field `name`.
+struct Name<'a>(&'a mut Vec<String>);
+
+impl Visit for Name<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "name" {
+            self.0.push(value.to_string());
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Watch {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        assert!(keeps_subnormals(), "a profiler is called while subnormals are flushed");
+        if attributes.metadata().name() == "thunk" {
+            attributes.record(&mut Name(&mut self.0.lock().unwrap()));
+        }
+    }
+
+    fn on_exit(&self, _: &Id, _: Context<'_, S>) {
+        assert!(keeps_subnormals(), "a profiler is called while subnormals are flushed");
+    }
+}
+
+/// A run that is profiled has a span for each thunk, and the results of one that is not.
+#[test]
+fn a_run_that_is_profiled_reports_thunks_and_flushes_as_others_do() {
+    let inputs = ["f32[4] {1e-15, 1e-40, -1e-40, 0.5}", "pred[] true"];
+    let expected = printed(CONTROL, &flushing(), &inputs);
+    let watch = Watch::default();
+    // `tracing` asks the subscriber of whichever thread meets a span first, as long as there has been one subscriber.
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let subscriber = tracing_subscriber::registry().with(watch.clone());
+    let profiled = tracing::subscriber::with_default(subscriber, || printed(CONTROL, &flushing(), &inputs));
+    assert_eq!(profiled, expected);
+    let names = std::mem::take(&mut *watch.0.lock().unwrap());
+    // The conditional, the call in its branch, and the call after it.
+    assert!(["e", "y", "last"].iter().all(|name| names.iter().any(|found| found == name)), "{names:?}");
 }
 
 #[test]

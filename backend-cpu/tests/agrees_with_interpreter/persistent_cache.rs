@@ -58,3 +58,42 @@ fn programs_are_found_on_disk() {
     assert_eq!(of_three("multiply", &CompileOptions { cache_programs: false, ..options }), Scalar::Float(9.0));
     assert_eq!(files(&programs).len(), 3);
 }
+
+/// Loops whose bodies have instructions of the same names: names in a message are unique, so a module that was read back
+/// has others.
+const LOOPS: &str = "HloModule loops
+cond { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(10) ROOT less = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
+  x = f32[64,64] get-tuple-element(s), index=1 one = s32[] constant(1) j = s32[] add(i, one)
+  y = f32[64,64] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  z = f32[64,64] tanh(y) ROOT t = (s32[], f32[64,64]) tuple(j, z) }
+ENTRY main { x = f32[64,64] parameter(0) zero = s32[] constant(0)
+  a = (s32[], f32[64,64]) tuple(zero, x)
+  b = (s32[], f32[64,64]) while(a), condition=cond, body=body
+  c = f32[64,64] get-tuple-element(b), index=1
+  d = (s32[], f32[64,64]) tuple(zero, c)
+  e = (s32[], f32[64,64]) while(d), condition=cond, body=body
+  ROOT f = f32[64,64] get-tuple-element(e), index=1 }";
+
+/// A program that is read back takes the machine code that was written with it.
+#[test]
+fn a_program_read_back_is_not_compiled_again() {
+    let module = VerifiedModule::new(parse_module(LOOPS).unwrap()).unwrap();
+    let platform = backend_cpu::platform();
+    let (compiler, options) = (platform.compiler(), CompileOptions::default());
+    let optimized = compiler.run_hlo_passes(module, &options).unwrap();
+    let executable = compiler.run_backend(optimized, &options).unwrap();
+    let bytes = executable.serializer().unwrap().serialize().unwrap();
+    // Only code that was generated has a text, and only if one was asked for.
+    let folder = tempfile::tempdir().unwrap();
+    let watched = CompileOptions { dump_to: Some(folder.path().to_path_buf()), ..options };
+    let loaded = compiler.loader().unwrap().load(&bytes, &watched).unwrap();
+    let texts = |name: &(String, String)| name.0.ends_with(".ll");
+    assert!(!loaded.dumps().iter().any(texts), "code was generated");
+    // Bytes without code are compiled: then there are texts.
+    let module = xla_service::serialized::read("cpu", &bytes).unwrap().module;
+    let bare = xla_service::serialized::write("cpu", &module, &[]).unwrap();
+    let compiled = compiler.loader().unwrap().load(&bare, &watched).unwrap();
+    assert!(compiled.dumps().iter().any(texts));
+}

@@ -4,6 +4,7 @@ With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`, by pytest. XLA's own CPU passes 
 """
 
 import functools
+import os
 import threading
 import time
 
@@ -95,6 +96,59 @@ def test_errors_carry_the_traceback():
     assert "Incorrect output shape for return value #0: Expected: (3,), Actual: (2,)" in shorter, shorter
     # The next one is fine.
     assert _pure(_doubled, x, x).tolist() == [2.0] * 3
+
+
+def test_errors_come_out_of_the_call():
+    def check(x):
+        if x < 0:
+            raise ValueError("negative")
+        return x
+
+    f = jax.jit(lambda x: jax.pure_callback(check, jax.ShapeDtypeStruct((), F32), x))
+    f(F32(1)).block_until_ready()
+    # The result is not looked at.
+    assert "ValueError: negative" in _message(lambda: f(F32(-1)))
+    assert float(f(F32(2))) == 2.0
+
+
+def test_calls_are_made_when_the_call_returns():
+    seen, threads = [], set()
+
+    def note(i):
+        seen.append(int(i))
+        threads.add(threading.get_ident())
+
+    def body(i, x):
+        jax.debug.callback(note, i, ordered=True)
+        return jnp.sin(x) @ x
+
+    f = jax.jit(lambda x: jax.lax.fori_loop(0, 10, body, x))
+    x = jnp.ones((200, 200))
+    jax.block_until_ready(f(x))
+    jax.effects_barrier()
+    seen.clear()
+    threads.clear()
+    f(x)
+    assert seen == list(range(10)), seen
+    jax.effects_barrier()
+
+
+def test_many_calls_that_wait_have_few_threads():
+    def wait(x):
+        time.sleep(0.02)
+        return np.asarray(x) * 2
+
+    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda i, x: x @ x / 200, x)[0])
+    f = jax.jit(lambda x: jax.pure_callback(wait, x, x) + 1)
+    x = jnp.ones((200, 200))
+    f(slow(x)).block_until_ready()
+    before = len(os.listdir("/proc/self/task"))
+    late = slow(x)
+    results = [f(late) for _ in range(200)]
+    time.sleep(0.1)
+    threads = len(os.listdir("/proc/self/task")) - before
+    jax.block_until_ready(results)
+    assert threads < 64, threads
 
 
 def test_ordered_calls_keep_their_order():

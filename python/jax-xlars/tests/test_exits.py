@@ -37,6 +37,18 @@ WAYS = {
 """,
 }
 
+# Calls that fail: on the main thread, and on one of the runtime's while Python ends.
+FAILURES = {
+    "a call": "y = fails(x)",
+    "a call of which an argument is not there yet": "y = fails(long(x)); sys.exit(1)",
+    "the same, in the middle": "y = fails(long(x)); time.sleep(0.05); sys.exit(1)",
+}
+FAILS = """
+def fail(x):
+    raise ValueError("negative")
+fails = jax.jit(lambda x: jax.pure_callback(fail, x, x))
+"""
+
 FORKS = {
     "a child that uses NumPy": """
 y = long(x)
@@ -109,6 +121,13 @@ def _check(ways: dict[str, str], rounds: int) -> None:
 
 def test_processes_end_with_work_in_flight():
     _check(WAYS, ROUNDS)
+
+
+def test_processes_whose_calls_fail_end_with_status_1():
+    for name, text in FAILURES.items():
+        for _ in range(ROUNDS):
+            code, said = _run(FAILS + text)
+            assert code == 1 and "FATAL" not in said, f"{name}: code {code}\n{said[-2000:]}"
 
 
 def test_processes_fork():

@@ -38,7 +38,7 @@ def test_ours_in_the_place_of_cpu():
     program = """
 import jax_xlars
 jax_xlars.replace_cpu()
-assert [repr(d) for d in jax.devices("cpu")] == ["CpuDevice(id=0)"] and is_ours(jax.devices("cpu")[0])
+assert [repr(d) for d in jax.devices("cpu")] == ["XlarsCpuDevice(id=0)"] and is_ours(jax.devices("cpu")[0])
 assert jax.devices()[0] == jax.devices("cpu")[0]
 x = jnp.eye(3) * 2
 assert jax.jit(jnp.linalg.eigvalsh, backend="cpu")(x).tolist() == [2, 2, 2] and is_ours(x.device)
@@ -48,6 +48,20 @@ assert is_ours(jax.devices("cpu")[0]) and jnp.ones(3).sum() == 3
 """
     for platforms in ("cpu", "xlars", None):
         _run("import jax.extend\n" + program, platforms)
+
+
+def test_ours_beside_cpu_have_another_name():
+    program = """
+ours, xlas = jax.devices()[0], jax.devices("cpu")[0]
+assert is_ours(ours) and not is_ours(xlas)
+assert (repr(ours), str(ours)) == ("XlarsCpuDevice(id=0)", "xlars_cpu:0"), (repr(ours), str(ours))
+assert (repr(xlas), str(xlas)) == ("CpuDevice(id=0)", "cpu:0")
+x, y = jax.device_put(jnp.ones(3), ours), jax.device_put(jnp.ones(3), xlas)
+said = message(lambda: x + y)
+assert "CPU (XlarsCpuDevice(id=0), of jax-xlars)" in said and "CPU (CpuDevice(id=0))" in said, said
+assert is_ours((x + jax.device_put(y, ours)).device)
+"""
+    _run(program, None)
 
 
 def test_the_number_of_devices_is_that_of_cpus():

@@ -49,4 +49,6 @@ kinds! {
     Serialized;
     /// `PJRT_Layouts_MemoryLayout`.
     MemoryLayout;
+    /// `PLUGIN_Profiler`.
+    Profiler;
 }

@@ -9,4 +9,5 @@ pub(crate) mod errors;
 pub(crate) mod executable;
 pub(crate) mod extensions;
 pub(crate) mod kinds;
+pub(crate) mod profiler;
 pub(crate) mod transfer;

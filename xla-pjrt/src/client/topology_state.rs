@@ -87,11 +87,13 @@ fn version(spec: &PlatformSpec) -> String {
 impl DescriptionState {
     fn new(id: usize, name: &str, kind: &str) -> DescriptionState {
         let memories: Vec<_> = (0..MEMORY_KINDS.len()).map(Hosted::new).collect();
+        // XLA's own CPU may be in the same process, and its devices print as `cpu:0` and `CpuDevice(id=0)`.
+        let shown = if name == "cpu" { "xlars_cpu" } else { name };
         DescriptionState {
             id: id as i32,
             kind: kind.to_string(),
-            debug_string: format!("{name}:{id}"),
-            to_string: format!("{}Device(id={id})", camel_case(name)),
+            debug_string: format!("{shown}:{id}"),
+            to_string: format!("{}Device(id={id})", camel_case(shown)),
             attributes: Attributes::new(Vec::new()),
             memories: memories.iter().map(Hosted::handle).collect(),
             _memories: memories,

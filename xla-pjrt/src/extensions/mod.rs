@@ -4,14 +4,32 @@ mod custom_partitioner;
 mod ffi;
 mod layouts;
 mod memory_descriptions;
+mod profiler;
 mod shardings;
 
+use crate::abi::errors::{ErrorDestroyArgs, ErrorGetCodeArgs, ErrorMessageArgs};
 use crate::abi::extensions::*;
-use crate::api::{Extension, ExtensionHead};
+use crate::abi::profiler::*;
+use crate::api::{Extension, ExtensionHead, ProfilerExtension, ProfilerTable};
 use crate::border::slot;
+use crate::errors;
 
 /// The first extension of the list.
-pub(crate) static FIRST: &ExtensionHead = &LAYOUTS.head;
+pub(crate) static FIRST: &ExtensionHead = &PROFILER.head;
+
+static PROFILER: ProfilerExtension<8> = ProfilerExtension::new(Some(&LAYOUTS.head), &PROFILER_TABLE);
+
+/// Arguments about errors have the shape of those of the API itself, with a private pointer for the extensions.
+static PROFILER_TABLE: ProfilerTable<8> = ProfilerTable::new([
+    slot!(ErrorDestroyArgs: procedure errors::destroy),
+    slot!(ErrorMessageArgs: procedure errors::message),
+    slot!(ErrorGetCodeArgs: errors::get_code),
+    slot!(ProfilerCreateArgs: profiler::create),
+    slot!(ProfilerDestroyArgs: profiler::destroy),
+    slot!(ProfilerStartArgs: profiler::start),
+    slot!(ProfilerStopArgs: profiler::stop),
+    slot!(ProfilerCollectDataArgs: profiler::collect_data),
+]);
 
 static LAYOUTS: Extension<7> = Extension::new(
     4,

@@ -6,6 +6,7 @@ mod client;
 mod devices;
 mod hostile;
 mod objects;
+mod profiler;
 mod programs;
 mod table;
 mod values;

@@ -30,6 +30,30 @@ impl fmt::Display for ThunkSequence {
     }
 }
 
+impl ThunkSequence {
+    /// The text without names: kernels and library calls are numbers in the backend's tables.
+    ///
+    /// A module that was written down and read back has other names, since those of a message are unique in the module.
+    pub(super) fn without_names(&self) -> String {
+        let mut sequence = self.clone();
+        remove_names(&mut sequence);
+        sequence.to_string()
+    }
+}
+
+fn remove_names(sequence: &mut ThunkSequence) {
+    for thunk in &mut sequence.thunks {
+        thunk.name.clear();
+        match &mut thunk.kind {
+            ThunkKind::Kernel(kernel) => kernel.name = kernel.index.to_string(),
+            ThunkKind::LibraryCall(call) => call.name = call.index.to_string(),
+            ThunkKind::While { condition, body, .. } => [condition, body].into_iter().for_each(remove_names),
+            ThunkKind::Conditional { branches, .. } => branches.iter_mut().for_each(remove_names),
+            ThunkKind::Copy | ThunkKind::CustomCall | ThunkKind::HostFallback => {}
+        }
+    }
+}
+
 fn write_sequence(sequence: &ThunkSequence, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
     let indent = 2 * depth;
     if !sequence.forks.is_empty() {

@@ -2,7 +2,7 @@
 
 use xla_hlo::{Error, Module, Result, Shape};
 use xla_passes::analysis;
-use xla_passes::buffers::{BufferAssignment, BufferOptions, assign_buffers};
+use xla_passes::buffers::{AllocationKind, BufferAssignment, BufferOptions, assign_buffers};
 
 use super::streams::{StreamProfile, StreamReport, ThunkCost, assign_streams};
 use super::{BufferPlan, Lowering, Thunk, ThunkSequence};
@@ -52,6 +52,28 @@ impl ThunkProgram {
     pub fn assign_streams(&mut self, profile: &StreamProfile, cost: &dyn Fn(&Thunk) -> ThunkCost) -> Result<()> {
         self.streams = Some(assign_streams(&mut self.sequence, profile, cost)?);
         Ok(())
+    }
+
+    /// Text of the plan: thunks, allocations, places of results, without the names of instructions.
+    ///
+    /// Machine code that was generated for a program is right for another one of the same module and plan.
+    pub fn plan_text(&self) -> String {
+        let mut text = self.sequence.without_names();
+        for allocation in self.assignment.allocations() {
+            let kind = match &allocation.kind {
+                AllocationKind::Parameter { leaf, output, written } => format!("{leaf:?} {output:?} {written}"),
+                AllocationKind::Output { path } => format!("output {path:?}"),
+                // Numbers of instructions are other ones in a module that was read back.
+                AllocationKind::Constant { value } => format!("constant {:?}", value.path),
+                AllocationKind::Temporary => "temporary".to_string(),
+            };
+            let (id, size, alignment) = (allocation.id, allocation.size, allocation.alignment);
+            text += &format!("{id}: {size} aligned to {alignment}, S({}), {kind}\n", allocation.memory_space);
+        }
+        for output in self.assignment.output_slices() {
+            text += &format!("{output:?}\n");
+        }
+        text
     }
 
     /// Dump files, by name and text: thunks, buffers, the memory report as JSON; and of a

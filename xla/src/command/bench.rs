@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use xla::hlo::Literal;
 use xla::service::{Donation, ExecuteOptions, MemoryAnalysis};
-use xla::{Buffer, Client, CompileOptions, LoadedExecutable};
+use xla::{Buffer, Client, LoadedExecutable};
 
 use super::device_time::{self, DeviceTime, Effort};
 use super::failure::{Failure, Outcome};
@@ -144,12 +144,11 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     })
 }
 
-/// Runs the program as it is compiled for profiles.
+/// Runs the program while a profile is taken.
 fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profile> {
     let client = client(session, args, source)?;
     let Runnable::Module(module) = source else { return Err(Failure::usage("--profile takes a module")) };
-    let options = CompileOptions { profile: true, ..session.compile_options() };
-    let executable = client.compile(&module.verify(module.parse()?)?, &options)?;
+    let executable = client.compile(&module.verify(module.parse()?)?, &session.compile_options())?;
     let mut program = Program::new(executable, source.path(), args.inputs_seed)?;
     let last = measure::warm_up(|| program.once().map(|(_, time)| time))?;
     let runs = if args.reps > 0 { args.reps } else { measure::repetitions(args.min_seconds, last) };

@@ -56,7 +56,7 @@ pub struct Row {
     pub roofline: f64,
 }
 
-/// Runs a program some times and adds up the time of its thunks, which must be spans: see [`CompileOptions::profile`].
+/// Runs a program some times and adds up the time of its thunks, whose `tracing` spans it collects.
 pub fn profile(client: &Client, runs: usize, mut run: impl FnMut() -> Result<()>) -> Result<Profile> {
     let ceilings = Ceilings::measure(client)?;
     let collector = Collector::default();

@@ -174,7 +174,6 @@ impl Session {
             allow_tf32: self.common.allow_tf32,
             flush_denormals: self.common.flush_denormals,
             excess_precision: !self.common.no_excess_precision,
-            profile: self.common.trace.is_some(),
             ..CompileOptions::default()
         }
     }

@@ -1,10 +1,11 @@
 """Devices whose client calls itself `cpu`: JAX takes all its rules of the CPU for them."""
 
 import dataclasses
+import functools
 import os
 import re
 
-from jax._src import xla_bridge
+from jax._src import stages, xla_bridge
 
 from jax_plugins.xlars import callbacks, libraries
 
@@ -39,6 +40,27 @@ def register(name: str, library_path, platform: str) -> None:
         return client
 
     xla_bridge._backend_factories[name] = dataclasses.replace(registration, factory=factory)
+    _name_in_errors()
+
+
+# How the versions of our clients begin.
+_VERSION = "PJRT C API\nxlars "
+
+
+@functools.cache
+def _name_in_errors() -> None:
+    """Has the error about arrays on devices of two clients tell ours from XLA's, whose platform has the same name."""
+    mismatch = getattr(stages, "DeviceAssignmentMismatch", None)
+    platform = getattr(mismatch, "platform", None)
+    if not isinstance(platform, property):
+        return
+
+    def told_apart(self) -> str:
+        name, device = platform.fget(self), self.da[0]
+        is_ours = device.platform == "cpu" and device.client.platform_version.startswith(_VERSION)
+        return f"{name} ({device!r}, of jax-xlars)" if is_ours else f"{name} ({device!r})"
+
+    mismatch.platform = property(told_apart)
 
 
 def replace_cpu(name: str) -> None:

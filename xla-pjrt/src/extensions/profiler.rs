@@ -1,0 +1,47 @@
+//! The profiler of the plugin, which profilers of the caller start and stop along with their own.
+
+use crate::abi::kinds;
+use crate::abi::profiler::{
+    ProfilerCollectDataArgs, ProfilerCreateArgs, ProfilerDestroyArgs, ProfilerStartArgs, ProfilerStopArgs,
+};
+use crate::border::{Handle, Kind};
+use crate::profile::Profiler;
+use crate::status::Status;
+
+impl Kind for kinds::Profiler {
+    type Value = Profiler;
+    const NAME: &'static str = "PLUGIN_Profiler";
+}
+
+/// The options are those of the caller's profilers: levels of detail of its host and its devices.
+pub(super) fn create(args: &ProfilerCreateArgs) -> Result<(), Status> {
+    args.profiler.set(Handle::new(Profiler::default()));
+    Ok(())
+}
+
+pub(super) fn destroy(args: &ProfilerDestroyArgs) -> Result<(), Status> {
+    args.profiler.destroy()
+}
+
+pub(super) fn start(args: &ProfilerStartArgs) -> Result<(), Status> {
+    args.profiler.get()?.start()
+}
+
+pub(super) fn stop(args: &ProfilerStopArgs) -> Result<(), Status> {
+    args.profiler.get()?.stop()
+}
+
+/// Returns the size where there is no room for the data yet.
+pub(super) fn collect_data(args: &ProfilerCollectDataArgs) -> Result<(), Status> {
+    let data = args.profiler.get()?.data()?;
+    if !args.buffer.is_null() {
+        let room = args.buffer_size_in_bytes.get();
+        if room < data.len() {
+            let message = format!("the profile has {} bytes, there is room for {room}", data.len());
+            return Err(Status::invalid_argument(message));
+        }
+        args.buffer.write(&data)?;
+    }
+    args.buffer_size_in_bytes.set(data.len());
+    Ok(())
+}

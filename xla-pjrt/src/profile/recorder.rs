@@ -1,0 +1,194 @@
+//! The recorder: a subscriber of `tracing` that is switched on while a profile is taken.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
+use tracing::subscriber::Interest;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::status::Status;
+
+/// Spans that a profile keeps; of further ones it has the number.
+const MOST_EVENTS: usize = 1 << 21;
+
+/// The profile that is being taken.
+static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+
+/// Whether [`RECORDING`] is one, for those who do not take its lock.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// Spans of all threads.
+pub(super) struct Recording {
+    pub origin: Instant,
+    /// Nanoseconds from the Unix epoch to `origin`.
+    pub epoch_nanos: i64,
+    pub events: Vec<Event>,
+    /// Names of threads by their numbers.
+    pub threads: BTreeMap<u32, String>,
+    /// Spans beyond [`MOST_EVENTS`].
+    pub lost: usize,
+}
+
+/// A span that a thread was inside of.
+pub(super) struct Event {
+    pub facts: Facts,
+    pub thread: u32,
+    pub start: Instant,
+    pub end: Instant,
+}
+
+/// Name and fields of a span.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// The instruction of a thunk, the module of a run or of a compilation with the name of the span.
+    pub name: String,
+    pub numbers: Vec<(&'static str, u64)>,
+    pub texts: Vec<(&'static str, String)>,
+}
+
+/// Time at which a span was entered last.
+struct Entered(Instant);
+
+/// Begins to record.
+pub(super) fn start() -> Result<(), Status> {
+    static IS_INSTALLED: OnceLock<bool> = OnceLock::new();
+    let install = || tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Recorder)).is_ok();
+    if !IS_INSTALLED.get_or_init(install) {
+        return Err(Status::failed_precondition("this program collects the spans of `tracing` itself"));
+    }
+    let mut recording = recording();
+    if recording.is_some() {
+        return Err(Status::failed_precondition("another profile is being taken"));
+    }
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    *recording = Some(Recording {
+        origin: Instant::now(),
+        epoch_nanos: i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX),
+        events: Vec::new(),
+        threads: BTreeMap::new(),
+        lost: 0,
+    });
+    drop(recording);
+    switch(true);
+    Ok(())
+}
+
+/// Ends recording, and returns what was recorded.
+pub(super) fn stop() -> Option<Recording> {
+    switch(false);
+    recording().take()
+}
+
+/// Switches spans on or off: while they are off, each costs a look at a number.
+fn switch(on: bool) {
+    IS_ON.store(on, Ordering::SeqCst);
+    tracing::callsite::rebuild_interest_cache();
+}
+
+fn recording() -> MutexGuard<'static, Option<Recording>> {
+    RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of the calling thread.
+fn thread_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    thread_local! {
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+    if NUMBER.get() == 0 {
+        NUMBER.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    NUMBER.get()
+}
+
+/// Records spans of all levels.
+struct Recorder;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        let wanted = metadata.is_span() && IS_ON.load(Ordering::SeqCst);
+        if wanted { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(if IS_ON.load(Ordering::SeqCst) { LevelFilter::TRACE } else { LevelFilter::OFF })
+    }
+
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(Facts::of(attributes));
+        }
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(Entered(Instant::now()));
+        }
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        let end = Instant::now();
+        let Some(span) = context.span(id) else { return };
+        let extensions = span.extensions();
+        let (Some(Entered(start)), Some(facts)) = (extensions.get(), extensions.get::<Facts>()) else { return };
+        let (thread, mut recording) = (thread_number(), recording());
+        let Some(recording) = &mut *recording else { return };
+        if recording.events.len() >= MOST_EVENTS {
+            recording.lost += 1;
+            return;
+        }
+        recording.threads.entry(thread).or_insert_with(|| thread_name(thread));
+        recording.events.push(Event { facts: facts.clone(), thread, start: *start, end });
+    }
+}
+
+fn thread_name(number: u32) -> String {
+    thread::current().name().map_or_else(|| format!("thread {number}"), str::to_string)
+}
+
+impl Facts {
+    fn of(attributes: &Attributes<'_>) -> Facts {
+        let mut facts = Facts::default();
+        attributes.record(&mut facts);
+        let span = attributes.metadata().name();
+        if facts.name.is_empty() {
+            facts.name = span.to_string();
+            if let Some((_, module)) = facts.texts.iter().find(|(field, _)| *field == "module") {
+                write!(facts.name, " {module}").ok();
+            }
+        }
+        facts
+    }
+
+    fn text(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "name" => self.name = value,
+            field => self.texts.push((field, value)),
+        }
+    }
+}
+
+impl Visit for Facts {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, value.to_string());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.numbers.push((field.name(), value));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.text(field, format!("{value:?}"));
+    }
+}
