@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use xla_hlo::ops::{CallState, CustomCallContext, RawCall, RawCustomCall};
+use xla_hlo::ops::{CallState, CustomCallContext, FfiAttributes, RawCall, RawCustomCall};
 use xla_hlo::{Error, Result, ResultExt, Shape};
 
 use crate::abi::{
@@ -28,9 +28,20 @@ const TOKEN: i32 = 17;
 /// The stage that computes.
 const EXECUTE: i32 = 3;
 
+/// Trait of this library alone: functions store the address of their error, or null, in the frame's `future` as their
+/// last step, and their return value is ignored. Handlers in Python have it, since the return value of a `ctypes`
+/// callback is not defined after an exception, such as `KeyboardInterrupt` on the main thread.
+const OUTCOME_IN_FRAME: u32 = 1 << 31;
+/// Value of `future` before a function with [`OUTCOME_IN_FRAME`] has stored its outcome.
+const NO_OUTCOME: *mut c_void = ptr::without_provenance_mut(usize::MAX);
+
 /// A handler of C: a function for each stage, of which the last one is there.
 #[derive(Clone, Copy)]
-pub struct FfiHandler(Bundle);
+pub struct FfiHandler {
+    bundle: Bundle,
+    /// Whether it has the trait [`OUTCOME_IN_FRAME`].
+    outcome_in_frame: bool,
+}
 
 impl FfiHandler {
     /// A handler of one function.
@@ -57,6 +68,7 @@ impl FfiHandler {
         let mut frame = empty_frame();
         frame.head.extensions = ptr::from_ref(&extension).cast();
         call(execute, &mut frame).context(|| "the handler's version")?;
+        let outcome_in_frame = metadata.traits & OUTCOME_IN_FRAME != 0;
         let ApiVersion { major, minor, .. } = metadata.version;
         if (major, minor) > (crate::MAJOR, crate::MINOR) || major != crate::MAJOR {
             return Err(Error::invalid_argument(format!(
@@ -65,8 +77,14 @@ impl FfiHandler {
                 crate::MINOR
             )));
         }
-        Ok(FfiHandler(bundle))
+        Ok(FfiHandler { bundle, outcome_in_frame })
     }
+}
+
+/// The state of a call: its objects, and its attributes, which are read once.
+struct Instance {
+    left: LeftObjects,
+    attributes: FfiAttributes,
 }
 
 /// The objects that a call left with the runtime; they end with it.
@@ -84,20 +102,24 @@ impl Drop for LeftObjects {
 impl RawCustomCall for FfiHandler {
     fn instantiate(&self, call: &CustomCallContext<'_>) -> Result<CallState> {
         let context = CallContext::default();
-        let attributes = EncodedAttributes::new(&call.attributes()?)?;
-        let outcome = self.stage(self.0.instantiate, CallFrame { stage: 0, ..empty_frame() }, &attributes, &context);
+        let attributes = call.attributes()?;
+        let encoded = EncodedAttributes::new(&attributes)?;
+        let outcome = self.stage(self.bundle.instantiate, CallFrame { stage: 0, ..empty_frame() }, &encoded, &context);
         let left = LeftObjects(context.take_states());
         outcome?;
-        Ok(Arc::new(left))
+        Ok(Arc::new(Instance { left, attributes }))
     }
 
     /// Goes through the stages of a run, one after another: their objects belong to this call alone.
     fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
-        let instance = call.state.downcast_ref::<LeftObjects>().and_then(|left| left.0.first().copied());
+        let state = call.state.downcast_ref::<Instance>();
+        let Instance { left, attributes } =
+            state.ok_or_else(|| Error::internal("a call is executed that was not instantiated"))?;
+        let instance = left.0.first().copied();
         let run = call.context.run();
         let user_data = run.get::<UserData>().cloned().unwrap_or_default();
         let context = CallContext::of_run(user_data, run.run_id(), call.device as i32, instance);
-        let attributes = EncodedAttributes::new(&call.context.attributes()?)?;
+        let attributes = EncodedAttributes::new(attributes)?;
         let mut packed_results: Vec<_> = call.results.iter().map(|result| packed(result.shape, result.bytes)).collect();
         let packed_operands: Vec<_> =
             call.operands.iter().map(|operand| packed(operand.shape, operand.bytes)).collect();
@@ -113,7 +135,7 @@ impl RawCustomCall for FfiHandler {
             (aliased.unwrap_or_else(|| bytes.as_ptr().cast_mut()), operand.shape)
         });
         let inputs = BufferList::new(inputs.collect());
-        let stages = [self.0.prepare, self.0.initialize, self.0.execute];
+        let stages = [self.bundle.prepare, self.bundle.initialize, self.bundle.execute];
         let outcome = (1..).zip(stages).try_for_each(|(stage, handler)| {
             let mut frame = CallFrame { stage, ..empty_frame() };
             // Before the last stage there are no values.
@@ -140,7 +162,8 @@ impl FfiHandler {
         context: &CallContext,
     ) -> Result<()> {
         (frame.context, frame.attrs) = (ptr::from_ref(context).cast(), attributes.structure());
-        handler.map_or(Ok(()), |handler| call(handler, &mut frame))
+        let Some(handler) = handler else { return Ok(()) };
+        if self.outcome_in_frame { call_for_outcome(handler, &mut frame) } else { call(handler, &mut frame) }
     }
 }
 
@@ -217,4 +240,18 @@ fn call(handler: Handler, frame: &mut CallFrame) -> Result<()> {
     }
     // SAFETY: futures of handlers are made by this library's table, and returned to be waited for.
     unsafe { await_future(frame.future) }
+}
+
+/// Calls a handler that stores its outcome in the frame.
+fn call_for_outcome(handler: Handler, frame: &mut CallFrame) -> Result<()> {
+    frame.future = NO_OUTCOME;
+    // SAFETY: as in [`call`].
+    unsafe { handler(frame) };
+    if frame.future == NO_OUTCOME {
+        let message =
+            "the handler of a call was left by an exception, such as KeyboardInterrupt, before it had an outcome";
+        return Err(Error::internal(message));
+    }
+    // SAFETY: errors of handlers are made by this library's table.
+    unsafe { take_error(frame.future) }.map_or(Ok(()), |error| Err(error.into_error()))
 }

@@ -129,11 +129,13 @@ struct Writer<'a, 'ctx> {
 
 impl<'ctx> Writer<'_, 'ctx> {
     fn sequence(&mut self, sequence: &ThunkSequence) -> Result<()> {
-        sequence.thunks.iter().try_for_each(|thunk| {
-            self.report(BEGIN_THUNK, thunk)?;
+        let mut last: Option<&Thunk> = None;
+        for thunk in &sequence.thunks {
+            self.report(last, Some(thunk))?;
             self.thunk(thunk)?;
-            self.report(END_THUNK, thunk)
-        })
+            last = Some(thunk);
+        }
+        self.report(last, None)
     }
 
     /// Writes a switch of modes, where the mode is another one.
@@ -163,9 +165,11 @@ impl<'ctx> Writer<'_, 'ctx> {
         mode
     }
 
-    /// Calls the runtime with the number of a thunk if the run is profiled, in the caller's mode.
-    fn report(&mut self, symbol: &str, thunk: &Thunk) -> Result<()> {
-        let Some(profiled) = self.profiled else { return Ok(()) };
+    /// Calls the runtime in the caller's mode, if the run is profiled, where one thunk ends and another one begins.
+    fn report(&mut self, ended: Option<&Thunk>, begun: Option<&Thunk>) -> Result<()> {
+        let calls = [(END_THUNK, ended), (BEGIN_THUNK, begun)];
+        let calls = calls.into_iter().filter_map(|(symbol, thunk)| Some((symbol, thunk?.id)));
+        let Some(profiled) = self.profiled.filter(|_| ended.is_some() || begun.is_some()) else { return Ok(()) };
         let [report, next] = ["report", "next"].map(|name| self.e.context().append_basic_block(self.function, name));
         self.e.builder().build_conditional_branch(profiled, report, next).map_err(refused)?;
         self.e.builder().position_at_end(report);
@@ -176,8 +180,9 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
         let (pointer, long) = (self.pointer_type(), self.e.context().i64_type());
         let ty = self.e.context().void_type().fn_type(&[pointer.into(), long.into()], false);
-        let runtime = self.declare(symbol, ty);
-        self.call(runtime, &[self.run()?.into(), self.long(thunk.id.0.into()).into()])?;
+        for (symbol, id) in calls {
+            self.call(self.declare(symbol, ty), &[self.run()?.into(), self.long(id.0.into()).into()])?;
+        }
         if let Some(modes) = flushing {
             self.e.set_denormal_mode(modes, DenormalMode::Flush);
         }

@@ -5,6 +5,7 @@ With `JAX_PLATFORMS=xlars` and `XLARS_LIBRARY`, by pytest. XLA's own CPU passes 
 
 import functools
 import os
+import signal
 import threading
 import time
 
@@ -149,6 +150,83 @@ def test_many_calls_that_wait_have_few_threads():
     threads = len(os.listdir("/proc/self/task")) - before
     jax.block_until_ready(results)
     assert threads < 64, threads
+
+
+def test_an_interrupt_before_a_call_is_an_error():
+    signals = []
+
+    def start(x):
+        def interrupt():
+            time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        signals.append(threading.Thread(target=interrupt))
+        signals[-1].start()
+        return np.asarray(x)
+
+    def run(x):
+        x = jax.lax.fori_loop(0, 300, lambda i, x: x @ x / 200, jax.pure_callback(start, x, x))
+        return jax.pure_callback(_doubled, x, x)
+
+    x = jnp.ones((200, 200)).block_until_ready()
+    f = jax.jit(run).lower(x).compile()
+    for _ in range(3):
+        # Python handles the signal on this thread: where it enters a function, which nothing can catch.
+        assert "KeyboardInterrupt" in _message(lambda: f(x))
+        signals.pop().join()
+    assert _pure(_doubled, x, x)[0, 0] == 2.0
+
+
+def test_errors_that_end_programs_are_errors_of_the_call():
+    for kind in (KeyboardInterrupt, SystemExit, GeneratorExit):
+
+        def fail(x):
+            raise kind("stop")
+
+        x = np.ones(3, F32)
+        assert f"{kind.__name__}: stop" in _message(lambda: _pure(fail, x, x))
+
+
+def test_calls_of_threads_run_programs_with_calls():
+    inner = jax.jit(lambda x: jax.pure_callback(_doubled, x, x) + 1)
+    outer = jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(inner(jnp.asarray(x))), x, x))
+
+    def wait_for_another_thread(x):
+        results = []
+        thread = threading.Thread(target=lambda: results.append(np.asarray(outer(jnp.asarray(x)))))
+        thread.start()
+        thread.join()
+        return results[0]
+
+    f = jax.jit(lambda x: jax.pure_callback(wait_for_another_thread, x, x))
+    late = jax.jit(lambda x: jax.lax.fori_loop(0, 50, lambda i, x: x @ x / 200, x)[0, :3])(jnp.ones((200, 200)))
+    expected, found = [3.0, 5.0, 7.0], []
+
+    def run():
+        found.extend(f(jnp.arange(1.0, 4.0)).tolist() == expected for _ in range(5))
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    results = [f(late) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 40
+    assert all(result.tolist() == [3.0] * 3 for result in results)
+
+
+def test_arguments_of_calls_are_donated():
+    f = jax.jit(lambda x: jax.pure_callback(_doubled, x, x) + x, donate_argnums=0)
+    x = jnp.ones(64)
+    assert f(x).tolist() == [3.0] * 64 and x.is_deleted()
+
+    def fail(x):
+        raise ValueError("no")
+
+    failing = jax.jit(lambda x: jax.pure_callback(fail, x, x) + x, donate_argnums=0)
+    x = jnp.ones(64).block_until_ready()
+    assert "ValueError: no" in _message(lambda: failing(x))
+    assert x.is_deleted()
 
 
 def test_ordered_calls_keep_their_order():

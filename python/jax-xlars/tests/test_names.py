@@ -156,9 +156,12 @@ assert f(x).device == ours and f(there).device == cpu
 # The function of the program, and of nothing else.
 assert len(TABLE.held()) == 1
 del f
-# A program that is dropped while it waits for its turn.
-go = threading.Event()
-wait = jax.jit(lambda x: jax.pure_callback(lambda x: (go.wait(), x)[1], x, x))(x)
+# A program that is dropped while it waits for its turn. Its call is made on another thread, as an argument is missing.
+go, late = threading.Event(), jax.jit(lambda x: jax.lax.fori_loop(0, 30, lambda i, y: y @ y / 200, x)[0, 0] + 2)
+ones = jax.device_put(np.ones((200, 200), np.float32), ours)
+late(ones).block_until_ready()
+wait = jax.jit(lambda x: jax.pure_callback(lambda x: (go.wait(60), x)[1], x, x))(late(ones))
+assert not wait.is_ready()
 y = jax.jit(lambda x: io_callback(note, x, x))(wait)
 jax.clear_caches(); gc.collect()
 go.set()

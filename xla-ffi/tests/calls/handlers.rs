@@ -226,3 +226,25 @@ pub unsafe extern "C" fn of_the_future(frame: *mut u8) -> *mut c_void {
     tells_version(frame.expose_provenance(), 99);
     ptr::null_mut()
 }
+
+/// A handler in Python: its outcome is stored in the frame, and its return value is not defined. It fills the result with
+/// its attribute `factor`; no outcome for 0, an error for -1.
+pub unsafe extern "C" fn outcome_in_frame(frame: *mut u8) -> *mut c_void {
+    let frame = frame.expose_provenance();
+    if tells_version(frame, 3) {
+        let metadata: usize = read(read::<usize>(frame + 8) + 24);
+        write(metadata + 32, 1_u32 << 31);
+        return ptr::null_mut();
+    }
+    let undefined = ptr::without_provenance_mut(16);
+    if read::<i32>(frame + 32) != 3 {
+        return undefined;
+    }
+    let value: f32 = read(read::<usize>(read::<usize>(read::<usize>(frame + 120 + 40)) + 8));
+    fill(frame, value);
+    if value != 0.0 {
+        let failed = if value < 0.0 { error(frame, 8, c"too much") } else { ptr::null_mut() };
+        write(frame + 168, failed);
+    }
+    undefined
+}

@@ -75,6 +75,18 @@ fn runs_have_neither_extensions_nor_options() {
     assert_eq!(run(handlers::ask_for_newer_things, "{}").expect("a result"), "f32[2,2] { { 1, 1 }, { 1, 1 } }");
 }
 
+/// The return value of a `ctypes` callback that an exception leaves is not defined: it must not be taken for an error or
+/// a success.
+#[test]
+fn a_handler_left_by_an_exception_is_an_error() {
+    let run = |factor: &str| run(handlers::outcome_in_frame, &format!("{{factor = {factor} : f32}}"));
+    assert_eq!(run("2.0").expect("a result"), "f32[2,2] { { 2, 2 }, { 2, 2 } }");
+    let failed = run("-1.0").expect_err("the error");
+    assert!(matches!(failed, xla_hlo::Error::ResourceExhausted(_)) && failed.message().ends_with("too much"));
+    let left = run("0.0").expect_err("no outcome");
+    assert!(left.message().contains("was left by an exception"), "{left}");
+}
+
 #[test]
 fn another_version_is_refused() {
     let error = run(handlers::of_the_future, "{}").expect_err("refused");

@@ -1,9 +1,9 @@
-//! The profiler: `profiler_c_api.h`, whose structures begin with their size.
+//! The profiler: `profiler_c_api.h`. jaxlib leaves the sizes of these structures as memory has them.
 
 use super::kinds::Profiler;
-use crate::border::{Address, Handle, Out, Owned, Text, sized};
+use crate::border::{Address, Handle, Out, Owned, Text, whole};
 
-sized! {
+whole! {
     "PLUGIN_Profiler_Create" ProfilerCreateArgs 32 {
         0 struct_size: usize,
         8 options: Text,
@@ -24,7 +24,7 @@ sized! {
     "PLUGIN_Profiler_CollectData" ProfilerCollectDataArgs 32 {
         0 struct_size: usize,
         8 profiler: Handle<Profiler>,
-        16 buffer: Address,
+        16 buffer: Out<Address>,
         24 buffer_size_in_bytes: Out<usize>,
     }
 }

@@ -29,6 +29,8 @@ pub(crate) trait Image: Sized {
     /// Bytes that a caller must have: fields beyond may be missing, and are zero then. 0 for structures whose size
     /// callers leave 0, and mean all of it.
     const REQUIRED: usize;
+    /// Whether callers have all of it, and may leave any number where the size would be.
+    const IS_WHOLE: bool = false;
 
     /// All fields zero.
     fn null() -> Self;
@@ -72,14 +74,15 @@ unsafe fn copy_known<T: Image>(from: *const u8, to: *mut u8, known: usize) {
 ///
 /// # Safety
 ///
-/// `structure` is null, or what its field `struct_size` says can be read; all of it where that may be 0 and is.
+/// `structure` is null, or what its field `struct_size` says can be read; all of it where that may be 0 and is, or says
+/// nothing.
 pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usize), Status> {
     if structure.is_null() {
         return Err(Status::invalid_argument(format!("{}_Args must not be null", T::NAME)));
     }
     // SAFETY: every structure begins with its size; unaligned reads ask nothing of the address.
     let mut size = unsafe { structure.cast::<usize>().read_unaligned() };
-    if size == 0 && T::REQUIRED == 0 {
+    if size == 0 && T::REQUIRED == 0 || T::IS_WHOLE {
         size = T::SIZE;
     }
     if size < T::REQUIRED {
@@ -128,6 +131,24 @@ macro_rules! sized {
     )*};
 }
 
+/// Declares structures that begin with a size that callers need not set: they have all fields.
+macro_rules! whole {
+    ($($name:literal $ty:ident $size:literal { $($offset:literal $field:ident: $t:ty,)* })*) => {$(
+        $crate::border::plain! { $name $ty $size { $($offset $field: $t,)* } }
+
+        impl $crate::border::Image for $ty {
+            const NAME: &'static str = $name;
+            const SIZE: usize = $size;
+            const REQUIRED: usize = $size;
+            const IS_WHOLE: bool = true;
+
+            fn null() -> Self {
+                <$ty as $crate::border::Field>::NULL
+            }
+        }
+    )*};
+}
+
 /// Declares structures without a head.
 macro_rules! plain {
     ($($name:literal $ty:ident $size:literal { $($offset:literal $field:ident: $t:ty,)* })*) => {$(
@@ -148,4 +169,4 @@ macro_rules! plain {
         }
     )*};
 }
-pub(crate) use {args, plain, sized};
+pub(crate) use {args, plain, sized, whole};

@@ -33,7 +33,7 @@ pub(crate) use failed::{Failed, code, visit};
 pub(crate) use field::{Field, Flag, Out};
 pub(crate) use handle::{Handle, Hosted, Kind, Owned};
 pub(crate) use host::HostRegion;
-pub(crate) use image::{Head, Image, args, plain, sized};
+pub(crate) use image::{Head, Image, args, plain, sized, whole};
 pub(crate) use list::{Counted, List, Many, Slots, Text};
 pub(crate) use pointer::{Address, Pointer, Word};
 pub(crate) use promise::{Awaited, Deleter, FutureCallback, OnReady};

@@ -4,7 +4,7 @@ use crate::abi::kinds;
 use crate::abi::profiler::{
     ProfilerCollectDataArgs, ProfilerCreateArgs, ProfilerDestroyArgs, ProfilerStartArgs, ProfilerStopArgs,
 };
-use crate::border::{Handle, Kind};
+use crate::border::{Address, Handle, Kind};
 use crate::profile::Profiler;
 use crate::status::Status;
 
@@ -31,16 +31,20 @@ pub(super) fn stop(args: &ProfilerStopArgs) -> Result<(), Status> {
     args.profiler.get()?.stop()
 }
 
-/// Returns the size where there is no room for the data yet.
+/// Copies the data into the caller's buffer. For a caller without one the buffer is that of the profiler, which holds it
+/// until it is started again or destroyed: jaxlib reads it there, though the header has callers bring their own.
 pub(super) fn collect_data(args: &ProfilerCollectDataArgs) -> Result<(), Status> {
     let data = args.profiler.get()?.data()?;
-    if !args.buffer.is_null() {
+    let (buffer, own) = (args.buffer.get(), data.as_ptr().expose_provenance());
+    if buffer.is_null() {
+        args.buffer.set(Address::of_number(own));
+    } else if buffer.number() != own {
         let room = args.buffer_size_in_bytes.get();
         if room < data.len() {
             let message = format!("the profile has {} bytes, there is room for {room}", data.len());
             return Err(Status::invalid_argument(message));
         }
-        args.buffer.write(&data)?;
+        buffer.write(&data)?;
     }
     args.buffer_size_in_bytes.set(data.len());
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
@@ -24,6 +24,9 @@ const MOST_EVENTS: usize = 1 << 21;
 
 /// The profile that is being taken.
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+
+/// Name of the spans of thunks.
+const THUNK: &str = "thunk";
 
 /// Whether [`RECORDING`] is one, for those who do not take its lock.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -51,7 +54,7 @@ pub(super) struct Event {
 /// Name and fields of a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// The instruction of a thunk, the module of a run or of a compilation with the name of the span.
+    /// Instruction of a thunk; for other spans the name of the span, followed by its field `name` or `module`.
     pub name: String,
     pub numbers: Vec<(&'static str, u64)>,
     pub texts: Vec<(&'static str, String)>,
@@ -162,12 +165,12 @@ impl Facts {
         let mut facts = Facts::default();
         attributes.record(&mut facts);
         let span = attributes.metadata().name();
-        if facts.name.is_empty() {
-            facts.name = span.to_string();
-            if let Some((_, module)) = facts.texts.iter().find(|(field, _)| *field == "module") {
-                write!(facts.name, " {module}").ok();
-            }
-        }
+        let module = || facts.texts.iter().find(|(field, _)| *field == "module").map(|(_, module)| module);
+        facts.name = match (span, facts.name.as_str()) {
+            (THUNK, name) if !name.is_empty() => return facts,
+            (_, "") => module().map_or_else(|| span.to_string(), |module| format!("{span} {module}")),
+            (_, name) => format!("{span} {name}"),
+        };
         facts
     }
 

@@ -60,19 +60,27 @@ class CallbackHandler:
         return ctypes.cast(handler, ctypes.c_void_p).value
 
     def _handle(self, frame, work, failed: str) -> int | None:
+        """Handles a frame: the last step stores the outcome. The runtime takes a call without one for an error, since
+        `KeyboardInterrupt` may be raised anywhere in here on the main thread."""
         if self.ffi is None:
             self.ffi = ffi.Api(frame.api)
+        if ffi.answer_metadata(frame, ffi.OUTCOME_IN_FRAME):
+            return None
         try:
-            if ffi.answer_metadata(frame):
-                return None
-            if not self._calls.enter():
-                return self.ffi.error(ffi.CANCELLED, "Python exits: no callback is called any more")
-            try:
-                return self._outcome(work, frame, failed)
-            finally:
-                self._calls.leave()
+            outcome = self._guarded(work, frame, failed)
         except BaseException as error:  # Nobody above could catch it.
-            return self.ffi.error(ffi.INTERNAL, failed + _described(error))
+            outcome = self.ffi.error(ffi.INTERNAL, failed + _described(error))
+        frame.future = outcome
+        return outcome
+
+    def _guarded(self, work, frame, failed: str) -> int | None:
+        """Does the work unless Python ends; returns the error."""
+        if not self._calls.enter():
+            return self.ffi.error(ffi.CANCELLED, "Python exits: no callback is called any more")
+        try:
+            return self._outcome(work, frame, failed)
+        finally:
+            self._calls.leave()
 
     def _outcome(self, work, frame, failed: str) -> int | None:
         """Does the work; returns the error that it raised, described while Python cannot end."""
@@ -89,7 +97,7 @@ class RunCallbacks(CallbackHandler):
     def __init__(self, api: c_api.Api):
         super().__init__(api, "cpu")
         # jaxlib's handler of buffers asks for the same data, and has no state.
-        self._type_id = ffi.type_asked_for(self.ffi, _jaxlibs(OF_BUFFERS), b"index")
+        self._type_id = ctypes.c_int64(ffi.type_asked_for(self.ffi, _jaxlibs(OF_BUFFERS), b"index"))
 
     def _function(self, frame):
         index = ffi.unsigned_attribute(frame.attrs, b"index")
@@ -113,29 +121,35 @@ class _Calls:
     RETURN = 0.05
 
     def __init__(self):
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = False
         self._inside: dict[int, int] = {}
+        self._main = threading.main_thread().ident
         # The time at which a thread other than the main one left last.
         self._left = float("-inf")
 
     def enter(self) -> bool:
         """Whether this thread may call: once Python ends, only from inside of another call."""
-        with self._changed:
-            thread = threading.get_ident()
-            if self._closing and thread not in self._inside:
+        thread = threading.get_ident()
+        with self._lock:
+            inside = self._inside.get(thread, 0)
+            if self._closing and not inside:
                 return False
-            self._inside[thread] = self._inside.get(thread, 0) + 1
+            self._inside[thread] = inside + 1
             return True
 
     def leave(self) -> None:
-        with self._changed:
-            thread = threading.get_ident()
-            self._inside[thread] -= 1
-            if not self._inside[thread]:
-                del self._inside[thread]
-                if thread != threading.main_thread().ident:
-                    self._left = time.monotonic()
+        thread = threading.get_ident()
+        with self._lock:
+            inside = self._inside[thread] - 1
+            if inside:
+                self._inside[thread] = inside
+                return
+            del self._inside[thread]
+            if thread != self._main:
+                self._left = time.monotonic()
+            if self._closing:
                 self._changed.notify_all()
 
     def close(self) -> None:
@@ -146,6 +160,8 @@ class _Calls:
             pass  # JAX waits for them once more, and tells of it.
         with self._changed:
             self._closing = True
+            # A call of this thread is over, even if `KeyboardInterrupt` kept it from leaving.
+            self._inside.pop(threading.get_ident(), None)
             self._changed.wait_for(lambda: not self._inside, self.PATIENCE)
             rest = self._left + self.RETURN - time.monotonic()
         # A thread that has left still needs the lock to return: it gets it while this one sleeps.

@@ -14,6 +14,9 @@ ERROR_CREATE, ERROR_MESSAGE, ERROR_DESTROY, HANDLER_REGISTER, CONTEXT_GET = 48, 
 STATE_SET, STATE_GET = 104, 112
 METADATA, SCALAR, INSTANTIATE, EXECUTE = 1, 3, 0, 3
 UNSIGNED_64, TOKEN = 9, 17
+# A trait of handlers that store their error, or null, as the frame's `future`: the return value of a callback of ctypes
+# that an exception leaves, such as `KeyboardInterrupt`, is not defined.
+OUTCOME_IN_FRAME = 1 << 31
 
 # NumPy's types by the numbers of element types.
 DTYPES = {
@@ -121,7 +124,7 @@ Attrs = _structure(
 CallFrame = _structure(
     "CallFrame", "`XLA_FFI_CallFrame`.",
     *_HEAD, ("api", c_void_p), ("context", c_void_p), ("stage", c_int), ("args", Buffers), ("rets", Buffers),
-    ("attrs", Attrs),
+    ("attrs", Attrs), ("future", c_void_p),
 )  # fmt: skip
 Metadata = _structure(
     "Metadata", "`XLA_FFI_Metadata`.",
@@ -169,11 +172,11 @@ class Api:
         args = ErrorCreate(ErrorCreate.code.offset + 4, None, text, code)
         return self._error_create(ctypes.addressof(args))
 
-    def user_data(self, context: int, type_id: int) -> int:
+    def user_data(self, context: int, type_id: c_int64) -> int:
         """The address of data that came along with the run."""
-        args = ContextGet(ctypes.sizeof(ContextGet), None, context, ctypes.pointer(c_int64(type_id)), None)
+        args = (c_size_t * 5)(40, 0, context, ctypes.addressof(type_id))
         self.check(self._context_get(ctypes.addressof(args)))
-        return args.data
+        return args[4]
 
     def set_state(self, context: int, type_id: int, state: int) -> None:
         """Gives the call a state, a number other than 0, in the stage `instantiate`."""
@@ -220,9 +223,10 @@ def answer_metadata(frame: ctypes.Structure, traits: int = 0) -> bool:
 
 def unsigned_attribute(attrs: ctypes.Structure, name: bytes) -> int:
     """The value of a scalar attribute of 64 bits without sign."""
+    names, values = attrs.names, attrs.values
     for i in range(attrs.size):
-        if attrs.names[i].contents.bytes() == name:
-            return ctypes.c_uint64.from_address(Scalar.from_address(attrs.values[i]).value).value
+        if names[i].contents.bytes() == name:
+            return ctypes.c_uint64.from_address(Scalar.from_address(values[i]).value).value
     raise KeyError(f"the call has no attribute {name.decode()!r}")
 
 
@@ -248,7 +252,7 @@ def type_asked_for(api: Api, handler: int, attribute: bytes) -> int:
         (c_void_p * 1)(ctypes.addressof(value)),
     )  # fmt: skip
     none = Buffers(ctypes.sizeof(Buffers))
-    frame = CallFrame(ctypes.sizeof(CallFrame), None, ctypes.addressof(table), None, EXECUTE, none, none, attrs)
+    frame = CallFrame(CallFrame.future.offset, None, ctypes.addressof(table), None, EXECUTE, none, none, attrs)
     try:
         api.check(HANDLER(handler)(ctypes.pointer(frame)))
     except RuntimeError as error:

@@ -252,7 +252,7 @@ fn runs_are_timed_and_nothing_is_donated() {
 #[test]
 fn a_ready_program_runs_on_its_caller_whatever_it_costs() {
     let caller = thread::current().id();
-    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();
     let (client, program) = with_handler(move |_, mut operands| {
         told.lock().unwrap().push(thread::current().id() == caller);
