@@ -27,9 +27,9 @@ pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that run jobs in the order they came, at most a fixed number at a time.
 ///
-/// A thread that [waits](blocking) or [runs code of others](host_call) gives its place to another one. [`CALLS`] threads
-/// may be away at a time; if none of them comes back for [`STALL`], one more may be. So the number of threads is bounded
-/// where calls come to an end, and jobs never wait forever for threads that wait for them.
+/// A thread that [waits](blocking) or [runs code of others](host_call) is away: another one takes its place. At most
+/// [`CALLS`] threads are away at a time, and one more each time that none of them has come back for [`STALL`]. So the
+/// number of threads is bounded where calls end, and jobs never wait forever for threads that wait for them.
 #[derive(Debug)]
 pub(crate) struct Workers(Arc<Pool>);
 

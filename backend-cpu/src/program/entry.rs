@@ -1,9 +1,9 @@
 //! The entry function of a program that runs in this process.
 //!
 //! `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`: table holds the addresses of all arguments, as
-//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at, profile is
-//! not 0 if the runtime is called where each thunk begins and ends; the result is 0, or 1 when a host call failed or the
-//! byte was set.
+//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at, and
+//! profile is not 0 if the runtime is called where each thunk begins and ends. The result is 0, or 1 when a host call
+//! failed or the byte was set.
 
 use inkwell::values::BasicValueEnum;
 use inkwell::{AddressSpace, IntPredicate};

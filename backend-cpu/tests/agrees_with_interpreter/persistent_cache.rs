@@ -59,8 +59,8 @@ fn programs_are_found_on_disk() {
     assert_eq!(files(&programs).len(), 3);
 }
 
-/// Loops whose bodies have instructions of the same names: names in a message are unique, so a module that was read back
-/// has others.
+/// Loops whose bodies have instructions of equal names. Names in a message are unique, so a module that was read back
+/// has other names.
 const LOOPS: &str = "HloModule loops
 cond { s = (s32[], f32[64,64]) parameter(0) i = s32[] get-tuple-element(s), index=0
   n = s32[] constant(10) ROOT less = pred[] compare(i, n), direction=LT }

@@ -227,8 +227,8 @@ pub unsafe extern "C" fn of_the_future(frame: *mut u8) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// A handler in Python: its outcome is stored in the frame, and its return value is not defined. It fills the result with
-/// its attribute `factor`; no outcome for 0, an error for -1.
+/// Handler as one in Python: it stores its outcome in the frame, and its return value is not defined. It fills the
+/// result with its attribute `factor`; for 0 it stores no outcome, for -1 an error.
 pub unsafe extern "C" fn outcome_in_frame(frame: *mut u8) -> *mut c_void {
     let frame = frame.expose_provenance();
     if tells_version(frame, 3) {

@@ -75,8 +75,8 @@ fn runs_have_neither_extensions_nor_options() {
     assert_eq!(run(handlers::ask_for_newer_things, "{}").expect("a result"), "f32[2,2] { { 1, 1 }, { 1, 1 } }");
 }
 
-/// The return value of a `ctypes` callback that an exception leaves is not defined: it must not be taken for an error or
-/// a success.
+/// The return value of a `ctypes` callback is not defined after an exception: the runtime must take it neither for an
+/// error nor for a success.
 #[test]
 fn a_handler_left_by_an_exception_is_an_error() {
     let run = |factor: &str| run(handlers::outcome_in_frame, &format!("{{factor = {factor} : f32}}"));

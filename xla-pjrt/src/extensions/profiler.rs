@@ -31,8 +31,8 @@ pub(super) fn stop(args: &ProfilerStopArgs) -> Result<(), Status> {
     args.profiler.get()?.stop()
 }
 
-/// Copies the data into the caller's buffer. For a caller without one the buffer is that of the profiler, which holds it
-/// until it is started again or destroyed: jaxlib reads it there, though the header has callers bring their own.
+/// Copies the data into the caller's buffer. A caller without a buffer gets the profiler's, which is valid until the
+/// profiler is started again or destroyed: jaxlib reads it there, though the header has callers bring their own.
 pub(super) fn collect_data(args: &ProfilerCollectDataArgs) -> Result<(), Status> {
     let data = args.profiler.get()?.data()?;
     let (buffer, own) = (args.buffer.get(), data.as_ptr().expose_provenance());
