@@ -157,7 +157,7 @@ def test_an_interrupt_before_a_call_is_an_error():
 
     def start(x):
         def interrupt():
-            time.sleep(0.02)
+            time.sleep(0.002)
             os.kill(os.getpid(), signal.SIGINT)
 
         signals.append(threading.Thread(target=interrupt))
