@@ -4,6 +4,8 @@
 mod accuracy;
 #[path = "suite/codegen.rs"]
 mod codegen;
+#[path = "suite/concatenations.rs"]
+mod concatenations;
 #[path = "suite/contractions.rs"]
 mod contractions;
 #[path = "suite/dirt.rs"]

@@ -130,6 +130,16 @@ impl<'e, 'ctx> Value<'e, 'ctx> {
         std::iter::once(self.lanes()).chain(self.imaginary()).map(Lanes::raw).collect()
     }
 
+    /// Whether the lanes are in the stored form alone.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self.parts, Parts::Stored(_))
+    }
+
+    /// As [`Value::raws`], or the lanes of a real value in the stored form.
+    pub(crate) fn raws_in(&self, stored: bool) -> Vec<BasicValueEnum<'ctx>> {
+        if stored && self.imaginary().is_none() { vec![self.stored_lanes().raw()] } else { self.raws() }
+    }
+
     /// Inverse of [`Value::raws`].
     pub fn from_raws(emitter: &'e Emitter<'ctx>, ty: ElementType, raws: &[BasicValueEnum<'ctx>]) -> Self {
         match raws {

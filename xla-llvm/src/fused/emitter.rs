@@ -19,6 +19,13 @@ pub(crate) struct Level<'ctx> {
     pub(crate) block: BasicBlock<'ctx>,
 }
 
+/// Positions that are computed in one of many branches, and not as far out as their symbols allow.
+pub(crate) struct LocalPositions<'e, 'ctx> {
+    /// The branch's level.
+    pub(crate) level: usize,
+    pub(crate) known: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
+}
+
 /// Writes the code of one kernel.
 pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) emitter: &'e Emitter<'ctx>,
@@ -36,6 +43,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) any_lane: HashMap<GuardId, GuardId>,
     pub(crate) values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
     pub(crate) positions: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
+    /// The branches that the emission is in, of those among many, outermost first.
+    pub(crate) local_positions: Vec<LocalPositions<'e, 'ctx>>,
     pub(crate) runtime_divisions: HashMap<(AffineExpr, i64), (AffineExpr, AffineExpr)>,
     pub(crate) slice_starts: HashMap<InstrId, Vec<AffineExpr>>,
     /// The kernel's pointers: operands, then results.
@@ -66,6 +75,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             any_lane: HashMap::new(),
             values: HashMap::new(),
             positions: HashMap::new(),
+            local_positions: Vec::new(),
             runtime_divisions: HashMap::new(),
             slice_starts: HashMap::new(),
             pointers: Vec::new(),

@@ -6,6 +6,8 @@ pub(crate) const FEW_ROWS: u64 = 16;
 pub(crate) const CHUNK: u64 = 4096;
 /// Vector registers of accumulators in a reduction across lanes, so that its steps overlap.
 pub(crate) const REDUCE_REGISTERS: u32 = 8;
+/// Operands of a concatenation up to which addresses and conditions of all are computed in front of the loop.
+pub(crate) const FEW_OPERANDS: usize = 8;
 
 /// As many lanes, or fewer where a loop is shorter.
 pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
@@ -164,6 +166,8 @@ pub(crate) mod threads {
     /// Registers of 32 bits for values of all its elements at a time: of 255, some are for addresses and for values
     /// within operations.
     pub const MOST_REGISTERS: u64 = 208;
+    /// Operands of a concatenation up to which each element reads all and selects.
+    pub const MOST_SELECTED: usize = 8;
     /// Instructions above which the assembler is told that a thread may have all registers.
     pub const LARGE: u64 = 256;
 }

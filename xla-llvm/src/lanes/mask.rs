@@ -30,6 +30,11 @@ impl<'e, 'ctx> Lanes<'e, 'ctx> {
         Some(runs)
     }
 
+    /// Whether a mask is known to have all lanes set.
+    pub(crate) fn is_always(self) -> bool {
+        self.constant_runs().is_some_and(|runs| runs == [(0, self.width())])
+    }
+
     /// Whether a lane of a mask is set, where that is constant.
     fn constant_lane(self, number: u32) -> Option<bool> {
         let bit = match self.raw {

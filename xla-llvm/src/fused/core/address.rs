@@ -69,7 +69,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 
     /// A coordinate of symbols that have a scalar part, each partial sum placed as far out as its symbols allow.
     fn uniform_number(&mut self, expr: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
-        if let Some(&known) = self.positions.get(expr) {
+        if let Some(known) = self.known_position(expr) {
             return Ok(known);
         }
         let deepest = expr.terms().max_by_key(|&(id, _)| (self.symbols.get(id).level, id));
@@ -82,9 +82,28 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         | SymbolValue::Lane { base: value, .. }
         | SymbolValue::Varying { lanes: value, .. }) = self.symbol_value(id);
         let level = self.symbols.get(id).level;
-        let sum = self.at_level(level, |_| Ok(if c == 1 { value + rest } else { value * c + rest }))?;
-        self.positions.insert(expr.clone(), sum);
+        let local = self.local_level();
+        let sum = self.at_level(level.max(local), |_| Ok(if c == 1 { value + rest } else { value * c + rest }))?;
+        match self.local_positions.iter_mut().rfind(|branch| branch.level == local) {
+            Some(branch) => branch.known.insert(expr.clone(), sum),
+            None => self.positions.insert(expr.clone(), sum),
+        };
         Ok(sum)
+    }
+
+    /// The number of a coordinate that has been computed where the code is, or further out.
+    fn known_position(&self, expr: &AffineExpr) -> Option<Lanes<'e, 'ctx>> {
+        let depth = self.depth();
+        let branches = self.local_positions.iter().rev().filter(|branch| branch.level <= depth);
+        let mut known = branches.filter_map(|branch| branch.known.get(expr));
+        known.next().or_else(|| self.positions.get(expr)).copied()
+    }
+
+    /// The level of the innermost one of many branches that the code is in, 0 where it is in none: numbers that few
+    /// elements need are not computed further out.
+    pub(crate) fn local_level(&self) -> usize {
+        let depth = self.depth();
+        self.local_positions.iter().map(|branch| branch.level).rfind(|&level| level <= depth).unwrap_or(0)
     }
 
     /// Quotient and remainder of a coordinate, computed while running where they must be.
@@ -158,7 +177,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(elemental::load(self.emitter, base, at, ty, width, None));
         }
         let number = self.number_of(&at)?;
-        let (number, mask) = self.branchless(source, number, self.load_mask(index));
+        let (number, mask) = match self.emitter.target().simt() {
+            Some(_) => self.branchless(source, number, self.load_mask(index)),
+            None => self.inside_array(source, number, &at, index),
+        };
         Ok(match number {
             Number::Uniform(at) => {
                 // A guard of several lanes over one address: the element is wanted if any lane wants it.
@@ -196,7 +218,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         mask: Option<Lanes<'e, 'ctx>>,
     ) -> (Number<'e, 'ctx>, Option<Lanes<'e, 'ctx>>) {
         let is_empty = source.shape.dims().contains(&0);
-        let (Some(wanted), false, Some(_)) = (mask, is_empty, self.emitter.target().simt()) else {
+        let (Some(wanted), false) = (mask, is_empty) else {
             return (number, mask);
         };
         // An element that is wanted is one of the array: its position fits where that of the last one does.
@@ -213,6 +235,33 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             Number::Strided { .. } | Number::Varying(_) => (number, mask),
         }
+    }
+
+    /// On a processor, of a read of neighbours that no lane wants: one of the first elements. A masked access whose lanes
+    /// are all left out faults in no page, but takes hundreds of cycles where the page is not mapped.
+    fn inside_array(
+        &self,
+        source: &Source<'ctx>,
+        number: Number<'e, 'ctx>,
+        at: &AffineExpr,
+        index: &Index,
+    ) -> (Number<'e, 'ctx>, Option<Lanes<'e, 'ctx>>) {
+        let mask = self.load_mask(index);
+        let (Some(guard), Some(wanted)) = (self.guard.checked_sub(1).map(|guard| self.guards[guard].mask), mask) else {
+            return (number, mask);
+        };
+        let Number::Strided { base, stride: stride @ (1 | -1), width } = number else { return (number, mask) };
+        let (elements, reach) = (source.shape.element_count() as i64, i64::from(width));
+        let is_near = at.bounds(&self.symbols).is_some_and(|(low, high)| low >= -reach && high < elements + reach);
+        if guard.is_always() || is_near || elements < reach || !self.emitter.target().abilities().masked_memory {
+            return (number, mask);
+        }
+        let first = self.number(if stride > 0 { 0 } else { reach - 1 });
+        if guard.width() == 1 {
+            let base = guard.select(base, first);
+            return (Number::Strided { base, stride, width }, self.existing_lanes(index));
+        }
+        (Number::Strided { base: wanted.any().select(base, first), stride, width }, mask)
     }
 
     /// Stores an element; its width is that of the index or 1.
@@ -280,7 +329,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Lanes that may touch memory: those that exist and that the guard wants.
     fn load_mask(&self, index: &[AffineExpr]) -> Option<Lanes<'e, 'ctx>> {
         let existing = self.existing_lanes(index);
-        let wanted = (self.guard > 0).then(|| self.guards[self.guard - 1].mask);
+        let wanted = (self.guard > 0).then(|| self.guards[self.guard - 1].mask).filter(|mask| !mask.is_always());
         match (existing, wanted) {
             (Some(a), Some(b)) => {
                 let width = a.width().max(b.width());

@@ -12,6 +12,11 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// Conjunction of two guards, computed at the level at which both are known.
     fn both(&mut self, a: Guard<'e, 'ctx>, b: Guard<'e, 'ctx>) -> Result<Guard<'e, 'ctx>> {
         let level = a.level.max(b.level);
+        for (always, other) in [(a, b), (b, a)] {
+            if always.mask.is_always() {
+                return Ok(Guard { mask: other.mask, level });
+            }
+        }
         let width = a.mask.width().max(b.mask.width());
         let mask = self.at_level(level, |_| Ok(widened(a.mask, width) & widened(b.mask, width)))?;
         Ok(Guard { mask, level })
@@ -40,7 +45,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if above && below {
             return Ok(());
         }
-        let level = expr.level(&self.symbols);
+        let level = expr.level(&self.symbols).max(self.local_level());
         let mask = self.at_level(level, |s| {
             let lanes = s.short_lanes(expr, &[low, high, high.saturating_sub(low)])?;
             Ok(match (above, below) {

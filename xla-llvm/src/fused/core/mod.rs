@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod combine;
+mod concatenate;
 pub(crate) mod convolution;
 pub(crate) mod element;
 pub(crate) mod element_key;

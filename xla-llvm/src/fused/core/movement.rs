@@ -1,7 +1,7 @@
 //! Data movement: other indices, and guards for elements with several possible sources.
 
 use xla_hlo::ops::Op;
-use xla_hlo::{Error, InstrId, Result, Scalar};
+use xla_hlo::{Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
@@ -114,40 +114,6 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })?;
         self.require(conditions, Guard { mask: exact, level })?;
         Ok(self.computed(quotient, mask, Some(size as u64), level))
-    }
-
-    fn concatenated(&mut self, id: InstrId, dimension: usize, index: &Index) -> Result<Value<'e, 'ctx>> {
-        let operands = self.graph()[id].operands().to_vec();
-        let width = self.width(index);
-        let bounds = index[dimension].bounds(&self.symbols);
-        let mut chosen: Option<Value<'e, 'ctx>> = None;
-        let mut start = 0i64;
-        for operand in operands {
-            let size = self.graph()[operand].shape().expect_array()?.dims()[dimension] as i64;
-            let (low, high) = (start, start + size - 1);
-            start += size;
-            if size == 0 || bounds.is_some_and(|(least, greatest)| greatest < low || least > high) {
-                continue;
-            }
-            let mut inside = index.clone();
-            inside[dimension] = inside[dimension].clone().shifted(-low);
-            let mut conditions = None;
-            self.require_between(&mut conditions, &inside[dimension].clone(), 0, size - 1)?;
-            let value = match chosen {
-                // The first stands for all lanes that no other claims, so its guard matters but not its choice.
-                None => self.guarded_element(operand, &inside, conditions)?.splat(width),
-                Some(other) => self.choose(conditions, width, operand, &inside, other)?,
-            };
-            chosen = Some(value);
-        }
-        // Nobody reads a place that is in no operand: a guard forbids it.
-        Ok(match chosen {
-            Some(chosen) => chosen,
-            None => {
-                let ty = self.graph()[id].shape().expect_array()?.element_type();
-                elemental::constant(self.emitter, ty, Scalar::zero(ty)).splat(width)
-            }
-        })
     }
 
     /// Starts of a dynamic slice or update, clamped so that a slice of `sizes` fits into `operand`.

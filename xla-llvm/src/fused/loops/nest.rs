@@ -234,6 +234,43 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(results)
     }
 
+    /// The results of `first` if a condition, one lane, holds, or else those of `second`.
+    pub(crate) fn either(
+        &mut self,
+        condition: Lanes<'e, 'ctx>,
+        first: impl FnOnce(&mut Self) -> Result<CarriedValues<'ctx>>,
+        second: impl FnOnce(&mut Self) -> Result<CarriedValues<'ctx>>,
+    ) -> Result<CarriedValues<'ctx>> {
+        let exit = self.new_block("exit")?;
+        let (then, values, then_end) = self.branch_to(exit, "then", first)?;
+        let (other, others, other_end) = self.branch_to(exit, "otherwise", second)?;
+        self.branch(condition, then, other)?;
+        self.emitter.builder().position_at_end(exit);
+        let mut results = Vec::with_capacity(values.len());
+        for (value, other) in values.iter().zip(&others) {
+            let phi = self.phi(*value)?;
+            phi.add_incoming(&[(value, then_end), (other, other_end)]);
+            results.push(phi.as_basic_value());
+        }
+        Ok(results)
+    }
+
+    /// Writes a block that ends with a jump to `exit`: its beginning, the results of `body`, its end.
+    fn branch_to(
+        &mut self,
+        exit: BasicBlock<'ctx>,
+        name: &str,
+        body: impl FnOnce(&mut Self) -> Result<CarriedValues<'ctx>>,
+    ) -> Result<(BasicBlock<'ctx>, CarriedValues<'ctx>, BasicBlock<'ctx>)> {
+        let block = self.new_block(name)?;
+        self.enter_level(block)?;
+        let values = body(self)?;
+        let end = self.current_block()?;
+        self.jump(exit)?;
+        self.leave_level();
+        Ok((block, values, end))
+    }
+
     fn new_block(&self, name: &str) -> Result<BasicBlock<'ctx>> {
         self.emitter.block(name).ok_or_else(|| Error::internal("code is emitted outside of a function"))
     }

@@ -1,0 +1,215 @@
+//! Concatenations: a tree of branches over the operands, so that an element evaluates only the operands that have it.
+
+use std::cell::Cell;
+
+use xla_hlo::{ElementType, Error, InstrId, Result, Scalar};
+
+use crate::elemental::{self, Value};
+use crate::fused::core::address::{Number, widened};
+use crate::fused::emitter::{FusedEmitter, LocalPositions};
+use crate::fused::loops::affine::{AffineExpr, Index};
+use crate::fused::mode::Mode;
+use crate::fused::tuning::{FEW_OPERANDS, threads};
+use crate::fused::value::Guard;
+use crate::lanes::Lanes;
+
+/// A concatenation at an index of its result.
+struct Place<'a> {
+    element_type: ElementType,
+    dimension: usize,
+    index: &'a Index,
+    width: u32,
+}
+
+/// An operand with elements: its first and its last coordinate in the result.
+struct Part {
+    operand: InstrId,
+    low: i64,
+    high: i64,
+}
+
+/// Sides of a boundary between operands that an index is on.
+enum Sides<'e, 'ctx> {
+    /// All lanes are on one side; the condition holds if it is the lower one.
+    One(Lanes<'e, 'ctx>),
+    /// Whether any lane is on the lower side, whether any is on the upper one, and the mask of the lanes on the lower.
+    Both { lower: Lanes<'e, 'ctx>, upper: Lanes<'e, 'ctx>, mask: Lanes<'e, 'ctx> },
+}
+
+impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
+    /// The element of a concatenation along `dimension`.
+    pub(crate) fn concatenated(&mut self, id: InstrId, dimension: usize, index: &Index) -> Result<Value<'e, 'ctx>> {
+        let graph = self.graph();
+        let element_type = graph[id].shape().expect_array()?.element_type();
+        let bounds = index[dimension].bounds(&self.symbols);
+        let mut parts = Vec::new();
+        let mut start = 0i64;
+        for &operand in graph[id].operands() {
+            let size = graph[operand].shape().expect_array()?.dims()[dimension] as i64;
+            let (low, high) = (start, start + size - 1);
+            start += size;
+            if size > 0 && bounds.is_none_or(|(least, greatest)| greatest >= low && least <= high) {
+                parts.push(Part { operand, low, high });
+            }
+        }
+        let place = Place { element_type, dimension, index, width: self.width(index) };
+        if parts.is_empty() {
+            // A guard forbids a place that is in no operand.
+            let zero = elemental::constant(self.emitter, element_type, Scalar::zero(element_type));
+            return Ok(zero.splat(place.width));
+        }
+        self.among(&parts, &place)
+    }
+
+    /// The element among some neighbouring operands.
+    fn among(&mut self, parts: &[Part], place: &Place<'_>) -> Result<Value<'e, 'ctx>> {
+        if !self.branches(parts, place) {
+            return self.selected(parts, place);
+        }
+        let (lower, upper) = parts.split_at(parts.len() / 2);
+        let many = parts.len() > FEW_OPERANDS;
+        match self.sides(&place.index[place.dimension], upper[0].low)? {
+            Sides::One(condition) => self.either_value(
+                place.element_type,
+                condition,
+                |s| s.in_branch(None, many, |s| s.among(lower, place)),
+                |s| s.in_branch(None, many, |s| s.among(upper, place)),
+            ),
+            Sides::Both { lower: any_lower, upper: any_upper, mask } => {
+                let zero = elemental::constant(self.emitter, place.element_type, Scalar::zero(place.element_type));
+                let first = self.either_value(
+                    place.element_type,
+                    any_lower,
+                    |s| s.in_branch(Some(mask), many, |s| s.among(lower, place)),
+                    |_| Ok(zero.splat(place.width)),
+                )?;
+                self.either_value(
+                    place.element_type,
+                    any_upper,
+                    |s| {
+                        let second = s.in_branch(Some(!mask), many, |s| s.among(upper, place))?;
+                        Ok(elemental::select_lanes(widened(mask, place.width), first, second))
+                    },
+                    |_| Ok(first),
+                )
+            }
+        }
+    }
+
+    /// Whether a branch chooses among operands, not a select in each lane.
+    ///
+    /// Lanes along the concatenated dimension need most of the operands of two vectors' length. Threads keep
+    /// several reads under way, and those that reduce together must not part.
+    fn branches(&mut self, parts: &[Part], place: &Place<'_>) -> bool {
+        let [first, .., last] = parts else { return false };
+        let lanes = self.width(std::slice::from_ref(&place.index[place.dimension]));
+        let is_long = lanes == 1 || last.high - first.low >= 2 * i64::from(lanes);
+        is_long
+            && match &self.mode {
+                Mode::Vector(_) => true,
+                Mode::Threads(mode) => {
+                    parts.len() > threads::MOST_SELECTED && mode.group.is_none() && mode.tile.is_none()
+                }
+            }
+    }
+
+    /// The element of some operands, all of which are evaluated: a select for each in each lane.
+    fn selected(&mut self, parts: &[Part], place: &Place<'_>) -> Result<Value<'e, 'ctx>> {
+        let mut chosen: Option<Value<'e, 'ctx>> = None;
+        for part in parts {
+            let mut index = place.index.clone();
+            let coordinate = index[place.dimension].clone().shifted(-part.low);
+            let mut conditions = None;
+            if parts.len() > 1 {
+                self.require_between(&mut conditions, &coordinate, 0, part.high - part.low)?;
+            }
+            index[place.dimension] = coordinate;
+            chosen = Some(match chosen {
+                // The first has all lanes that no other claims: its guard matters, but it needs no select.
+                None => self.guarded_element(part.operand, &index, conditions)?.splat(place.width),
+                Some(other) => self.choose(conditions, place.width, part.operand, &index, other)?,
+            });
+        }
+        chosen.ok_or_else(|| Error::internal("a concatenation has no operand at this index"))
+    }
+
+    /// The sides of a boundary that a coordinate is on: lower ones are less than it.
+    fn sides(&mut self, coordinate: &AffineExpr, boundary: i64) -> Result<Sides<'e, 'ctx>> {
+        let number = self.number_of(coordinate)?;
+        Ok(match number {
+            Number::Uniform(at) => Sides::One(at.lt(boundary)),
+            Number::Strided { base, stride, width } => {
+                let last = base + stride * i64::from(width - 1);
+                let (least, greatest) = if stride > 0 { (base, last) } else { (last, base) };
+                let lanes = match coordinate.fits_32_bits(&self.symbols) {
+                    true => base.trunc(32).splat(width) + self.emitter.lane_numbers(32, width) * stride,
+                    false => self.lanes_of(number),
+                };
+                Sides::Both { lower: least.lt(boundary), upper: greatest.ge(boundary), mask: lanes.lt(boundary) }
+            }
+            Number::Varying(lanes) => {
+                let mask = lanes.lt(boundary);
+                Sides::Both { lower: mask.any(), upper: (!mask).any(), mask }
+            }
+        })
+    }
+
+    /// Runs `f` in a branch that is taken for some lanes of a mask, or for all lanes. What `f` computes stays in the
+    /// branch; where `many` branches make addresses, those stay in it too, though loops around it may not change them.
+    fn in_branch<R>(
+        &mut self,
+        mask: Option<Lanes<'e, 'ctx>>,
+        many: bool,
+        f: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let (outer, level) = (self.guard, self.depth());
+        let wanted = (outer > 0).then(|| self.guards[outer - 1].mask);
+        let always = self.number(0).mask(true);
+        let mask = match (wanted, mask) {
+            (Some(a), Some(b)) => {
+                let width = a.width().max(b.width());
+                widened(a, width) & widened(b, width)
+            }
+            (a, b) => a.or(b).unwrap_or(always),
+        };
+        self.guards.push(Guard { mask, level });
+        self.guard = self.guards.len();
+        if wanted.is_none() && mask.width() > 1 {
+            self.guards.push(Guard { mask: always, level });
+            self.any_lane.insert(self.guard, self.guards.len());
+        }
+        if many {
+            self.local_positions.push(LocalPositions { level, known: Default::default() });
+        }
+        let result = f(self);
+        if many {
+            self.local_positions.pop();
+        }
+        self.guard = outer;
+        result
+    }
+
+    /// The value of one of two branches: of the first if a condition, one lane, holds.
+    fn either_value(
+        &mut self,
+        element_type: ElementType,
+        condition: Lanes<'e, 'ctx>,
+        first: impl FnOnce(&mut Self) -> Result<Value<'e, 'ctx>>,
+        second: impl FnOnce(&mut Self) -> Result<Value<'e, 'ctx>>,
+    ) -> Result<Value<'e, 'ctx>> {
+        let stored = Cell::new(false);
+        let raws = self.either(
+            condition,
+            |s| {
+                let value = first(s)?;
+                stored.set(value.is_stored());
+                Ok(value.raws_in(stored.get()))
+            },
+            |s| second(s).map(|value| value.raws_in(stored.get())),
+        )?;
+        Ok(match &raws[..] {
+            [lanes] if stored.get() => Value::stored(element_type, self.emitter.lanes(*lanes)),
+            raws => Value::from_raws(self.emitter, element_type, raws),
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Concatenations of many operands read the operands that an element is in, and not all.
+
+use std::fmt::Write;
+
+use inkwell::context::Context;
+use xla_hlo::text::parse_module;
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{KernelSource, emit_kernel};
+use xla_llvm::target::Target;
+
+/// The most reads of arrays in one basic block of a concatenation of 64 arrays, each of shape `operand`.
+fn reads_of_a_block(operand: &str, result: &str, dimension: usize, target: &Target) -> usize {
+    let mut text = String::from("HloModule m\nENTRY e {\n");
+    for i in 0..64 {
+        writeln!(text, "  x{i} = {operand} parameter({i})\n  y{i} = {operand} negate(x{i})").unwrap();
+    }
+    let operands = Vec::from_iter((0..64).map(|i| format!("y{i}"))).join(", ");
+    writeln!(text, "  ROOT c = {result} concatenate({operands}), dimensions={{{dimension}}}\n}}").unwrap();
+    let module = parse_module(&text).unwrap();
+    let source = KernelSource::of_computation(&module, module.entry_id(), |_| false).unwrap();
+    let context = Context::create();
+    let emitter = Emitter::new(&context, "kernels", target, EmitOptions::default());
+    emit_kernel(&emitter, &source, "kernel").unwrap();
+    let ir = emitter.finish().unwrap().print_to_string().to_string();
+    let (_, body) = ir.split_once("define").unwrap();
+    let mut counts = vec![0];
+    for line in body.lines() {
+        let reads = ["= load <", "= load float", "@llvm.masked.load", "@llvm.masked.gather"];
+        match line.starts_with(|c: char| c.is_ascii_alphanumeric()) && line.contains(':') {
+            true => counts.push(0),
+            false if line.starts_with("declare") => {}
+            false => *counts.last_mut().unwrap() += usize::from(reads.iter().any(|read| line.contains(read))),
+        }
+    }
+    counts.into_iter().max().unwrap()
+}
+
+#[test]
+fn concatenation_of_many_arrays_reads_one_for_a_row() {
+    for cpu in ["x86-64", "x86-64-v3", "x86-64-v4"] {
+        let reads = reads_of_a_block("f32[2,48]", "f32[128,48]", 0, &Target::whole(cpu).unwrap());
+        assert_eq!(reads, 1, "{cpu}");
+    }
+    let reads = reads_of_a_block("f32[2,48]", "f32[128,48]", 0, &Target::nvptx("sm_90").unwrap());
+    assert!(reads <= 8, "{reads} reads on a GPU");
+}
+
+#[test]
+fn concatenation_of_many_arrays_reads_few_for_a_vector() {
+    for cpu in ["x86-64", "x86-64-v3", "x86-64-v4"] {
+        let reads = reads_of_a_block("f32[4,5]", "f32[4,320]", 1, &Target::whole(cpu).unwrap());
+        assert!((1..=8).contains(&reads), "{reads} reads for {cpu}");
+    }
+}
