@@ -29,5 +29,6 @@ pub(super) fn source<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option
         inputs: cx.instruction().operands().to_vec(),
         in_place: is_scatter && shared,
         overwrites: Vec::new(),
+        scalar_loop: None,
     })
 }

@@ -2,6 +2,7 @@
 
 mod alone;
 mod choice;
+mod scalar_loop;
 
 use xla_cpu_runtime::calls::{self, NamedCall};
 use xla_cpu_runtime::{Epilogue, LibraryCall};
@@ -9,7 +10,7 @@ use xla_hlo::ops::{Dot, Fusion, FusionKind, Op, Scatter, Sort};
 use xla_hlo::{ArrayShape, InstrId, Module, Result};
 use xla_llvm::fused::{KernelSource, KernelTable, ScatterPlan, is_scalar_computation};
 use xla_service::thunks::{
-    ArraySlice, KernelRef, LibraryRef, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
+    ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
 };
 
 /// Multiplications from which on the library is called; below, its packing costs more than the product.
@@ -74,6 +75,7 @@ impl<'m> CpuLowering<'m> {
             inputs: operands,
             in_place: true,
             overwrites: Vec::new(),
+            scalar_loop: None,
         });
         Some(calls::scatter(cx, work_items, kernel))
     }
@@ -142,6 +144,12 @@ impl Lowering for CpuLowering<'_> {
             Some(source) => self.kernel(cx, source),
             None => Lowered::NotMine,
         })
+    }
+
+    fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
+        let name = || self.module[cx.computation][cx.instruction].name().to_string();
+        let source = scalar_loop::source(self.module, cx);
+        Ok(source.map(|source| KernelRef { name: name(), index: self.kernels.number(source) }))
     }
 }
 

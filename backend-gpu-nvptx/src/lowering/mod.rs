@@ -287,8 +287,18 @@ impl<'m> GpuLowering<'m> {
     fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
-        let command =
-            self.kernel(cx, KernelSource { module, computation, root, inputs, in_place: true, overwrites: Vec::new() });
+        let command = self.kernel(
+            cx,
+            KernelSource {
+                module,
+                computation,
+                root,
+                inputs,
+                in_place: true,
+                overwrites: Vec::new(),
+                scalar_loop: None,
+            },
+        );
         PlannedSequence { commands: vec![command], ..PlannedSequence::default() }
     }
 }

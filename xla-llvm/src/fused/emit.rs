@@ -48,6 +48,9 @@ fn emit_chosen<'m>(
     name: &str,
     choose: impl FnOnce(&FusedKernel<'_, 'm>) -> Result<Strategy>,
 ) -> Result<Kernel> {
+    if let Some(scalar_loop) = &source.scalar_loop {
+        return scalar_loop.emit(emitter, name);
+    }
     let kernel = FusedKernel::new(source)?;
     let strategy = choose(&kernel)?;
     let frame = Frame::open_with_maps(emitter, name, [source.pointer_count(), strategy.maps()])?;

@@ -32,6 +32,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) module: &'m Module,
     pub(crate) computation: CompId,
     pub(crate) sources: HashMap<InstrId, Source<'ctx>>,
+    /// Instructions of one element whose values are in registers.
+    pub(crate) registers: HashMap<InstrId, Value<'e, 'ctx>>,
     pub(crate) symbols: Symbols,
     pub(crate) symbol_values: Vec<SymbolValue<'e, 'ctx>>,
     /// Symbols that are 0, by the numbers and extents of variables.
@@ -66,6 +68,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             module,
             computation,
             sources: HashMap::new(),
+            registers: HashMap::new(),
             symbols: Symbols::default(),
             symbol_values: Vec::new(),
             zeros: HashMap::new(),

@@ -5,6 +5,7 @@
 //!   core/       the value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
 //!   loops/      indices as affine expressions, the loops of a kernel, levels with open blocks
 //!   sequential/ along some dimensions in order, independent along the others: scan, scatter, sorts, columns
+//!               scalar_loop: a whole loop of scalar steps, its state in registers
 //!   contraction/ dots and convolutions as matmuls; on processors with vectors, tiles of sums in registers
 //!   vector/     processors with vectors: blocks transposed on the way in, columns, rows kept in the cache
 //!   simt/       targets with threads
@@ -50,6 +51,7 @@ pub use emit::emit_kernel;
 pub use kernel::Kernel;
 pub use overwrite_check::check_overwrites;
 pub use scatter_plan::ScatterPlan;
+pub use sequential::scalar_loop::{ScalarLoop, ScalarPlace, ScalarRounds, ScalarStep};
 pub use simt::attention::decode::plan::{ATTENTION_DECODE_QUERIES, AttentionDecode, AttentionPhase};
 pub use simt::attention::plan::{ATTENTION_HEADS, ATTENTION_ROWS};
 pub use simt::attention::sum_plan::SCORE_SUM_HEADS;

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use xla_hlo::ops::Op;
 use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
 use xla_passes::analysis::alias::{ReadOrder, read_order};
 use xla_service::thunks::LoweringContext;
 
+use crate::fused::sequential::scalar_loop::ScalarLoop;
 use crate::fused::support::{is_fusible, is_kernel_root};
 
 /// Source of a kernel.
@@ -27,6 +29,8 @@ pub struct KernelSource<'m> {
     /// Inputs that results are otherwise stored over. The code keeps to their orders: it computes no element again
     /// whose inputs it has overwritten.
     pub overwrites: Vec<Overwrite>,
+    /// The loop, where the kernel is a whole loop: the root, whose state is in memory around it.
+    pub scalar_loop: Option<Arc<ScalarLoop<'m>>>,
 }
 
 /// An input and a result of a kernel in one place of memory.
@@ -75,6 +79,7 @@ impl<'m> KernelSource<'m> {
             inputs: graph.parameters().to_vec(),
             in_place: false,
             overwrites: Vec::new(),
+            scalar_loop: None,
         })
     }
 
@@ -89,11 +94,26 @@ impl<'m> KernelSource<'m> {
             inputs,
             in_place: false,
             overwrites: Vec::new(),
+            scalar_loop: None,
         })
+    }
+
+    /// The kernel of a whole loop, which is the instruction.
+    pub fn of_loop(
+        module: &'m Module,
+        (computation, root): (CompId, InstrId),
+        scalar_loop: ScalarLoop<'m>,
+    ) -> KernelSource<'m> {
+        let (inputs, overwrites) = (Vec::new(), Vec::new());
+        let scalar_loop = Some(Arc::new(scalar_loop));
+        KernelSource { module, computation, root, inputs, in_place: false, overwrites, scalar_loop }
     }
 
     /// Number of pointers that the kernel takes: to its inputs, then to the arrays of its result.
     pub fn pointer_count(&self) -> usize {
+        if let Some(scalar_loop) = &self.scalar_loop {
+            return scalar_loop.pointer_count();
+        }
         let result = self.module[self.computation][self.root].shape();
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
     }
@@ -126,7 +146,9 @@ impl<'m> KernelSource<'m> {
             });
         }
         let inputs = self.inputs.iter().map(|i| position[i]).collect();
-        let mut stack = vec![(self.root, false)];
+        // The places of a loop's state are part of its code, so that no two loops have the same.
+        let a_loop = self.scalar_loop.is_some().then_some((self.computation, self.root));
+        let mut stack = if a_loop.is_some() { Vec::new() } else { vec![(self.root, false)] };
         while let Some((id, ready)) = stack.pop() {
             if position.contains_key(&id) {
                 continue;
@@ -140,13 +162,13 @@ impl<'m> KernelSource<'m> {
                 stack.extend(graph[id].operands().iter().rev().map(|&o| (o, false)));
             }
         }
-        (nodes, inputs, [self.in_place, !self.overwrites.is_empty()])
+        (nodes, inputs, [self.in_place, !self.overwrites.is_empty()], a_loop)
     }
 }
 
 /// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or
-/// overwrites an input, whichever it is.
-type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2]);
+/// overwrites an input, whichever it is; the instruction of a loop.
+type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2], Option<(CompId, InstrId)>);
 
 /// Operands whose memory results of the instruction have, each by its number among all array leaves.
 fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {

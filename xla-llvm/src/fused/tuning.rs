@@ -17,6 +17,14 @@ pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     lanes
 }
 
+/// Loops of scalar steps on a processor.
+pub(crate) mod scalar_loop {
+    /// Operations of the steps: more take much longer than calls of their kernels.
+    pub const MOST_OPERATIONS: usize = 1024;
+    /// Arrays and elements in memory.
+    pub const MOST_PLACES: usize = 128;
+}
+
 /// Processors with vectors.
 pub(crate) mod vector {
     /// A dimension shorter than this is not worth lanes.

@@ -44,6 +44,7 @@ fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
         inputs: graph.parameters().to_vec(),
         in_place: true,
         overwrites: Vec::new(),
+        scalar_loop: None,
     };
     let source = match graph[graph.root()].op() {
         Op::Scatter(_) if !case.ends_with("copies") => in_place,

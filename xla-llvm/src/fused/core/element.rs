@@ -44,6 +44,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 
     fn compute(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
+        if let Some(&value) = self.registers.get(&id) {
+            return Ok(vec![value]);
+        }
         if let Some(source) = self.sources.get(&id).cloned() {
             return Ok(vec![self.load(id, &source, index)?]);
         }

@@ -2,6 +2,7 @@
 
 mod copy;
 pub(crate) mod fibers;
+pub(crate) mod scalar_loop;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 mod select_scatter;
