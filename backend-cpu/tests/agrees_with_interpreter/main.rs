@@ -9,6 +9,7 @@ mod dynamic;
 mod external_calls;
 mod layouts;
 mod libraries;
+mod loops;
 mod mapped_constants;
 mod numerics;
 mod persistent_cache;

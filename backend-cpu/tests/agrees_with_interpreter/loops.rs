@@ -1,0 +1,54 @@
+//! Loops whose steps compute single elements are one kernel, and others are not.
+
+use xla_hlo::VerifiedModule;
+use xla_hlo::text::parse_module;
+use xla_service::thunks::ThunkKind;
+use xla_service::{Client, CompileOptions, PlatformRegistry};
+
+const SCALARS: &str = include_str!("../../../tests/regressions/loop_of_scalars_counts_through_memory.hlo");
+
+/// Thunks of the program's loops: in the condition, then in the body of each. Loops of a known number of rounds that
+/// are one kernel are not among them.
+fn loops(text: &str) -> Vec<[usize; 2]> {
+    let mut registry = PlatformRegistry::new();
+    registry.register(backend_cpu::platform());
+    let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
+    let program = Client::new(&registry, "cpu").unwrap().compile(&module, &CompileOptions::default()).unwrap();
+    let thunks = program.thunks().unwrap().walk();
+    let of_loop = |kind: &ThunkKind| match kind {
+        ThunkKind::While { condition, body, .. } => Some([condition.thunks.len(), body.thunks.len()]),
+        _ => None,
+    };
+    thunks.filter_map(|thunk| of_loop(&thunk.kind)).collect()
+}
+
+#[test]
+fn loop_of_scalars_is_one_kernel() {
+    let found = loops(SCALARS);
+    assert!(!found.is_empty() && found.iter().all(|counts| *counts == [1, 0]), "{found:?}");
+}
+
+#[test]
+fn loop_over_arrays_calls_its_kernels() {
+    let found = loops(
+        "HloModule m
+        more { p = (f32[100], s32[]) parameter(0)
+          n = s32[] get-tuple-element(p), index=1
+          k = s32[] constant(100000)
+          ROOT c = pred[] compare(n, k), direction=LT }
+        step { p = (f32[100], s32[]) parameter(0)
+          x = f32[100] get-tuple-element(p), index=0
+          n = s32[] get-tuple-element(p), index=1
+          y = f32[100] cosine(x)
+          one = s32[] constant(1)
+          m = s32[] add(n, one)
+          ROOT r = (f32[100], s32[]) tuple(y, m) }
+        ENTRY main {
+          x = f32[100] parameter(0)
+          z = s32[] constant(0)
+          t = (f32[100], s32[]) tuple(x, z)
+          ROOT w = (f32[100], s32[]) while(t), condition=more, body=step
+        }",
+    );
+    assert!(matches!(found[..], [[1, body]] if body > 0), "{found:?}");
+}
