@@ -1,15 +1,15 @@
 //! Source of a kernel's code: a fusion, or an instruction alone; equal ones share the code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use xla_hlo::ops::Op;
-use xla_hlo::{CompId, Computation, InstrId, Module, Shape};
+use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Shape};
 use xla_passes::analysis::alias::{ReadOrder, read_order};
 use xla_service::thunks::LoweringContext;
 
-use crate::fused::sequential::scalar_loop::ScalarLoop;
+use crate::denormals::Denormals;
 use crate::fused::support::{is_fusible, is_kernel_root};
 
 /// Source of a kernel.
@@ -42,6 +42,67 @@ pub struct Overwrite {
     pub result: usize,
     /// Order of reads and stores, as buffer assignment assumed it.
     pub order: ReadOrder,
+}
+
+/// A loop of scalar steps as one kernel.
+#[derive(Clone, Debug)]
+pub struct ScalarLoop<'m> {
+    pub(crate) condition: Vec<ScalarStep<'m>>,
+    pub(crate) body: Vec<ScalarStep<'m>>,
+    pub(crate) rounds: ScalarRounds,
+    pub(crate) places: Vec<ScalarPlace>,
+    /// Number of pointers that the kernel takes.
+    pub(crate) pointers: usize,
+    /// Places that are carried in registers.
+    pub(crate) carried: BTreeSet<usize>,
+    /// Places that hold a value when the loop ends.
+    pub(crate) valid: BTreeSet<usize>,
+    pub(crate) denormals: Denormals,
+}
+
+/// Memory that holds arrays of one kind.
+#[derive(Clone, Debug)]
+pub struct ScalarPlace {
+    /// The number of its pointer.
+    pub pointer: usize,
+    /// The arrays' element type and number of elements.
+    pub shape: ArrayShape,
+    /// Places that have bytes in common with it: a write to one of them makes its value another one.
+    pub clashes: Vec<usize>,
+}
+
+/// A step of a loop.
+#[derive(Clone, Debug)]
+pub enum ScalarStep<'m> {
+    /// The results of a kernel; the places of its operands, then of its results.
+    Compute {
+        /// The kernel.
+        source: KernelSource<'m>,
+        /// Operands, then results.
+        places: Vec<usize>,
+    },
+    /// A copy from one place to another.
+    Copy {
+        /// The place that is read.
+        from: usize,
+        /// The place that is written.
+        to: usize,
+    },
+}
+
+/// Rounds of a run of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarRounds {
+    /// The body so many times; there is no condition.
+    Counted(u64),
+    /// The condition, then, while the predicate is 1, body and condition, the body at most so many times. The predicate
+    /// is in its place afterwards.
+    Tested {
+        /// The predicate's place.
+        predicate: usize,
+        /// Rounds.
+        at_most: u64,
+    },
 }
 
 impl<'m> KernelSource<'m> {
@@ -112,7 +173,7 @@ impl<'m> KernelSource<'m> {
     /// Number of pointers that the kernel takes: to its inputs, then to the arrays of its result.
     pub fn pointer_count(&self) -> usize {
         if let Some(scalar_loop) = &self.scalar_loop {
-            return scalar_loop.pointer_count();
+            return scalar_loop.pointers;
         }
         let result = self.module[self.computation][self.root].shape();
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()

@@ -237,8 +237,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// On a processor, of a read of neighbours that no lane wants: one of the first elements. A masked access whose lanes
-    /// are all left out faults in no page, but takes hundreds of cycles where the page is not mapped.
+    /// On a processor, moves a read that no lane wants to the first elements of the array. A masked access whose lanes
+    /// are all left out raises no fault, but takes hundreds of cycles where the page is not mapped.
     fn inside_array(
         &self,
         source: &Source<'ctx>,

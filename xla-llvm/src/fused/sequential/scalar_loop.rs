@@ -1,8 +1,7 @@
 //! Loops whose steps compute single elements: one kernel, which keeps them in registers.
 //!
-//! A place is memory that holds arrays of one kind. Places of one element that a step writes are read in front of the
-//! loop, carried in registers, and written after it. Other arrays stay in memory: they are read by index, and updated in
-//! place.
+//! Places of one element that a step writes are read in front of the loop, carried in registers, and written after it.
+//! Other arrays stay in memory: they are read by index, and updated in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +9,7 @@ use std::fmt;
 use inkwell::basic_block::BasicBlock;
 use inkwell::values::{BasicValueEnum, PhiValue, PointerValue};
 use xla_hlo::ops::Op;
-use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Result, ResultExt};
+use xla_hlo::{ElementType, Error, InstrId, Result, ResultExt};
 
 use crate::denormals::Denormals;
 use crate::elemental::{self, Value};
@@ -19,69 +18,9 @@ use crate::fused::analysis::FusedKernel;
 use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::affine::{AffineExpr, Index};
 use crate::fused::loops::frame::Frame;
-use crate::fused::source::KernelSource;
+use crate::fused::source::{KernelSource, ScalarLoop, ScalarPlace, ScalarRounds, ScalarStep};
 use crate::fused::tuning::scalar_loop::{MOST_OPERATIONS, MOST_PLACES};
 use crate::lanes::Lanes;
-
-/// A loop of scalar steps as one kernel.
-#[derive(Clone, Debug)]
-pub struct ScalarLoop<'m> {
-    condition: Vec<ScalarStep<'m>>,
-    body: Vec<ScalarStep<'m>>,
-    rounds: ScalarRounds,
-    places: Vec<ScalarPlace>,
-    pointers: usize,
-    /// Places that are carried in registers.
-    carried: BTreeSet<usize>,
-    /// Places that hold a value when the loop ends.
-    valid: BTreeSet<usize>,
-    denormals: Denormals,
-}
-
-/// Memory that holds arrays of one kind.
-#[derive(Clone, Debug)]
-pub struct ScalarPlace {
-    /// The number of its pointer.
-    pub pointer: usize,
-    /// The arrays' element type and number of elements.
-    pub shape: ArrayShape,
-    /// Places that have bytes in common with it: a write to one of them makes its value another one.
-    pub clashes: Vec<usize>,
-}
-
-/// A step of a loop.
-#[derive(Clone, Debug)]
-pub enum ScalarStep<'m> {
-    /// The results of a kernel; the places of its operands, then of its results.
-    Compute {
-        /// The kernel.
-        source: KernelSource<'m>,
-        /// Operands, then results.
-        places: Vec<usize>,
-    },
-    /// A copy from one place to another.
-    Copy {
-        /// The place that is read.
-        from: usize,
-        /// The place that is written.
-        to: usize,
-    },
-}
-
-/// Rounds of a run of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScalarRounds {
-    /// The body so many times; there is no condition.
-    Counted(u64),
-    /// The condition, then, while the predicate is 1, body and condition, the body at most so many times. The predicate
-    /// is in its place afterwards.
-    Tested {
-        /// The predicate's place.
-        predicate: usize,
-        /// Rounds.
-        at_most: u64,
-    },
-}
 
 impl<'m> ScalarLoop<'m> {
     /// The loop; `None` if a step does more than compute an element from elements, or if there is much to compute.
@@ -133,11 +72,6 @@ impl<'m> ScalarLoop<'m> {
         fits.then_some(ScalarLoop { condition, body, rounds, places, pointers, carried, valid, denormals })
     }
 
-    /// Number of pointers that the kernel takes.
-    pub fn pointer_count(&self) -> usize {
-        self.pointers
-    }
-
     /// Writes the kernel's function into the emitter's module.
     pub(crate) fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let pointers = Frame::open(emitter, name, self.pointers)?.pointers;
@@ -164,8 +98,8 @@ impl fmt::Display for ScalarLoop<'_> {
     }
 }
 
-/// Keeps a record of the places that hold the value that was written to them, through some steps; `None` if a step reads
-/// another one.
+/// Keeps a record, through some steps, of the places that hold the value that was written to them; `None` if a step
+/// reads another one.
 fn run(steps: &[ScalarStep<'_>], places: &[ScalarPlace], valid: &mut BTreeSet<usize>) -> Option<()> {
     for step in steps {
         let (reads, writes) = match step {
