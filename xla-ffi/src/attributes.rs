@@ -93,7 +93,7 @@ impl EncodedAttributes {
             FfiValue::Boolean(flag) => self.scalar(number(ElementType::Pred), vec![u8::from(*flag)]),
             FfiValue::Number(ty, scalar) => self.scalar(number(*ty), encode(*ty, &[*scalar])),
             FfiValue::Numbers(ty, scalars) => self.array(number(*ty), scalars.len(), encode(*ty, scalars)),
-            FfiValue::Text(text) => (STRING, self.span(text.as_bytes()).cast()),
+            FfiValue::Text(text) => (STRING, self.span(text).cast()),
             FfiValue::Dictionary(inner) => self.dictionary(inner)?,
             FfiValue::Elements(literal) => {
                 let shape = literal.array_shape();

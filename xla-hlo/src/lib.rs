@@ -37,8 +37,8 @@ pub use literal::float_format::{FloatFormat, FloatSpecials};
 pub use literal::{Literal, Scalar};
 pub(crate) use module::names;
 pub use module::{
-    Annotations, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias, InstrId,
-    Instruction, LeafSharding, MAIN_THREAD, Metadata, Module, ModuleAttributes, ParameterLeaf, ProgramShape,
+    Annotations, BackendConfig, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias,
+    InstrId, Instruction, LeafSharding, MAIN_THREAD, Metadata, Module, ModuleAttributes, ParameterLeaf, ProgramShape,
     ShardGroup, Sharding, ShardingKind, StackFrame, StackTables, SubgroupKind, TiledSharding,
 };
 pub use ops::{Op, Opcode};

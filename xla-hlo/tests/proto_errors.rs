@@ -107,7 +107,6 @@ fn messages() {
         with_instruction(2, |i| i.dimensions[0] = -1),
         with_instruction(3, |i| i.opcode = "compare".to_string()),
         with_instruction(3, |i| i.opcode = "fusion".to_string()),
-        with_instruction(3, |i| i.backend_config = vec![b'a', 0xff]),
         with_instruction(3, |i| i.metadata.as_mut().unwrap().metadata_payload = Some(PayloadProto { index: Some(3) })),
         with_instruction(3, |i| i.sharding.insert(Default::default()).r#type = 9),
         with_instruction(3, |i| i.sharding.insert(Default::default()).r#type = 3),

@@ -78,7 +78,7 @@ fn messages() {
         "r = f32[2,3] add(a, b) /* never ends",
         "r = f32[2,3] add(a, b), backend_config=\"never ends",
         "r = f32[2,3] add(a, b), backend_config={\"never\": \"ends",
-        "r = f32[2,3] add(a, b), backend_config=\"\\xff\"",
+        "r = f32[2,3] add(a, b), metadata={op_name=\"a\\xff\"}",
         "r = f32[2,3] add(a, b), backend_config=\"\\q\"",
         "r = f32[2,3] add(a, $)",
         "ROOT r = f32[2,3] add(a, b) ROOT s = f32[2,3] add(a, b)",

@@ -55,6 +55,11 @@ impl Choices {
         self.list(6, |c| c.pick(&pieces)).concat()
     }
 
+    fn bytes(&mut self) -> Vec<u8> {
+        let pieces: [&[u8]; 8] = [b"a", b"\xff", b"\x80", b"\0", b"{", b"}", b"\"", "\u{e9}".as_bytes()];
+        self.list(6, |c| c.pick(&pieces)).concat()
+    }
+
     fn name(&mut self) -> String {
         self.pick(&[
             "a",
@@ -336,7 +341,7 @@ impl Choices {
                 .list(3, |c| (c.pick(&["a", "b.c", "_d-e"]).to_string(), c.text()))
                 .into_iter()
                 .collect(),
-            backend_config: self.text(),
+            backend_config: self.bytes().into(),
             statistics: self.list(2, |c| ("stat-1".to_string(), c.signed().to_string())),
             origin: if self.flip() { "{{\"x\" {0}}}".to_string() } else { String::new() },
             parameter_replication: self.list(3, Choices::flip),

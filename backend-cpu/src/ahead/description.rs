@@ -159,12 +159,20 @@ struct FunctionOf<'a> {
     calls: Vec<CallOf<'a>>,
 }
 
+/// A call's configuration: text where it is UTF-8, a list of numbers otherwise.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Config<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
 #[derive(Serialize)]
 struct CallOf<'a> {
     instruction: &'a str,
     operands: Vec<Array<'a>>,
     results: Vec<Array<'a>>,
-    config: &'a str,
+    config: Config<'a>,
 }
 
 #[derive(Serialize)]
@@ -256,7 +264,7 @@ fn function(function: &Function) -> FunctionOf<'_> {
         instruction: &call.name,
         operands: call.operands.iter().map(array).collect(),
         results: call.results.iter().map(array).collect(),
-        config: &call.config,
+        config: std::str::from_utf8(&call.config).map_or(Config::Bytes(&call.config), Config::Text),
     });
     FunctionOf { symbol: &function.symbol, custom_call_target: &function.target, calls: calls.collect() }
 }

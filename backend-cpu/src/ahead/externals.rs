@@ -30,7 +30,7 @@ pub(super) struct Call {
     pub name: String,
     pub operands: Vec<ArraySlice>,
     pub results: Vec<ArraySlice>,
-    pub config: String,
+    pub config: Vec<u8>,
 }
 
 impl Externals {
@@ -119,10 +119,10 @@ fn described(module: &Module, thunk: &Thunk) -> Call {
     }
 }
 
-/// The text that the program has for the function.
-fn config(module: &Module, thunk: &Thunk) -> String {
+/// The configuration that the program has for the function.
+fn config(module: &Module, thunk: &Thunk) -> Vec<u8> {
     let annotations = module[thunk.computation][thunk.instruction].annotations();
-    annotations.map_or_else(String::new, |annotations| annotations.backend_config.clone())
+    annotations.map_or_else(Vec::new, |annotations| annotations.backend_config.as_bytes().to_vec())
 }
 
 fn call(module: &Module, thunk: &Thunk, symbol: &str) -> Result<ExternalCall> {

@@ -75,7 +75,7 @@ fn functions(functions: &[Function]) -> String {
     format!(
         "/* Functions that the application has, for custom calls. `operands` and `results` are the addresses of arrays, in
  * the order of the custom call; they have no byte in common, but for results that the program aliases to
- * operands, which are at one address. `config` is the call's text (backend_config), with a zero at its end that
+ * operands, which are at one address. `config` is the call's configuration (backend_config), with a zero at its end that
  * `config_size` does not count; `user_data` is that of the program's call. A result other than 0 ends it. */
 #ifdef __cplusplus
 extern \"C\" {{

@@ -2,7 +2,7 @@
 //! time.
 //!
 //! `i32 SYMBOL(ptr operands, ptr results, ptr config, size config_size, ptr user_data)`: tables of the arrays'
-//! addresses, the call's text, and the application's own pointer. A result that is not zero ends the program's call.
+//! addresses, the call's configuration, and the application's own pointer. A result that is not zero ends the program's call.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
@@ -20,8 +20,8 @@ pub(crate) struct ExternalCall {
     pub thunk: ThunkId,
     /// The function's name.
     pub symbol: String,
-    /// The text that the program has for the function.
-    pub config: String,
+    /// The configuration that the program has for the function.
+    pub config: Vec<u8>,
     /// Operands that are at the place of a result, both by their numbers among arrays.
     pub aliases: Vec<(usize, usize)>,
 }
@@ -56,7 +56,7 @@ pub(crate) fn call<'ctx>(
     }
     let size = word.const_int(call.config.len() as u64, false);
     let arguments =
-        [operands.into(), results.into(), text(emitter, &call.config).into(), size.into(), exit.user_data.into()];
+        [operands.into(), results.into(), config(emitter, &call.config).into(), size.into(), exit.user_data.into()];
     let called = builder.build_call(callee, &arguments, "").map_err(refused)?;
     let ValueKind::Basic(BasicValueEnum::IntValue(status)) = called.try_as_basic_value() else {
         return Err(Error::internal("a function outside of the object returns no status"));
@@ -70,9 +70,9 @@ pub(crate) fn call<'ctx>(
     Ok(())
 }
 
-/// A private constant of the text, with the zero that ends it in C.
-fn text<'ctx>(emitter: &Emitter<'ctx>, text: &str) -> PointerValue<'ctx> {
-    let value = emitter.context().const_string(text.as_bytes(), true);
+/// A private constant of the bytes, with the zero that ends a string in C.
+fn config<'ctx>(emitter: &Emitter<'ctx>, bytes: &[u8]) -> PointerValue<'ctx> {
+    let value = emitter.context().const_string(bytes, true);
     let global = emitter.module().add_global(value.get_type(), None, "config");
     global.set_initializer(&value);
     global.set_constant(true);

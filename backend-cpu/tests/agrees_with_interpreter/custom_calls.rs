@@ -44,7 +44,7 @@ fn run(platform: &str, text: &str) -> Result<(Vec<Literal>, usize)> {
     let counter = calls.clone();
     let count = move |call: &CustomCallContext<'_>, operands: Vec<Literal>| {
         counter.fetch_add(1, Ordering::Relaxed);
-        Ok(if call.config() == "token" { Literal::token() } else { operands[0].clone() })
+        Ok(if call.config() == b"token" { Literal::token() } else { operands[0].clone() })
     };
     let twice =
         |_: &CustomCallContext<'_>, operands: Vec<Literal>| Ok(Literal::tuple([operands.clone(), operands].concat()));

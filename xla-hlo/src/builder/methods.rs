@@ -2,7 +2,7 @@
 
 use super::ComputationBuilder;
 use crate::ops::*;
-use crate::{ArrayShape, CompId, ElementType, InstrId, Result, Shape};
+use crate::{ArrayShape, BackendConfig, CompId, ElementType, InstrId, Result, Shape};
 
 macro_rules! unary {
     ($($name:ident: $variant:ident;)*) => {
@@ -366,16 +366,16 @@ impl ComputationBuilder<'_> {
         self.instruction(op, None, [x, indices, updates])
     }
 
-    /// A function that HLO does not define, with a text for its handler and a result of `shape`.
+    /// A function that HLO does not define, with a configuration for its handler and a result of `shape`.
     pub fn custom_call(
         &mut self,
         op: CustomCall,
-        config: &str,
+        config: impl Into<BackendConfig>,
         shape: Shape,
         operands: impl Into<Vec<InstrId>>,
     ) -> Result<InstrId> {
         let id = self.instruction(op, Some(shape), operands)?;
-        self.computation.annotations_mut(id).backend_config = config.to_string();
+        self.computation.annotations_mut(id).backend_config = config.into();
         Ok(id)
     }
 

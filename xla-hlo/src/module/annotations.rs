@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::backend_config::BackendConfig;
+
 /// `frontend_attributes={key="value",...}`: free text from the framework, kept in key order.
 pub type FrontendAttributes = BTreeMap<String, String>;
 
@@ -43,8 +45,8 @@ pub struct Annotations {
     pub sharding: Option<Sharding>,
     /// Free text from the framework.
     pub frontend_attributes: FrontendAttributes,
-    /// Free text for a backend: JSON (with its braces) or anything else.
-    pub backend_config: String,
+    /// Configuration for a backend or the handler of a custom call.
+    pub backend_config: BackendConfig,
     /// `statistics={...}` as `(name, value text)` in order, the visualised index first when there.
     pub statistics: Vec<(String, String)>,
     /// `origin={...}`, braces included, white space normalised.

@@ -2,6 +2,7 @@
 
 mod annotations;
 mod attributes;
+pub(crate) mod backend_config;
 mod computation;
 mod instruction;
 pub(crate) mod names;
@@ -17,6 +18,7 @@ pub use annotations::{
 pub use attributes::{
     FileLocation, InputOutputAlias, ModuleAttributes, ParameterLeaf, ProgramShape, StackFrame, StackTables,
 };
+pub use backend_config::BackendConfig;
 pub use computation::{Computation, MAIN_THREAD};
 pub use instruction::Instruction;
 

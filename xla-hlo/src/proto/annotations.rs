@@ -3,7 +3,6 @@
 use super::identifiers::sanitized;
 use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};
 use super::metadata::Payloads;
-use super::numbers::text;
 use super::{origin, sharding};
 use crate::text::shown;
 use crate::{Annotations, Error, FrontendAttributes, Result, ResultExt};
@@ -19,7 +18,7 @@ pub(super) fn read(message: &mut HloInstructionProto, payloads: &Payloads) -> Re
         metadata: metadata.unwrap_or_default(),
         sharding: sharding.context(|| "sharding")?,
         frontend_attributes: read_frontend_attributes(message.frontend_attributes.take())?,
-        backend_config: text("backend_config", std::mem::take(&mut message.backend_config))?,
+        backend_config: std::mem::take(&mut message.backend_config).into(),
         statistics: message.statistics_viz.take().map(read_statistics).transpose()?.unwrap_or_default(),
         origin: match message.original_value.take() {
             Some(original) => origin::read(&original).context(|| "original_value")?,
@@ -90,7 +89,7 @@ pub(super) fn write(
     message.metadata = Some(Box::new(payloads.write(metadata)?));
     message.sharding = sharding.as_ref().map(|s| sharding::write(s, payloads).map(Box::new)).transpose()?;
     message.frontend_attributes = Some(write_frontend_attributes(frontend_attributes));
-    message.backend_config = backend_config.clone().into_bytes();
+    message.backend_config = backend_config.as_bytes().to_vec();
     message.statistics_viz = Some(write_statistics(statistics)?);
     if !origin.is_empty() {
         message.original_value = Some(Box::new(origin::write(origin)?));

@@ -122,6 +122,15 @@ impl<'t> MlirReader<'t> {
     /// A quoted string with MLIR's escapes: `\"`, `\\`, `\n`, `\t` and two hexadecimal digits.
     pub fn string(&mut self) -> Result<String> {
         self.skip_space();
+        let (start, what) = (self.at, self.what);
+        String::from_utf8(self.bytes()?).map_err(|e| {
+            Error::invalid_argument(format!("the string at byte {start} of {what} is not UTF-8")).with_source(e)
+        })
+    }
+
+    /// The bytes of a quoted string, with MLIR's escapes.
+    pub fn bytes(&mut self) -> Result<Vec<u8>> {
+        self.skip_space();
         let start = self.at;
         let what = self.what;
         let mut bytes = Vec::new();
@@ -134,7 +143,7 @@ impl<'t> MlirReader<'t> {
             match rest.next().ok_or_else(unterminated)? {
                 (i, b'"') => {
                     self.at = start + i + 1;
-                    return String::from_utf8(bytes).map_err(|e| unterminated().with_source(e));
+                    return Ok(bytes);
                 }
                 (_, b'\\') => {
                     let first = rest.next().ok_or_else(unterminated)?.1;
@@ -158,9 +167,14 @@ impl<'t> MlirReader<'t> {
 
 /// A string in quotes, with MLIR's escapes.
 pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
+    quoted_bytes(text.as_bytes())
+}
+
+/// Bytes in quotes, with MLIR's escapes.
+pub fn quoted_bytes(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
-    for &byte in text.as_bytes() {
+    for &byte in bytes {
         match byte {
             b'\\' => out.push_str("\\\\"),
             b' '..=b'~' if byte != b'"' => out.push(char::from(byte)),

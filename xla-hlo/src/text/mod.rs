@@ -30,7 +30,7 @@ pub use attributes::{AttributeCursor, AttributeReader, AttributeValue, Attribute
 pub(crate) use attributes::{AttributeWord, TokenKind, attribute_words};
 pub use diagnostic::error_at;
 pub(crate) use diagnostic::{Failure, Parse, shown};
-pub(crate) use mlir::{MlirReader, name as mlir_name, quoted as mlir_quoted};
+pub(crate) use mlir::{MlirReader, name as mlir_name, quoted as mlir_quoted, quoted_bytes as mlir_quoted_bytes};
 pub use parser::{parse_literal, parse_module, parse_module_counting_omitted, parse_shape, parse_sharding};
 pub(crate) use printer::print_metadata;
 pub use printer::{PrintOptions, print_computation, print_instruction, print_module};

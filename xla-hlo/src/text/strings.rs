@@ -4,9 +4,17 @@ use super::lexer::string_end;
 
 /// The text between the quotes of `quoted` with C escapes resolved, or an error message.
 pub(super) fn unescape(quoted: &str) -> Result<String, String> {
+    String::from_utf8(unescape_bytes(quoted)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("the string must be text, and it is not UTF-8 at its byte {at}; only backend_config takes other bytes")
+    })
+}
+
+/// The bytes between the quotes of `quoted` with C escapes resolved, or an error message.
+pub(super) fn unescape_bytes(quoted: &str) -> Result<Vec<u8>, String> {
     let inner = &quoted[1..quoted.len() - 1];
     if !inner.contains('\\') {
-        return Ok(inner.to_string());
+        return Ok(inner.as_bytes().to_vec());
     }
     let mut out = Vec::with_capacity(inner.len());
     let mut rest = inner.as_bytes();
@@ -14,12 +22,7 @@ pub(super) fn unescape(quoted: &str) -> Result<String, String> {
         rest = tail;
         if *byte == b'\\' { rest = unescape_one(rest, &mut out)? } else { out.push(*byte) }
     }
-    String::from_utf8(out).map_err(|e| {
-        format!(
-            "the string is not UTF-8 at its byte {}; binary strings are not supported",
-            e.utf8_error().valid_up_to()
-        )
-    })
+    Ok(out)
 }
 
 /// Resolves the escape whose backslash was just read; returns what follows it.
@@ -72,10 +75,15 @@ fn digits(bytes: &[u8], radix: u32, most: usize) -> (u32, &[u8]) {
     (value, &bytes[at..])
 }
 
-/// Appends `text` in double quotes, with C escapes for everything that is not printable ASCII.
+/// Appends text in double quotes, with C escapes for everything that is not printable ASCII.
 pub(super) fn push_quoted(out: &mut String, text: &str) {
+    push_quoted_bytes(out, text.as_bytes());
+}
+
+/// Appends bytes in double quotes, with C escapes for everything that is not printable ASCII.
+fn push_quoted_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
-    for byte in text.bytes() {
+    for &byte in bytes {
         match byte {
             b'\n' => out.push_str("\\n"),
             b'\r' => out.push_str("\\r"),
@@ -103,9 +111,12 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Appends `text` bare when it is a JSON dictionary, else quoted.
-pub(super) fn push_json_or_quoted(out: &mut String, text: &str) {
-    if dictionary_end(text.as_bytes(), 0) == Some(text.len()) { out.push_str(text) } else { push_quoted(out, text) }
+/// Appends a JSON dictionary bare, all other bytes quoted.
+pub(super) fn push_json_or_quoted(out: &mut String, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if dictionary_end(bytes, 0) == Some(bytes.len()) => out.push_str(text),
+        _ => push_quoted_bytes(out, bytes),
+    }
 }
 
 /// The end of the dictionary whose `{` stands at `start`: after the matching `}`, braces in strings not counted.

@@ -236,9 +236,20 @@ impl<'t> Tokens<'t> {
 
     /// A quoted string, or a JSON dictionary taken raw with its braces.
     pub fn string_or_dictionary(&mut self, what: &str) -> Parse<String> {
-        if self.token.kind != TokenKind::LeftBrace {
-            return self.string(what);
+        if self.token.kind != TokenKind::LeftBrace { self.string(what) } else { self.dictionary() }
+    }
+
+    /// A quoted string of any bytes, or a JSON dictionary taken raw with its braces.
+    pub fn bytes_or_dictionary(&mut self, what: &str) -> Parse<Vec<u8>> {
+        if self.token.kind == TokenKind::LeftBrace {
+            return self.dictionary().map(String::into_bytes);
         }
+        let token = self.expect(TokenKind::String, what)?;
+        strings::unescape_bytes(self.text(token)).map_err(|complaint| Failure::invalid(token.start, complaint))
+    }
+
+    /// A JSON dictionary taken raw with its braces, of which the first comes next.
+    fn dictionary(&mut self) -> Parse<String> {
         let text = self.lexer.text();
         match strings::dictionary_end(self.lexer.bytes(), self.token.start) {
             Some(end) => {

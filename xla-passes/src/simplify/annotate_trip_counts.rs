@@ -23,7 +23,7 @@ impl Pass for AnnotateTripCounts {
             for (instruction, n) in counts {
                 let config = &mut module.computation_mut(id).annotations_mut(instruction).backend_config;
                 if config.is_empty() {
-                    *config = format!("{{\"known_trip_count\":{{\"n\":\"{n}\"}}}}");
+                    *config = format!("{{\"known_trip_count\":{{\"n\":\"{n}\"}}}}").into();
                 }
             }
         }

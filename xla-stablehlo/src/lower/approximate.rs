@@ -1,7 +1,7 @@
 //! Approximate selection: a sort and a slice, which find everything.
 
 use xla_hlo::ops::{FfiAttributes, Slice, SliceRange, Sort};
-use xla_hlo::{CompId, Error, InstrId, Result};
+use xla_hlo::{BackendConfig, CompId, Error, InstrId, Result};
 
 use super::call::Call;
 use super::context::Lowering;
@@ -15,7 +15,7 @@ pub(super) fn top_k(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
     computations: &[CompId],
-    config: &str,
+    config: &BackendConfig,
 ) -> Result<InstrId> {
     let &[computation] = computations else {
         return Err(Error::invalid_argument(format!("{TOP_K} calls one comparator, not {}", computations.len())));
@@ -27,7 +27,7 @@ pub(super) fn top_k(
             "{TOP_K} with {count} results has {found} operands, not two each"
         )));
     }
-    let dimension = FfiAttributes::parse(config)?.integer("reduction_dim")?;
+    let dimension = FfiAttributes::parse(config.text()?)?.integer("reduction_dim")?;
     let dimension = usize::try_from(dimension)
         .map_err(|_| Error::invalid_argument(format!("{TOP_K} of the negative dimension {dimension}")))?;
     let sort = Sort { dimension, is_stable: false, computation };

@@ -5,13 +5,16 @@ use std::collections::{HashMap, HashSet};
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, GetTupleElement, Op, Parameter, ShapeContext, Tuple};
 use xla_hlo::proto::sanitized;
 use xla_hlo::sdy::Meshes;
-use xla_hlo::{CompId, Computation, Error, FrontendAttributes, InstrId, Instruction, Literal, Result, Shape, Sharding};
+use xla_hlo::{
+    BackendConfig, CompId, Computation, Error, FrontendAttributes, InstrId, Instruction, Literal, Result, Shape,
+    Sharding,
+};
 
 use super::captures::Captures;
 use super::constants::{Constants, scalar_of_splat};
 use super::frames::Frames;
-use super::{dead, fold, layouts, location, types};
-use crate::ir::{AttrId, Module, OpId, RegionId, Value, ValueId};
+use super::{asynchronous, dead, fold, layouts, location, types};
+use crate::ir::{AttrId, Module, OpId, RegionId, Type, Value, ValueId};
 
 /// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
 /// several times multiply.
@@ -162,6 +165,7 @@ impl<'s> Lowering<'s> {
         let root = write(self);
         let mut frame = self.frames.pop().expect("the frame from above");
         frame.computation.set_root(root?);
+        asynchronous::end_unused(&mut frame.computation);
         dead::remove(&mut frame.computation)?;
         Ok(frame.computation)
     }
@@ -364,8 +368,8 @@ impl<'s> Lowering<'s> {
         Ok(parameter)
     }
 
-    /// Sets the text for the handler of a custom call.
-    pub fn set_backend_config(&mut self, id: InstrId, config: String) {
+    /// Sets the configuration for the handler of a custom call.
+    pub fn set_backend_config(&mut self, id: InstrId, config: BackendConfig) {
         if !config.is_empty() {
             self.frame().computation.annotations_mut(id).backend_config = config;
         }
@@ -434,6 +438,14 @@ impl<'s> Lowering<'s> {
         self.constant(literal)
     }
 
+    /// The instruction of a value as an operand: of a future, its result.
+    pub fn operand(&mut self, value: ValueId) -> Result<InstrId> {
+        match self.source.types[self.source.values[value].ty] {
+            Type::Future(_) => asynchronous::result(self, value),
+            _ => self.value(value),
+        }
+    }
+
     pub fn set_value(&mut self, value: ValueId, instruction: InstrId) {
         self.frame().values.insert(value, instruction);
     }
@@ -473,7 +485,7 @@ impl<'s> Lowering<'s> {
             (self.lower_operation)(self, op)?;
         }
         let returned = &source.operations[last].operands;
-        let values = returned.iter().map(|&value| self.value(value)).collect::<Result<Vec<InstrId>>>()?;
+        let values = returned.iter().map(|&value| self.operand(value)).collect::<Result<Vec<InstrId>>>()?;
         self.frame().location = None;
         root(self, values)
     }

@@ -1,7 +1,7 @@
 //! Custom calls.
 
 use xla_hlo::ops::{CustomCall, CustomCallApi, OutputOperandAlias, Tuple};
-use xla_hlo::{Error, InstrId, Layout, Result, Shape, Tile, TileDim};
+use xla_hlo::{BackendConfig, Error, InstrId, Layout, Result, Shape, Tile, TileDim};
 
 use super::approximate;
 use super::attributes::Attributes;
@@ -49,7 +49,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
     let config = config.map(|config| configuration(module, config)).transpose()?;
     if target == approximate::TOP_K {
-        return approximate::top_k(lowering, call, &computations, config.as_deref().unwrap_or_default());
+        return approximate::top_k(lowering, call, &computations, &config.unwrap_or_default());
     }
     let operands: Vec<Shape> = call.operands.iter().map(|&operand| lowering.shape(operand)).collect();
     let op = CustomCall {
@@ -167,11 +167,12 @@ fn aliases(attributes: Attributes<'_>, target: &str) -> Result<Vec<OutputOperand
     aliases.ok_or_else(|| Error::invalid_argument("output_operand_aliases must be a list of aliases"))
 }
 
-/// The text for the handler: a string as it is, a dictionary in MLIR's spelling.
-fn configuration(module: &Module, id: AttrId) -> Result<String> {
+/// The handler's configuration: the bytes of a string, a dictionary in MLIR's spelling.
+fn configuration(module: &Module, id: AttrId) -> Result<BackendConfig> {
     match &module.attributes[id] {
-        Attribute::String(string) => dictionary::text(&module.strings[*string]),
-        _ => dictionary::typed(module, id).map(|attributes| attributes.to_string()),
+        Attribute::String(string) => Ok(module.strings[*string].to_vec().into()),
+        _ => dictionary::typed(module, id)
+            .map(|attributes| attributes.to_string().into())
+            .map_err(|error| error.context("backend_config")),
     }
-    .map_err(|error| error.context("backend_config"))
 }

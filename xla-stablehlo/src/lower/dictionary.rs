@@ -35,7 +35,7 @@ fn value(module: &Module, id: AttrId, depth: usize) -> Result<FfiValue> {
             Some(ty) if ty.is_float() => FfiValue::Number(ty, Scalar::from_bits(ty, *bits)),
             _ => return Err(refused()),
         },
-        Attribute::String(string) => FfiValue::Text(text(&module.strings[*string])?),
+        Attribute::String(string) => FfiValue::Text(module.strings[*string].to_vec()),
         Attribute::Symbol(path) => {
             let path = path.iter().map(|&name| module.string_attribute(name).map(std::borrow::Cow::into_owned));
             FfiValue::Symbol(path.collect::<Option<_>>().ok_or_else(refused)?)
@@ -73,11 +73,6 @@ fn element(module: &Module, id: TypeId) -> Option<ElementType> {
         Type::Element(_) | Type::Complex(_) => types::element_type(module, id).ok(),
         _ => None,
     }
-}
-
-/// A string as text.
-pub(super) fn text(bytes: &[u8]) -> Result<String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| Error::unimplemented("a string of bytes that are no text"))
 }
 
 /// The dictionaries of a function's arguments or results; none where the attribute is not there.

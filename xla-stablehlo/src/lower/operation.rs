@@ -11,7 +11,7 @@ use super::{
     dynamic_custom, einsum, elementwise, indexing, linalg, mhlo, movement, ragged, random, reduction, refinement,
     sharded, special, transfer,
 };
-use crate::ir::{Attribute, Module, OpId, Type, ValueId};
+use crate::ir::{Attribute, Module, OpId, ValueId};
 
 /// Lowers an operation and makes its results known.
 pub(super) fn lower(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
@@ -28,10 +28,13 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     let source = lowering.source;
     let operation = &source.operations[op];
     let (dialect, name) = stem(source, op);
-    let operands = operation.operands.iter().map(|&value| lowering.value(value)).collect::<Result<Vec<_>>>()?;
-    // The shape of a future depends on what was started.
-    let is_future = |value: &ValueId| matches!(source.types[source.values[*value].ty], Type::Future(_));
-    let results = operation.results.iter().filter(|value| !is_future(value));
+    let operand = |&value: &ValueId| match name {
+        "async_done" => lowering.value(value),
+        _ => lowering.operand(value),
+    };
+    let operands = operation.operands.iter().map(operand).collect::<Result<Vec<_>>>()?;
+    // The shape of a start depends on the operation that it starts.
+    let results = operation.results.iter().filter(|_| name != "async_start");
     let results = results.map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
     let attributes = Attributes { module: source, op };
     let annotated = annotations::of_operation(lowering, attributes)?;

@@ -57,6 +57,10 @@ pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
             let elements = types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?;
             Ok(Shape::Tuple(elements))
         }
+        // Where it is no operand of its end, a future is its result.
+        Type::Future(types) => {
+            Ok(packed_shape(types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?))
+        }
         Type::Element(_) | Type::Complex(_) | Type::Index => Ok(Shape::scalar(element_type(module, id)?)),
         _ => Err(unknown(module, id)),
     }

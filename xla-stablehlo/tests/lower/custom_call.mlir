@@ -107,3 +107,13 @@ module @wishes_for_an_order {
     return %2 : tensor<4xf32>
   }
 }
+// -----
+
+// Configurations of bytes that are no text, in a string and in a dictionary.
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = stablehlo.custom_call @packed(%a) {backend_config = "\02\C0\FEb{\22"} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.custom_call @typed(%0) {api_version = 4 : i32, backend_config = {key = "\E9\00", size = 3 : i64}} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}

@@ -42,7 +42,7 @@ pub enum PaddingType {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DimLabels(pub String);
 
-/// A call of a function by name. The text for the handler is the instruction's `backend_config`.
+/// A call of a function by name. The handler's configuration is the instruction's `backend_config`.
 ///
 /// The result's shape is the written one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

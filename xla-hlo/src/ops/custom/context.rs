@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::call::CustomCall;
 use super::ffi::FfiAttributes;
 use super::run_context::RunContext;
+use crate::module::backend_config;
 use crate::{Result, Shape};
 
 /// A handler's own value for one call of a program, made when the program is loaded.
@@ -15,7 +16,7 @@ pub type CallState = Arc<dyn Any + Send + Sync>;
 #[derive(Clone, Copy)]
 pub struct CustomCallContext<'a> {
     pub(super) op: &'a CustomCall,
-    pub(super) config: &'a str,
+    pub(super) config: &'a [u8],
     pub(super) result: &'a Shape,
     pub(super) run: &'a RunContext,
     /// The state of a call that was instantiated before.
@@ -28,15 +29,20 @@ impl<'a> CustomCallContext<'a> {
         self.op
     }
 
-    /// The text that the program has for the handler (`backend_config`), opaque to the compiler.
-    pub fn config(&self) -> &'a str {
+    /// The bytes that the program has for the handler (`backend_config`), opaque to the compiler.
+    pub fn config(&self) -> &'a [u8] {
         self.config
     }
 
-    /// The text as typed values, which it is for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty
-    /// text has none.
+    /// The configuration as text; an error where it is not UTF-8.
+    pub fn config_text(&self) -> Result<&'a str> {
+        backend_config::text("backend_config", self.config)
+    }
+
+    /// The configuration as typed values, for calls of [`CustomCallApi::TypedFfi`](super::CustomCallApi). An empty
+    /// one has none.
     pub fn attributes(&self) -> Result<FfiAttributes> {
-        FfiAttributes::parse(self.config)
+        FfiAttributes::parse(self.config_text()?)
     }
 
     /// Shape of the result, layouts included.

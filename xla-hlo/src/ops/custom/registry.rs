@@ -191,7 +191,7 @@ impl CustomCallRegistry {
         instruction: &'a Instruction,
         state: Option<&'a CallState>,
     ) -> CustomCallContext<'a> {
-        let config = instruction.annotations().map_or("", |a| a.backend_config.as_str());
+        let config = instruction.annotations().map_or(&[][..], |a| a.backend_config.as_bytes());
         let run = self.run.as_deref().unwrap_or(RunContext::nothing());
         CustomCallContext { op, config, result: instruction.shape(), run, state }
     }

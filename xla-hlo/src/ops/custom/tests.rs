@@ -174,7 +174,7 @@ fn registered_handlers_are_called() {
     let unknown = call(&registry, r#"f32[] custom-call(), custom_call_target="no_such""#, vec![one.clone()]);
     assert!(matches!(&unknown, Err(Error::Unimplemented(_))), "{unknown:?}");
     assert_refused("unknown", unknown, "%r of e: no handler for the custom call target \"no_such\"");
-    let opaque = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| match cx.config() {
+    let opaque = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| match cx.config_text()? {
         "same" => Ok(operands[0].clone()),
         "wrong" => Ok(scalar(F64, 1.0)),
         other => Err(Error::invalid_argument(format!("no {other}"))),
@@ -194,6 +194,26 @@ fn registered_handlers_are_called() {
     assert!(registry.register("echo", Arc::new(replaced)).is_some());
     let seven = call(&registry, r#"f32[] custom-call(), custom_call_target="echo""#, vec![one]).unwrap();
     assert_eq!(numbers(&seven), [7.0]);
+}
+
+/// A configuration is any bytes; handlers that want text or typed values get one error.
+#[test]
+fn configuration_of_bytes_reaches_its_handler() {
+    let registry = CustomCallRegistry::new();
+    let bytes =
+        |cx: &CustomCallContext<'_>, _: Vec<Literal>| Ok(scalar(F32, cx.config().iter().map(|&b| f64::from(b)).sum()));
+    let text = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| cx.config_text().map(|_| operands[0].clone());
+    let typed = |cx: &CustomCallContext<'_>, operands: Vec<Literal>| cx.attributes().map(|_| operands[0].clone());
+    registry.register("bytes", Arc::new(bytes));
+    registry.register("text", Arc::new(text));
+    registry.register("typed", Arc::new(typed));
+    let called = |target: &str| {
+        let text = format!(r#"f32[] custom-call(), custom_call_target="{target}", backend_config="A\377\x80\000""#);
+        call(&registry, &text, vec![scalar(F32, 1.0)])
+    };
+    assert_eq!(numbers(&called("bytes").unwrap()), [448.0]);
+    assert_refused("text", called("text"), "backend_config must be text here, and it is not UTF-8 at its byte 1");
+    assert_refused("typed", called("typed"), "backend_config must be text here, and it is not UTF-8 at its byte 1");
 }
 
 type Complex = (f64, f64);

@@ -145,7 +145,8 @@ impl<'t> Parser<'t> {
             "sharding" => annotations.sharding = Some(tokens.sharding()?),
             "frontend_attributes" => annotations.frontend_attributes = tokens.frontend_attributes()?,
             "backend_config" => {
-                annotations.backend_config = tokens.string_or_dictionary("a quoted string or a JSON dictionary")?;
+                let config = tokens.bytes_or_dictionary("a quoted string or a JSON dictionary")?;
+                annotations.backend_config = config.into();
             }
             "statistics" => annotations.statistics = tokens.statistics()?,
             "origin" => annotations.origin = tokens.group_text("an origin in braces")?,

@@ -56,7 +56,7 @@ impl Printer<'_> {
         }
         if self.options.backend_config && !annotations.backend_config.is_empty() {
             self.push(", backend_config=");
-            push_json_or_quoted(&mut self.out, &annotations.backend_config);
+            push_json_or_quoted(&mut self.out, annotations.backend_config.as_bytes());
         }
     }
 
@@ -66,7 +66,7 @@ impl Printer<'_> {
         self.join(attributes, ",", |p, (key, value)| {
             p.push(key);
             p.push("=");
-            push_json_or_quoted(&mut p.out, value);
+            push_json_or_quoted(&mut p.out, value.as_bytes());
         });
         self.push("}");
     }

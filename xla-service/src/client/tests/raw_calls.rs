@@ -105,7 +105,7 @@ impl AddBytes {
 impl RawCustomCall for AddBytes {
     fn instantiate(&self, call: &CustomCallContext<'_>) -> Result<CallState> {
         self.count(0)?;
-        if call.config() == "bad" { Err(Error::invalid_argument("no such option")) } else { Ok(Arc::new(7u8)) }
+        if call.config() == b"bad" { Err(Error::invalid_argument("no such option")) } else { Ok(Arc::new(7u8)) }
     }
     fn prepare(&self, _: &CustomCallContext<'_>, state: &CallState) -> Result<()> {
         assert_eq!(state.downcast_ref::<u8>(), Some(&7));

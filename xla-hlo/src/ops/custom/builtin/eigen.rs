@@ -11,7 +11,7 @@ const MOST_SWEEPS: usize = 60;
 /// `(eigenvectors as columns, eigenvalues)`, ascending. The text begins with `1` where the lower triangle counts.
 pub(super) fn eigh(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
-    let lower = !call.config().trim_start().starts_with('0');
+    let lower = !call.config().trim_ascii_start().starts_with(b"0");
     let (vectors, values) = for_field!(a, decompose_all(a, lower))?;
     Ok(Literal::tuple(vec![array(call, 0, &vectors)?, array(call, 1, &values)?]))
 }

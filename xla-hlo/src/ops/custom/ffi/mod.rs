@@ -7,6 +7,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use crate::module::backend_config;
 use crate::{ElementType, Error, Literal, Result, Scalar};
 
 /// A typed value.
@@ -26,8 +27,8 @@ pub enum FfiValue {
     Symbol(Vec<String>),
     /// `f32`.
     Type(ElementType),
-    /// `"text"`.
-    Text(String),
+    /// `"text"`, or any bytes.
+    Text(Vec<u8>),
     /// `[1 : i64, "text"]`.
     List(Vec<FfiValue>),
     /// `{name = value}`.
@@ -92,10 +93,10 @@ impl FfiAttributes {
         }
     }
 
-    /// A text.
+    /// A text; an error where the bytes of the string are not UTF-8.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.demand(name)? {
-            FfiValue::Text(text) => Ok(text),
+            FfiValue::Text(bytes) => backend_config::text(&format!("attribute {name}"), bytes),
             _ => Err(self.wrong(name, "a text")),
         }
     }

@@ -32,7 +32,7 @@ fn dictionary(r: &mut MlirReader<'_>) -> Result<FfiAttributes> {
 
 fn value(r: &mut MlirReader<'_>) -> Result<FfiValue> {
     match r.peek() {
-        Some('"') => r.string().map(FfiValue::Text),
+        Some('"') => r.bytes().map(FfiValue::Text),
         Some('{') => dictionary(r).map(FfiValue::Dictionary),
         Some('@') => symbol(r).map(FfiValue::Symbol),
         Some('[') => {

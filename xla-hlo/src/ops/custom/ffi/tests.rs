@@ -1,6 +1,6 @@
 //! Typed attributes: text of MLIR reads back as itself, and odd texts as what MLIR makes of them.
 
-use super::FfiAttributes;
+use super::{FfiAttributes, FfiValue};
 
 fn printed(text: &str) -> String {
     FfiAttributes::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
@@ -16,6 +16,7 @@ fn printed_attributes_are_read_and_printed_the_same() {
         r#"{f = 1.500000e+00 : f32, g = 1.000000e-10 : f64, h = 1.500000e+00 : bf16, inf = 0x7F800000 : f32}"#,
         r#"{l = [1, "a", 2.500000e+00, 3 : i8], m = -5 : i32, n = 1 : i64, "quoted name" = 1 : i64, u, u8 = 3 : ui8}"#,
         r#"{s = "x\22y\0A\09\\\C3\A9", sym = @foo, two = @outer::@"in ner", ty = f32}"#,
+        r#"{bytes = "\FF\00\C3", s = ["\80"]}"#,
         r#"{m = dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>, s = dense<1.500000e+00> : tensor<3xf32>}"#,
         r#"{n = dense<> : tensor<0xi64>, p = dense<[true, false]> : tensor<2xi1>, s = dense<7> : tensor<i32>}"#,
     ] {
@@ -66,4 +67,12 @@ fn wrong_values_are_named_with_their_place() {
         let error = FfiAttributes::parse(text).expect_err(text).to_string();
         assert!(error.contains(message), "{text}: {error}");
     }
+}
+
+#[test]
+fn bytes_of_a_string_are_no_text() {
+    let attributes = FfiAttributes::parse(r#"{x = "a\FF"}"#).expect("a dictionary");
+    assert_eq!(attributes.get("x"), Some(&FfiValue::Text(b"a\xff".to_vec())));
+    let error = attributes.text("x").expect_err("no text").to_string();
+    assert!(error.contains("attribute x must be text here, and it is not UTF-8 at its byte 1"), "{error}");
 }

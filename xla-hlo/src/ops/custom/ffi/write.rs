@@ -3,8 +3,7 @@
 use std::fmt;
 
 use super::{FfiAttributes, FfiValue};
-use crate::text::mlir_name;
-use crate::text::mlir_quoted;
+use crate::text::{mlir_name, mlir_quoted_bytes};
 use crate::{ElementKind, ElementType, Literal, Scalar};
 
 /// Tensors of more elements are printed as the digits of their bytes.
@@ -41,7 +40,7 @@ impl fmt::Display for FfiValue {
                 write!(f, "{}", path.join("::"))
             }
             FfiValue::Type(ty) => write!(f, "{}", type_name(*ty)),
-            FfiValue::Text(text) => write!(f, "{}", mlir_quoted(text)),
+            FfiValue::Text(text) => write!(f, "{}", mlir_quoted_bytes(text)),
             FfiValue::List(items) => {
                 let items: Vec<String> = items.iter().map(item).collect();
                 write!(f, "[{}]", items.join(", "))
