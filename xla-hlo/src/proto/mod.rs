@@ -18,7 +18,7 @@
 //! - A constant of many equal elements is written as a broadcast of one; messages are at most 2 GiB long.
 //! - Names that text could not spell are spelled with `_`, as XLA's reader does it. An array without a layout is row
 //!   major.
-//! - Text and configurations must be UTF-8, as in the text form.
+//! - Text must be UTF-8; a `backend_config` is any bytes.
 //! - Messages nest at most 100 levels, the limit of protobuf readers.
 //!
 //! Errors are [`Error::InvalidArgument`] (or `Unimplemented`, naming the operation) and say which computation,
@@ -49,7 +49,7 @@ pub use attributes::{ProtoAttributes, ProtoReader, ProtoWriter};
 pub(crate) use attributes::{ProtoNumber, operand_type, proto_numbers, proto_without_attributes};
 pub use identifiers::sanitized;
 pub use module::{parse_module, serialize_module};
-pub use sharding::serialize_sharding;
+pub use sharding::{parse_sharding, serialize_sharding};
 
 use crate::Error;
 

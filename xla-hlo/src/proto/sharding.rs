@@ -5,6 +5,7 @@ use prost::Message;
 use super::messages::OpSharding;
 use super::metadata::Payloads;
 use super::numbers::{fit, indices};
+use super::undecodable;
 use crate::{DeviceList, Error, LeafSharding, Result, ShardGroup, Sharding, ShardingKind, SubgroupKind, TiledSharding};
 
 const REPLICATED: i32 = 0;
@@ -21,6 +22,12 @@ const LIKE: i32 = 1;
 /// The sharding of one array as an encoded `OpSharding`.
 pub fn serialize_sharding(sharding: &LeafSharding) -> Result<Vec<u8>> {
     Ok(write(&Sharding::Leaf(sharding.clone()), &mut Payloads::default())?.encode_to_vec())
+}
+
+/// Reads an encoded `OpSharding`, of one array or of a tuple.
+pub fn parse_sharding(bytes: &[u8]) -> Result<Sharding> {
+    let proto = OpSharding::decode(bytes).map_err(|error| undecodable("a sharding", error))?;
+    read(proto, &Payloads::default())
 }
 
 /// Reads a sharding.

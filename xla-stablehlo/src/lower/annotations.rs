@@ -1,5 +1,6 @@
 //! Annotations of operations, arguments and results: frontend attributes, and shardings of Shardy and GSPMD.
 
+use xla_hlo::proto::parse_sharding as parse_encoded_sharding;
 use xla_hlo::sdy::{PerValue, attribute};
 use xla_hlo::text::parse_sharding;
 use xla_hlo::{Error, FrontendAttributes, LeafSharding, Result, Sharding};
@@ -105,11 +106,18 @@ pub(super) fn of_result(
     }
 }
 
-/// The sharding that the text of `mhlo.sharding` says.
+/// The sharding of `mhlo.sharding`: its text, or an encoded `OpSharding`.
 fn gspmd(module: &Module, named: &impl Named) -> Result<Option<Sharding>> {
     let Some(id) = named.named("mhlo.sharding") else { return Ok(None) };
-    let text = module.string_attribute(id).ok_or_else(|| Error::invalid_argument("mhlo.sharding must be a string"))?;
-    parse_sharding(&text).map(Some).map_err(|error| error.context("mhlo.sharding"))
+    let Attribute::String(string) = module.attributes[id] else {
+        return Err(Error::invalid_argument("mhlo.sharding must be a string"));
+    };
+    // A text begins with a brace, which no field of an encoded `OpSharding` does.
+    let parsed = match &module.strings[string][..] {
+        bytes if bytes.trim_ascii_start().starts_with(b"{") => parse_sharding(&module.text(string)),
+        bytes => parse_encoded_sharding(bytes),
+    };
+    parsed.map(Some).map_err(|error| error.context("mhlo.sharding"))
 }
 
 /// The shardings over meshes with names.

@@ -1,12 +1,12 @@
 //! Operations of CHLO that broadcast their operands to each other first, and constants of another array's shape.
 
 use xla_hlo::ops::Constant;
-use xla_hlo::{ArrayShape, Error, InstrId, Result, Shape};
+use xla_hlo::{ArrayShape, Dynamism, Error, InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
 use super::dimensions::repeat;
-use super::{elementwise, special};
+use super::{elementwise, special, types};
 
 /// Lowers an operation whose operands are broadcast.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
@@ -38,15 +38,50 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
 }
 
 fn elementwise(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
-    let result = call.shape();
-    let result = result.expect_array()?;
-    let operands = call.operands.iter().map(|&operand| broadcast(lowering, call, operand, result));
+    let written = call.shape();
+    let result = result(lowering, call, written.expect_array()?)?;
+    let operands = call.operands.iter().map(|&operand| broadcast(lowering, call, operand, &result));
     let operands = operands.collect::<Result<Vec<_>>>()?;
     let name = call.name.strip_prefix("broadcast_").unwrap_or(call.name);
     let (attributes, results) = (call.attributes, call.results.clone());
     let inner = Call { name, attributes, operands, results, regions: call.regions, op: call.op, kept_operands: None };
     let value = elementwise::lower(lowering, &inner).or_else(|| special::lower(lowering, &inner));
     value.unwrap_or_else(|| Err(Error::unimplemented(format!("{} is not lowered to HLO yet", call.name))))
+}
+
+/// The result's shape: as it is written, or, where a dimension is left open there, the larger extents of the operands.
+fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, written: &ArrayShape) -> Result<ArrayShape> {
+    let mut result = written.clone();
+    if !types::is_unbounded(&Shape::Array(result.clone())) {
+        return Ok(result);
+    }
+    let mut dims: Vec<Option<usize>> =
+        (0..result.rank()).map(|d| (result.dynamism(d) != Dynamism::Unbounded).then(|| result.dims()[d])).collect();
+    for &operand in &call.operands {
+        let shape = lowering.shape(operand);
+        let shape = shape.expect_array()?;
+        for (d, to) in dimensions(call, shape.rank(), result.rank())?.into_iter().enumerate().take(shape.rank()) {
+            let Some(slot) = dims.get_mut(to) else { continue };
+            if shape.is_static() && slot.is_none_or(|known| known == 1) {
+                *slot = Some(shape.dims()[d]);
+            }
+        }
+    }
+    if let Some(dims) = dims.into_iter().collect::<Option<Vec<usize>>>() {
+        result = ArrayShape::new(result.element_type(), dims);
+        result.checked_element_count()?;
+    }
+    Ok(result)
+}
+
+/// Dimensions of the result for those of an operand of that rank: the last ones, or `broadcast_dimensions`.
+fn dimensions(call: &Call<'_>, rank: usize, result_rank: usize) -> Result<Vec<usize>> {
+    let named = match call.attributes.get("broadcast_dimensions") {
+        // It belongs to the operand of the lower rank.
+        Some(_) => Some(call.attributes.indices("broadcast_dimensions")?).filter(|dimensions| dimensions.len() == rank),
+        None => None,
+    };
+    Ok(named.unwrap_or_else(|| (result_rank.saturating_sub(rank)..result_rank).collect()))
 }
 
 /// The operand over the dimensions of the result: its last ones, or those that `broadcast_dimensions` names.
@@ -57,13 +92,7 @@ fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId, result: &
         return Ok(x);
     }
     let rank = shape.rank();
-    let named = match call.attributes.get("broadcast_dimensions") {
-        // It belongs to the operand of the lower rank.
-        Some(_) => Some(call.attributes.indices("broadcast_dimensions")?).filter(|dimensions| dimensions.len() == rank),
-        None => None,
-    };
-    let last = || (result.rank().saturating_sub(rank)..result.rank()).collect();
-    let dimensions: Vec<usize> = named.unwrap_or_else(last);
+    let dimensions = dimensions(call, rank, result.rank())?;
     let wanted = |d: usize| dimensions.get(d).and_then(|&to| result.dims().get(to));
     let fits = |d: usize| shape.dims()[d] == 1 || wanted(d) == Some(&shape.dims()[d]);
     if dimensions.len() != rank || !(0..rank).all(fits) {

@@ -196,6 +196,7 @@ impl<'s> Lowering<'s> {
         let shapes: Vec<&Shape> = operands.iter().map(|&operand| frame.computation[operand].shape()).collect();
         let cx = ShapeContext::new(&self.hlo, &shapes, Some(&shape));
         let inferred = op.rules().infer_shape(&cx)?;
+        let shape = if types::is_less_dynamic(&shape, &inferred) { inferred.clone() } else { shape };
         if !shape.compatible(&inferred) {
             return Err(Error::invalid_argument(format!("{} gives {inferred}, not {shape}", op.opcode())));
         }

@@ -35,11 +35,11 @@ fn indices(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<usize>> {
 }
 
 fn not_constant(what: &str) -> Error {
-    Error::unimplemented(format!("{what} that depend on values of the program"))
+    Error::unimplemented(format!("{what} that depend on values of the program; they must be constants"))
 }
 
 /// The shape of the result: its type where that is static, else what `sizes` come to, else the type with its bounds.
-fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrId) -> Result<ArrayShape> {
+pub(super) fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrId) -> Result<ArrayShape> {
     let written = call.shape();
     let written = written.expect_array()?;
     if written.is_static() {
@@ -59,9 +59,9 @@ fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrId) -> Resul
         return Ok(shape);
     }
     match (0..written.rank()).any(|d| written.dynamism(d) == Dynamism::Unbounded) {
-        true => {
-            Err(Error::unimplemented(format!("{written}: sizes without bounds that depend on values of the program")))
-        }
+        true => Err(Error::unimplemented(format!(
+            "{written}: sizes without bounds that depend on values of the program; make them constants, or state bounds in the type"
+        ))),
         false => Ok(written.clone()),
     }
 }
@@ -77,7 +77,12 @@ fn size(lowering: &mut Lowering<'_>, sizes: InstrId, d: usize) -> Result<InstrId
 }
 
 /// `x`, which has a result's bounds, with the sizes of its dynamic dimensions.
-fn sized(lowering: &mut Lowering<'_>, mut x: InstrId, shape: &ArrayShape, sizes: InstrId) -> Result<InstrId> {
+pub(super) fn sized(
+    lowering: &mut Lowering<'_>,
+    mut x: InstrId,
+    shape: &ArrayShape,
+    sizes: InstrId,
+) -> Result<InstrId> {
     for dimension in (0..shape.rank()).filter(|&d| shape.dynamism(d) == Dynamism::Bounded) {
         let size = size(lowering, sizes, dimension)?;
         x = lowering.infer(Dynamic::SetDimensionSize { dimension }, [x, size])?;
@@ -164,7 +169,13 @@ fn slice_sizes(
 
 fn gather(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x, starts, sizes] = call.exactly()?;
-    let sizes = indices(lowering, sizes).ok_or_else(|| not_constant("slice_sizes"))?;
+    let sizes = match indices(lowering, sizes) {
+        Some(sizes) => sizes,
+        None => {
+            let rank = lowering.shape(x).expect_array()?.rank();
+            indexing::slice_sizes_of_result(call, rank)?.ok_or_else(|| not_constant("slice_sizes"))?
+        }
+    };
     let op = indexing::gather(call, sizes)?;
     lowering.add(op, call.shape(), [x, starts])
 }

@@ -28,7 +28,9 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
 /// The integers of an operand, which must be constants.
 fn integers(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<i64>> {
     let integers = lowering.evaluated(id).as_ref().and_then(fold::integers);
-    integers.ok_or_else(|| Error::unimplemented(format!("{what} that depend on values of the program")))
+    integers.ok_or_else(|| {
+        Error::unimplemented(format!("{what} that depend on values of the program; they must be constants"))
+    })
 }
 
 /// Integers of at least 0.

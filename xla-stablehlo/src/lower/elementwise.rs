@@ -7,6 +7,7 @@ use xla_hlo::ops::{
 use xla_hlo::{ElementType, InstrId, Opcode, Result, Shape};
 
 use super::call::Call;
+use super::complex_bits;
 use super::context::Lowering;
 use super::dimensions::repeat;
 use super::identities::{constant_second, unchanged};
@@ -19,6 +20,11 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     }
     if let ("convert", &[x]) = (call.name, &call.operands[..]) {
         return Some(convert(lowering, call, x));
+    }
+    if call.name == "bitcast_convert"
+        && let Some(result) = complex_bits::lower(lowering, call)
+    {
+        return Some(result);
     }
     Some(operation(lowering, call)?.and_then(|op| match (op, &call.operands[..]) {
         (Op::Compare(compare), &[x, y]) => ordered(lowering, call, compare, [x, y]),
@@ -39,6 +45,8 @@ fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>>
         "clamp" => Ok(Clamp.into()),
         "bitcast_convert" => Ok(BitcastConvert.into()),
         "reduce_precision" => reduce_precision(call),
+        // HLO has real cube roots alone.
+        "cbrt" if call.shape().element_type().is_some_and(ElementType::is_complex) => return None,
         name => {
             // The two languages differ in how they join words.
             let opcode = Opcode::from_name(&name.replace('_', "-"))?;

@@ -38,6 +38,23 @@ pub(super) fn gather(call: &Call<'_>, slice_sizes: Vec<usize>) -> Result<Op> {
     .into())
 }
 
+/// The sizes of the slices of a gather of static shape, by the result's dimensions; `None` where it has no such shape.
+pub(super) fn slice_sizes_of_result(call: &Call<'_>, rank: usize) -> Result<Option<Vec<usize>>> {
+    let result = call.shape();
+    let result = result.expect_array()?;
+    let offsets = list(call, "offset_dims")?;
+    let of_one = [list(call, "collapsed_slice_dims")?, list(call, "operand_batching_dims")?].concat();
+    if !result.is_static() || offsets.len() + of_one.len() != rank || offsets.iter().any(|&d| d >= result.rank()) {
+        return Ok(None);
+    }
+    let mut offsets = offsets.into_iter();
+    let size = |d: usize| match of_one.contains(&d) {
+        true => Some(1),
+        false => offsets.next().map(|to| result.dims()[to]),
+    };
+    Ok((0..rank).map(size).collect())
+}
+
 fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [body] = call.regions()?;
     // Operands are inputs, the indices, and an update for each input; the function takes inputs, then updates.

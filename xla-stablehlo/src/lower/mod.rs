@@ -12,6 +12,7 @@ mod broadcasting;
 mod call;
 mod captures;
 mod collective;
+mod complex_bits;
 mod constants;
 mod context;
 mod contraction;

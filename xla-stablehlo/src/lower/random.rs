@@ -1,10 +1,11 @@
 //! Random bits and numbers.
 
 use xla_hlo::ops::{Op, Rng, RngAlgorithm, RngBitGenerator, RngDistribution};
-use xla_hlo::{InstrId, Result};
+use xla_hlo::{InstrId, Result, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
+use super::dynamic;
 use crate::ir::EnumKind;
 
 /// Lowers a generator.
@@ -14,8 +15,10 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
             .and_then(|algorithm| lowering.add(RngBitGenerator { algorithm }, call.shape(), call.operands.clone())),
         // The third operand is the shape, which the result has.
         "rng" => distribution(call).and_then(|op| {
-            let [a, b, _] = call.exactly()?;
-            lowering.add(op, call.shape(), [a, b])
+            let [a, b, sizes] = call.exactly()?;
+            let shape = dynamic::result(lowering, call, sizes)?;
+            let numbers = lowering.add(op, Shape::Array(shape.clone()).at_bounds(), [a, b])?;
+            dynamic::sized(lowering, numbers, &shape, sizes)
         }),
         _ => return None,
     })

@@ -133,21 +133,43 @@ pub(super) fn resolve_results(lowering: &mut Lowering<'_>, call: &mut Call<'_>) 
         return Ok(());
     }
     let indices = call.attributes.indices(SHAPE_OPERANDS)?;
+    let results = match resolved(lowering, call, &indices) {
+        Ok(results) => results,
+        // A call of static results has them without the attribute, and keeps all operands.
+        Err(_) if call.results.iter().all(|result| result.leaves().iter().all(|(_, leaf)| is_static(leaf))) => {
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    call.results = results;
+    let kept: Vec<usize> = (0..call.operands.len()).filter(|index| !indices.contains(index)).collect();
+    call.operands = kept.iter().map(|&index| call.operands[index]).collect();
+    call.kept_operands = Some(kept);
+    Ok(())
+}
+
+fn is_static(leaf: &Shape) -> bool {
+    leaf.as_array().is_none_or(ArrayShape::is_static)
+}
+
+/// The shapes of a custom call's results by the operands with these numbers, one for each array.
+fn resolved(lowering: &mut Lowering<'_>, call: &Call<'_>, indices: &[usize]) -> Result<Vec<Shape>> {
     let wrong = |why: &str| Error::invalid_argument(format!("{SHAPE_OPERANDS} {indices:?}: {why}"));
-    if indices.len() != call.results.len() {
+    let arrays: usize = call.results.iter().map(|result| result.leaves().len()).sum();
+    if indices.len() != arrays {
         return Err(wrong("there is not one for each result"));
     }
-    for (&index, result) in indices.iter().zip(&mut call.results) {
+    let mut shapes = Vec::with_capacity(arrays);
+    let written = call.results.iter().flat_map(Shape::leaves);
+    for (&index, (_, written)) in indices.iter().zip(written) {
         let operand = *call.operands.get(index).ok_or_else(|| wrong("there is no such operand"))?;
-        let Shape::Array(written) = &*result else { return Err(wrong("a result is no array")) };
+        let Shape::Array(written) = written else { return Err(wrong("a result is no array")) };
         let sizes = lowering.evaluated(operand).as_ref().and_then(fold::integers);
         let dims: Option<Vec<usize>> = sizes.and_then(|sizes| sizes.into_iter().map(|s| s.try_into().ok()).collect());
         let Some(dims) = dims.filter(|dims| dims.len() == written.rank()) else {
-            return if written.is_static() {
-                Ok(())
-            } else {
-                Err(Error::unimplemented("a custom call whose shapes depend on values of the program"))
-            };
+            return Err(Error::unimplemented(
+                "a custom call whose shapes depend on values of the program; they must be constants",
+            ));
         };
         let says = |d: usize| written.dynamism(d) != Dynamism::Static || written.dims()[d] == dims[d];
         if !(0..dims.len()).all(says) {
@@ -155,12 +177,18 @@ pub(super) fn resolve_results(lowering: &mut Lowering<'_>, call: &mut Call<'_>) 
         }
         let shape = ArrayShape::new(written.element_type(), dims);
         shape.checked_element_count()?;
-        *result = Shape::Array(shape);
+        shapes.push(Shape::Array(shape));
     }
-    let kept: Vec<usize> = (0..call.operands.len()).filter(|index| !indices.contains(index)).collect();
-    call.operands = kept.iter().map(|&index| call.operands[index]).collect();
-    call.kept_operands = Some(kept);
-    Ok(())
+    let mut shapes = shapes.into_iter();
+    Ok(call.results.iter().map(|result| with_leaves(result, &mut shapes)).collect())
+}
+
+/// A shape with other arrays, the next ones of a list.
+fn with_leaves(shape: &Shape, arrays: &mut impl Iterator<Item = Shape>) -> Shape {
+    match shape {
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|element| with_leaves(element, arrays)).collect()),
+        leaf => arrays.next().unwrap_or_else(|| leaf.clone()),
+    }
 }
 
 /// Checks an assertion of JAX about shapes; `None` for another custom call.

@@ -74,7 +74,10 @@ fn with_layouts(call: &Call<'_>, shapes: &[Shape]) -> Result<Vec<Shape>> {
         let Attribute::Array(list) = &module.attributes[list] else { return Err(wrong()) };
         let order = list.iter().map(dimension).collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
         Ok(match shape {
-            Shape::Array(array) => Shape::Array(array.clone().with_layout(Some(Layout::from_minor_to_major(order)))),
+            // A scalar has one layout, whatever the list says.
+            Shape::Array(array) if array.rank() > 0 => {
+                Shape::Array(array.clone().with_layout(Some(Layout::from_minor_to_major(order))))
+            }
             other => other.clone(),
         })
     };

@@ -95,6 +95,20 @@ fn has_unbounded(array: &ArrayShape) -> bool {
     (0..array.rank()).any(|d| array.dynamism(d) == Dynamism::Unbounded)
 }
 
+/// Whether a shape is an array's that was inferred, but written as if all of its bounds were sizes.
+pub(super) fn is_less_dynamic(written: &Shape, inferred: &Shape) -> bool {
+    match (written, inferred) {
+        (Shape::Array(written), Shape::Array(inferred)) => {
+            written.is_static()
+                && !inferred.is_static()
+                && !has_unbounded(inferred)
+                && written.element_type() == inferred.element_type()
+                && written.dims() == inferred.dims()
+        }
+        _ => false,
+    }
+}
+
 /// Whether a shape is what was written, but for dimensions that are written without a bound.
 pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
     match (written, shape) {

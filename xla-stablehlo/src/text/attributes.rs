@@ -56,15 +56,28 @@ impl<'t> Reader<'t> {
                 return Ok(self.push(attribute));
             }
         }
-        for word in ["dense_resource", "sparse", "distinct", "affine_map", "strided"] {
-            if self.cursor.is(word) {
-                return Err(self
-                    .cursor
-                    .unimplemented_at(start, format!("an attribute {word}, which has no counterpart in HLO")));
+        for word in ["dense_resource", "sparse", "distinct", "affine_map", "affine_set", "strided"] {
+            if self.cursor.eat(word) {
+                return self.without_counterpart(word);
             }
         }
         let ty = self.ty()?;
         Ok(self.push(Attribute::Type(ty)))
+    }
+
+    /// The rest of an attribute without a counterpart in HLO, `<...>` with perhaps `[0]` before and a type after it. An
+    /// error only where an operation reads it.
+    fn without_counterpart(&mut self, word: &'static str) -> Result<AttrId> {
+        if self.cursor.is("[") {
+            self.list(["[", "]"], |reader| reader.cursor.integer("an integer"))?;
+        }
+        self.cursor.expect("<")?;
+        self.cursor.skip_to_closing_angle()?;
+        self.cursor.expect(">")?;
+        if self.cursor.eat(":") {
+            self.ty()?;
+        }
+        Ok(self.push(Attribute::Foreign(word)))
     }
 
     /// `@name`, `@"name"`, `@outer::@inner`.

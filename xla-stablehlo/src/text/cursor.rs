@@ -280,7 +280,12 @@ impl<'t> Cursor<'t> {
                     continue;
                 }
                 b'<' => open += 1,
-                b'>' if self.text.as_bytes()[self.at - 1] != b'-' => open -= 1,
+                // Neither an arrow nor `>=`, which sets of integers have.
+                b'>' if self.text.as_bytes()[self.at - 1] != b'-'
+                    && self.text.as_bytes().get(self.at + 1) != Some(&b'=') =>
+                {
+                    open -= 1;
+                }
                 _ => {}
             }
             if open == 0 {

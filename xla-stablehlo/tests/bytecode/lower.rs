@@ -106,3 +106,62 @@ fn sizes_that_are_operands_cut_a_bounded_result() {
     } }";
     assert_eq!(value(program, &["s32[2] {1, 10}", "s64[2] {3, 2}"]), "s32[] 33");
 }
+
+#[test]
+fn bitcast_of_complex_numbers_keeps_their_bits() {
+    let program = |from: &str, to: &str| {
+        format!(
+            "module {{ func.func @main(%a: tensor<{from}>) -> tensor<{to}> {{
+              %0 = stablehlo.bitcast_convert %a : (tensor<{from}>) -> tensor<{to}>
+              return %0 : tensor<{to}>
+            }} }}"
+        )
+    };
+    // 1 is 0x3FF0000000000000, whose halves are 0 and 1.875; -2 is 0xC000000000000000.
+    let narrow = value(&program("complex<f64>", "2xcomplex<f32>"), &["c128[] (1, -2)"]);
+    assert_eq!(narrow, "c64[2] {(0, 1.875), (0, -2)}");
+    let two = program("2xcomplex<f64>", "2x2xcomplex<f32>");
+    let narrow = value(&two, &["c128[2] {(1, -2), (2, 1)}"]);
+    assert_eq!(narrow, "c64[2,2] { { (0, 1.875), (0, -2) }, { (0, 2), (0, 1.875) } }");
+    assert_eq!(value(&program("2x2xcomplex<f32>", "2xcomplex<f64>"), &[&narrow]), "c128[2] {(1, -2), (2, 1)}");
+    let error = parse_text(&program("complex<f32>", "complex<f64>")).expect_err("no pair").to_string();
+    assert!(error.contains("the last dimension must be 2"), "{error}");
+}
+
+#[test]
+fn cube_roots_of_complex_numbers_are_the_principal_ones() {
+    let program = "module { func.func @main(%a: tensor<4xcomplex<f64>>) -> tensor<4xcomplex<f64>> {
+      %0 = stablehlo.cbrt %a : tensor<4xcomplex<f64>>
+      return %0 : tensor<4xcomplex<f64>>
+    } }";
+    let numbers = "c128[4] {(0, 0), (27, 0), (-8, 0), (inf, 0)}";
+    assert_eq!(
+        value(program, &[numbers]),
+        "c128[4] {(0, 0), (3, 0), (1.0000000000000002, 1.7320508075688772), (inf, 0)}"
+    );
+}
+
+#[test]
+fn square_of_complex_numbers_whose_parts_cancel_has_a_real_part_of_zero() {
+    let program = "module { func.func @main(%a: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+      %0 = chlo.square %a : tensor<4xcomplex<f32>> -> tensor<4xcomplex<f32>>
+      return %0 : tensor<4xcomplex<f32>>
+    } }";
+    let numbers = "c64[4] {(3e38, 3e38), (-2e38, 2e38), (3, -3), (2, 1)}";
+    assert_eq!(value(program, &[numbers]), "c64[4] {(0, inf), (0, -inf), (0, -18), (3, 4)}");
+}
+
+/// The sizes of the slices are an operand, and the result has them, too.
+#[test]
+fn dynamic_gather_of_sizes_that_are_arguments() {
+    let program =
+        "module { func.func @main(%a: tensor<3x4xi32>, %i: tensor<2x1xi64>, %s: tensor<2xi64>) -> tensor<2x3xi32> {
+      %0 = \"stablehlo.dynamic_gather\"(%a, %i, %s) {dimension_numbers = #stablehlo.gather<offset_dims = [1],
+        collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}
+        : (tensor<3x4xi32>, tensor<2x1xi64>, tensor<2xi64>) -> tensor<2x3xi32>
+      return %0 : tensor<2x3xi32>
+    } }";
+    let array = "s32[3,4] {{1, 2, 3, 4}, {5, 6, 7, 8}, {9, 10, 11, 12}}";
+    let arguments = [array, "s64[2,1] {{2}, {0}}", "s64[2] {1, 3}"];
+    assert_eq!(value(program, &arguments), "s32[2,3] { { 9, 10, 11 }, { 1, 2, 3 } }");
+}

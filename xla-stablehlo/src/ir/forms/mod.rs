@@ -49,6 +49,8 @@ pub enum Types {
     Shape,
     /// The result has the element type of the first operand.
     Element,
+    /// The results have the element types of the operands, one by one.
+    PairedElements,
 }
 
 impl Form {

@@ -35,7 +35,7 @@ pub const FORMS: &[Form] = forms! {
     "all_gather_v1" (0, 9, 0)..(1, 4, 0), ["operand"], ["all_gather_dim", "channel_id", "replica_groups",
         "use_global_device_ids"], ["result"], [], Element;
     "all_gather_v2" (1, 5, 0), ["*operands"], ["all_gather_dim", "channel_id", "replica_groups",
-        "use_global_device_ids"], ["*results"], [], Element;
+        "use_global_device_ids"], ["*results"], [], PairedElements;
     "all_reduce_v1" (0, 9, 0)..(1, 4, 0), ["operand"], ["channel_id", "replica_groups", "use_global_device_ids"],
         ["result"], ["computation"], PairedShapes;
     "all_reduce_v2" (1, 5, 0), ["*operands"], ["channel_id", "replica_groups", "use_global_device_ids"], ["*results"],
@@ -43,7 +43,7 @@ pub const FORMS: &[Form] = forms! {
     "all_to_all_v1" (0, 9, 0)..(1, 4, 0), ["operand"], ["channel_id", "concat_dimension", "replica_groups",
         "split_count", "split_dimension"], ["result"], [], Element;
     "all_to_all_v2" (1, 5, 0), ["*operands"], ["channel_id", "concat_dimension", "replica_groups", "split_count",
-        "split_dimension"], ["*results"], [], Element;
+        "split_dimension"], ["*results"], [], PairedElements;
     "and_v1" (0, 9, 0), ["lhs", "rhs"], [], ["result"], [], Same;
     "async_done_v1" (1, 15, 0), ["operand"], [], ["result"], [];
     "async_start_v1" (1, 15, 0), ["*operands"], [], ["result"], ["collective"];

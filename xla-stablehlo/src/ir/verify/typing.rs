@@ -100,7 +100,8 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, op: OpId) -> Checked {
         let (a, b) = (module.type_text(a), module.type_text(b));
         Err(Violation::new(op, format!("has {what} of types {a} and {b}")))
     };
-    if matches!(form.types, Rule::Pairs | Rule::PairedShapes) && operands.len() != results.len() {
+    if matches!(form.types, Rule::Pairs | Rule::PairedShapes | Rule::PairedElements) && operands.len() != results.len()
+    {
         let (operands, results) = (operands.len(), results.len());
         return Err(Violation::new(op, format!("has {results} results for {operands} operands")));
     }
@@ -112,6 +113,12 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, op: OpId) -> Checked {
         Rule::Pairs => operands.iter().zip(results).map(|(a, b)| (ty(a), ty(b))).collect(),
         Rule::PairedShapes => {
             return match operands.iter().zip(results).find(|(a, b)| !types.same_shape(ty(a), ty(b))) {
+                Some((a, b)) => differ(ty(a), ty(b), "an operand and its result"),
+                None => Ok(()),
+            };
+        }
+        Rule::PairedElements => {
+            return match operands.iter().zip(results).find(|(a, b)| !types.same_element(ty(a), ty(b))) {
                 Some((a, b)) => differ(ty(a), ty(b), "an operand and its result"),
                 None => Ok(()),
             };

@@ -10,7 +10,7 @@ mod formula;
 mod gamma;
 mod zeta;
 
-use xla_hlo::ops::BinaryOp;
+use xla_hlo::ops::{BinaryOp, UnaryOp};
 use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use self::formula::{Formula, Term};
@@ -32,6 +32,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
         "is_inf" => exact(lowering, call, |[x]| x.abs().equals(f64::INFINITY)),
         "is_neg_inf" => exact(lowering, call, |[x]| x.equals(f64::NEG_INFINITY)),
         "is_pos_inf" => exact(lowering, call, |[x]| x.equals(f64::INFINITY)),
+        "cbrt" => exact(lowering, call, |[z]| cube_root(z)),
         "square" => exact(lowering, call, |[x]| square(x)),
         _ => return None,
     })
@@ -76,14 +77,25 @@ fn types(call: &Call<'_>) -> Result<(ElementType, ElementType)> {
     }
 }
 
-/// `x x`; of complex numbers `(re + im) (re - im) + 2 re im i`, which overflows later.
+/// `x x`; of complex numbers `(re + im) (re - im) + 2 re im i`, which overflows later. Finite parts of one magnitude have
+/// squares that cancel, though their sum may overflow.
 fn square(x: Term<'_>) -> Term<'_> {
     if !x.element_type().is_complex() {
         return x * x;
     }
     let (re, im) = (x.real(), x.imag());
     let product = re * im;
-    ((re + im) * (re - im)).binary(BinaryOp::Complex, product + product)
+    let cancels = re.abs().equals(im.abs()).and(re.abs().is_less(f64::INFINITY));
+    cancels.select(0.0, (re + im) * (re - im)).binary(BinaryOp::Complex, product + product)
+}
+
+/// The principal cube root of a complex number, by its polar form.
+fn cube_root(z: Term<'_>) -> Term<'_> {
+    let angle = z.imag().binary(BinaryOp::Atan2, z.real()) / 3.0;
+    let (radius, sine) = (z.abs().unary(UnaryOp::Cbrt), angle.sin());
+    // An endless number without an imaginary part has a root without one.
+    let im = sine.equals(0.0).select(sine, radius * sine);
+    (radius * angle.cos()).binary(BinaryOp::Complex, im)
 }
 
 fn conjugate(z: Term<'_>) -> Term<'_> {
