@@ -3,12 +3,13 @@
 //! Constants make the operation a static one. A result with bounds is computed at them, and `set-dimension-size` says
 //! how much of it counts.
 
-use xla_hlo::ops::{Convert, Dynamic, DynamicSlice, Pad, Reshape, Slice, SliceRange};
-use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Result, Shape};
+use xla_hlo::ops::{Constant, Convert, Dynamic, DynamicSlice, Op, Pad, Reshape, Slice, SliceRange};
+use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Literal, Result, Scalar, Shape};
 
 use super::call::Call;
 use super::context::Lowering;
-use super::{contraction, data, fold, indexing, movement};
+use super::dynamic_padding::{Amounts, element, number};
+use super::{contraction, data, dynamic_padding, fold, indexing, movement};
 
 /// Lowers an operation on sizes that are operands.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
@@ -124,10 +125,29 @@ fn pad(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let (Some(low), Some(high), Some(interior)) =
         (constants(lowering, low), constants(lowering, high), indices(lowering, interior))
     else {
-        return Err(not_constant("paddings"));
+        return pad_at_run_time(lowering, call, [x, value], [low, interior]);
     };
     let dims = movement::pad_dims(low, high, interior)?;
     lowering.add(Pad { dims }, call.shape(), [x, value])
+}
+
+/// Padding of amounts that are values of the program: the result's static shape implies those at the end.
+fn pad_at_run_time(
+    lowering: &mut Lowering<'_>,
+    call: &Call<'_>,
+    [mut x, value]: [InstrId; 2],
+    [low, interior]: [InstrId; 2],
+) -> Result<InstrId> {
+    let (from, to) = (lowering.shape(x), call.shape());
+    let (from, to) = (from.expect_array()?, to.expect_array()?);
+    if !from.is_static() || !to.is_static() || from.rank() != to.rank() {
+        return Err(not_constant("paddings of a dynamic shape"));
+    }
+    for (dimension, &extent) in to.dims().iter().enumerate() {
+        let [low, interior] = [element(lowering, low, &[dimension])?, element(lowering, interior, &[dimension])?];
+        x = dynamic_padding::pad(lowering, [x, value], dimension, Amounts { low, interior }, extent)?;
+    }
+    Ok(x)
 }
 
 /// A slice at places that are constants, or of static size at any place.
@@ -182,8 +202,50 @@ fn gather(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
 
 fn convolution(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x, kernel, padding] = call.exactly()?;
-    let padding = constants(lowering, padding).ok_or_else(|| not_constant("paddings"))?;
+    let Some(padding) = constants(lowering, padding) else {
+        return convolution_at_run_time(lowering, call, [x, kernel, padding]);
+    };
     let rows = padding.chunks(2).map(<[i64]>::to_vec).collect::<Vec<_>>();
     let op = contraction::convolution(lowering, call, kernel, &rows)?;
     lowering.add(op, call.shape(), [x, kernel])
+}
+
+/// A convolution whose padding is a value of the program: its operand is dilated and padded to the extents that the
+/// result's static shape needs, and has no padding then.
+fn convolution_at_run_time(
+    lowering: &mut Lowering<'_>,
+    call: &Call<'_>,
+    [mut x, kernel, padding]: [InstrId; 3],
+) -> Result<InstrId> {
+    let none = vec![vec![0, 0]; call.attributes.indices("input_spatial_dimensions")?.len()];
+    let Op::Convolution(mut op) = contraction::convolution(lowering, call, kernel, &none)? else {
+        return Err(Error::internal("a convolution becomes a convolution"));
+    };
+    let (from, to) = (lowering.shape(x), call.shape());
+    let (from, to) = (from.expect_array()?, to.expect_array()?);
+    let ty = from.element_type();
+    if !from.is_static() || !to.is_static() {
+        return Err(not_constant("paddings of a dynamic shape"));
+    }
+    if ty == ElementType::F8E8M0FNU {
+        return Err(Error::invalid_argument(format!("{from} is padded with zero, which {ty} does not have")));
+    }
+    let zero = lowering.infer(Constant { literal: Literal::scalar(ty, Scalar::zero(ty)) }, [])?;
+    for (i, window) in op.window.dims.iter_mut().enumerate() {
+        let place = op.dims.input_spatial.get(i).zip(op.dims.output_spatial.get(i));
+        let (&dimension, &count) = place
+            .and_then(|(input, output)| Some((input, to.dims().get(*output)?)))
+            .filter(|(input, _)| **input < from.rank())
+            .ok_or_else(|| Error::invalid_argument("spatial dimensions beyond the rank"))?;
+        let reach = window.size.saturating_sub(1).checked_mul(window.window_dilation);
+        let extent = count.saturating_sub(1).checked_mul(window.stride).zip(reach);
+        let extent = extent.and_then(|(steps, reach)| steps.checked_add(reach)?.checked_add(1));
+        let extent = extent.ok_or_else(|| Error::resource_exhausted("a padded operand of more than 2^64 elements"))?;
+        let low = element(lowering, padding, &[i, 0])?;
+        let interior = number(lowering, window.base_dilation as i64 - 1)?;
+        let extent = if count == 0 { 0 } else { extent };
+        x = dynamic_padding::pad(lowering, [x, zero], dimension, Amounts { low, interior }, extent)?;
+        window.base_dilation = 1;
+    }
+    lowering.add(Op::Convolution(op), Shape::Array(to.clone()), [x, kernel])
 }

@@ -24,6 +24,7 @@ mod dictionary;
 mod dimensions;
 mod dynamic;
 mod dynamic_custom;
+mod dynamic_padding;
 mod einsum;
 mod elementwise;
 mod entry;

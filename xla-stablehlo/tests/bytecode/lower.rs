@@ -165,3 +165,45 @@ fn dynamic_gather_of_sizes_that_are_arguments() {
     let arguments = [array, "s64[2,1] {{2}, {0}}", "s64[2] {1, 3}"];
     assert_eq!(value(program, &arguments), "s32[2,3] { { 9, 10, 11 }, { 1, 2, 3 } }");
 }
+
+/// Amounts in front, between elements and negative ones; the result's shape implies those at the end.
+#[test]
+fn dynamic_pad_of_amounts_that_are_arguments() {
+    let program = "module { func.func @main(%a: tensor<2x3xi32>, %v: tensor<i32>, %l: tensor<2xi64>, %h: tensor<2xi64>,
+        %i: tensor<2xi64>) -> tensor<4x4xi32> {
+      %0 = stablehlo.dynamic_pad %a, %v, %l, %h, %i : (tensor<2x3xi32>, tensor<i32>, tensor<2xi64>, tensor<2xi64>,
+        tensor<2xi64>) -> tensor<4x4xi32>
+      return %0 : tensor<4x4xi32>
+    } }";
+    let padded = |low: &str, high: &str, interior: &str| {
+        value(program, &["s32[2,3] {{1, 2, 3}, {4, 5, 6}}", "s32[] 9", low, high, interior])
+    };
+    assert_eq!(
+        padded("s64[2] {1, -1}", "s64[2] {0, 0}", "s64[2] {1, 1}"),
+        "s32[4,4] { { 9, 9, 9, 9 }, { 9, 2, 9, 3 }, { 9, 9, 9, 9 }, { 9, 5, 9, 6 } }"
+    );
+    assert_eq!(
+        padded("s64[2] {2, 1}", "s64[2] {0, 0}", "s64[2] {0, 0}"),
+        "s32[4,4] { { 9, 9, 9, 9 }, { 9, 9, 9, 9 }, { 9, 1, 2, 3 }, { 9, 4, 5, 6 } }"
+    );
+    assert_eq!(
+        padded("s64[2] {-1, 0}", "s64[2] {3, -1}", "s64[2] {0, 1}"),
+        "s32[4,4] { { 4, 9, 5, 9 }, { 9, 9, 9, 9 }, { 9, 9, 9, 9 }, { 9, 9, 9, 9 } }"
+    );
+}
+
+#[test]
+fn dynamic_conv_of_a_padding_that_is_an_argument() {
+    let program = "module { func.func @main(%a: tensor<1x3x1xi32>, %k: tensor<2x1x1xi32>, %p: tensor<1x2xi64>)
+        -> tensor<1x3x1xi32> {
+      %0 = \"stablehlo.dynamic_conv\"(%a, %k, %p) {window_strides = array<i64: 2>, lhs_dilation = array<i64: 2>,
+        dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, batch_group_count = 1 : i64,
+        feature_group_count = 1 : i64} : (tensor<1x3x1xi32>, tensor<2x1x1xi32>, tensor<1x2xi64>) -> tensor<1x3x1xi32>
+      return %0 : tensor<1x3x1xi32>
+    } }";
+    let of = |padding| value(program, &["s32[1,3,1] {{{1}, {2}, {3}}}", "s32[2,1,1] {{{10}}, {{1}}}", padding]);
+    // Dilated: 1 0 2 0 3.
+    assert_eq!(of("s64[1,2] {{0, 1}}"), "s32[1,3,1] { { {10}, {20}, {30} } }");
+    assert_eq!(of("s64[1,2] {{1, 0}}"), "s32[1,3,1] { { {1}, {2}, {3} } }");
+    assert_eq!(of("s64[1,2] {{3, -1}}"), "s32[1,3,1] { { {0}, {1}, {2} } }");
+}
