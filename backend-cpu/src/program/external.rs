@@ -2,7 +2,8 @@
 //! time.
 //!
 //! `i32 SYMBOL(ptr operands, ptr results, ptr config, size config_size, ptr user_data)`: tables of the arrays'
-//! addresses, the call's configuration, and the application's own pointer. A result that is not zero ends the program's call.
+//! addresses, the call's configuration, and the application's own pointer. A result that is not zero ends the program's
+//! call.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;

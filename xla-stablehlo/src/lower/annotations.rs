@@ -36,7 +36,14 @@ pub(super) fn frontend_attributes(module: &Module, named: &impl Named) -> Result
     let Some(id) = named.named("mhlo.frontend_attributes") else { return Ok(FrontendAttributes::new()) };
     let wrong = || Error::invalid_argument("mhlo.frontend_attributes must be a dictionary of strings");
     let Attribute::Dictionary(entries) = &module.attributes[id] else { return Err(wrong()) };
-    let text = |id| module.string_attribute(id).map(std::borrow::Cow::into_owned).ok_or_else(wrong);
+    let text = |id| match &module.attributes[id] {
+        Attribute::String(string) => String::from_utf8(module.strings[*string].to_vec()).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let complaint = format!("mhlo.frontend_attributes must be text, and one is not UTF-8 at its byte {at}");
+            Error::invalid_argument(complaint)
+        }),
+        _ => Err(wrong()),
+    };
     entries.iter().map(|&(name, value)| Ok((text(name)?, text(value)?))).collect()
 }
 

@@ -76,7 +76,13 @@ impl<'s> Attributes<'s> {
 
     pub fn string(self, name: &str) -> Result<String> {
         match self.required(name)? {
-            Attribute::String(string) => Ok(self.module.text(*string).into_owned()),
+            Attribute::String(string) => match std::str::from_utf8(&self.module.strings[*string]) {
+                Ok(text) => Ok(text.to_string()),
+                Err(error) => {
+                    let at = error.valid_up_to();
+                    Err(Error::invalid_argument(format!("{name} must be text, and it is not UTF-8 at its byte {at}")))
+                }
+            },
             _ => self.wrong(name, "a string"),
         }
     }

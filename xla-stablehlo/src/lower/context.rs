@@ -13,7 +13,7 @@ use xla_hlo::{
 use super::captures::Captures;
 use super::constants::{Constants, scalar_of_splat};
 use super::frames::Frames;
-use super::{asynchronous, dead, fold, layouts, location, types};
+use super::{dead, fold, futures, layouts, location, types};
 use crate::ir::{AttrId, Module, OpId, RegionId, Type, Value, ValueId};
 
 /// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
@@ -165,7 +165,7 @@ impl<'s> Lowering<'s> {
         let root = write(self);
         let mut frame = self.frames.pop().expect("the frame from above");
         frame.computation.set_root(root?);
-        asynchronous::end_unused(&mut frame.computation);
+        futures::end_unused(&mut frame.computation);
         dead::remove(&mut frame.computation)?;
         Ok(frame.computation)
     }
@@ -439,12 +439,18 @@ impl<'s> Lowering<'s> {
         self.constant(literal)
     }
 
-    /// The instruction of a value as an operand: of a future, its result.
+    /// The instruction of a value as an operand: for a future, the result of the start, which ends here at the latest.
     pub fn operand(&mut self, value: ValueId) -> Result<InstrId> {
-        match self.source.types[self.source.values[value].ty] {
-            Type::Future(_) => asynchronous::result(self, value),
-            _ => self.value(value),
+        let value = self.captures.resolve(value);
+        let id = self.value(value)?;
+        if !matches!(self.source.types[self.source.values[value].ty], Type::Future(_)) {
+            return Ok(id);
         }
+        let shape = self.shape(id);
+        let Some((op, shape)) = futures::end(self.op(id), &shape) else { return Ok(id) };
+        let result = self.add(op, shape, [id])?;
+        self.set_value(value, result);
+        Ok(result)
     }
 
     pub fn set_value(&mut self, value: ValueId, instruction: InstrId) {

@@ -31,6 +31,7 @@ mod entry;
 mod fold;
 mod frames;
 mod function;
+mod futures;
 mod identities;
 mod indexing;
 mod layouts;

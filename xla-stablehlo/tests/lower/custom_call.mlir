@@ -117,3 +117,29 @@ module @m {
     return %0, %1 : tensor<4xf32>, tensor<4xf32>
   }
 }
+// -----
+
+// Bytes that are no text where text is needed: the target, a frontend attribute.
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = "stablehlo.custom_call"(%a) {call_target_name = "f\FF"} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// -----
+
+module @m {
+  func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.negate %a {mhlo.frontend_attributes = {x = "\80"}} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// -----
+
+// The configuration of an infeed is text.
+module @m {
+  func.func @main(%t: !stablehlo.token) -> tensor<i1> {
+    %0:2 = "stablehlo.infeed"(%t) {infeed_config = "ab\C0"} : (!stablehlo.token) -> (tensor<i1>, !stablehlo.token)
+    return %0#0 : tensor<i1>
+  }
+}

@@ -77,8 +77,8 @@ fn types(call: &Call<'_>) -> Result<(ElementType, ElementType)> {
     }
 }
 
-/// `x x`; of complex numbers `(re + im) (re - im) + 2 re im i`, which overflows later. Finite parts of one magnitude have
-/// squares that cancel, though their sum may overflow.
+/// `x x`; of complex numbers `(re + im) (re - im) + 2 re im i`, which overflows later. The squares of finite parts of
+/// one magnitude cancel, though their sum may overflow.
 fn square(x: Term<'_>) -> Term<'_> {
     if !x.element_type().is_complex() {
         return x * x;
