@@ -22,6 +22,7 @@ import harness
 import jax
 import numpy as np
 import reference
+import tolerance as rule
 from harness import ir, jax_mlir
 from registry import Random
 
@@ -33,13 +34,13 @@ def tolerances(made):
     """`(rtol, atol)` of a case: at least the tolerance of every element; `None` where a decision may flip."""
     rtol = atol = 0.0
     for expected, exact, tolerance in zip(made.expected, made.centre, made.tolerance):
-        if not reference.is_float(expected):
+        if not rule.is_float(expected):
             if np.isinf(tolerance).any():
                 return None
             continue
-        size = np.abs(reference.wide(expected))
+        size = np.abs(rule.wide(expected))
         size = np.where(np.isfinite(size), size, 0.0)
-        relative = reference.ULPS * float(jax.numpy.finfo(expected.dtype).eps)
+        relative = rule.ULPS * float(jax.numpy.finfo(expected.dtype).eps)
         rtol = max(rtol, relative)
         atol = max(atol, float(np.max(tolerance - relative * size, initial=0.0)))
     return float(f"{MARGIN * rtol:.3g}"), float(f"{MARGIN * atol:.3g}")
@@ -53,7 +54,7 @@ def capture(program, root):
         raise harness.Unusable("a decision depends on the last bit of an input")
     expected = []
     for ours, exact in zip(made.expected, made.centre):
-        expected.append(np.asarray(exact).astype(ours.dtype) if reference.is_float(ours) else ours)
+        expected.append(np.asarray(exact).astype(ours.dtype) if rule.is_float(ours) else ours)
     case = harness.Case("zoo", program.name.replace(".", "_"), "function", signed_zero=False, note=None, custom_calls=(), keep_metadata=False)
     with jax_mlir.make_ir_context():
         module = harness.strip_locations(ir.Module.parse(made.text))

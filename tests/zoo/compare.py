@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference import is_float, wide
+from tolerance import is_float, wide
 
 
 def compare(reference, outputs):

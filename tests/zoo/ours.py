@@ -51,14 +51,14 @@ class Command:
 
     name = "command"
 
-    def __init__(self, path, timeout, platform="cpu"):
-        self.path, self.timeout, self.platform = str(path), timeout, platform
+    def __init__(self, path, timeout, platform="cpu", module="module.mlirbc"):
+        self.path, self.timeout, self.platform, self.module = str(path), timeout, platform, module
 
     def run(self, folder):
         """Runs the program of a folder; returns the time from start to end, in seconds. Outputs are in `out.npz`."""
         output = folder / "out.npz"
         output.unlink(missing_ok=True)
-        words = [self.path, "run", str(folder / "module.mlirbc"), "--platform", self.platform]
+        words = [self.path, "run", str(folder / self.module), "--platform", self.platform]
         words += ["--output", str(output), "--cache-dir", "none"]
         if (folder / "inputs.npz").exists():
             words += ["--inputs", str(folder / "inputs.npz")]

@@ -1,10 +1,10 @@
 """Programs of the zoo: registration, random weights, and the scalar loss whose gradient is taken."""
 
-import zlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+import arrays
 
 
 class Program:
@@ -47,23 +47,8 @@ class Registry:
         self.programs[name] = Program(name, make, kind, batch)
 
 
-class Random:
-    """Arrays from a generator seeded by the name of a program."""
-
-    def __init__(self, name):
-        self.generator = np.random.default_rng(zlib.crc32(name.rsplit(".", 1)[0].encode()))
-
-    def normal(self, *shape, scale=1.0, dtype=np.float32):
-        return np.asarray(self.generator.standard_normal(shape) * scale).astype(dtype)
-
-    def uniform(self, *shape, low=0.0, high=1.0, dtype=np.float32):
-        return np.asarray(self.generator.uniform(low, high, shape)).astype(dtype)
-
-    def integers(self, high, *shape, dtype=np.int32):
-        return self.generator.integers(0, high, shape).astype(dtype)
-
-    def key(self):
-        return self.generator.integers(0, 2**32, 2, dtype=np.uint64).astype(np.uint32)
+class Random(arrays.Random):
+    """Arrays and trees of weights from a generator seeded by the name of a program."""
 
     def like(self, tree):
         """Values for a tree of shapes, as `jax.eval_shape` returns it: no initializer runs.

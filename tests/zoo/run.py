@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the zoo: programs written with libraries on JAX, on XLA:CPU and on ours, compared output by output.
+"""Runs the zoo: programs written with libraries, on XLA:CPU (PyTorch: its CPU backend) and on ours, compared output by output.
 
     run.py --command target/release/xla                  each program by `xla run`
     run.py --library target/release/libpjrt_plugin_xlars.so   each program on the JAX plugin
     run.py ... --filter keras_layers --batch 3           only those programs
+    run.py --suite tensorflow --command target/release/xla    programs of TensorFlow, as text and as bytecode
+    run.py --suite torch --library ...                   modules of PyTorch, by torch_xla
     run.py --list                                        names of the programs
 
 A record for each program is in OUT/NAME.json; programs that have one are not run again unless `--again` is given, or `--misses` for
@@ -19,10 +21,14 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Process that runs the programs of a suite: `worker.py` takes a module of `programs/`, the others have one of their own.
+WORKERS = {"jax": "worker.py", "tensorflow": "tensorflow_worker.py", "torch": "torch_worker.py"}
 RESULTS = ("agree", "differ", "refused", "crash", "timeout", "no reference")
 
 
-def modules():
+def modules(suite):
+    if suite != "jax":
+        return [suite]
     return sorted(path.stem for path in (HERE / "programs").glob("*.py") if not path.stem.startswith("_"))
 
 
@@ -30,9 +36,13 @@ def environment():
     return dict(os.environ, JAX_PLATFORMS="cpu", KERAS_BACKEND="jax", TF_CPP_MIN_LOG_LEVEL="2", PYTHONDONTWRITEBYTECODE="1")
 
 
-def listing(module):
+def worker(suite):
+    return [sys.executable, str(HERE / WORKERS[suite])]
+
+
+def listing(module, suite):
     """Programs of a module; a module whose library cannot be imported has none, and a line names the reason."""
-    done = subprocess.run([sys.executable, str(HERE / "worker.py"), module, "--list"], env=environment(), capture_output=True, text=True)
+    done = subprocess.run([*worker(suite), module, "--list"], env=environment(), capture_output=True, text=True)
     if done.returncode:
         print(f"{module}: left out: {(done.stderr.strip().splitlines() or ['no message'])[-1]}", flush=True)
         return []
@@ -45,10 +55,10 @@ def record_of(out, name):
 
 
 def run_module(module, names, options, progress):
-    """Runs programs in worker processes; one that ends a worker is recorded as a crash of the reference."""
+    """Runs programs in worker processes; one that ends a worker has a record, and the others go on in a new one."""
     waiting = list(names)
     while waiting:
-        words = [sys.executable, str(HERE / "worker.py"), module, *waiting, "--out", str(options.out), "--timeout", str(options.timeout)]
+        words = [*worker(options.suite), module, *waiting, "--out", str(options.out), "--timeout", str(options.timeout)]
         words += ["--library", options.library] if options.library else ["--command", options.command]
         log = (options.out / f"{module}.log").open("a")
         cache = dict(environment(), JAX_COMPILATION_CACHE_DIR=str(options.out / "cache"))
@@ -66,7 +76,9 @@ def run_module(module, names, options, progress):
             if waiting and process.returncode:
                 print(f"{module}: the worker ended with {process.returncode}; see {log.name}", flush=True)
             return
-        record = {"name": current, "result": "no reference", "message": f"the process ended with {process.returncode}"}
+        # torch_xla runs our side in the worker itself.
+        result = "crash" if options.suite == "torch" else "no reference"
+        record = {"name": current, "result": result, "message": f"the process ended with {process.returncode}"}
         (options.out / f"{current}.json").write_text(json.dumps(record) + "\n")
         progress(record)
         waiting.remove(current)
@@ -89,6 +101,7 @@ def table(records):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=sorted(WORKERS), default="jax", help="library family of the programs")
     parser.add_argument("--out", type=pathlib.Path, default=HERE.parent.parent / "target/zoo")
     parser.add_argument("--command", help="the command `xla`")
     parser.add_argument("--library", help="the PJRT plugin; takes the place of --command")
@@ -107,14 +120,19 @@ def main():
         return report(records)
     if not (options.list or options.command or options.library):
         parser.error("--command or --library is needed")
+    if options.suite == "tensorflow" and options.library:
+        parser.error("programs of TensorFlow run by --command")
+    if options.suite == "torch" and options.command:
+        parser.error("modules of PyTorch run by --library")
     matching = lambda program: (not options.filter or any(text in program["name"] for text in options.filter)) and (
         not options.batch or program["batch"] in options.batch)
     # A filter that begins with the name of a module spares the others.
     heads = [text.split(".")[0] for text in options.filter]
-    chosen = [m for m in modules() if not heads or not all(h in modules() for h in heads) or m in heads]
+    known = modules(options.suite)
+    chosen = [m for m in known if not heads or not all(h in known for h in heads) or m in heads]
     work, records = [], []
     for module in chosen:
-        programs = [program for program in listing(module) if matching(program)]
+        programs = [program for program in listing(module, options.suite) if matching(program)]
         if options.list:
             for program in programs:
                 print(f"{program['name']:<70}{program['kind']:<10}batch {program['batch'] or '-'}", flush=True)
