@@ -153,8 +153,14 @@ def images(x):
     mean = tf.reduce_mean(resized, [1, 2], keepdims=True)
     contrast = (resized - mean) * cast(1.5, x) + mean
     nearest = tf.compat.v1.image.resize_nearest_neighbor(x, [9, 21])
+    turned = tf.transpose(nearest, [0, 2, 1, 3])[:, ::-1]
     edges = tf.cast(tf.image.sobel_edges(tf.cast(x, tf.float32)), x.dtype)
-    return grey, tf.image.flip_left_right(contrast), tf.image.rot90(nearest), edges, tf.image.central_crop(x, 0.5)
+    return grey, tf.image.flip_left_right(contrast), turned, edges, tf.image.central_crop(x, 0.5)
+
+
+def rotated(x):
+    """A choice whose cases have different shapes: the size of the result is known when it runs."""
+    return tf.image.rot90(x)
 
 
 def colours(x):
@@ -257,6 +263,7 @@ def register(add):
             add(f"{name}.b{batch}", function, batch, inputs)
             add(f"{name}_gradient.b{batch}", gradient_of(function), batch, inputs)
         add(f"images.b{batch}", images, batch, picture)
+        add(f"rotated.b{batch}", rotated, batch, picture)
         add(f"colours.b{batch}", colours, batch, picture)
         add(f"bfloat16.b{batch}", bfloat16, batch, lambda r, b=batch: [r.normal(b, 33), r.normal(33, 100, scale=0.2)])
         add(f"dropout.b{batch}", dropout, batch, lambda r, b=batch: [r.normal(b, 127), r.integers(1000, 2)])

@@ -1,4 +1,4 @@
-//! `cargo xtask zoo`: programs of libraries on JAX, TensorFlow and PyTorch, on the original and on ours, compared output by output.
+//! `cargo xtask zoo`: programs of libraries on JAX, TensorFlow and PyTorch, on XLA:CPU and on ours, compared.
 
 use std::ffi::OsString;
 use std::fs;

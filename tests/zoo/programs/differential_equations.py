@@ -33,11 +33,6 @@ def network(solver, batch):
     return make
 
 
-def implicit_euler():
-    """Steps of a constant size need a tolerance of the root finder."""
-    return diffrax.ImplicitEuler(root_finder=diffrax.VeryChord(rtol=1e-5, atol=1e-5))
-
-
 def stochastic(solver, batch):
     def make(random):
         def one(p, y, key):
@@ -74,7 +69,7 @@ def register(zoo):
     zoo.model("pendulum_adaptive.b1", solve(pendulum, diffrax.Tsit5, 2, 5, adaptive=True), 1)
     zoo.model("pendulum_adaptive.b3", solve(pendulum, diffrax.Tsit5, 2, 5, adaptive=True, batch=3), 3)
     zoo.model("pendulum_backsolve.b1", solve(pendulum, diffrax.Tsit5, 2, 4, adjoint=diffrax.BacksolveAdjoint), 1, kinds=("gradient",))
-    zoo.model("pendulum_implicit.b1", solve(pendulum, implicit_euler, 2, 3), 1)
+    # Implicit solvers call LAPACK for small systems; lowered for a TPU, they call LuDecomposition: XLA:CPU is no reference.
     for batch in (1, 2, 3):
         zoo.model(f"network_heun.b{batch}", network(diffrax.Heun, batch), batch)
         zoo.model(f"stochastic_euler_heun.b{batch}", stochastic(diffrax.EulerHeun, batch), batch)
