@@ -35,8 +35,8 @@ enum Outcome {
 }
 
 thread_local! {
-    /// Receiver of a fatal error on this thread; taken by `run`. It has no destructor, which the C library would have to
-    /// register at the first access, with memory that may have run out: it ends the process then.
+    /// Receiver of a fatal error on this thread; taken by `run`. It has no destructor: the C library would register one
+    /// at the first access, and ends the process where memory has run out.
     static WAITING: RefCell<ManuallyDrop<Option<SyncSender<Outcome>>>> =
         const { RefCell::new(ManuallyDrop::new(None)) };
 }

@@ -133,7 +133,7 @@ fn flushed_binary() {
     });
 }
 
-/// A power keeps what a subnormal operand decides: NaN stays NaN, a negative base has no root, and 0 to a tiny power is 0.
+/// Subnormal exponents are not 0: NaN stays NaN, a negative base has no root, and 0 to a tiny power is 0.
 #[test]
 fn power_takes_a_subnormal_for_a_zero() {
     check_all(&[ElementType::F32, ElementType::F64, ElementType::BF16], |&ty| {

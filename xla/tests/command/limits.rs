@@ -113,7 +113,7 @@ fn too_little_memory_for_code_is_one_error() {
 #[test]
 fn memory_that_runs_out_while_kernels_are_emitted_is_one_error() {
     let folder = Folder::new();
-    folder.write("many.hlo", &many_kernels());
+    folder.write("many.hlo", many_kernels());
     let mut failures = 0;
     for megabytes in (500..=640).step_by(7) {
         let limit = format!("ulimit -c 0; ulimit -v {};", megabytes * 1024);
