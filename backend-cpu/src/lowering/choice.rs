@@ -13,8 +13,8 @@ const TOP_K_GAIN: usize = 1;
 /// Multiplications of a matmul of a batch up to which the library's packing shows.
 const SMALL_MATMUL: usize = 1 << 21;
 
-/// Multiplications of a convolution of real numbers up to which a kernel was sooner than the library in all of 47 measured
-/// shapes, with a margin: the first that was not had 117,600.
+/// Multiplications of a convolution of real numbers up to which a kernel was sooner than the library in all of 47
+/// measured shapes, with a margin: the first that was not had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
 /// Whether a kernel does it sooner than the library, on so many threads.
