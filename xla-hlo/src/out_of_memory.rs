@@ -1,7 +1,7 @@
 //! Memory that runs out: requests that can fail, and the last resort of a program where no error can be returned.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::{Error, Result};
 
@@ -47,13 +47,62 @@ pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
 
 /// Bytes that one step of a compilation hardly exceeds. They are more than 32 MiB, up to which the C library may keep
 /// released memory for later requests.
-const ROOM: usize = 40 << 20;
+const RESERVE: usize = 40 << 20;
 
-/// Checks that there is memory for one step of a compilation, whose many small requests have no error path.
-/// [`Error::ResourceExhausted`] if not.
+/// Bytes for errors, and for the way back to their callers.
+const REMAINDER: usize = 256 << 10;
+
+/// Memory that nothing is written to, for requests without an error path: reserve and remainder.
+static RESERVED: Mutex<[Vec<u8>; 2]> = Mutex::new([const { Vec::new() }; 2]);
+
+/// Checks that there is memory for one step of a compilation, whose many small requests have no error path, and keeps
+/// it until [`release_reserve`]. [`Error::ResourceExhausted`] if there is too little.
 pub fn ensure_room() -> Result<()> {
-    let mut room: Vec<u8> = Vec::new();
-    fallible(|| room.try_reserve_exact(ROOM)).map_err(|_| {
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = reserved.iter_mut().zip([RESERVE, REMAINDER]).try_for_each(|(bytes, size)| match bytes.capacity() {
+        0 => fallible(|| bytes.try_reserve_exact(size)),
+        _ => Ok(()),
+    });
+    drop(reserved);
+    taken.map_err(|_| {
         Error::resource_exhausted("memory ran out; raise the limit of this process, or take a smaller program")
     })
+}
+
+/// Returns to the system the memory that [`ensure_room`] keeps for a step, for a request that has failed and is made
+/// again. Returns whether there was any; there is none inside of [`fallible`].
+pub fn release_reserve() -> bool {
+    release(0)
+}
+
+/// As [`release_reserve`], for code that returns an error: the remainder that libraries leave.
+pub fn release_remainder() -> bool {
+    release(1)
+}
+
+fn release(part: usize) -> bool {
+    if IS_FALLIBLE.get() {
+        return false;
+    }
+    // Another thread that holds the lock takes or releases it.
+    let Ok(mut reserved) = RESERVED.try_lock() else { return false };
+    let bytes = std::mem::take(&mut reserved[part]);
+    drop(reserved);
+    bytes.capacity() > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_is_released_once_and_not_for_requests_that_can_fail() {
+        ensure_room().unwrap();
+        assert!(!fallible(release_reserve));
+        assert!(release_reserve() && release_remainder());
+        assert!(!release_reserve() && !release_remainder());
+        ensure_room().unwrap();
+        assert!(std::panic::catch_unwind(|| fallible(|| panic!())).is_err());
+        assert!(release_reserve(), "the flag is as it was before the panic");
+    }
 }

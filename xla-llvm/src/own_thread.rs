@@ -113,7 +113,7 @@ fn lose(outcome: Outcome) {
 mod memory {
     use std::sync::atomic::{AtomicPtr, Ordering};
 
-    use xla_hlo::out_of_memory::last_resort;
+    use xla_hlo::out_of_memory::{last_resort, release_reserve};
 
     use super::{Outcome, c_char, c_void, lose};
 
@@ -157,6 +157,9 @@ mod memory {
     /// Called by `operator new`, again and again until there is memory or no handler. On other threads than those of
     /// this file the process has the handler again that it had before.
     extern "C" fn operator_new() {
+        if release_reserve() {
+            return;
+        }
         lose(Outcome::OutOfMemory);
         last_resort();
         let previous = PREVIOUS.load(Ordering::Acquire);

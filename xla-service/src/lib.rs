@@ -23,6 +23,7 @@
 
 #![warn(missing_docs)]
 
+mod allocator;
 mod cache;
 mod cancel;
 pub mod client;
@@ -51,6 +52,7 @@ pub mod thunks;
 pub mod transfer;
 mod workers;
 
+pub use allocator::Allocator;
 pub use cache::{CacheStats, CompilationCache};
 pub use cancel::CancelToken;
 pub use client::{

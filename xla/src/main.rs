@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use xla::command::out_of_memory::Allocator;
+use xla::service::Allocator;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;

@@ -23,7 +23,7 @@ Examples:
   xla compile module.hlo --target aarch64-unknown-linux-gnu \\
       --cpu neoverse-v1 --features +sve2,-sve-aes -o build          for another one
   xla compile module.hlo --cpu x86-64-v2,x86-64-v3,x86-64-v4 \\
-      -o build                                                      code for each in one object, which chooses when it is called
+      -o build                                                      code for each, chosen when the object is called
   xla compile encode.hlo decode.hlo --name model -o build           two entries of one object, which share their constants
   xla compile module.hlo --platform gpu --target sm_90 -o build     for a GPU: build/NAME.xlax, where NAME is the module's
   xla run --executable build/NAME.xlax --inputs-seed 0              on the machine with that GPU
@@ -48,8 +48,7 @@ pub struct Args {
     /// Target triple, or GPU architecture: sm_90, or sm_90a for H100 alone [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Target processor, by the code generator's name for it, or native; for x86 several, the oldest first, of which an
-    /// object runs the code for the last one that fits [default: the target's baseline]
+    /// Target processor by LLVM's name, or native; for x86 several, the oldest first [default: the target's baseline]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cpu: Vec<String>,
     /// Processor features to add or remove
