@@ -16,6 +16,8 @@ Formatting, tidy, clippy and rustdoc without warnings, all tests, the book, the 
 benchmark programs as machine code for GPUs with estimates of it (where ptxas can be had), code for other processors and on emulated ones, applications
 around compiled programs, kernels on a simulated GPU, the bundle for machines with a GPU, the JAX plugin as a wheel that trains a model,
 and the corpus on every platform. Stops at the first step that fails.
+
+  --from STEP   only this step and those after it, such as rustdoc or \"simulated gpu\"
 ";
 
 /// A step's name and its work.
@@ -41,16 +43,25 @@ const STEPS: &[Step] = &[
     ("corpus", || corpus::own(&corpus::Selection::default())),
 ];
 
-pub fn run(args: Arguments) -> Result<()> {
+pub fn run(mut args: Arguments) -> Result<()> {
+    let from: Option<String> = args.opt_value_from_str("--from")?;
     finish(args)?;
     let mut times = Vec::new();
-    for (name, step) in STEPS {
+    for (name, step) in steps_from(from.as_deref())? {
         let start = Instant::now();
         step().with_context(|| format!("ci step '{name}'"))?;
         times.push(format!("{name} {:.0} s", start.elapsed().as_secs_f64()));
     }
     println!("\nci: all passed ({})", times.join(", "));
     Ok(())
+}
+
+/// All steps, or that of a name and those after it.
+fn steps_from(name: Option<&str>) -> Result<&'static [Step]> {
+    let Some(name) = name else { return Ok(STEPS) };
+    let names = || STEPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let start = STEPS.iter().position(|(step, _)| *step == name);
+    Ok(&STEPS[start.with_context(|| format!("there is no step '{name}'; steps are {}", names()))?..])
 }
 
 fn clippy() -> Result<()> {

@@ -79,7 +79,7 @@ const EDX_7_1: CpuidWord = word(7, 1, CpuidRegister::Edx);
 const EBX_36: CpuidWord = word(36, 0, CpuidRegister::Ebx);
 const ECX_EXTENDED: CpuidWord = word(0x8000_0001, 0, CpuidRegister::Ecx);
 
-/// Bit of the word [`ECX_1`] by which the operating system allows `xgetbv`.
+/// Bit of ECX in leaf 1 by which the operating system allows `xgetbv`.
 pub const OSXSAVE: (CpuidWord, u32) = (ECX_1, 1 << 27);
 
 /// Features, without those of keys, hashes, tiles and system registers: only intrinsics use them.
