@@ -162,6 +162,11 @@ fn comparisons() {
         ("setp.lt.and.s32 %p4, %r1, %r2, %p3", [1, 2, 0], 0),
         ("setp.lt.or.s32 %p4, %r1, %r2, !%p3", [2, 1, 0], 1),
         ("setp.lt.s32 %p5|%p4, %r1, %r2", [1, 2, 0], 0),
+        // Lower halves: 1 and -1; upper ones: 1 and 2.
+        ("setp.gt.f16x2 %p4|%p5, %r1, %r2", [0x3c00_3c00, 0x4000_bc00, 0], 1),
+        ("setp.gt.f16x2 %p5|%p4, %r1, %r2", [0x3c00_3c00, 0x4000_bc00, 0], 0),
+        ("setp.le.bf16x2 %p5|%p4, %r1, %r2", [0x3f80_3f80, 0x4000_bf80, 0], 1),
+        ("setp.gt.and.f16x2 %p4|%p5, %r1, %r2, %p3", [0x3c00_3c00, 0x4000_bc00, 0], 0),
     ]);
 }
 

@@ -135,21 +135,29 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// `setp.lt.s32 p, a, b`, `setp.lt.and.f32 p|q, a, b, c`.
+    /// `setp.lt.s32 p, a, b`, `setp.lt.and.f32 p|q, a, b, c`: `q` is the opposite of `p`. `setp.gt.f16x2 p|q, a, b`:
+    /// `p` compares the lower halves, `q` the upper ones.
     fn compare(&mut self, opcode: &str, operands: &[Operand<'a>]) -> Result<()> {
         let parts: Vec<&str> = opcode.split('.').collect();
-        let Some(ty) = parts.last().and_then(|ty| Type::parse(ty)).filter(|ty| ty.count == 1) else {
-            return self.unknown(opcode);
-        };
-        let Some(run) = alu::comparison(parts[1], ty) else { return self.unknown(opcode) };
+        let Some(ty) = parts.last().and_then(|ty| Type::parse(ty)) else { return self.unknown(opcode) };
+        let Some(run) = alu::comparison(parts[1], Type { count: 1, ..ty }) else { return self.unknown(opcode) };
         let ab = [self.value(&operands[1], ty)?, self.value(&operands[2], ty)?];
         let (p, q) = match operands[0] {
             Operand::Pair(p, q) => (self.result(&Operand::Name(p))?, Some(self.result(&Operand::Name(q))?)),
             ref p => (self.result(p)?, None),
         };
+        if ty.count == 2 && q.is_none() {
+            return self.unknown(opcode);
+        }
         // Operands may be among the results.
-        let compared = self.fresh(POISON);
-        self.push(Op::Alu { run, d: compared, abc: [ab[0], ab[1], 0] });
+        let compared: Vec<Slot> = (0..ty.count).map(|_| self.fresh(POISON)).collect();
+        let elements = ab.map(|whole| match ty.count {
+            1 => vec![whole],
+            _ => self.halves(whole, ty),
+        });
+        for ((&d, &a), &b) in compared.iter().zip(&elements[0]).zip(&elements[1]) {
+            self.push(Op::Alu { run, d, abc: [a, b, 0] });
+        }
         let other = match (&parts[2..parts.len() - 1], operands.get(3)) {
             ([], None) => None,
             ([combine], Some(with)) => match integer::predicate(combine) {
@@ -158,18 +166,25 @@ impl<'a> Decoder<'a> {
             },
             _ => return self.unknown(opcode),
         };
-        let mut give = |negated: bool, d| {
-            if negated {
-                let run = |a: u64, _, _| !a & 1;
-                self.push(Op::Alu { run, d: compared, abc: [compared, 0, 0] });
-            }
-            let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
-            self.push(Op::Alu { run, d, abc: [compared, with, 0] });
-        };
+        let (run, with): (super::Run, _) = other.unwrap_or((|a, _, _| a, 0));
         // If `c` is `p`, the second result needs the old value: no compiler writes that.
-        give(false, p);
-        q.into_iter().for_each(|q| give(true, q));
+        self.push(Op::Alu { run, d: p, abc: [compared[0], with, 0] });
+        if let Some(q) = q {
+            let second = compared[compared.len() - 1];
+            if ty.count == 1 {
+                self.push(Op::Alu { run: |a, _, _| !a & 1, d: second, abc: [second, 0, 0] });
+            }
+            self.push(Op::Alu { run, d: q, abc: [second, with, 0] });
+        }
         Ok(())
+    }
+
+    /// The elements of a register that holds a pair, the lower one first.
+    fn halves(&mut self, whole: Slot, ty: Type) -> Vec<Slot> {
+        let parts: Vec<Slot> = (0..ty.count).map(|_| self.fresh(POISON)).collect();
+        let into = self.slots(&parts);
+        self.push(Op::Split { from: whole, into, bits: ty.bits });
+        parts
     }
 
     /// `bfi d, a, b, start, length`: the last two go as one operand.
