@@ -12,6 +12,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.experimental import checkify, io_callback
 from jax.experimental.buffer_callback import buffer_callback
 
@@ -152,7 +153,15 @@ def test_many_calls_that_wait_have_few_threads():
     assert threads < 64, threads
 
 
-def test_an_interrupt_before_a_call_is_an_error():
+@pytest.fixture
+def interrupts():
+    """Python's handler of SIGINT, which a process in the background of a shell starts without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_before_a_call_is_an_error(interrupts):
     signals = []
 
     def start(x):
