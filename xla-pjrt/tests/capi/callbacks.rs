@@ -6,6 +6,7 @@ use xla_hlo::ops::CustomCallContext;
 use xla_hlo::{Error, Literal, Result, Scalar};
 
 use crate::client::{ONE_DEVICE, buffer, client, compile, create, execute, fetch_f32, finish, handles, of};
+use crate::programs::execute_keeping;
 use crate::table::Args;
 
 /// The target of calls to Python, as JAX names it; the tests' registry has [`call`] for it.
@@ -60,28 +61,16 @@ fn calls_are_made_and_their_errors_returned_before_the_call_returns() {
     let y = execute(program, &[x], 1).expect("a result")[0];
     assert_eq!(calls_of_this_thread(), 1);
     assert_eq!(fetch_f32(y).expect("values"), [2.0; 2]);
-    let failure = launch(program, negative).expect_err("the call's error");
+    let failure = execute_keeping(program, negative, &[]).expect_err("the call's error");
     assert!(failure.message.contains("negative"), "{}", failure.message);
     // Arguments that are errors are errors of the results.
     let args = Args::of("Client_CreateErrorBuffer").put(16, client).put_i32(24, 5).put_bytes(32, b"lost");
     let memory = handles("Client_AddressableMemories", client)[0];
     let args = args.put_words(48, &[2]).put_i32(64, crate::client::F32).put(80, memory);
     let lost = args.call("Client_CreateErrorBuffer").expect("a buffer").get(88);
-    let result = launch(program, lost).expect("a result");
+    let result = execute_keeping(program, lost, &[]).expect("a result");
     assert!(fetch_f32(result).expect_err("the argument's error").message.contains("lost"));
     of("Client_Destroy", client).expect("fine");
-}
-
-/// Runs a program of one argument and one result without waiting for it.
-fn launch(program: usize, argument: usize) -> std::result::Result<usize, crate::table::Failure> {
-    let mut options = Args::new(144);
-    let (arguments, mut result) = ([argument], 0_usize);
-    let place = std::ptr::from_mut(&mut result).expose_provenance();
-    let (lists, results) = ([arguments.as_ptr().expose_provenance()], [place]);
-    let args = Args::of("LoadedExecutable_Execute").put(16, program).put(24, options.address()).put(40, 1).put(48, 1);
-    let args = args.put(32, lists.as_ptr().expose_provenance()).put(56, results.as_ptr().expose_provenance());
-    args.call("LoadedExecutable_Execute")?;
-    Ok(crate::table::read(place))
 }
 
 /// Whether a result is there when the call returns, on a client with that option.
@@ -90,7 +79,7 @@ fn is_ready_at_return(asynchronous: bool) -> bool {
     let device = handles("Client_Devices", client)[0];
     let program = compile(client, "mlir", LONG.as_bytes(), ONE_DEVICE).expect("a program");
     let x = buffer(client, device, &[300, 300], &vec![1.0; 90_000]);
-    let y = launch(program, x).expect("a result");
+    let y = execute_keeping(program, x, &[]).expect("a result");
     let event = of("Buffer_ReadyEvent", y).expect("an event").get(24);
     let is_ready = of("Event_IsReady", event).expect("fine").get_flag(24);
     finish(event).expect("fine");

@@ -217,7 +217,7 @@ func.func public @main(%arg0: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> t
 }
 
 /// Runs a program of one argument and one result on one device; arguments of these numbers are not donated.
-fn execute_keeping(program: usize, argument: usize, kept: &[i64]) -> Result<usize, Failure> {
+pub(crate) fn execute_keeping(program: usize, argument: usize, kept: &[i64]) -> Result<usize, Failure> {
     let mut options = Args::new(144).put_words(56, kept);
     let (arguments, mut result) = ([argument], 0_usize);
     let place = std::ptr::from_mut(&mut result).expose_provenance();

@@ -174,6 +174,7 @@ class Api:
 
     def user_data(self, context: int, type_id: c_int64) -> int:
         """The address of data that came along with the run."""
+        # The words of `ContextGet`, its size first: this is done in each call.
         args = (c_size_t * 5)(40, 0, context, ctypes.addressof(type_id))
         self.check(self._context_get(ctypes.addressof(args)))
         return args[4]
