@@ -8,6 +8,9 @@ use crate::{Error, Result};
 /// Function that ends the process.
 static LAST_RESORT: OnceLock<fn()> = OnceLock::new();
 
+/// Function that ends the work of this thread, if it is work that can be lost.
+static THREAD_RESORT: OnceLock<fn()> = OnceLock::new();
+
 thread_local! {
     /// Whether the thread is inside of [`fallible`].
     static IS_FALLIBLE: Cell<bool> = const { Cell::new(false) };
@@ -24,9 +27,29 @@ pub fn set_last_resort(resort: fn()) {
 /// Runs the [last resort](set_last_resort), which does not return, if there is one and the thread is not inside of
 /// [`fallible`].
 pub fn last_resort() {
-    if let Some(resort) = LAST_RESORT.get().filter(|_| !IS_FALLIBLE.get()) {
+    if let Some(resort) = LAST_RESORT.get().filter(|_| !is_fallible()) {
         resort();
     }
+}
+
+/// Sets the function that runs where memory has run out in a process without a [last resort](set_last_resort). On a
+/// thread that another one waits for it reports the error to that one and does not return; on others it returns. Only
+/// the first call counts.
+pub fn set_thread_resort(resort: fn()) {
+    // There is one code generator in a process.
+    let _ = THREAD_RESORT.set(resort);
+}
+
+/// Ends the work of this thread if it [can be lost](set_thread_resort), in a process without a last resort.
+pub fn leave_thread() {
+    if let Some(resort) = THREAD_RESORT.get().filter(|_| LAST_RESORT.get().is_none() && !is_fallible()) {
+        resort();
+    }
+}
+
+/// Whether this thread is inside of [`fallible`].
+pub fn is_fallible() -> bool {
+    IS_FALLIBLE.get()
 }
 
 /// Requests memory that there may be too little of: `request` returns an error then. All reservations of sizes that
@@ -49,20 +72,17 @@ pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
 /// released memory for later requests.
 const RESERVE: usize = 40 << 20;
 
-/// Bytes for errors, and for the way back to their callers.
-const REMAINDER: usize = 256 << 10;
-
-/// Memory that nothing is written to, for requests without an error path: reserve and remainder.
-static RESERVED: Mutex<[Vec<u8>; 2]> = Mutex::new([const { Vec::new() }; 2]);
+/// Memory that nothing is written to, for requests without an error path.
+static RESERVED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Checks that there is memory for one step of a compilation, whose many small requests have no error path, and keeps
 /// it until [`release_reserve`]. [`Error::ResourceExhausted`] if there is too little.
 pub fn ensure_room() -> Result<()> {
     let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
-    let taken = reserved.iter_mut().zip([RESERVE, REMAINDER]).try_for_each(|(bytes, size)| match bytes.capacity() {
-        0 => fallible(|| bytes.try_reserve_exact(size)),
+    let taken = match reserved.capacity() {
+        0 => fallible(|| reserved.try_reserve_exact(RESERVE)),
         _ => Ok(()),
-    });
+    };
     drop(reserved);
     taken.map_err(|_| {
         Error::resource_exhausted("memory ran out; raise the limit of this process, or take a smaller program")
@@ -72,21 +92,12 @@ pub fn ensure_room() -> Result<()> {
 /// Returns to the system the memory that [`ensure_room`] keeps for a step, for a request that has failed and is made
 /// again. Returns whether there was any; there is none inside of [`fallible`].
 pub fn release_reserve() -> bool {
-    release(0)
-}
-
-/// As [`release_reserve`], for code that returns an error: the remainder that libraries leave.
-pub fn release_remainder() -> bool {
-    release(1)
-}
-
-fn release(part: usize) -> bool {
-    if IS_FALLIBLE.get() {
+    if is_fallible() {
         return false;
     }
     // Another thread that holds the lock takes or releases it.
     let Ok(mut reserved) = RESERVED.try_lock() else { return false };
-    let bytes = std::mem::take(&mut reserved[part]);
+    let bytes = std::mem::take(&mut *reserved);
     drop(reserved);
     bytes.capacity() > 0
 }
@@ -99,8 +110,8 @@ mod tests {
     fn a_reserve_is_released_once_and_not_for_requests_that_can_fail() {
         ensure_room().unwrap();
         assert!(!fallible(release_reserve));
-        assert!(release_reserve() && release_remainder());
-        assert!(!release_reserve() && !release_remainder());
+        assert!(release_reserve());
+        assert!(!release_reserve());
         ensure_room().unwrap();
         assert!(std::panic::catch_unwind(|| fallible(|| panic!())).is_err());
         assert!(release_reserve(), "the flag is as it was before the panic");

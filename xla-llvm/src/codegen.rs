@@ -7,9 +7,8 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 
 use crate::listening_context::ListeningContext;
-use crate::own_thread;
+use crate::own_thread::{self, CODE_STACK};
 use crate::target::{MachineOptions, Target};
-use xla_hlo::out_of_memory::ensure_room;
 use xla_hlo::{Error, Result};
 
 /// Form of generated code.
@@ -36,20 +35,30 @@ unsafe impl Send for Unit {}
 /// `emit`.
 ///
 /// Errors: those of [`Unit::generate`].
-pub fn generate<R>(
+pub fn generate<R: Send>(
     target: &Target,
     options: &MachineOptions,
     kind: CodeKind,
-    emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>,
+    emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,
 ) -> Result<(Vec<u8>, R)> {
-    let (unit, extra) = Unit::emit(emit)?;
+    let (unit, extra) = Unit::emit(CODE_STACK, emit)?;
     Ok((unit.generate(target, options, kind)?, extra))
 }
 
 impl Unit {
-    /// The module that `emit` writes into a context of its own, and the other result of `emit`.
-    pub fn emit<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
-        ensure_room()?;
+    /// The module that `emit` writes into a context of its own, and the other result of `emit`, which runs on a thread
+    /// with a stack of so many bytes.
+    ///
+    /// `Error::ResourceExhausted` where memory runs out.
+    pub fn emit<R: Send>(
+        stack_bytes: usize,
+        emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)> + Send,
+    ) -> Result<(Unit, R)> {
+        let fatal = |reason: &str| Error::internal(format!("LLVM fails where kernels are written: {reason}"));
+        own_thread::run(stack_bytes, || Unit::emit_here(emit), fatal)
+    }
+
+    fn emit_here<R>(emit: impl for<'c> FnOnce(&'c Context) -> Result<(Module<'c>, R)>) -> Result<(Unit, R)> {
         let context = Box::new(ListeningContext::new());
         let (module, extra) = emit(context.context())?;
         context.listen();
@@ -65,9 +74,8 @@ impl Unit {
     /// even fatally; `Error::ResourceExhausted` where a function's stack frame is over the
     /// [limit](crate::emitter::EmitOptions::stack_limit).
     pub fn generate(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {
-        let (target, options) = (target.clone(), options.clone());
-        let triple = target.triple().to_string();
-        own_thread::run(move || self.generate_here(&target, &options, kind), |reason| failed(&triple, reason))
+        let triple = target.triple();
+        own_thread::run(CODE_STACK, || self.generate_here(target, options, kind), |reason| failed(triple, reason))
     }
 
     fn generate_here(self, target: &Target, options: &MachineOptions, kind: CodeKind) -> Result<Vec<u8>> {

@@ -4,15 +4,15 @@
 //! LLVM knows errors that it does not return: instructions that it cannot select, processors that contradict their
 //! triple. It reports them to a handler that must not return, and calls `abort` if it does. Unwinding out of the
 //! handler is not possible, since LLVM is built without exceptions, and a list of what LLVM cannot do would never be
-//! complete. So it works on a thread of its own, which owns what it works on. The handler, which runs on that thread,
-//! hands LLVM's message to the one that waits and then sleeps for ever: nothing is undone that LLVM was about to do,
+//! complete. So it works on a thread of its own, while the caller waits. The handler, which runs on that thread,
+//! hands LLVM's message to the caller and then sleeps for ever: nothing is undone that LLVM was about to do,
 //! and nothing is used again. A thread and its memory are lost for each such error.
 //!
 //! Memory that runs out takes the same path: LLVM's containers report it to a handler of its own, `operator new` to the
-//! handler of the C++ runtime, which would throw an exception through code that is built without exceptions.
+//! handler of the C++ runtime, which would throw an exception through code that is built without exceptions, and the
+//! allocator of Rust by [`leave_thread`](xla_hlo::out_of_memory::leave_thread).
 #![expect(unsafe_code, reason = "LLVM's handler is a C function")]
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::ManuallyDrop;
@@ -20,61 +20,71 @@ use std::sync::Once;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
+use xla_hlo::out_of_memory::{ensure_room, set_thread_resort};
 use xla_hlo::{Error, Result};
 
-/// Bytes of the thread's stack: instruction selection is recursive.
-const STACK_BYTES: usize = 16 << 20;
+/// Bytes of a stack for code generation: instruction selection is recursive.
+pub(crate) const CODE_STACK: usize = 16 << 20;
 
-/// Outcome of the work on a thread.
-enum Outcome {
-    Done(Box<dyn Any + Send>),
-    /// With a fatal error: the thread sleeps for ever.
-    Lost(String),
-    /// Memory ran out: the thread sleeps for ever.
+/// Bytes of a stack for the emission of large kernels: values are emitted as deep as they are made of each other.
+pub(crate) const DEEP_STACK: usize = 128 << 20;
+
+/// Why a thread sleeps for ever.
+enum Loss {
+    /// Fatal error of LLVM.
+    Fatal(String),
     OutOfMemory,
 }
 
 thread_local! {
     /// Receiver of a fatal error on this thread; taken by `run`. It has no destructor: the C library would register one
     /// at the first access, and ends the process where memory has run out.
-    static WAITING: RefCell<ManuallyDrop<Option<SyncSender<Outcome>>>> =
+    static WAITING: RefCell<ManuallyDrop<Option<SyncSender<Loss>>>> =
         const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 /// Makes `sender` the receiver of this thread's fatal error, and returns the one before.
-fn wait_for(sender: Option<SyncSender<Outcome>>) -> Option<SyncSender<Outcome>> {
+fn wait_for(sender: Option<SyncSender<Loss>>) -> Option<SyncSender<Loss>> {
     WAITING.with(|waiting| std::mem::replace(&mut **waiting.borrow_mut(), sender))
 }
 
-/// Runs `work`, which calls LLVM, on a thread that is left behind if LLVM fails fatally; `fatal` makes the error of
-/// LLVM's message then. [`Error::ResourceExhausted`] where LLVM runs out of memory, or no thread can be started.
-pub(crate) fn run<R: Send + 'static>(
-    work: impl FnOnce() -> Result<R> + Send + 'static,
+/// Takes this thread's receiver away when the work ends, also by a panic: the receiver finds no sender then.
+struct Attended;
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        wait_for(None);
+    }
+}
+
+/// Runs `work`, which calls LLVM, on a thread with a stack of so many bytes, which is left behind if LLVM fails
+/// fatally; `fatal` makes the error of LLVM's message then. [`Error::ResourceExhausted`] where memory runs out, or no
+/// thread can be started.
+pub(crate) fn run<'a, R: Send + 'a>(
+    stack_bytes: usize,
+    work: impl FnOnce() -> Result<R> + Send + 'a,
     fatal: impl FnOnce(&str) -> Error,
 ) -> Result<R> {
     install_handlers();
+    ensure_room()?;
     // With room for what is sent: nothing is allocated when memory has run out.
     let (sender, receiver) = sync_channel(1);
     let run = move || {
-        wait_for(Some(sender.clone()));
-        let result = work();
-        wait_for(None);
-        // The one that waits is there: it waits for this.
-        let _ = sender.send(Outcome::Done(Box::new(result)));
+        let _attended = Attended;
+        wait_for(Some(sender));
+        work()
     };
-    let thread = std::thread::Builder::new().name("codegen".to_string()).stack_size(STACK_BYTES).spawn(run);
+    let thread = std::thread::Builder::new().name("llvm".to_string()).stack_size(stack_bytes);
+    // SAFETY: this function returns when the thread has ended, or when it sleeps for ever and uses nothing again that
+    // `work` borrows.
+    let thread = unsafe { thread.spawn_unchecked(run) };
     let thread =
         thread.map_err(|reason| Error::resource_exhausted(format!("no thread to generate code on: {reason}")))?;
-    let panicked = || Error::internal("the code generator panicked");
     match receiver.recv() {
-        Ok(Outcome::Done(result)) => {
-            thread.join().map_err(|_| panicked())?;
-            *result.downcast::<Result<R>>().map_err(|_| Error::internal("work with a result of another type"))?
-        }
         // Behind the first line there is the graph of an instruction that cannot be selected.
-        Ok(Outcome::Lost(reason)) => Err(fatal(reason.lines().next().unwrap_or_default().trim_end())),
-        Ok(Outcome::OutOfMemory) => Err(Error::resource_exhausted("memory ran out while LLVM generated code")),
-        Err(_) => Err(panicked()),
+        Ok(Loss::Fatal(reason)) => Err(fatal(reason.lines().next().unwrap_or_default().trim_end())),
+        Ok(Loss::OutOfMemory) => Err(Error::resource_exhausted("memory ran out while LLVM generated code")),
+        Err(_) => thread.join().map_err(|_| Error::internal("the code generator panicked"))?,
     }
 }
 
@@ -86,6 +96,7 @@ pub(crate) fn install_handlers() {
         // here.
         unsafe { LLVMInstallFatalErrorHandler(Some(report)) };
         memory::install_handlers();
+        set_thread_resort(|| lose(Loss::OutOfMemory));
     });
 }
 
@@ -93,14 +104,14 @@ pub(crate) fn install_handlers() {
 extern "C" fn report(reason: *const c_char) {
     // SAFETY: LLVM passes a C string.
     let reason = unsafe { CStr::from_ptr(reason) }.to_string_lossy().into_owned();
-    lose(Outcome::Lost(reason));
+    lose(Loss::Fatal(reason));
 }
 
-/// Hands the outcome to the thread that waits and sleeps for ever. Returns on a thread that no other one waits for: the
+/// Hands the reason to the thread that waits and sleeps for ever. Returns on a thread that no other one waits for: the
 /// process ends then as it does without a handler.
-fn lose(outcome: Outcome) {
+fn lose(loss: Loss) {
     let waiting = wait_for(None);
-    if waiting.is_some_and(|waiting| waiting.send(outcome).is_ok()) {
+    if waiting.is_some_and(|waiting| waiting.send(loss).is_ok()) {
         loop {
             std::thread::park();
         }
@@ -115,20 +126,24 @@ mod memory {
 
     use xla_hlo::out_of_memory::{last_resort, release_reserve};
 
-    use super::{Outcome, c_char, c_void, lose};
+    use super::{Loss, c_char, c_void, lose};
 
-    /// `std::new_handler`.
-    type NewHandler = extern "C" fn();
+    /// `std::new_handler`. One that has no memory to offer throws `std::bad_alloc`.
+    type NewHandler = extern "C-unwind" fn();
 
     /// The handler of `operator new` that was installed before; null for none.
     static PREVIOUS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-    // SAFETY: the signature is the one of the C++ standard, which any value satisfies.
+    // SAFETY: the signatures are those of the C++ standard library, which any value satisfies.
     #[link(name = "stdc++")]
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         /// `std::set_new_handler(void (*)())`
         #[link_name = "_ZSt15set_new_handlerPFvvE"]
         safe fn set_new_handler(handler: Option<NewHandler>) -> Option<NewHandler>;
+
+        /// `std::__throw_bad_alloc()`
+        #[link_name = "_ZSt17__throw_bad_allocv"]
+        safe fn throw_bad_alloc() -> !;
     }
 
     // SAFETY: the signature is the one that `llvm/Support/ErrorHandling.h` declares.
@@ -150,21 +165,25 @@ mod memory {
 
     /// Called by LLVM's containers.
     extern "C" fn containers(_: *mut c_void, _: *const c_char, _: bool) {
-        lose(Outcome::OutOfMemory);
+        lose(Loss::OutOfMemory);
         last_resort();
     }
 
-    /// Called by `operator new`, again and again until there is memory or no handler. On other threads than those of
-    /// this file the process has the handler again that it had before.
-    extern "C" fn operator_new() {
+    /// Called by `operator new`, again and again until there is memory. On other threads than those of this file, which
+    /// belong to other libraries, it does as the handler that was there before, or throws the exception that
+    /// `operator new` throws without one. Nothing in this frame has a destructor.
+    extern "C-unwind" fn operator_new() {
         if release_reserve() {
             return;
         }
-        lose(Outcome::OutOfMemory);
+        lose(Loss::OutOfMemory);
         last_resort();
         let previous = PREVIOUS.load(Ordering::Acquire);
         // SAFETY: the pointer is null or a `NewHandler` that the C++ runtime returned; null is `None`.
-        set_new_handler(unsafe { std::mem::transmute::<*mut c_void, Option<NewHandler>>(previous) });
+        match unsafe { std::mem::transmute::<*mut c_void, Option<NewHandler>>(previous) } {
+            Some(previous) => previous(),
+            None => throw_bad_alloc(),
+        }
     }
 }
 
@@ -172,4 +191,31 @@ mod memory {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod memory {
     pub(super) fn install_handlers() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(work: impl FnOnce() -> Result<()> + Send) -> Error {
+        run(CODE_STACK, work, |reason| Error::unimplemented(reason.to_string())).unwrap_err()
+    }
+
+    #[test]
+    fn the_end_of_the_thread_is_an_error() {
+        let borrowed = String::from("works on what it borrows");
+        assert_eq!(run(CODE_STACK, || Ok(borrowed.as_str()), |_| unreachable!()).unwrap(), borrowed);
+        assert!(matches!(outcome(|| panic!("on purpose")), Error::Internal { .. }));
+        let fatal = outcome(|| {
+            report(c"no such instruction\nand its graph".as_ptr());
+            unreachable!("the thread sleeps")
+        });
+        assert_eq!(fatal.to_string(), Error::unimplemented("no such instruction").to_string());
+        let out_of_memory = || {
+            xla_hlo::out_of_memory::leave_thread();
+            unreachable!("the thread sleeps")
+        };
+        assert!(matches!(outcome(out_of_memory), Error::ResourceExhausted { .. }));
+        xla_hlo::out_of_memory::leave_thread();
+    }
 }

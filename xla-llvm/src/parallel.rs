@@ -2,11 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use xla_hlo::{Error, Result, has_thread_pool};
-
-/// Stack of threads that write large kernels: values are emitted as deep as they are made of each other, and a thread
-/// of rayon's has two megabytes.
-const DEEP_STACK_BYTES: usize = 128 << 20;
+use xla_hlo::{Result, has_thread_pool};
 
 /// Calls `work` with each item, on at most `threads` threads: this one, and others of the current rayon pool. Returns
 /// the results in the order of the items, or the first error in that order.
@@ -31,15 +27,4 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, threads: usize, work: impl Fn(T) -> 
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(number, _)| *number);
     results.into_iter().map(|(_, result)| result).collect()
-}
-
-/// Runs `work` on a thread of its own, whose stack is deep enough for kernels of thousands of operations.
-pub(crate) fn on_deep_stack<R: Send>(work: impl FnOnce() -> Result<R> + Send) -> Result<R> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("emission".to_string()).stack_size(DEEP_STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, work);
-        let thread =
-            thread.map_err(|reason| Error::resource_exhausted(format!("no thread to write kernels on: {reason}")))?;
-        thread.join().map_err(|_| Error::internal("the emission of kernels panicked"))?
-    })
 }

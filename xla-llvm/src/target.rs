@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use xla_hlo::{Error, Result};
 
-use crate::own_thread;
+use crate::own_thread::{self, CODE_STACK};
 
 mod abilities;
 mod host;
@@ -116,7 +116,7 @@ impl Target {
             description.triple, description.cpu, description.features, description.abi
         );
         let fatal = |reason: &str| Error::invalid_argument(format!("LLVM cannot generate code for {names}: {reason}"));
-        own_thread::run(move || Target::described_here(description), fatal)
+        own_thread::run(CODE_STACK, move || Target::described_here(description), fatal)
     }
 
     fn described_here(description: MachineDescription) -> Result<Target> {

@@ -22,7 +22,7 @@ struct Scratch([u32; LANES as usize]);
 /// Runs a kernel with a fault on eight lanes of `[1, 2, 3, 4, 5, 6, 7, 8]`, where dirty memory holds that byte.
 fn written(
     byte: u8,
-    fault: impl for<'c> Fn(&Emitter<'c>, PointerValue<'c>, PointerValue<'c>) -> Result<()>,
+    fault: impl for<'c> Fn(&Emitter<'c>, PointerValue<'c>, PointerValue<'c>) -> Result<()> + Sync,
 ) -> [u32; 8] {
     let target = Target::host().unwrap();
     let (object, ()) = codegen::generate(&target, &MachineOptions::default(), CodeKind::Object, |context| {
