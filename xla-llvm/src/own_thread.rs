@@ -29,7 +29,7 @@ pub(crate) const CODE_STACK: usize = 16 << 20;
 /// Bytes of a stack for the emission of large kernels: values are emitted as deep as they are made of each other.
 pub(crate) const DEEP_STACK: usize = 128 << 20;
 
-/// Why a thread sleeps for ever.
+/// Reason for a thread to sleep for ever.
 enum Loss {
     /// Fatal error of LLVM.
     Fatal(String),
