@@ -1,6 +1,7 @@
 //! Call inlining: a call, or a fusion that came with the program, becomes the instructions it calls.
 
 use xla_hlo::effects::Effects;
+use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
 
@@ -25,29 +26,70 @@ impl Pass for InlineCalls {
     }
 
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+        if expanded_size(module) > MAX_INSTRUCTIONS {
+            inline_called_once(module, cx)?;
+        }
         let mut growth = Growth::of(module);
-        let shares = expanded_size(module) > MAX_INSTRUCTIONS;
+        let mut shared = (expanded_size(module) > MAX_INSTRUCTIONS).then(|| Effects::of(module));
         for caller in module.post_order() {
-            if shares {
-                merge_equal(module, caller, cx, &mut growth)?;
+            if let Some(effects) = &shared {
+                merge_equal(module, caller, effects, cx, &mut growth)?;
             }
+            let computations = module.len();
             for (call, callee) in calls(module, caller) {
                 if !growth.admits(module[callee].len()) {
                     tracing::warn!(callee = module[callee].name(), "not inlined: the module would become too large");
                     continue;
                 }
-                if !cx.allow_rewrite(self.name()) {
-                    continue;
+                if cx.allow_rewrite(self.name()) {
+                    inline(module, caller, call, callee)?;
                 }
-                let arguments = module[caller][call].operands().to_vec();
-                graph::inline(module, caller, call, callee, &arguments)?;
             }
-            if shares {
-                merge_equal(module, caller, cx, &mut growth)?;
+            // Inlining changes the effects of no computation, but copies of asynchronous ones are new.
+            if shared.is_some() && module.len() > computations {
+                shared = Some(Effects::of(module));
+            }
+            if let Some(effects) = &shared {
+                merge_equal(module, caller, effects, cx, &mut growth)?;
             }
         }
         Ok(())
     }
+}
+
+/// Moves functions that are called at one place there, callers first: each instruction is copied once, however deep
+/// such calls nest. Innermost first, the copies of `n` nested functions are `n²/2` times a function.
+fn inline_called_once(module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
+    let mut sites = SecondaryMap::<CompId, usize>::new(0);
+    for (_, computation) in module.iter() {
+        let callees = computation.iter().flat_map(|(_, instruction)| instruction.op().called_computations());
+        callees.for_each(|callee| sites[callee] += 1);
+    }
+    let mut callers = module.post_order();
+    callers.reverse();
+    for caller in callers {
+        if module.get(caller).is_none() {
+            continue;
+        }
+        let mut waiting = calls(module, caller);
+        while let Some((call, callee)) = waiting.pop() {
+            if sites[callee] != 1 || !cx.allow_rewrite(InlineCalls.name()) {
+                continue;
+            }
+            let existing = module[caller].ids().next_back();
+            inline(module, caller, call, callee)?;
+            module.remove(callee)?;
+            let new = module[caller].ids().rev().take_while(|id| Some(*id) > existing);
+            let new: Vec<_> = new.filter_map(|id| Some((id, callee_of(module, caller, id)?))).collect();
+            waiting.extend(new);
+        }
+    }
+    Ok(())
+}
+
+fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId) -> Result<()> {
+    let arguments = module[caller][call].operands().to_vec();
+    graph::inline(module, caller, call, callee, &arguments)
 }
 
 /// Instructions of a module in which all calls and fusions are inlined.
@@ -57,24 +99,30 @@ fn expanded_size(module: &Module) -> usize {
 }
 
 /// Makes equal instructions of one computation one, and removes those without use.
-fn merge_equal(module: &mut Module, id: CompId, cx: &PassContext<'_>, growth: &mut Growth) -> Result<()> {
+fn merge_equal(
+    module: &mut Module,
+    id: CompId,
+    effects: &Effects,
+    cx: &PassContext<'_>,
+    growth: &mut Growth,
+) -> Result<()> {
     let before = module[id].len();
-    let effects = Effects::of(module);
-    merge_in(module, id, &effects, cx)?;
-    dead_code::sweep(module, id, &effects)?;
+    merge_in(module, id, effects, cx)?;
+    dead_code::sweep(module, id, effects)?;
     growth.shrinks(before - module[id].len());
     Ok(())
 }
 
 fn calls(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {
-    let thread = module[caller].execution_thread();
-    let same_thread = |callee: CompId| module[callee].execution_thread() == thread;
-    module[caller]
-        .iter()
-        .filter_map(|(id, instruction)| match instruction.op() {
-            Op::Call(call) if same_thread(call.computation) => Some((id, call.computation)),
-            Op::Fusion(fusion) if same_thread(fusion.computation) => Some((id, fusion.computation)),
-            _ => None,
-        })
-        .collect()
+    module[caller].ids().filter_map(|id| Some((id, callee_of(module, caller, id)?))).collect()
+}
+
+/// The function that an instruction calls on its caller's execution thread.
+fn callee_of(module: &Module, caller: CompId, id: InstrId) -> Option<CompId> {
+    let callee = match module[caller][id].op() {
+        Op::Call(call) => call.computation,
+        Op::Fusion(fusion) => fusion.computation,
+        _ => return None,
+    };
+    (module[callee].execution_thread() == module[caller].execution_thread()).then_some(callee)
 }

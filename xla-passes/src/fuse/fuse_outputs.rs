@@ -10,6 +10,7 @@
 //! that share nothing become one as well where launches are expensive (horizontal fusion), such as those of an
 //! optimiser for each of many weights.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use xla_hlo::entity::SecondaryMap;
@@ -89,11 +90,12 @@ impl Recent {
         let fits = |&(into, o): &(InstrId, InstrId)| {
             o != into && bytes(o) + bytes(into) <= limit && misfit(module, graph, into, o, &dims, profile).is_none()
         };
-        let apart = |&(a, b): &(InstrId, InstrId)| !order.reaches(graph, a, b) && !order.reaches(graph, b, a);
         let is_tuple = |id: InstrId| matches!(graph[id].shape(), Shape::Tuple(_));
-        let known = self.0.get(&dims)?.iter().copied().filter(|&o| graph.get(o).is_some());
-        let mut pairs = known.map(|o| if is_tuple(o) { (o, kernel) } else { (kernel, o) });
-        pairs.find(|pair| fits(pair) && apart(pair))
+        let known: Vec<InstrId> = self.0.get(&dims)?.iter().copied().filter(|&o| graph.get(o).is_some()).collect();
+        let related = OnceCell::new();
+        let apart = |o: InstrId| !related.get_or_init(|| order.related(graph, kernel, &known)).contains(&o);
+        let pair = |o: InstrId| if is_tuple(o) { (o, kernel) } else { (kernel, o) };
+        known.iter().find(|&&o| fits(&pair(o)) && apart(o)).map(|&o| pair(o))
     }
 
     fn add(&mut self, module: &Module, program: CompId, kernel: InstrId, profile: &TargetProfile) {
@@ -165,9 +167,10 @@ fn partner(
         return Some(found);
     }
     let large = operands.iter().filter(|&&o| graph[o].shape().byte_size() >= least.max(1));
-    let readers = large.flat_map(|&o| graph[o].users().iter().copied().take(MOST_READERS));
-    let apart = |o: InstrId| !order.reaches(graph, o, kernel) && !order.reaches(graph, kernel, o);
-    readers.into_iter().find(|&o| fits(o) && apart(o))
+    let readers: Vec<InstrId> = large.flat_map(|&o| graph[o].users().iter().copied().take(MOST_READERS)).collect();
+    let related = OnceCell::new();
+    let apart = |o: InstrId| !related.get_or_init(|| order.related(graph, kernel, &readers)).contains(&o);
+    readers.iter().copied().find(|&o| fits(o) && apart(o))
 }
 
 /// Reason that another kernel cannot be one with a kernel of those dimensions, wherever the two stand.

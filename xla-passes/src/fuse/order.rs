@@ -29,6 +29,18 @@ impl TopologicalOrder {
         successors(graph, from).contains(&to) || self.reaches_around(graph, from, to)
     }
 
+    /// Instructions that `id` needs and those that need it, as far as the first and the last of `others`: one search for
+    /// all of them.
+    pub fn related(&self, graph: &Computation, id: InstrId, others: &[InstrId]) -> HashSet<InstrId> {
+        let places = || others.iter().map(|&other| self.places[other]);
+        let (Some(low), Some(high)) = (places().min(), places().max()) else { return HashSet::new() };
+        let needed = |id: InstrId| self.places[id] >= low;
+        let dependent = |id: InstrId| self.places[id] <= high;
+        let mut found = visit(predecessors(graph, id), needed, |id| predecessors(graph, id));
+        found.extend(visit(successors(graph, id), dependent, |id| successors(graph, id)));
+        found
+    }
+
     /// Whether `to` needs something that needs `from`.
     pub fn reaches_around(&self, graph: &Computation, from: InstrId, to: InstrId) -> bool {
         let last = self.places[to];
@@ -182,6 +194,11 @@ mod tests {
                 let ids: Vec<InstrId> = graph.ids().filter(plain).collect();
                 let [a, b] = [ids[numbers.below(ids.len())], ids[numbers.below(ids.len())]];
                 assert_eq!(order.reaches(&graph, a, b), needs(&graph, a, b));
+                let related = order.related(&graph, a, &ids);
+                assert!(
+                    ids.iter()
+                        .all(|&b| { b == a || related.contains(&b) == (needs(&graph, a, b) || needs(&graph, b, a)) })
+                );
                 let between = order.reaches_around(&graph, a, b) || order.reaches(&graph, b, a);
                 // As with kernels, those of several results take others in and are not taken in.
                 let is_single = !graph[a].users().iter().any(|&user| is_element(&graph, user));

@@ -124,7 +124,7 @@ fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
         if id == module.entry_id() {
             continue;
         }
-        let same = kept.entry(shape_hash(&module[id])).or_default();
+        let same = kept.entry(structure_hash(&module[id])).or_default();
         match same.iter().copied().find(|&other| computations_equal(&module[other], &module[id])) {
             Some(first) => {
                 replacement.insert(id, first);
@@ -134,11 +134,18 @@ fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
     }
 }
 
-fn shape_hash(computation: &Computation) -> u64 {
+/// Hashes a computation so that [`computations_equal`] holds for hardly any others: thousands of branches of equal
+/// operations with different constants are not compared with each other.
+fn structure_hash(computation: &Computation) -> u64 {
     let mut hasher = DefaultHasher::new();
-    computation.len().hash(&mut hasher);
-    for (_, instruction) in computation.iter() {
-        instruction.opcode().hash(&mut hasher);
+    let order = computation.post_order();
+    let mut places: HashMap<InstrId, usize> = HashMap::with_capacity(order.len());
+    for (place, &id) in order.iter().enumerate() {
+        let instruction = &computation[id];
+        hash_op(instruction.op(), &mut hasher);
+        instruction.shape().hash(&mut hasher);
+        instruction.operands().iter().for_each(|operand| places.get(operand).hash(&mut hasher));
+        places.insert(id, place);
     }
     hasher.finish()
 }
@@ -161,4 +168,32 @@ pub(crate) fn computations_equal(a: &Computation, b: &Computation) -> bool {
         matched.insert(x, y);
     }
     matched.get(&a.root()) == Some(&b.root())
+}
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+
+    #[test]
+    fn computations_of_equal_operations_on_other_constants_are_not_compared() {
+        let text = "HloModule m
+            a { p = f32[] parameter(0)  c = f32[] constant(1)  d = f32[] negate(p)  ROOT r = f32[] add(d, c) }
+            b { q = f32[] parameter(0)  e = f32[] negate(q)  k = f32[] constant(1)  ROOT s = f32[] add(e, k) }
+            c { p = f32[] parameter(0)  c = f32[] constant(2)  d = f32[] negate(p)  ROOT r = f32[] add(d, c) }
+            d { p = f32[] parameter(0)  c = f32[] constant(1)  d = f32[] negate(p)  ROOT r = f32[] add(c, d) }
+            e { p = f64[] parameter(0)  c = f64[] constant(1)  d = f64[] negate(p)  ROOT r = f64[] add(d, c) }
+            ENTRY f { ROOT x = f32[] parameter(0) }";
+        let module = parse_module(text).unwrap();
+        let functions: Vec<&Computation> = ["a", "b", "c", "d", "e"]
+            .map(|name| module.iter().find(|(_, computation)| computation.name() == name).unwrap().1)
+            .to_vec();
+        for (x, &left) in functions.iter().enumerate() {
+            for &right in &functions[x + 1..] {
+                let same_hash = structure_hash(left) == structure_hash(right);
+                assert_eq!(same_hash, computations_equal(left, right), "{} and {}", left.name(), right.name());
+            }
+        }
+    }
 }

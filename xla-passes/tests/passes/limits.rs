@@ -102,6 +102,16 @@ fn functions_that_call_two_others() {
 }
 
 #[test]
+fn functions_that_call_one_another_once_are_inlined_however_deep() {
+    let call = |callee: &str| format!("a = f32[] call(p), to_apply={callee}  ROOT r = f32[] add(a, p)");
+    let entry = "ENTRY e { x = f32[] parameter(0)  ROOT r = f32[] call(x), to_apply=f3000 }";
+    let mut module = doubling(3000, call, entry);
+    run(&mut module, "inline-calls, dead-code").unwrap();
+    assert_eq!(module.len(), 1);
+    assert_eq!(module.instruction_count(), 1 + 1 + 3000);
+}
+
+#[test]
 fn functions_that_call_one_twice() {
     let call = |callee: &str| {
         format!("a = f32[] call(p), to_apply={callee}  b = f32[] call(p), to_apply={callee}  ROOT r = f32[] add(a, b)")
