@@ -24,6 +24,8 @@ mod kernel;
 mod masked;
 #[path = "suite/overwrites.rs"]
 mod overwrites;
+#[path = "suite/pads.rs"]
+mod pads;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/strategies.rs"]
 mod strategies;

@@ -41,6 +41,8 @@ pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) levels: Vec<Level<'ctx>>,
     pub(crate) guards: Vec<Guard<'e, 'ctx>>,
     pub(crate) guard: GuardId,
+    /// The guard of the innermost branch that the emission is in, 0 where it is in none.
+    pub(crate) branch: GuardId,
     /// For a guard of several lanes, the one that holds where it does in any lane.
     pub(crate) any_lane: HashMap<GuardId, GuardId>,
     pub(crate) values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
@@ -75,6 +77,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             levels: Vec::new(),
             guards: Vec::new(),
             guard: 0,
+            branch: 0,
             any_lane: HashMap::new(),
             values: HashMap::new(),
             positions: HashMap::new(),

@@ -174,6 +174,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         self.guards.push(Guard { mask, level });
         self.guard = self.guards.len();
+        let outer_branch = std::mem::replace(&mut self.branch, self.guard);
         if wanted.is_none() && mask.width() > 1 {
             self.guards.push(Guard { mask: always, level });
             self.any_lane.insert(self.guard, self.guards.len());
@@ -185,7 +186,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         if many {
             self.local_positions.pop();
         }
-        self.guard = outer;
+        (self.guard, self.branch) = (outer, outer_branch);
         result
     }
 

@@ -20,6 +20,10 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     /// The values of an instruction at an index: one for an array, several for an operation with a tuple of arrays.
     pub(crate) fn elements(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {
         let width = self.width(index);
+        if self.guard != self.branch && self.is_single(id) {
+            let values = self.single(id)?;
+            return Ok(values.into_iter().map(|v| v.splat(width)).collect());
+        }
         self.for_width(width, |s| s.elements_of_width(id, index, width))
     }
 
@@ -41,6 +45,21 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })?;
         self.values.insert(key, values.clone());
         Ok(values)
+    }
+
+    /// Whether an instruction is an array of one element.
+    fn is_single(&self, id: InstrId) -> bool {
+        self.graph()[id].shape().as_array().is_some_and(|shape| shape.is_static() && shape.element_count() == 1)
+    }
+
+    /// The only element of an array, wanted or not: its index is valid, so that it needs no guard, and all users that
+    /// guard it differently share one value in front of the loops. A branch computes its own.
+    fn single(&mut self, id: InstrId) -> Result<Vec<Value<'e, 'ctx>>> {
+        let rank = self.graph()[id].shape().expect_array()?.rank();
+        let outer = std::mem::replace(&mut self.guard, self.branch);
+        let values = self.elements(id, &vec![AffineExpr::default(); rank]);
+        self.guard = outer;
+        values
     }
 
     fn compute(&mut self, id: InstrId, index: &Index) -> Result<Vec<Value<'e, 'ctx>>> {

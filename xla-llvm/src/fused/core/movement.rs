@@ -132,7 +132,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         let starts: Vec<InstrId> = self.graph()[id].operands()[first..].to_vec();
         let vector = starts.len() == 1 && self.graph()[starts[0]].shape().expect_array()?.rank() == 1;
         let dims = self.graph()[operand].shape().expect_array()?.dims();
-        let guard = std::mem::take(&mut self.guard);
+        let outer = (std::mem::take(&mut self.guard), std::mem::take(&mut self.branch));
         let mut exprs = Vec::with_capacity(dims.len());
         for (d, (&dim, &size)) in dims.iter().zip(sizes).enumerate() {
             let room = dim.saturating_sub(size) as u64;
@@ -145,7 +145,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             let value = self.element(start, &index)?;
             exprs.push(self.clamped(value, room, 0, None)?);
         }
-        self.guard = guard;
+        (self.guard, self.branch) = outer;
         self.slice_starts.insert(id, exprs.clone());
         Ok(exprs)
     }
