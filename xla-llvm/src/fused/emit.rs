@@ -1,5 +1,6 @@
 //! Emission of a kernel's function: the strategy is chosen, and one match hands over to the code that knows it.
 
+use inkwell::values::{BasicValueEnum, InstructionValue, Operand, PointerValue};
 use xla_hlo::{Result, ResultExt};
 
 use crate::emitter::Emitter;
@@ -8,6 +9,7 @@ use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::loops::frame::Frame;
 use crate::fused::source::KernelSource;
 use crate::fused::strategy::Strategy;
+use crate::fused::tuning::FEW_ADDRESSES;
 
 /// Writes the kernel's function into the emitter's module.
 ///
@@ -54,9 +56,26 @@ fn emit_chosen<'m>(
     let kernel = FusedKernel::new(source)?;
     let strategy = choose(&kernel)?;
     let frame = Frame::open_with_maps(emitter, name, [source.pointer_count(), strategy.maps()])?;
+    let addresses = frame.pointers.clone();
     let launch = kernel.emit(emitter, frame, &strategy)?;
+    if addresses.len() > FEW_ADDRESSES {
+        remove_unused(&addresses);
+    }
     let ended = Kernel::end(emitter, name, launch, (kernel.work(), strategy.to_string()))?;
     Ok(Kernel { denormals: kernel.denormals(), ..ended })
+}
+
+/// Removes the loads of addresses that nothing uses: each branch of a concatenation of many operands loads its own.
+fn remove_unused(addresses: &[PointerValue<'_>]) {
+    let is_unused = |instruction: &InstructionValue<'_>| instruction.get_first_use().is_none();
+    for load in addresses.iter().filter_map(|address| address.as_instruction()).filter(is_unused) {
+        let place = load.get_operand(0).and_then(Operand::value);
+        load.erase_from_basic_block();
+        let Some(BasicValueEnum::PointerValue(place)) = place else { continue };
+        if let Some(place) = place.as_instruction().filter(is_unused) {
+            place.erase_from_basic_block();
+        }
+    }
 }
 
 impl FusedKernel<'_, '_> {

@@ -8,6 +8,8 @@ pub(crate) const CHUNK: u64 = 4096;
 pub(crate) const REDUCE_REGISTERS: u32 = 8;
 /// Operands of a concatenation up to which addresses and conditions of all are computed in front of the loop.
 pub(crate) const FEW_OPERANDS: usize = 8;
+/// Addresses of a kernel up to which all are loaded in front of the loops: registers for most of them.
+pub(crate) const FEW_ADDRESSES: usize = 32;
 
 /// As many lanes, or fewer where a loop is shorter.
 pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {

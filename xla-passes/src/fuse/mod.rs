@@ -25,6 +25,8 @@ pub use fuse_rows::FuseRows;
 pub use fuse_scores::FuseScores;
 pub use reshape_to_bitcast::ReshapeToBitcast;
 
+use std::collections::HashSet;
+
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Module, Result};
 
@@ -61,16 +63,13 @@ impl Pass for Fuse {
 /// Computations that run as programs of their own: the entry, loop bodies and conditions, branches, called functions.
 pub(crate) fn programs(module: &Module) -> Vec<CompId> {
     let mut programs = vec![module.entry_id()];
+    let mut seen = HashSet::from([module.entry_id()]);
     let mut next = 0;
     while let Some(&id) = programs.get(next) {
         next += 1;
         for (_, instruction) in module[id].iter() {
             if instruction.op().call_context() == CallContext::Control {
-                for callee in instruction.op().called_computations() {
-                    if !programs.contains(&callee) {
-                        programs.push(callee);
-                    }
-                }
+                programs.extend(instruction.op().called_computations().into_iter().filter(|&id| seen.insert(id)));
             }
         }
     }

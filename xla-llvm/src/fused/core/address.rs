@@ -1,10 +1,12 @@
 //! Coordinates as numbers: scalars, consecutive lanes, or one number a lane; loads and stores at them.
 
+use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{ElementType, Error, InstrId, Result};
 
 use crate::elemental::{self, Value};
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, Division, Index, Symbol, SymbolId, position};
+use crate::fused::tuning::FEW_ADDRESSES;
 use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 
@@ -177,6 +179,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return Ok(elemental::load(self.emitter, base, at, ty, width, None));
         }
         let number = self.number_of(&at)?;
+        let address = self.address_of(source, index)?;
         let (number, mask) = match self.emitter.target().simt() {
             Some(_) => self.branchless(source, number, self.load_mask(index)),
             None => self.inside_array(source, number, &at, index),
@@ -185,28 +188,43 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             Number::Uniform(at) => {
                 // A guard of several lanes over one address: the element is wanted if any lane wants it.
                 let mask = mask.map(Lanes::any);
-                elemental::load(self.emitter, source.base, at, ty, 1, mask)
+                elemental::load(self.emitter, address, at, ty, 1, mask)
             }
             Number::Strided { base, stride: 1, width } if mask.is_none() && self.is_aligned(&at, width) => {
-                elemental::load_aligned(self.emitter, source.base, base, ty, width)
+                elemental::load_aligned(self.emitter, address, base, ty, width)
             }
             Number::Strided { base, stride: 1, width } => {
-                elemental::load(self.emitter, source.base, base, ty, width, mask.map(|m| widened(m, width)))
+                elemental::load(self.emitter, address, base, ty, width, mask.map(|m| widened(m, width)))
             }
             Number::Strided { stride: -1, base, width } => {
                 let first = base - i64::from(width - 1);
                 let mask = mask.map(|m| widened(m, width).reversed());
-                elemental::load(self.emitter, source.base, first, ty, width, mask).reversed()
+                elemental::load(self.emitter, address, first, ty, width, mask).reversed()
             }
             Number::Strided { width, .. } => {
                 let indices = self.lanes_of(number);
-                elemental::gather(self.emitter, source.base, indices, ty, mask.map(|m| widened(m, width)))
+                elemental::gather(self.emitter, address, indices, ty, mask.map(|m| widened(m, width)))
             }
             Number::Varying(indices) => {
                 let width = indices.width();
-                elemental::gather(self.emitter, source.base, indices, ty, mask.map(|m| widened(m, width)))
+                elemental::gather(self.emitter, address, indices, ty, mask.map(|m| widened(m, width)))
             }
         })
+    }
+
+    /// The address of an array. Lanes in one of many branches load it again there, if the kernel has more addresses than
+    /// registers: each would be live in all branches, which takes the register allocator quadratic time.
+    fn address_of(&self, source: &Source<'ctx>, index: &[AffineExpr]) -> Result<PointerValue<'ctx>> {
+        let is_near = self.pointers.len() <= FEW_ADDRESSES || self.local_level() == 0 || self.width(index) == 1;
+        if is_near || self.emitter.target().simt().is_some() {
+            return Ok(source.base);
+        }
+        let number = self.pointers.iter().position(|&pointer| pointer == source.base);
+        let function = self.current_block()?.get_parent();
+        match (number, function.and_then(|function| function.get_first_param())) {
+            (Some(number), Some(BasicValueEnum::PointerValue(array))) => self.emitter.load_pointer(array, number),
+            _ => Ok(source.base),
+        }
     }
 
     /// On a machine of many threads, of a read that all lanes want or none: one of the first element where it is not
