@@ -29,7 +29,7 @@ impl TopologicalOrder {
         successors(graph, from).contains(&to) || self.reaches_around(graph, from, to)
     }
 
-    /// Instructions that `id` needs and those that need it, as far as the first and the last of `others`: one search for
+    /// Instructions that `id` needs and those that need it, from the first to the last of `others`: one search for
     /// all of them.
     pub fn related(&self, graph: &Computation, id: InstrId, others: &[InstrId]) -> HashSet<InstrId> {
         let places = || others.iter().map(|&other| self.places[other]);

@@ -212,8 +212,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// The address of an array. Lanes in one of many branches load it again there, if the kernel has more addresses than
-    /// registers: each would be live in all branches, which takes the register allocator quadratic time.
+    /// The address of an array. Lanes in one of many branches load it again there, if the kernel has more addresses
+    /// than registers: each would be live in all branches, which takes the register allocator quadratic time.
     fn address_of(&self, source: &Source<'ctx>, index: &[AffineExpr]) -> Result<PointerValue<'ctx>> {
         let is_near = self.pointers.len() <= FEW_ADDRESSES || self.local_level() == 0 || self.width(index) == 1;
         if is_near || self.emitter.target().simt().is_some() {
