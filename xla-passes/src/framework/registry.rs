@@ -32,7 +32,7 @@ const PASSES: &[Entry] = &[
     ("expand-clamps", "turns clamp into minimum and maximum, where the target lacks it", || Box::new(ExpandClamps)),
     ("expand-collectives", "turns collectives over one device into their results", || Box::new(ExpandCollectives)),
     ("expand-custom-calls", "turns custom calls that name operations into those", || Box::new(ExpandCustomCalls)),
-    ("expand-ffts", "turns FFTs into dots, where the target lacks them", || Box::new(ExpandFfts)),
+    ("expand-ffts", "turns FFTs into stages of dots, where the target lacks them", || Box::new(ExpandFfts)),
     ("expand-functions", "turns elementwise functions into others, where the target lacks them", || {
         Box::new(ExpandFunctions)
     }),

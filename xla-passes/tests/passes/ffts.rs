@@ -6,7 +6,7 @@ use xla_passes::{ExpandFfts, Pass, PassContext, TargetProfile};
 
 use crate::support::{difference, evaluate};
 
-/// The transform of one line, as it is and as products of matrices, on random numbers.
+/// Compares a transform of lines with its expansion on random numbers.
 fn agrees(n: usize, operand: &str, result: &str, kind: &str) {
     let text = format!(
         "ENTRY main {{ x = {operand} parameter(0) ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{n}}} }}"
@@ -31,6 +31,17 @@ fn long_lines_are_taken_apart() {
         agrees(n, &format!("c128[2,{n}]"), &format!("c128[2,{n}]"), "IFFT");
         let half = n / 2 + 1;
         agrees(n, &format!("f64[{n}]"), &format!("c128[{half}]"), "RFFT");
+        agrees(n, &format!("c128[{half}]"), &format!("f64[{n}]"), "IRFFT");
+    }
+}
+
+#[test]
+fn large_prime_factors_are_convolved() {
+    for n in [257, 514, 1031] {
+        agrees(n, &format!("c128[2,{n}]"), &format!("c128[2,{n}]"), "FFT");
+        agrees(n, &format!("c128[{n}]"), &format!("c128[{n}]"), "IFFT");
+        let half = n / 2 + 1;
+        agrees(n, &format!("f64[2,{n}]"), &format!("c128[2,{half}]"), "RFFT");
         agrees(n, &format!("c128[{half}]"), &format!("f64[{n}]"), "IRFFT");
     }
 }

@@ -1,6 +1,7 @@
-//! Expands Fourier transforms into dots with matrices of roots of unity.
+//! Expands Fourier transforms into stages of matrix products with roots of unity.
 
-use std::f64::consts::TAU;
+mod radices;
+mod roots;
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Dot, DotDims, Fft, FftType, Precision, Reverse, Transpose, UnaryOp};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Literal, Module, Op, Opcode, Result, Scalar};
@@ -8,19 +9,17 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Literal, Module, Op
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
+use radices::{MAX_DIRECT, MAX_LENGTH, radices, smooth_length};
+use roots::{chirp, kernel, root};
 
-/// Elements of a line up to which it is one dot with a matrix; longer ones are taken apart if their length has factors.
-const DIRECT: usize = 64;
-
-/// Elements of the largest table of roots that is put into a program.
-const MAX_TABLE: usize = 1 << 16;
-
-/// Puts `fft` in terms of real products of matrices, where the target lacks it.
+/// Puts `fft` in terms of real matrix products and elementwise operations, where the target lacks it.
 ///
-/// A line of `n = p m` elements is `m` transforms of `p` elements, one product with a matrix, factors that turn, and
-/// `p` transforms of `m` (J. Cooley and J. Tukey, 1965): `n` times the sum of the factors, each of at most 64 where `n`
-/// has such. Roots are constants, rounded once. Transforms that need a table of more than 65,536 of them (longer lines,
-/// primes above 256) stay. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
+/// The lines become columns: the transformed dimension is the first one, and all others are contiguous. A transform of
+/// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of [`radices`]:
+/// a product with the matrix of `r` roots of unity, twiddle factors, and a transposition that leaves the columns
+/// contiguous. A radix that is a prime above 256 is a convolution (L. Bluestein, 1970) of a smooth length. Roots are
+/// constants, rounded once. Lines of more than 65,536 elements stay. Results differ from the evaluator's, which works
+/// in `f64`, by the rounding of sums.
 pub struct ExpandFfts;
 
 impl Pass for ExpandFfts {
@@ -33,28 +32,11 @@ impl Pass for ExpandFfts {
             return Ok(());
         }
         let wanted = |graph: &Computation, id: InstrId| match graph[id].op() {
-            Op::Fft(op) => op.fft_length.iter().all(|&n| fits(n)) && is_static(graph, id),
+            Op::Fft(op) => op.fft_length.iter().all(|&n| n <= MAX_LENGTH) && is_static(graph, id),
             _ => false,
         };
         super::replace_each(self, module, cx, wanted, expand)
     }
-}
-
-/// Whether the tables for lines of `n` elements are small enough.
-fn fits(n: usize) -> bool {
-    match factor(n) {
-        None => n.saturating_mul(n) <= MAX_TABLE,
-        Some(p) => n <= MAX_TABLE && p * p <= MAX_TABLE && fits(n / p),
-    }
-}
-
-/// The factor by which a line is taken apart: the greatest that is transformed directly, else the least there is.
-fn factor(n: usize) -> Option<usize> {
-    if n <= DIRECT {
-        return None;
-    }
-    let direct = (2..=DIRECT).rev().find(|&p| n.is_multiple_of(p));
-    direct.or_else(|| (DIRECT + 1..).take_while(|p| p * p <= n.min(MAX_TABLE)).find(|&p| n.is_multiple_of(p)))
 }
 
 /// Real and imaginary parts, two arrays of one shape.
@@ -80,20 +62,18 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     let inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
     // The dimension that is cut in half is transformed while nothing else is: first of all, or last of all.
     if op.fft_type == FftType::Rfft {
-        parts = line(at, parts, inverse)?;
+        parts = line(at, parts, last, inverse)?;
         parts = each(parts, |x| at.slice(x, last, 0, shape.dims()[last]))?;
     }
     for d in first..last {
-        parts = each(parts, |x| swapped(at, x, d, last))?;
-        parts = line(at, parts, inverse)?;
-        parts = each(parts, |x| swapped(at, x, d, last))?;
+        parts = line(at, parts, d, inverse)?;
     }
     match op.fft_type {
         FftType::Rfft => {}
-        FftType::Fft | FftType::Ifft => parts = line(at, parts, inverse)?,
+        FftType::Fft | FftType::Ifft => parts = line(at, parts, last, inverse)?,
         FftType::Irfft => {
             parts = mirrored(at, parts, shape.dims()[last])?;
-            parts = line(at, parts, inverse)?;
+            parts = line(at, parts, last, inverse)?;
         }
     }
     if inverse {
@@ -103,35 +83,84 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     if op.fft_type == FftType::Irfft { Ok(parts.re) } else { at.binary(BinaryOp::Complex, parts.re, parts.im) }
 }
 
-/// The transforms of the lines along the last dimension, not scaled.
-fn line(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
+/// The transforms of the lines along a dimension, not scaled.
+fn line(at: &mut Inserter<'_>, x: Parts, dimension: usize, inverse: bool) -> Result<Parts> {
     let dims = at.dims(x.re);
-    let &[ref batch @ .., n] = &dims[..] else { return Ok(x) };
-    let Some(p) = factor(n) else { return roots_product(at, x, dims.len() - 1, inverse) };
-    // Elements are x[j1, j2], results y[k2, k1]; numbers are m j1 + j2 and p k2 + k1.
-    let m = n / p;
-    let rows = batch.len();
-    let x = each(x, |x| at.reshape(x, &[batch, &[p, m]].concat()))?;
-    let x = roots_product(at, x, rows, inverse)?;
-    let turns = table(at, [m, p], n, inverse, at.element_type(x.re)?)?;
-    let dims = at.dims(x.re);
-    let turns = each(turns, |t| at.broadcast(t, &dims, &[rows, rows + 1]))?;
-    let x = times(x, turns, &mut |x, y| at.binary(BinaryOp::Multiply, x, y))?.sums(at)?;
-    let x = each(x, |x| swapped(at, x, rows, rows + 1))?;
-    let y = line(at, x, inverse)?;
-    let y = each(y, |y| swapped(at, y, rows, rows + 1))?;
-    each(y, |y| at.reshape(y, &[batch, &[n]].concat()))
+    let n = dims[dimension];
+    if n <= 1 {
+        return Ok(x);
+    }
+    let before: usize = dims[..dimension].iter().product();
+    let after: usize = dims[dimension + 1..].iter().product();
+    let x = each(x, |x| at.reshape(x, &[before, n, after]))?;
+    let x = each(x, |x| swapped(at, x, 0, 1))?;
+    let x = each(x, |x| at.reshape(x, &[n, before * after]))?;
+    let y = columns(at, x, inverse)?;
+    let y = each(y, |y| at.reshape(y, &[n, before, after]))?;
+    let y = each(y, |y| swapped(at, y, 0, 1))?;
+    each(y, |y| at.reshape(y, &dims))
 }
 
-/// Transforms along one dimension, which becomes the last, by one product with the matrix of roots.
-fn roots_product(at: &mut Inserter<'_>, x: Parts, dimension: usize, inverse: bool) -> Result<Parts> {
-    let n = at.dims(x.re)[dimension];
+/// The transforms of the columns of `[n, count]`, by Stockham stages.
+fn columns(at: &mut Inserter<'_>, mut x: Parts, inverse: bool) -> Result<Parts> {
+    let dims = at.dims(x.re);
+    let [n, count] = [dims[0], dims[1]];
+    // Elements that are left to transform together, and results of earlier stages for each of them.
+    let (mut left, mut done) = (n, 1);
+    for r in radices(n, count) {
+        let (m, width) = (left / r, done * count);
+        x = each(x, |x| at.reshape(x, &[r, m * width]))?;
+        x = if r <= MAX_DIRECT { direct(at, x, inverse)? } else { convolved(at, x, inverse)? };
+        x = each(x, |x| at.reshape(x, &[r, m, width]))?;
+        if m > 1 {
+            let factors = table(at, [r, m], left, inverse, at.element_type(x.re)?)?;
+            let factors = each(factors, |t| at.broadcast(t, &[r, m, width], &[0, 1]))?;
+            x = product(at, x, factors)?;
+            x = each(x, |x| swapped(at, x, 0, 1))?;
+        }
+        (left, done) = (m, done * r);
+    }
+    each(x, |x| at.reshape(x, &dims))
+}
+
+/// The transforms of the columns of `[n, count]`, by products with the matrix of roots.
+fn direct(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
+    let n = at.dims(x.re)[0];
     let roots = table(at, [n, n], n, inverse, at.element_type(x.re)?)?;
-    let dims = DotDims { lhs_contracting: vec![dimension], rhs_contracting: vec![1], ..DotDims::default() };
-    // A lower default precision would cost accuracy in every step.
+    let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
+    // A lower default precision would cost accuracy in every stage.
     let precision = vec![Precision::Highest; 2];
     let dot = Dot { dims, precision, algorithm: None };
-    times(x, roots, &mut |x, y| at.add(dot.clone(), [x, y]))?.sums(at)
+    times(roots, x, &mut |x, y| at.add(dot.clone(), [x, y]))?.sums(at)
+}
+
+/// The transforms of the columns of `[n, count]`, by Bluestein's convolution with a chirp: since `2jk` is
+/// `j^2 + k^2 - (k - j)^2`, a transform is a convolution between two products with `exp(-pi i j^2 / n)`.
+fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
+    let (n, count) = (at.dims(x.re)[0], at.dims(x.re)[1]);
+    let (size, ty) = (smooth_length(2 * n - 1), at.element_type(x.re)?);
+    let chirp = chirp(n, inverse);
+    let constant = |at: &mut Inserter<'_>, values: &[[f64; 2]]| {
+        let shape = ArrayShape::new(ty, [values.len()]);
+        let [re, im] = [0, 1].map(|part| Literal::from_fn(&shape, |i| Scalar::Float(values[i][part])));
+        let parts = Parts { re: at.literal(re?)?, im: at.literal(im?)? };
+        each(parts, |x| at.broadcast(x, &[values.len(), count], &[0]))
+    };
+    let outer = constant(at, &chirp)?;
+    let x = product(at, x, outer)?;
+    let padding = at.zeros(&ArrayShape::new(ty, [size - n, count]))?;
+    let x = each(x, |x| at.concatenate(&[x, padding], 0))?;
+    let x = columns(at, x, false)?;
+    let kernel = constant(at, &kernel(&chirp, size))?;
+    let x = product(at, x, kernel)?;
+    let x = columns(at, x, true)?;
+    let x = each(x, |x| at.slice(x, 0, 0, n))?;
+    product(at, x, outer)
+}
+
+/// The products of elements.
+fn product(at: &mut Inserter<'_>, x: Parts, y: Parts) -> Result<Parts> {
+    times(x, y, &mut |x, y| at.binary(BinaryOp::Multiply, x, y))?.sums(at)
 }
 
 /// The four products of parts.
@@ -171,15 +200,10 @@ fn table(
     let shape = ArrayShape::new(ty, [rows, columns]);
     let sign = if inverse { 1.0 } else { -1.0 };
     // Rows and columns are so few that their product is far from overflowing.
-    let angle = |i: usize| TAU * ((i / columns) * (i % columns) % n) as f64 / n as f64;
-    let re = Literal::from_fn(&shape, |i| Scalar::Float(exact(angle(i).cos())))?;
-    let im = Literal::from_fn(&shape, |i| Scalar::Float(sign * exact(angle(i).sin())))?;
+    let root = |i: usize| root((i / columns) * (i % columns) % n, n, sign);
+    let re = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[0]))?;
+    let im = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[1]))?;
     Ok(Parts { re: at.literal(re)?, im: at.literal(im)? })
-}
-
-/// Zero where it is only not zero since quarter turns have no exact angle.
-fn exact(x: f64) -> f64 {
-    if x.abs() < 1e-15 { 0.0 } else { x }
 }
 
 /// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of elements that

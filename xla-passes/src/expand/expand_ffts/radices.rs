@@ -1,0 +1,78 @@
+//! Radices: the factors of a length, one for each stage of a transform.
+
+use std::collections::BTreeMap;
+
+/// Elements of the longest line that is transformed; its stages have tables of as many roots.
+pub(super) const MAX_LENGTH: usize = 1 << 16;
+
+/// Largest radix that is one product with a matrix. Primes above it are convolutions.
+pub(super) const MAX_DIRECT: usize = 256;
+
+/// Largest composite radix. Larger ones never cost less than stages of their factors.
+const MAX_COMPOSITE: usize = 64;
+
+/// Cost of a stage without its product, for each element, in the unit of a radix: memory traffic and twiddle factors.
+/// Chosen so that costs have the order of times measured on x86-64, for 32 to 4,096 elements and 1 to 1,000 lines.
+const STAGE: f64 = 9.0;
+
+/// Cost of a stage that does not depend on the number of elements: its kernels' calls and loops.
+const CALLS: f64 = 1000.0;
+
+/// The radices of the stages that cost least for `count` lines of `n` elements, the largest first. Their product is
+/// `n`.
+pub(super) fn radices(n: usize, count: usize) -> Vec<usize> {
+    let fixed = STAGE + CALLS / (n as f64 * count.max(1) as f64);
+    let divisors = (1..=n).filter(|&d| n.is_multiple_of(d));
+    // The last radix and the cost of the cheapest stages for each divisor, smaller divisors first.
+    let mut best: BTreeMap<usize, (usize, f64)> = BTreeMap::from([(1, (1, 0.0))]);
+    for d in divisors.skip(1) {
+        let is_radix = |r: usize| d.is_multiple_of(r) && (r <= MAX_COMPOSITE || is_prime(r));
+        let cost = |r: usize| Some((r, r as f64 + fixed + best.get(&(d / r))?.1));
+        let cheapest = best.keys().copied().filter(|&r| r > 1).chain([d]).filter(|&r| is_radix(r)).filter_map(cost);
+        if let Some(cheapest) = cheapest.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            best.insert(d, cheapest);
+        }
+    }
+    let (mut left, mut radices) = (n, Vec::new());
+    while let Some(&(r, _)) = best.get(&left).filter(|_| left > 1) {
+        radices.push(r);
+        left /= r;
+    }
+    radices.sort_unstable_by(|a, b| b.cmp(a));
+    radices
+}
+
+fn is_prime(n: usize) -> bool {
+    n > 1 && (2..).take_while(|p| p * p <= n).all(|p| !n.is_multiple_of(p))
+}
+
+/// The length of the transforms for a convolution of at least `n` elements: a power of two.
+pub(super) fn smooth_length(n: usize) -> usize {
+    n.next_power_of_two()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_COMPOSITE, MAX_DIRECT, is_prime, radices};
+
+    #[test]
+    fn products_are_the_length() {
+        for n in (2..600).chain([1000, 1024, 1500, 4093, 4489, 65521, 65536]) {
+            for count in [0, 1, 1000] {
+                let radices = radices(n, count);
+                assert_eq!(radices.iter().product::<usize>(), n, "{radices:?}");
+                assert!(radices.iter().all(|&r| r <= MAX_COMPOSITE || is_prime(r)), "{radices:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn large_lines_have_small_radices() {
+        assert_eq!(radices(32, 1), [32]);
+        assert_eq!(radices(256, 16), [8, 8, 4]);
+        assert_eq!(radices(1024, 16), [16, 8, 8]);
+        assert_eq!(radices(4096, 1), [8, 8, 8, 8]);
+        assert_eq!(radices(2 * 257, 1), [257, 2]);
+        const { assert!(MAX_DIRECT < 257) };
+    }
+}
