@@ -95,9 +95,8 @@ pub(crate) fn compile(
         generators,
     };
     let (code, interfaces, text) = job.generate(CodeKind::Object)?;
-    let code = object::without_fltused(code)?;
     let functions = externals::joined(interfaces.iter().map(|interface| &interface.functions[..]));
-    let undefined = object::undefined(&code, &externals::names(&functions))?;
+    let (code, undefined) = object::finish(code, &externals::names(&functions))?;
     job.dump(&text)?;
     let described = description::Described {
         names: &names,
@@ -138,15 +137,26 @@ fn optimized(
     (targets, threads): (&[Target], usize),
     options: &AotCompilationOptions,
 ) -> Result<Vec<Vec<OptimizedModule>>> {
-    let for_target = |target: &Target| {
+    let for_target = |(level, target): (usize, &Target)| {
+        let compile = compile_options(options, level);
         let one = |(module, name): (&VerifiedModule, &String)| {
-            let passes = HloPasses::for_level(options.compile.opt_level, profile(target, threads));
-            let optimized = optimize(module.clone(), &passes, &options.compile, None);
+            let passes = HloPasses::for_level(compile.opt_level, profile(target, threads));
+            let optimized = optimize(module.clone(), &passes, &compile, None);
             Ok(optimized.map_err(|error| of_program(error, name, names))?.0)
         };
         modules.iter().zip(names).map(one).collect()
     };
-    targets.iter().map(for_target).collect()
+    targets.iter().enumerate().map(for_target).collect()
+}
+
+/// The options for one of the processors: where there are several, each has a folder of its own for dumps.
+fn compile_options(options: &AotCompilationOptions, level: usize) -> CompileOptions {
+    let folder = options.cpus.get(level).filter(|_| options.cpus.len() > 1);
+    let dump_to = match (&options.compile.dump_to, folder) {
+        (Some(directory), Some(cpu)) => Some(directory.join(cpu)),
+        (directory, _) => directory.clone(),
+    };
+    CompileOptions { dump_to, ..options.compile.clone() }
 }
 
 /// The programs, for each target.
@@ -364,15 +374,17 @@ impl Job<'_> {
         Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
     }
 
-    /// Writes what was asked for by `dump_to`, for the first processor; the code beside the first program's.
+    /// Writes thunks and buffers of each program for each processor into `dump_to`, and the code of all of them once.
     fn dump(&self, text: &Option<String>) -> Result<()> {
-        for (number, Program { module, thunks, .. }) in self.parts[0].iter().enumerate() {
-            let dump = Dump::new(&self.options.compile, module);
-            let code = text.clone().filter(|_| number == 0).map(|text| ("object.ll".to_string(), text));
-            for (name, text) in thunks.dumps(module).into_iter().chain(code) {
-                dump.write(&name, || text)?;
+        for (level, programs) in self.parts.iter().enumerate() {
+            let options = compile_options(self.options, level);
+            for Program { module, thunks, .. } in programs {
+                let dump = Dump::new(&options, module);
+                thunks.dumps(module).into_iter().try_for_each(|(name, text)| dump.write(&name, || text))?;
             }
         }
-        Ok(())
+        let first = self.parts.iter().flatten().next();
+        let Some((Program { module, .. }, text)) = first.zip(text.as_ref()) else { return Ok(()) };
+        Dump::new(&self.options.compile, module).write("object.ll", || text.clone())
     }
 }

@@ -49,45 +49,50 @@ pub(super) struct Undefined {
     pub builtins: Vec<String>,
 }
 
+/// Names of a symbol that LLVM refers to in code with floating-point numbers for Windows: it links the C library's
+/// number formatting. Without that library it is not defined. No code reads it.
+const FLTUSED: [&str; 2] = ["_fltused", "__fltused"];
+
 /// Bytes of a symbol in an object file of Windows, and places in it: its section's number, its class.
 const COFF_SYMBOL: usize = 18;
 const COFF_SECTION: usize = 12;
 const COFF_CLASS: usize = 16;
 
-/// Hides the reference to `_fltused` in an object file of Windows. LLVM makes one in code with floating-point numbers:
-/// it links the C library's number formatting. Without that library it is not defined. No code reads it.
-pub(super) fn without_fltused(mut code: Vec<u8>) -> Result<Vec<u8>> {
-    let unreadable =
-        |reason: &dyn std::fmt::Display| Error::internal(format!("the object file cannot be read: {reason}"));
-    let object = object::File::parse(&*code).map_err(|reason| unreadable(&reason))?;
-    if object.format() != BinaryFormat::Coff {
-        return Ok(code);
-    }
-    let names = ["_fltused", "__fltused"];
-    let symbol =
-        object.symbols().find(|symbol| symbol.is_undefined() && symbol.name().is_ok_and(|n| names.contains(&n)));
-    let Some(number) = symbol.map(|symbol| symbol.index().0) else { return Ok(code) };
-    // The file's header has the place of the symbols.
-    let table = code.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes).unwrap_or_default();
-    let start = table as usize + number * COFF_SYMBOL;
-    let symbol = code.get_mut(start..start + COFF_SYMBOL).ok_or_else(|| unreadable(&"it ends before its symbols"))?;
-    symbol[COFF_SECTION..][..2].copy_from_slice(&pe::IMAGE_SYM_ABSOLUTE.to_le_bytes()[..2]);
-    symbol[COFF_CLASS] = pe::IMAGE_SYM_CLASS_STATIC;
-    Ok(code)
-}
-
-/// Names of functions outside of the object, in order: these of the application, builtins of compilers, and nothing
-/// else.
-pub(super) fn undefined(code: &[u8], application: &BTreeSet<&str>) -> Result<Undefined> {
+/// Reads an object file once: hides its reference to `_fltused`, and returns the names of functions outside of it, in
+/// order. These are the application's and builtins of compilers; any other is an error.
+pub(super) fn finish(mut code: Vec<u8>, application: &BTreeSet<&str>) -> Result<(Vec<u8>, Undefined)> {
     let unreadable = |reason| Error::internal(format!("the object file cannot be read: {reason}"));
-    let object = object::File::parse(code).map_err(unreadable)?;
-    let mut names = Vec::new();
+    let object = object::File::parse(&*code).map_err(unreadable)?;
+    let (mut names, mut fltused) = (Vec::new(), None);
     for symbol in object.symbols().filter(|symbol| symbol.is_undefined()) {
         let name = symbol.name().map_err(unreadable)?;
-        if !name.is_empty() && !is_of_the_format(name) {
+        if object.format() == BinaryFormat::Coff && FLTUSED.contains(&name) {
+            fltused = Some(symbol.index().0);
+        } else if !name.is_empty() && !is_of_the_format(name) {
             names.push(name.to_string());
         }
     }
+    if let Some(number) = fltused {
+        hide(&mut code, number)?;
+    }
+    Ok((code, undefined(names, application)?))
+}
+
+/// Makes the symbol of that number one of an object file of Windows alone, with an absolute value.
+fn hide(code: &mut [u8], number: usize) -> Result<()> {
+    // The file's header has the place of the symbols.
+    let table = code.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes).unwrap_or_default();
+    let start = table as usize + number * COFF_SYMBOL;
+    let symbol = code
+        .get_mut(start..start + COFF_SYMBOL)
+        .ok_or_else(|| Error::internal("the object file cannot be read: it ends before its symbols"))?;
+    symbol[COFF_SECTION..][..2].copy_from_slice(&pe::IMAGE_SYM_ABSOLUTE.to_le_bytes()[..2]);
+    symbol[COFF_CLASS] = pe::IMAGE_SYM_CLASS_STATIC;
+    Ok(())
+}
+
+/// Sorts the names, and finds builtins of compilers among them.
+fn undefined(mut names: Vec<String>, application: &BTreeSet<&str>) -> Result<Undefined> {
     names.sort();
     names.dedup();
     // Mach-O and COFF write an underscore more.

@@ -295,6 +295,50 @@ fn scatters_of_several_arrays_and_in_place() {
     agrees(SCATTERS_OF_SEVERAL);
 }
 
+/// Compares all kinds of transform of these dimensions, for some batches. Operands are so small that sums of rounding
+/// errors are within the tolerance.
+fn transforms(real: &str, complex: &str, batches: &str, dims: &[usize]) {
+    let (&last, outer) = dims.split_last().unwrap();
+    let outer: String = outer.iter().map(|n| format!("{n},")).collect();
+    let length = format!("{outer}{last}");
+    let (full, half) = (format!("{batches}{length}"), format!("{batches}{outer}{}", last / 2 + 1));
+    agrees(&format!(
+        "HloModule f
+        ENTRY main {{
+          p = {complex}[{full}] parameter(0)
+          q = {real}[{full}] parameter(1)
+          r = {complex}[{half}] parameter(2)
+          c = {complex}[] constant((0.015625, 0))
+          s = {real}[] constant(0.015625)
+          cf = {complex}[{full}] broadcast(c), dimensions={{}}
+          sf = {real}[{full}] broadcast(s), dimensions={{}}
+          ch = {complex}[{half}] broadcast(c), dimensions={{}}
+          x = {complex}[{full}] multiply(p, cf)
+          y = {real}[{full}] multiply(q, sf)
+          z = {complex}[{half}] multiply(r, ch)
+          a = {complex}[{full}] fft(x), fft_type=FFT, fft_length={{{length}}}
+          b = {complex}[{full}] fft(x), fft_type=IFFT, fft_length={{{length}}}
+          e = {complex}[{half}] fft(y), fft_type=RFFT, fft_length={{{length}}}
+          d = {real}[{full}] fft(z), fft_type=IRFFT, fft_length={{{length}}}
+          ROOT t = ({complex}[{full}], {complex}[{full}], {complex}[{half}], {real}[{full}]) tuple(a, b, e, d)
+        }}"
+    ));
+}
+
+#[test]
+fn fourier_transforms_of_every_kind() {
+    for (real, complex) in [("f32", "c64"), ("f64", "c128")] {
+        // Powers of two, mixed radices, primes that are one radix, primes that are convolutions.
+        for n in [1, 2, 7, 64, 97, 120, 256, 257, 514, 1000] {
+            transforms(real, complex, "", &[n]);
+        }
+        transforms(real, complex, "16,", &[256]);
+        transforms(real, complex, "2,3,", &[60]);
+        transforms(real, complex, "", &[64, 64]);
+        transforms(real, complex, "2,", &[3, 1, 30]);
+    }
+}
+
 #[test]
 fn random_state_is_the_callers() {
     let text = "HloModule draws

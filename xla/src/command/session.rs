@@ -19,7 +19,7 @@ const PREFERRED: &str = "cpu";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
-    /// Dump the output of every compilation stage into this directory
+    /// Dump the output of every compilation stage into this directory, or into DIR/NAME for each of several --cpu
     #[arg(long, global = true, value_name = "DIR")]
     dump_to: Option<PathBuf>,
     /// Write a trace of passes, compile stages and kernels; open it with Perfetto or chrome://tracing

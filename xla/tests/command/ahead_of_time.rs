@@ -78,6 +78,25 @@ fn limits_are_kept_and_files_are_made_on_request() {
 }
 
 #[test]
+fn dumps_for_several_processors_are_in_a_folder_for_each() {
+    let folder = Folder::new();
+    let target = "compile module.hlo --target x86_64-unknown-linux-gnu -o build";
+    let done = folder.xla(&format!("{target} --cpu x86-64-v2,x86-64-v3 --dump-to dumps"));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    for name in ["sums.thunks.txt", "sums.buffers.txt", "sums.cost.txt"] {
+        for cpu in ["x86-64-v2", "x86-64-v3"] {
+            assert!(folder.path(&format!("dumps/{cpu}/{name}")).exists(), "{cpu} {name}");
+        }
+        assert!(!folder.path(&format!("dumps/{name}")).exists(), "{name}");
+    }
+    let code = std::fs::read_to_string(folder.path("dumps/sums.object.ll")).unwrap();
+    assert!(code.contains("@sums.0(") && code.contains("@sums.1("), "{code}");
+    let done = folder.xla(&format!("{target} --cpu x86-64-v3 --dump-to one"));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    assert!(folder.path("one/sums.thunks.txt").exists() && !folder.path("one/x86-64-v3").exists());
+}
+
+#[test]
 fn several_programs_are_one_object() {
     let folder = Folder::new();
     folder.write("other.hlo", "HloModule other\nENTRY main { x = f32[2] parameter(0)\n ROOT n = f32[2] negate(x) }");
