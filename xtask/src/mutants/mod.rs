@@ -1,0 +1,109 @@
+//! `cargo xtask mutants`: changes of the compiler that no test notices.
+//!
+//! One build holds all mutants: each is a branch of the sources that an environment variable chooses. So a mutant costs
+//! the run of the tests that reach it, and no build.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use pico_args::Arguments;
+
+mod build;
+mod list;
+mod places;
+mod report;
+mod rewrite;
+mod run;
+
+use build::{Tree, has_cargo_mutants};
+use list::{Choice, Mutant};
+use report::{Caught, report};
+use run::Tests;
+
+use crate::shell::metadata;
+use crate::{finish, packages};
+
+pub const HELP: &str = "\
+Changes one operator, condition or result of the compiler at a time, and runs the tests that reach the change: a mutant that
+passes them survives. The files are named in .cargo/mutants.toml, and so are mutants that change nothing, with the reason.
+Needs cargo-mutants, which lists the mutants: `cargo install cargo-mutants`. All mutants are in one build; a mutant runs the
+tests of its crate, and then, if it survives them, the tests of the backends and of the whole compiler.
+
+  cargo xtask mutants                    the sample of the day
+  cargo xtask mutants --sample 200       a larger one
+  cargo xtask mutants --file xla-passes/src/buffers --all
+
+  --sample N    number of mutants (default 100)
+  --all         all of them
+  --number N    number of the sample (default: days since 1970); consecutive numbers cover all mutants
+  --file PATH   only mutants of this file or folder; several are possible
+  --quick       only the tests of the mutants' crates
+  --limit P     fail if more than P percent survive (default 5)
+
+target/mutants has the results: missed.txt lists the survivors. A mutant that caught.txt lists is not run again while its file
+has the same text. The sources are copied, not changed in place.
+";
+
+/// Packages whose tests see the results of compiled programs.
+const WIDE: [&str; 3] = ["backend-cpu", "backend-gpu-nvptx", "xla-tests"];
+
+pub fn run(mut args: Arguments) -> Result<()> {
+    let choice = Choice {
+        sample: args.opt_value_from_str("--sample")?.unwrap_or(100).max(1),
+        all: args.contains("--all"),
+        number: args.opt_value_from_str("--number")?,
+        files: args.values_from_str("--file")?,
+    };
+    let quick = args.contains("--quick");
+    let limit = args.opt_value_from_str("--limit")?.unwrap_or(5.0);
+    finish(args)?;
+    packages::ensure()?;
+    if !has_cargo_mutants() {
+        bail!("cargo-mutants is not installed: `cargo install cargo-mutants`");
+    }
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().context("`cargo metadata` names no target directory")?;
+    let folder = PathBuf::from(target).join("mutants");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mutants = list::list(&choice)?;
+    let tree = Tree::build(&folder, &mutants)?;
+    println!(
+        "rustc rejects {} mutants; {} are in constants",
+        tree.rejected,
+        mutants.len() - tree.made.len() - tree.rejected
+    );
+    let made: Vec<&Mutant> = mutants.iter().filter(|mutant| tree.made.contains(&mutant.id)).collect();
+    let mut survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect())?;
+    if !quick && !survivors.is_empty() {
+        survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE))?;
+    }
+    report(&folder, &made, &survivors, limit)
+}
+
+/// Returns the mutants that the tests of packages do not notice.
+fn survive<'m>(
+    folder: &Path,
+    tree: &Tree,
+    mutants: &[&'m Mutant],
+    packages: &BTreeSet<&str>,
+) -> Result<Vec<&'m Mutant>> {
+    let mut caught = Caught::open(folder);
+    let mut tests = Tests::record(&tree.root, folder, tree.tests(packages)?)?;
+    let mut survivors = Vec::new();
+    for (done, mutant) in mutants.iter().enumerate() {
+        if done % 100 == 0 {
+            println!("{done} of {} mutants; {} survive", mutants.len(), survivors.len());
+        }
+        if caught.has(mutant)? {
+            continue;
+        }
+        if tests.notice(mutant.id)? {
+            caught.add(mutant)?;
+        } else {
+            survivors.push(*mutant);
+        }
+    }
+    Ok(survivors)
+}

@@ -1,0 +1,132 @@
+//! A source file rewritten to hold all its mutants, each chosen at run time by its number.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use anyhow::{Context, Result};
+
+use super::list::{Mutant, Place};
+use super::places::{Change, find};
+
+/// Text of a file with its mutants.
+pub struct Rewritten {
+    pub text: String,
+    /// Mutants that the file has, with the places of their text, and of the expression or function that they change.
+    pub branches: Vec<Branch>,
+}
+
+/// Places of one mutant in the rewritten text.
+pub struct Branch {
+    pub id: u32,
+    pub own: Range<usize>,
+    pub around: Range<usize>,
+}
+
+/// Writes a file's mutants into its text, without the dropped ones.
+pub fn rewrite(source: &str, mutants: &[&Mutant], dropped: &HashSet<u32>) -> Result<Rewritten> {
+    let mut at: HashMap<Place, Vec<&Mutant>> = HashMap::new();
+    for mutant in mutants.iter().filter(|mutant| !dropped.contains(&mutant.id)) {
+        at.entry(mutant.start).or_default().push(mutant);
+    }
+    let changes = find(source, &at)?;
+    let mut inserts = Vec::new();
+    for (order, change) in changes.iter().enumerate() {
+        insert(change, order, &mut inserts);
+    }
+    // At one place, what ends comes before what starts; outer changes start first and end last.
+    inserts.sort_by_key(|insert| (insert.at, insert.order));
+    Ok(apply(source, &inserts, &changes))
+}
+
+/// Text to be inserted at a byte of the source.
+struct Insert {
+    at: usize,
+    order: (bool, i64),
+    parts: Vec<(Option<u32>, String)>,
+}
+
+fn insert(change: &Change<'_>, order: usize, inserts: &mut Vec<Insert>) {
+    let order = order as i64;
+    let (mut before, mut after) = (Vec::new(), String::new());
+    match change {
+        Change::Expression { mutants, .. } => {
+            before.push((None, "(".to_owned()));
+            for (mutant, text) in mutants {
+                before.push((Some(mutant.id), format!("if {} {{ {text} }} else ", is(mutant.id))));
+            }
+            before.push((None, "{ ".to_owned()));
+            after.push_str(" })");
+        }
+        Change::Body { mutants, .. } => {
+            for mutant in mutants {
+                let text = format!(" if {} {{ return {}; }} ", is(mutant.id), mutant.replacement);
+                before.push((Some(mutant.id), text));
+            }
+        }
+        Change::Guard { mutants, is_new, .. } => {
+            before.push((None, if *is_new { " if true" } else { "" }.to_owned()));
+            let id_of = |wanted: &str| mutants.iter().find(|m| m.genre == "MatchArmGuard" && m.replacement == wanted);
+            let arm = mutants.iter().find(|mutant| mutant.genre == "MatchArm");
+            let condition = |id: u32, text: String| (Some(id), text);
+            let and = if *is_new { " && " } else { "" };
+            let next = if *is_new { "" } else { " && " };
+            before.extend(arm.map(|m| condition(m.id, format!("{and}!{}{next}", is(m.id)))));
+            if !is_new {
+                before.push((None, "(".to_owned()));
+                before.extend(id_of("true").map(|m| condition(m.id, format!("{} || ", is(m.id)))));
+                before.extend(id_of("false").map(|m| condition(m.id, format!("!{} && ", is(m.id)))));
+                before.push((None, "(".to_owned()));
+                after.push_str("))");
+            }
+        }
+    }
+    let range = change.range();
+    inserts.push(Insert { at: range.start, order: (true, order), parts: before });
+    if !after.is_empty() {
+        inserts.push(Insert { at: range.end, order: (false, -order), parts: vec![(None, after)] });
+    }
+}
+
+fn is(id: u32) -> String {
+    format!("crate::mutant::is({id})")
+}
+
+fn apply(source: &str, inserts: &[Insert], changes: &[Change<'_>]) -> Rewritten {
+    let mut text = String::with_capacity(source.len() * 4);
+    let (mut own, mut moved, mut from) = (Vec::new(), Vec::new(), 0);
+    for insert in inserts {
+        text.push_str(&source[from..insert.at]);
+        from = insert.at;
+        moved.push((insert.at, text.len()));
+        for (id, part) in &insert.parts {
+            let start = text.len();
+            text.push_str(part);
+            own.extend(id.map(|id| (id, start..text.len())));
+        }
+        moved.push((insert.at, text.len()));
+    }
+    text.push_str(&source[from..]);
+    // Bytes of the rewritten text that a byte of the source starts and ends at.
+    let place = |at: usize| {
+        let after = moved.partition_point(|&(source, _)| source <= at);
+        after.checked_sub(1).map_or(at, |last| moved[last].1 + at - moved[last].0)
+    };
+    let first = |at: usize| moved.iter().find(|&&(source, _)| source == at).map_or(place(at), |&(_, to)| to);
+    let around: HashMap<u32, Range<usize>> = changes
+        .iter()
+        .flat_map(|change| {
+            let whole = change.around();
+            let whole = first(whole.start)..place(whole.end);
+            change.ids().into_iter().map(move |id| (id, whole.clone()))
+        })
+        .collect();
+    let branch = |(id, own): (u32, Range<usize>)| Branch { id, around: around[&id].clone(), own };
+    Rewritten { branches: own.into_iter().map(branch).collect(), text }
+}
+
+/// Module that rewritten crates have: whether a mutant is the chosen one, and which mutants a run reaches.
+pub fn support(count: usize) -> Result<String> {
+    let text = include_str!("support.rs.txt");
+    let (before, after) = text.split_once("COUNT").context("the support module has no COUNT")?;
+    Ok(format!("{before}{}{after}", count + 1))
+}

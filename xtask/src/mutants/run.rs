@@ -1,0 +1,125 @@
+//! Runs of tests: once for the mutants that each of them reaches, then for each mutant.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::output;
+
+/// Memory that a test may take, in KiB: mutants of loops allocate without end.
+const MEMORY: u64 = 8 << 20;
+
+/// A test of a program.
+pub struct Test {
+    program: PathBuf,
+    folder: PathBuf,
+    pub name: String,
+    time: Duration,
+    /// Number of mutants that it has caught: those that catch much run first.
+    kills: u32,
+}
+
+/// Tests, and the mutants that they reach.
+pub struct Tests {
+    root: PathBuf,
+    scratch: PathBuf,
+    tests: Vec<Test>,
+    reached: HashMap<u32, Vec<usize>>,
+}
+
+impl Tests {
+    /// Runs each test of the programs by itself without a mutant.
+    pub fn record(root: &Path, scratch: &Path, programs: Vec<(PathBuf, PathBuf)>) -> Result<Tests> {
+        let mut all = Tests {
+            root: root.to_path_buf(),
+            scratch: scratch.to_path_buf(),
+            tests: Vec::new(),
+            reached: HashMap::new(),
+        };
+        let record = scratch.join("reached.txt");
+        for (program, folder) in programs {
+            let mut list = Command::new(&program);
+            list.args(["--list", "--format", "terse"]).current_dir(&folder);
+            let names = output(list).with_context(|| format!("{} lists no tests", program.display()))?;
+            for name in names.lines().filter_map(|line| line.strip_suffix(": test")) {
+                let (program, folder, name) = (program.clone(), folder.clone(), name.to_owned());
+                all.tests.push(Test { program, folder, name, time: Duration::ZERO, kills: 0 });
+                all.record_one(all.tests.len() - 1, &record)?;
+            }
+        }
+        println!("{} tests reach {} mutants", all.tests.len(), all.reached.len());
+        Ok(all)
+    }
+
+    fn record_one(&mut self, index: usize, record: &Path) -> Result<()> {
+        drop(fs::remove_file(record));
+        let start = Instant::now();
+        let set = ("XLA_MUTANTS_REACHED", record.display().to_string());
+        if self.run(&[index], set, Duration::from_secs(600))? {
+            bail!("the test {} fails without a mutant", self.tests[index].name);
+        }
+        self.tests[index].time = start.elapsed();
+        let reached = fs::read_to_string(record).unwrap_or_default();
+        for id in reached.lines().filter_map(|line| line.parse().ok()) {
+            self.reached.entry(id).or_default().push(index);
+        }
+        Ok(())
+    }
+
+    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time.
+    pub fn notice(&mut self, id: u32) -> Result<bool> {
+        let mut order = self.reached.get(&id).cloned().unwrap_or_default();
+        order.sort_by_key(|&index| self.tests[index].time / (1 + self.tests[index].kills));
+        let mut rest = order.as_slice();
+        let mut size = 1;
+        while let Some(&first) = rest.first() {
+            let same = rest.iter().take(size).take_while(|&&i| self.tests[i].program == self.tests[first].program);
+            let (group, others) = rest.split_at(same.count());
+            let usual: Duration = group.iter().map(|&index| self.tests[index].time).sum();
+            if self.run(group, ("XLA_MUTANT", id.to_string()), usual * 10 + Duration::from_secs(5))? {
+                self.credit(group);
+                return Ok(true);
+            }
+            (rest, size) = (others, size * 2);
+        }
+        Ok(false)
+    }
+
+    /// Counts the tests of a group that failed.
+    fn credit(&mut self, group: &[usize]) {
+        let said = fs::read_to_string(self.scratch.join("output.txt")).unwrap_or_default();
+        for &index in group {
+            let test = &mut self.tests[index];
+            test.kills += u32::from(group.len() == 1 || said.contains(&format!("test {} ... FAILED", test.name)));
+        }
+    }
+
+    /// Runs tests of one program; returns whether one fails, or takes too long.
+    fn run(&self, group: &[usize], set: (&str, String), limit: Duration) -> Result<bool> {
+        let test = &self.tests[group[0]];
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]).arg(&test.program);
+        command.arg("--exact").args(group.iter().map(|&index| &self.tests[index].name));
+        command.env("CARGO_MANIFEST_DIR", &test.folder).env("INSTA_UPDATE", "no").env(set.0, set.1);
+        command.env("INSTA_WORKSPACE_ROOT", &self.root).current_dir(&test.folder);
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(File::create(self.scratch.join("output.txt"))?);
+        let mut child = command.spawn().with_context(|| format!("cannot run {}", test.program.display()))?;
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(!status.success());
+            }
+            if start.elapsed() > limit {
+                child.kill()?;
+                child.wait()?;
+                return Ok(true);
+            }
+            sleep(Duration::from_millis(1));
+        }
+    }
+}
