@@ -116,20 +116,21 @@ impl Tree {
 /// An error of rustc and its places, as file and bytes.
 struct CompileError {
     message: String,
+    /// Whether a match lacks an arm.
+    lacks_arm: bool,
     places: Vec<(String, usize, usize)>,
 }
 
-fn error<'m>(message: &'m Value) -> CompileError {
-    let spans = |message: &'m Value| message["spans"].as_array().into_iter().flatten();
-    // The arm that a match lacks is in the help alone.
-    let help = message["children"].as_array().into_iter().flatten().flat_map(spans);
+fn error(message: &Value) -> CompileError {
+    let spans = message["spans"].as_array().into_iter().flatten();
     let place = |span: &Value| {
         let byte = |key: &str| span[key].as_u64().unwrap_or(0) as usize;
         (span["file_name"].as_str().unwrap_or_default().to_owned(), byte("byte_start"), byte("byte_end"))
     };
-    let (first, other): (Vec<_>, Vec<_>) = spans(message).partition(|span| span["is_primary"] == true);
-    let places = first.into_iter().chain(other).chain(help).map(place).collect();
-    CompileError { message: message["rendered"].as_str().unwrap_or_default().to_owned(), places }
+    let (first, other): (Vec<_>, Vec<_>) = spans.partition(|span| span["is_primary"] == true);
+    let places = first.into_iter().chain(other).map(place).collect();
+    let lacks_arm = message["code"]["code"] == "E0004";
+    CompileError { lacks_arm, message: message["rendered"].as_str().unwrap_or_default().to_owned(), places }
 }
 
 /// Mutants that can cause an error: the one whose text has it, or all of the smallest part of the source around it.
@@ -138,13 +139,18 @@ fn blamed(branches: &BTreeMap<String, Vec<Branch>>, error: &CompileError) -> Vec
     for (file, start, end) in &error.places {
         let here = branches.get(file).into_iter().flatten();
         let own: Vec<u32> = here.filter(|b| within(&b.own, *start, *end)).map(|branch| branch.id).collect();
-        if !own.is_empty() {
+        if !own.is_empty() && !error.lacks_arm {
             return own;
         }
     }
     for (file, start, end) in &error.places {
-        let around: Vec<_> =
-            branches.get(file).into_iter().flatten().filter(|b| within(&b.around, *start, *end)).collect();
+        let around: Vec<_> = branches
+            .get(file)
+            .into_iter()
+            .flatten()
+            .filter(|b| within(&b.around, *start, *end))
+            .filter(|b| b.is_arm || !error.lacks_arm)
+            .collect();
         if let Some(least) = around.iter().map(|branch| branch.around.len()).min() {
             return around.iter().filter(|b| b.around.len() == least).map(|b| b.id).collect();
         }

@@ -50,7 +50,7 @@ impl Change<'_> {
 /// Finds the parts of a source file that mutants change. Mutants in constants are left out: they have no run time.
 pub fn find<'m>(source: &str, at: &HashMap<Place, Vec<&'m Mutant>>) -> Result<Vec<Change<'m>>> {
     let file = syn::parse_file(source).context("syn cannot parse the file")?;
-    let mut finder = Finder { source, at, changes: Vec::new() };
+    let mut finder = Finder { source, at, changes: Vec::new(), matches: Vec::new() };
     finder.visit_file(&file);
     Ok(finder.changes)
 }
@@ -59,6 +59,8 @@ struct Finder<'s, 'm> {
     source: &'s str,
     at: &'s HashMap<Place, Vec<&'m Mutant>>,
     changes: Vec<Change<'m>>,
+    /// Matches around the visited part, outermost first.
+    matches: Vec<Range<usize>>,
 }
 
 impl<'m> Finder<'_, 'm> {
@@ -125,9 +127,15 @@ impl<'ast> Visit<'ast> for Finder<'_, '_> {
         visit::visit_expr_struct(self, expr);
     }
 
+    fn visit_expr_match(&mut self, expr: &'ast syn::ExprMatch) {
+        self.matches.push(expr.span().byte_range());
+        visit::visit_expr_match(self, expr);
+        self.matches.pop();
+    }
+
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
         let mut mutants = self.at(arm.span(), "MatchArm");
-        let whole = arm.span().byte_range();
+        let whole = self.matches.last().cloned().unwrap_or_default();
         if let Some((_, guard)) = &arm.guard {
             mutants.extend(self.at(guard.span(), "MatchArmGuard"));
             if !mutants.is_empty() && !binds(guard) {

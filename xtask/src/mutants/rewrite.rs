@@ -20,6 +20,8 @@ pub struct Branch {
     pub id: u32,
     pub own: Range<usize>,
     pub around: Range<usize>,
+    /// Whether the mutant changes an arm of a match.
+    pub is_arm: bool,
 }
 
 /// Writes a file's mutants into its text, without the dropped ones.
@@ -112,15 +114,19 @@ fn apply(source: &str, inserts: &[Insert], changes: &[Change<'_>]) -> Rewritten 
         after.checked_sub(1).map_or(at, |last| moved[last].1 + at - moved[last].0)
     };
     let first = |at: usize| moved.iter().find(|&&(source, _)| source == at).map_or(place(at), |&(_, to)| to);
-    let around: HashMap<u32, Range<usize>> = changes
+    let around: HashMap<u32, (Range<usize>, bool)> = changes
         .iter()
         .flat_map(|change| {
             let whole = change.around();
             let whole = first(whole.start)..place(whole.end);
-            change.ids().into_iter().map(move |id| (id, whole.clone()))
+            let is_arm = matches!(change, Change::Guard { .. });
+            change.ids().into_iter().map(move |id| (id, (whole.clone(), is_arm)))
         })
         .collect();
-    let branch = |(id, own): (u32, Range<usize>)| Branch { id, around: around[&id].clone(), own };
+    let branch = |(id, own): (u32, Range<usize>)| {
+        let (around, is_arm) = around[&id].clone();
+        Branch { id, own, around, is_arm }
+    };
     Rewritten { branches: own.into_iter().map(branch).collect(), text }
 }
 
