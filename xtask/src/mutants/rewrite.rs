@@ -136,3 +136,36 @@ pub fn support(count: usize) -> Result<String> {
     let (before, after) = text.split_once("COUNT").context("the support module has no COUNT")?;
     Ok(format!("{before}{}{after}", count + 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mutant(id: u32, genre: &str, start: Place, replacement: &str) -> Mutant {
+        let [file, name, genre, replacement] = ["p/src/a.rs", "", genre, replacement].map(str::to_owned);
+        Mutant { id, file, name, genre, replacement, start }
+    }
+
+    #[test]
+    fn a_file_holds_each_kind_of_mutant_and_none_of_a_constant() {
+        let source = "const N: u32 = 1 + 2;\nfn f(a: u32) -> u32 {\n    match !a {\n        0 if a > 1 => a,\n        _ => 2,\n    }\n}\n";
+        let mutants = [
+            mutant(1, "BinaryOperator", (1, 18), "-"),
+            mutant(2, "FnValue", (3, 5), "0"),
+            mutant(3, "UnaryOperator", (3, 11), ""),
+            mutant(4, "MatchArm", (4, 9), ""),
+            mutant(5, "MatchArmGuard", (4, 14), "true"),
+            mutant(6, "BinaryOperator", (4, 16), "<"),
+        ];
+        let done = rewrite(source, &mutants.iter().collect::<Vec<_>>(), &HashSet::new()).unwrap();
+        let expected = "const N: u32 = 1 + 2;\nfn f(a: u32) -> u32 { if is(2) { return 0; } \n    \
+             match (if is(3) {   a } else { !a }) {\n        \
+             0 if !is(4) && (is(5) || ((if is(6) { a  <  1 } else { a > 1 }))) => a,\n        _ => 2,\n    }\n}\n";
+        assert_eq!(done.text.replace("crate::mutant::", ""), expected);
+        let mut ids: Vec<u32> = done.branches.iter().map(|branch| branch.id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [2, 3, 4, 5, 6]);
+        let without = rewrite(source, &mutants.iter().collect::<Vec<_>>(), &HashSet::from([2, 3, 4, 5, 6])).unwrap();
+        assert_eq!(without.text, source);
+    }
+}
