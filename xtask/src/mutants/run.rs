@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::shell::output;
 
@@ -61,7 +61,9 @@ impl Tests {
         let start = Instant::now();
         let set = ("XLA_MUTANTS_REACHED", record.display().to_string());
         if self.run(&[index], set, Duration::from_secs(600))? {
-            bail!("the test {} fails without a mutant", self.tests[index].name);
+            // Tests of the sources themselves, which the rewritten ones do not pass.
+            println!("without {}: it fails without a mutant", self.tests[index].name);
+            return Ok(());
         }
         self.tests[index].time = start.elapsed();
         let reached = fs::read_to_string(record).unwrap_or_default();
