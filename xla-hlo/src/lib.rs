@@ -35,6 +35,7 @@ pub use element_type::{ElementKind, ElementType};
 pub use error::{Detail, Error, Result, ResultExt};
 pub use literal::float_format::{FloatFormat, FloatSpecials};
 pub use literal::{Literal, Scalar};
+pub use module::dynamic_result;
 pub(crate) use module::names;
 pub use module::{
     Annotations, BackendConfig, CompId, Computation, DeviceList, FileLocation, FrontendAttributes, InputOutputAlias,

@@ -9,7 +9,7 @@ use xla_hlo::{Literal, Module, Result, ResultExt};
 
 use crate::cancel::CancelToken;
 use crate::executor::{DeviceMemory, Stream, StreamExecutor};
-use crate::signature::{ResultLeaf, Signature, ungroup};
+use crate::signature::{ResultLeaf, Signature};
 use crate::thunks::ThunkSequence;
 use crate::transfer::TransferManager;
 
@@ -20,7 +20,7 @@ use crate::transfer::TransferManager;
 /// - **Arguments** are those of [`Executable::signature`], in its order. The client has checked their number, shapes
 ///   and layouts, that each lies on `context`'s device and has the size its shape needs, and that none is used after
 ///   its donation.
-/// - **Results** are those of the signature, in its order: one memory each, all different.
+/// - **Results** are the [outputs](Signature::outputs) of the signature, in its order: one memory each, all different.
 /// - **Donation.** An [`Argument::Donated`] memory is the executable's: to reuse for a result or a temporary, or to
 ///   drop. An [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy.
 ///   `crate::thunks::ExecutionBuffers` does all of this for executables that have a buffer assignment.
@@ -106,7 +106,8 @@ impl ExecutionContext<'_> {
         signature.group_arguments(leaves.collect::<Result<_>>()?)
     }
 
-    /// Device memory for a result that was computed on the host: one for each of the signature's.
+    /// Device memory for a result that was computed on the host: one for each of the signature's outputs. Arrays of
+    /// dynamic size may be at their sizes.
     pub fn write_results(&self, signature: &Signature, result: Literal) -> Result<Vec<DeviceMemory>> {
         let write = |(leaf, literal): (&ResultLeaf, Literal)| {
             let memory = self.executor.allocate(self.transfer.byte_size(&leaf.shape)?);
@@ -114,7 +115,7 @@ impl ExecutionContext<'_> {
             self.transfer.write(self.stream, &literal, &leaf.shape, &mut memory, 0)?;
             Ok(memory)
         };
-        signature.results().iter().zip(ungroup(result)).map(write).collect()
+        signature.outputs().iter().zip(signature.outputs_of(result)?).map(write).collect()
     }
 }
 

@@ -18,7 +18,8 @@ use xla_hlo::{Error, Result, ResultExt, VerifiedModule, proto};
 use crate::compiler::OptimizedModule;
 
 const MAGIC: &[u8] = b"XLA program\n";
-const VERSION: u32 = 1;
+/// Version 2: results of dynamic size come with their sizes.
+const VERSION: u32 = 2;
 
 /// A serialised program.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use xla_hlo::dynamic_result::{self, RESULT, SIZES, dynamic_dimensions_of};
 use xla_hlo::{
     ArrayShape, Error, Literal, Module, ModuleAttributes, ParameterLeaf, ProgramShape, Result, ResultExt, Shape,
 };
@@ -13,6 +14,7 @@ pub struct Signature {
     arguments: Vec<ArgumentLeaf>,
     result: Shape,
     results: Vec<ResultLeaf>,
+    outputs: Vec<ResultLeaf>,
 }
 
 /// One array of the arguments.
@@ -46,7 +48,7 @@ pub enum Donation {
 pub struct ResultLeaf {
     /// Path into the result's tuple shape; empty for an array.
     pub path: Vec<usize>,
-    /// Shape on the device, layout included.
+    /// Shape on the device, layout included. Of a dimension of dynamic size (`<=`) it has the bound.
     pub shape: Arc<ArrayShape>,
 }
 
@@ -54,7 +56,9 @@ impl Signature {
     /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the
     /// device that is asked for in the layout of [`Module::entry_layout`].
     pub fn new(module: &Module, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Signature> {
-        Signature::with_shapes(module, &module.entry_layout(), device_shape)
+        // Demands that the attribute of a padded result fits.
+        dynamic_result::caller_result(module)?;
+        Signature::with_shapes(module, &module.caller_layout(), device_shape)
     }
 
     /// The signature of a module of which one device has parts, in these shapes.
@@ -73,14 +77,14 @@ impl Signature {
                 arguments.push(ArgumentLeaf { parameter: number, path, name, shape, donation });
             }
         }
-        // An array of dynamic size comes out at its bound, with zeros past the size.
-        let result = asked.result.at_bounds();
-        let results = arrays(&result, &device_shape).context(|| "the result")?;
+        let results = results(&asked.result, &device_shape).context(|| "the result")?;
+        let outputs = outputs(&asked.result, &results, &device_shape).context(|| "the result")?;
         Ok(Signature {
             parameters: asked.parameters.iter().map(Shape::without_layout).collect(),
             arguments,
-            result: result.without_layout(),
-            results: results.into_iter().map(|(path, shape)| ResultLeaf { path, shape }).collect(),
+            result: asked.result.without_layout(),
+            results,
+            outputs,
         })
     }
 
@@ -100,7 +104,7 @@ impl Signature {
         leaves.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(number, _)| number)
     }
 
-    /// Shape of the result, tuples and all, without layouts.
+    /// Shape of the result, tuples and all, without layouts. Dimensions of dynamic size (`<=`) have their bounds.
     pub fn result(&self) -> &Shape {
         &self.result
     }
@@ -108,6 +112,39 @@ impl Signature {
     /// Arrays that the program returns.
     pub fn results(&self) -> &[ResultLeaf] {
         &self.results
+    }
+
+    /// Arrays that an [executable](crate::Executable) returns, of static shapes: those of [`Signature::results`] at
+    /// their bounds and, if any of them has a dynamic size, one more with the sizes. See [`dynamic_result`]. Paths are
+    /// those of the padded module.
+    pub fn outputs(&self) -> &[ResultLeaf] {
+        &self.outputs
+    }
+
+    /// Number of the output that holds the sizes of the results of dynamic size, if there are any.
+    pub fn sizes_output(&self) -> Option<usize> {
+        (self.outputs.len() > self.results.len()).then_some(self.results.len())
+    }
+
+    /// The arrays of the outputs for a value of the root: of arrays at their sizes or of a padded result.
+    pub fn outputs_of(&self, result: Literal) -> Result<Vec<Literal>> {
+        let leaves = ungroup(result);
+        if leaves.len() == self.outputs.len() {
+            return Ok(leaves);
+        }
+        dynamic_result::padded_leaves(leaves, self.results.iter().map(|leaf| &*leaf.shape))
+    }
+
+    /// The arrays of the results at their sizes, for those of the outputs.
+    pub fn results_of(&self, mut outputs: Vec<Literal>) -> Result<Vec<Literal>> {
+        let Some(sizes) = self.sizes_output().and_then(|at| (at < outputs.len()).then(|| outputs.remove(at))) else {
+            return Ok(outputs);
+        };
+        let mut sizes = (0..sizes.array_shape().element_count()).map(|i| dynamic_result::size(&sizes, i));
+        let at_size = |(output, leaf): (Literal, &ResultLeaf)| {
+            output.reflowed(&dynamic_result::real_dims(&leaf.shape, &mut sizes), &leaf.shape.minor_to_major())
+        };
+        outputs.into_iter().zip(&self.results).map(at_size).collect()
     }
 
     /// Puts the arrays of the arguments together to one value for each parameter.
@@ -140,6 +177,38 @@ fn donation(attributes: &ModuleAttributes, parameter: usize, path: &[usize]) -> 
         None if attributes.buffer_donors.iter().any(is_it) => Donation::Welcome,
         None => Donation::Unused,
     }
+}
+
+/// The arrays of a result, with bounds.
+fn results(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Vec<ResultLeaf>> {
+    let asked = shape.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array());
+    let at_bounds = arrays(&shape.at_bounds(), device_shape)?;
+    let leaf = |((path, shape), asked): (ArrayLeaf, &ArrayShape)| {
+        if asked.is_static() {
+            return ResultLeaf { path, shape };
+        }
+        let dynamism = (0..asked.rank()).map(|d| asked.dynamism(d)).collect();
+        ResultLeaf { path, shape: Arc::new((*shape).clone().with_dynamism(dynamism)) }
+    };
+    Ok(at_bounds.into_iter().zip(asked).map(leaf).collect())
+}
+
+/// The arrays that an executable returns for these results.
+fn outputs(
+    shape: &Shape,
+    results: &[ResultLeaf],
+    device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>,
+) -> Result<Vec<ResultLeaf>> {
+    if !results.iter().any(|leaf| dynamic_dimensions_of(&leaf.shape).next().is_some()) {
+        return Ok(results.to_vec());
+    }
+    let output = |leaf: &ResultLeaf| {
+        let shape = (*leaf.shape).clone().with_dynamism(Vec::new());
+        ResultLeaf { path: [&[RESULT], &leaf.path[..]].concat(), shape: Arc::new(shape) }
+    };
+    let sizes = device_shape(&dynamic_result::sizes_shape(shape))?;
+    let sizes = ResultLeaf { path: vec![SIZES], shape: Arc::new(sizes) };
+    Ok(results.iter().map(output).chain([sizes]).collect())
 }
 
 /// A leaf's path and its shape on the device.

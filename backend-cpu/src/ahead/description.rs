@@ -9,7 +9,7 @@ use super::constants::{self, Constants};
 use super::entry::CallLayout;
 use super::externals::Function;
 use super::identifiers::Names;
-use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types};
+use super::interface::{ARENA_ALIGNMENT, Field, Interface, SizeAt, Word, element_types};
 use super::object::Undefined;
 
 /// An object file, to be described.
@@ -141,6 +141,9 @@ struct Pointer<'a> {
     written: bool,
     /// Whether it is the state that random numbers are drawn from.
     random_state: bool,
+    /// Of a result of dynamic size, where the sizes of its dimensions are.
+    #[serde(skip_serializing_if = "<[SizeAt]>::is_empty")]
+    sizes: &'a [SizeAt],
 }
 
 /// A word of the call.
@@ -252,6 +255,7 @@ fn pointer(offset: u64, field: &Field, random_state: bool) -> Pointer<'_> {
         result: field.result,
         written: field.is_written,
         random_state,
+        sizes: &field.sizes,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
+use xla_hlo::dynamic_result::dynamic_dimensions_of;
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, ElementType, Error, Layout, Module, Result};
 use xla_passes::buffers::{Allocation, AllocationKind};
@@ -92,8 +94,20 @@ pub(super) struct Field {
     pub argument: Option<(usize, String)>,
     /// The result that it is.
     pub result: Option<usize>,
+    /// Places of the sizes of its dynamic dimensions in the array of sizes.
+    pub sizes: Vec<SizeAt>,
+    /// For people, where the sizes of an array are, or which sizes it holds.
+    pub note: String,
     /// Whether the program writes there.
     pub is_written: bool,
+}
+
+/// Place of the size of a dimension.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct SizeAt {
+    pub dimension: usize,
+    /// Number of the element of `result_sizes`.
+    pub element: usize,
 }
 
 /// A word of the structure that follows its pointers to arrays.
@@ -182,12 +196,13 @@ impl Interface {
                 }
                 AllocationKind::Output { path } => {
                     let number = numbers.result(path)?;
-                    let text = path.iter().fold("result".to_string(), |text, element| format!("{text}_{element}"));
                     fields.push(Field {
-                        name: identifiers.name(&text, "result"),
-                        shape: (*program.signature.results()[number].shape).clone(),
+                        name: identifiers.name(&result_name(program, number), "result"),
+                        shape: (*program.signature.outputs()[number].shape).clone(),
                         argument: None,
                         result: Some(number),
+                        sizes: Vec::new(),
+                        note: String::new(),
                         is_written: true,
                     });
                     Base::Field(fields.len() - 1)
@@ -210,6 +225,7 @@ impl Interface {
                 }
             }
         }
+        describe_sizes(program, &mut fields);
         let random_state = draws(program).then_some(fields.len());
         if random_state.is_some() {
             fields.push(Field {
@@ -217,6 +233,8 @@ impl Interface {
                 shape: ArrayShape::new(ElementType::U64, [2]),
                 argument: None,
                 result: None,
+                sizes: Vec::new(),
+                note: String::new(),
                 is_written: true,
             });
         }
@@ -290,9 +308,9 @@ impl Interface {
     /// or of another version of this one, has another one.
     pub fn abi(&self) -> u32 {
         let describe = |field: &Field| {
-            let Field { name, shape, argument, result, is_written } = field;
+            let Field { name, shape, argument, result, note, is_written, .. } = field;
             let argument = argument.as_ref().map(|(number, _)| number);
-            format!("{name} {shape} {argument:?} {result:?} {is_written}\n")
+            format!("{name} {shape} {argument:?} {result:?}{note} {is_written}\n")
         };
         let words = self.words().into_iter().map(|word| format!("{}\n", word.name()));
         let whole = [self.name.clone(), ARENA_ALIGNMENT.to_string()];
@@ -328,7 +346,7 @@ impl Field {
             return "the state that random numbers are drawn from, lower word first, moved on by each call".to_string();
         }
         let overwritten = if self.is_written && self.result.is_none() { ", overwritten" } else { "" };
-        argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten
+        argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten + &self.note
     }
 
     /// Whether elements lie in row-major order.
@@ -371,6 +389,38 @@ fn after(start: u64, bytes: u64) -> Result<u64> {
     end.ok_or_else(|| Error::resource_exhausted("the arena is larger than memory can be"))
 }
 
+/// Name of a result: `result`, `result_0_1`, or `result_sizes` for the sizes of results of dynamic size.
+fn result_name(program: &ThunkProgram, number: usize) -> String {
+    match program.signature.results().get(number) {
+        Some(leaf) => leaf.path.iter().fold("result".to_string(), |text, element| format!("{text}_{element}")),
+        None => "result_sizes".to_string(),
+    }
+}
+
+/// Says where the sizes of results of dynamic size are.
+fn describe_sizes(program: &ThunkProgram, fields: &mut [Field]) {
+    let Some(at) = program.signature.sizes_output() else { return };
+    let found = fields.iter().find(|field| field.result == Some(at));
+    let Some(name) = found.map(|field| field.name.clone()) else { return };
+    let mut meanings = Vec::new();
+    for (number, leaf) in program.signature.results().iter().enumerate() {
+        let mut sizes = Vec::new();
+        for dimension in dynamic_dimensions_of(&leaf.shape) {
+            sizes.push(SizeAt { dimension, element: meanings.len() });
+            meanings.push(format!("of dimension {dimension} of result {number}"));
+        }
+        let places: Vec<String> = sizes.iter().map(|size| format!("{name}[{}]", size.element)).collect();
+        let (places, shape) = (places.join(", "), (*leaf.shape).clone().with_layout(None));
+        for field in fields.iter_mut().filter(|field| field.result == Some(number) && !sizes.is_empty()) {
+            field.sizes = sizes.clone();
+            field.note = format!(", {shape} of size {places}: the elements without gaps, then zeros up to the bound");
+        }
+    }
+    for field in fields.iter_mut().filter(|field| field.result == Some(at)) {
+        field.note = format!(", the sizes {}", meanings.join(", "));
+    }
+}
+
 /// Numbers of the arguments that a program writes to.
 pub(super) fn written(program: &ThunkProgram) -> HashSet<usize> {
     let numbers = Numbers::new(program);
@@ -390,6 +440,8 @@ fn arguments(program: &ThunkProgram, written: &HashSet<usize>) -> Vec<Field> {
         shape: (*leaf.shape).clone(),
         argument: Some((number, leaf.describe(number))),
         result: None,
+        sizes: Vec::new(),
+        note: String::new(),
         is_written: written.contains(&number),
     };
     leaves.map(field).collect()
@@ -404,7 +456,7 @@ struct Numbers<'a> {
 impl<'a> Numbers<'a> {
     fn new(program: &'a ThunkProgram) -> Numbers<'a> {
         let arguments = program.signature.arguments().iter().enumerate();
-        let results = program.signature.results().iter().enumerate();
+        let results = program.signature.outputs().iter().enumerate();
         // Of equal paths the first counts.
         Numbers {
             arguments: arguments.rev().map(|(number, a)| ((a.parameter, &a.path[..]), number)).collect(),

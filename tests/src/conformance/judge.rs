@@ -7,7 +7,6 @@ use xla::{Error, Literal, LoadedExecutable, Result};
 use xla_hlo::eval::Evaluator;
 
 use super::case::{Check, Stop};
-use crate::coverage::evaluate_at_bounds;
 
 /// Compares results with the expected ones, array by array, each within its own tolerance.
 pub fn difference(
@@ -55,6 +54,6 @@ pub fn same(
 /// Evaluates the module after the passes.
 fn optimized(compiled: &LoadedExecutable, parameters: &[Literal]) -> Result<Literal> {
     let module = compiled.module();
-    let work = || evaluate_at_bounds(Evaluator::new(module), module, parameters.to_vec());
+    let work = || Evaluator::new(module).call_entry(parameters.to_vec());
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Error::internal("the evaluator panicked")))
 }

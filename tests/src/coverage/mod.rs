@@ -181,8 +181,8 @@ impl Trials {
 
     fn tried(&self, module: &VerifiedModule, ty: ElementType, check: Check) -> Status {
         let arguments = arguments(module);
-        let evaluator = Evaluator::new(module).with_custom_calls(&self.custom_calls);
-        let expected = match evaluate_at_bounds(evaluator, module, arguments.clone()) {
+        let mut evaluator = Evaluator::new(module).with_custom_calls(&self.custom_calls);
+        let expected = match evaluator.call_entry(arguments.clone()) {
             Ok(expected) => expected,
             Err(error) => return Status::Wrong(format!("the evaluator: {error}")),
         };
@@ -224,11 +224,6 @@ pub fn refused(client: &Client, opcode: Opcode, module: &VerifiedModule) -> Stat
         Err(error) => Status::Wrong(error.to_string()),
         Ok(_) => Status::Wrong("it compiles".to_string()),
     }
-}
-
-/// The results of the entry, arrays at their bounds as devices return them.
-pub fn evaluate_at_bounds(mut evaluator: Evaluator<'_>, module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
-    evaluator.call(module.entry_id(), arguments)?.at_bounds(module.entry().result_shape())
 }
 
 /// The program of a recipe for an element type.

@@ -19,6 +19,7 @@ use plan::{Access, Plan, Step};
 pub use random_state::RandomState;
 pub use scalar_function::ScalarFunction;
 
+use crate::module::dynamic_result;
 use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
@@ -59,7 +60,7 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
         }
     }
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    Evaluator::new(module).with_threads(threads).call(module.entry_id(), arguments)
+    Evaluator::new(module).with_threads(threads).call_entry(arguments)
 }
 
 /// Runs computations of a verified module on literals.
@@ -160,6 +161,13 @@ impl<'m> Evaluator<'m> {
     pub fn operand_shape(&self, i: usize) -> Option<&'m Shape> {
         let (computation, id) = self.current?;
         computation[id].operands().get(i).map(|&operand| computation[operand].shape())
+    }
+
+    /// Runs the entry computation on one literal for each parameter, of the parameters' shapes; returns the result that
+    /// callers see, with arrays of dynamic size at their sizes, whether `pad-dynamic` has run or not.
+    pub fn call_entry(&mut self, arguments: Vec<Literal>) -> Result<Literal> {
+        let result = self.call(self.module.entry_id(), arguments)?;
+        dynamic_result::caller_value(self.module, result)
     }
 
     /// Runs a computation on one literal for each parameter, of the parameters' shapes.

@@ -318,19 +318,41 @@ impl Literal {
         Ok(result)
     }
 
-    /// The same value with each array as large as the bounds of `shape` (`<=`) say, and zeros past its size.
+    /// The elements in the order of `minor_to_major`, one after another, in an array of dimensions `dims`, in that order,
+    /// too. Elements that do not fit are dropped, and zeros follow where there are not enough.
     ///
-    /// Literal at the bounds of its shape: results of an evaluation have their real sizes, devices have room for the
-    /// bounds.
-    pub fn at_bounds(self, shape: &Shape) -> Result<Literal> {
-        match shape {
-            Shape::Array(array) if !array.is_static() => self.resized(array.dims()),
-            Shape::Tuple(shapes) => {
-                let elements = self.into_elements().into_iter().zip(shapes);
-                Ok(Literal::tuple(elements.map(|(element, shape)| element.at_bounds(shape)).collect::<Result<_>>()?))
-            }
-            Shape::Array(_) | Shape::Buffer(_) | Shape::Token | Shape::Opaque => Ok(self),
+    /// The arrays of dynamic size of a padded program are between `dims` of their sizes and of their bounds like that.
+    pub fn reflowed(&self, dims: &[usize], minor_to_major: &[usize]) -> Result<Literal> {
+        let old = self.shape.expect_array()?;
+        if old.dims() == dims {
+            return Ok(self.clone());
         }
+        if old.rank() != dims.len() || minor_to_major.len() != dims.len() {
+            return Err(Error::internal(format!("{old} cannot be put into an array of {} dimensions", dims.len())));
+        }
+        let mut result = Literal::zeros(&ArrayShape::new(old.element_type(), dims))?;
+        self.densify()?;
+        let (source, target) = (self.bytes(), result.bytes_mut());
+        if minor_to_major.iter().rev().copied().eq(0..dims.len()) {
+            let common = source.len().min(target.len());
+            target[..common].copy_from_slice(&source[..common]);
+            return Ok(result);
+        }
+        let width = old.element_type().byte_width();
+        let order = |of: &[usize]| minor_to_major.iter().rev().map(|&d| of[d]).collect::<Vec<usize>>();
+        let steps = |of: &[usize]| {
+            let strides: Vec<usize> = (0..of.len()).map(|d| of[d + 1..].iter().product::<usize>() * width).collect();
+            order(&strides)
+        };
+        let (old_order, new_order) = (order(old.dims()), order(dims));
+        let (old_steps, new_steps) = (steps(old.dims()), steps(dims));
+        let (mut from, mut to) = (IndexIter::new(&old_order), IndexIter::new(&new_order));
+        let place = |index: &[usize], steps: &[usize]| index.iter().zip(steps).map(|(i, step)| i * step).sum::<usize>();
+        while let (Some(here), Some(there)) = (from.next_index(), to.next_index()) {
+            let (here, there) = (place(here, &old_steps), place(there, &new_steps));
+            target[there..there + width].copy_from_slice(&source[here..here + width]);
+        }
+        Ok(result)
     }
 }
 

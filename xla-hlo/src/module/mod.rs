@@ -4,6 +4,7 @@ mod annotations;
 mod attributes;
 pub(crate) mod backend_config;
 mod computation;
+pub mod dynamic_result;
 mod instruction;
 pub(crate) mod names;
 mod own_fusions;

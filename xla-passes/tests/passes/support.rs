@@ -95,7 +95,7 @@ impl RawCustomCall for Bytes {
     }
 }
 
-/// Runs a module's entry on random inputs, for at most `steps` instructions; arrays come at their bounds.
+/// Runs a module's entry on random inputs, for at most `steps` instructions.
 pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result<Literal> {
     let mut random = Random(seed);
     let entry = module.entry();
@@ -103,8 +103,7 @@ pub fn evaluate(module: &Module, seed: u64, special: bool, steps: u64) -> Result
     let handlers = CustomCallRegistry::new();
     handlers.register("bytes", Arc::new(OnMemory(Bytes)));
     let mut evaluator = Evaluator::new(module).with_step_limit(steps).with_custom_calls(&handlers);
-    let result = evaluator.call(module.entry_id(), inputs)?;
-    result.at_bounds(entry.result_shape())
+    evaluator.call_entry(inputs)
 }
 
 /// First difference between two results, if any; NaNs are all the same.

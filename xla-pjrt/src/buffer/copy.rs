@@ -27,7 +27,7 @@ fn copied(buffer: &BufferState, place: Place) -> Result<Handle<kinds::Buffer>, S
     let copy = if Arc::ptr_eq(&buffer.place.client, &place.client) {
         array.copy_to_device(target)?
     } else {
-        target.buffer_of_shape(&array.to_literal()?, array.shape())?
+        target.buffer_of_shape(&array.to_literal()?, &array.real_shape()?)?
     };
     Ok(if buffer.is_token { BufferState::token(place, copy) } else { BufferState::handle(place, copy) })
 }

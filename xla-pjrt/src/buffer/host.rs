@@ -1,6 +1,6 @@
 //! Copies of arrays to the caller's memory.
 
-use xla_hlo::Layout;
+use xla_hlo::{Error, Layout};
 use xla_service::host::HostOrder;
 
 use crate::abi::buffer::BufferToHostBufferArgs;
@@ -9,7 +9,8 @@ use crate::layout;
 use crate::status::Status;
 
 /// Copies the array when it is there, in the layout that the caller asks for, or the source's if it passes none; or
-/// returns how many bytes that takes.
+/// returns how many bytes that takes. Of an array of dynamic size that is the bound, and the copy takes the bytes of its
+/// size; zeros follow up to the bound where there is room for it.
 pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
     let buffer = args.src.get()?;
     if buffer.is_token {
@@ -26,11 +27,27 @@ pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status
         args.dst_size.set(size);
         return Ok(());
     }
-    let room = args.dst_size.get();
+    let (target, room) = (args.dst, args.dst_size.get());
+    if array.is_dynamic() {
+        let done = array.read_when_ready(move |array| {
+            let array = array?;
+            let shape = array.real_shape()?;
+            let real = order(asked.as_ref()).byte_size(&shape)?;
+            if room < real {
+                return Err(Error::invalid_argument(format!("{real} bytes of {shape} do not fit into {room}")));
+            }
+            target.fill(real.max(room.min(size)), |bytes| {
+                let (elements, behind) = bytes.split_at_mut(real);
+                behind.fill(0);
+                array.copy_to_host(order(asked.as_ref()), elements)
+            })
+        });
+        args.event.set(Event::of(done).handle());
+        return Ok(());
+    }
     if room < size {
         return Err(Status::invalid_argument(format!("{size} bytes of {} do not fit into {room}", array.shape())));
     }
-    let target = args.dst;
     let done = array.read_when_ready(move |array| {
         let array = array?;
         target.fill(size, |bytes| array.copy_to_host(order(asked.as_ref()), bytes))

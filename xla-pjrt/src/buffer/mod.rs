@@ -41,15 +41,14 @@ pub(crate) fn dimensions(args: &BufferDimensionsArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// Results of dynamic size come at their bounds.
+/// The dimensions at their sizes: waits for an array of dynamic size.
 pub(crate) fn unpadded_dimensions(args: &BufferUnpaddedDimensionsArgs) -> Result<(), Status> {
-    args.unpadded_dims.set(List::of(&args.buffer.get()?.dims));
+    args.unpadded_dims.set(List::of(args.buffer.get()?.unpadded_dims()?));
     Ok(())
 }
 
 pub(crate) fn dynamic_dimension_indices(args: &BufferDynamicDimensionIndicesArgs) -> Result<(), Status> {
-    args.buffer.get()?;
-    args.dynamic_dim_indices.set(List::of(&[]));
+    args.dynamic_dim_indices.set(List::of(args.buffer.get()?.dynamic_dims()));
     Ok(())
 }
 

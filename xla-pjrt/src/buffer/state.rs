@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 use xla_hlo::Error;
+use xla_hlo::dynamic_result::dynamic_dimensions_of;
 use xla_service::{Buffer, BufferHold, Completion};
 
 use crate::abi::kinds;
@@ -27,12 +28,22 @@ pub(crate) struct BufferState {
     pub array: Buffer,
     /// Whether it stands for a token, which carries no data.
     pub is_token: bool,
-    /// The shape's dimensions, for the caller to borrow.
+    /// The shape's dimensions, for the caller to borrow. Of a dimension of dynamic size it is the bound.
     pub dims: SmallVec<[i64; 4]>,
+    /// Of an array of dynamic size, once somebody has asked.
+    sizes: OnceLock<DynamicSizes>,
     /// Their order in memory, once somebody has asked.
     minor_to_major: OnceLock<Vec<i64>>,
     /// External references: each keeps memory and contents, whatever becomes of the buffer.
     holds: Mutex<Vec<BufferHold>>,
+}
+
+/// Dimensions of an array of dynamic size.
+struct DynamicSizes {
+    /// Numbers of the dimensions that have one.
+    dimensions: Vec<usize>,
+    /// All dimensions at their sizes, when they are there.
+    dims: OnceLock<Vec<i64>>,
 }
 
 /// A memory of a client's device.
@@ -78,8 +89,31 @@ impl BufferState {
     }
 
     fn boxed(place: Place, array: Buffer, is_token: bool, dims: SmallVec<[i64; 4]>) -> Handle<kinds::Buffer> {
-        let (minor_to_major, holds) = (OnceLock::new(), Mutex::default());
-        Handle::new(BufferState { place, array, is_token, dims, minor_to_major, holds })
+        let (sizes, minor_to_major, holds) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Handle::new(BufferState { place, array, is_token, dims, sizes, minor_to_major, holds })
+    }
+
+    /// Numbers of the dimensions of dynamic size, for the caller to borrow.
+    pub fn dynamic_dims(&self) -> &[usize] {
+        if self.array.is_dynamic() { &self.sizes().dimensions } else { &[] }
+    }
+
+    /// The dimensions at their sizes, for the caller to borrow; waits for them.
+    pub fn unpadded_dims(&self) -> Result<&[i64], Status> {
+        if !self.array.is_dynamic() {
+            return Ok(&self.dims);
+        }
+        let dims = &self.sizes().dims;
+        if let Some(dims) = dims.get() {
+            return Ok(dims);
+        }
+        let shape = self.array.real_shape()?;
+        Ok(dims.get_or_init(|| shape.dims().iter().map(|&dim| dim as i64).collect()))
+    }
+
+    fn sizes(&self) -> &DynamicSizes {
+        let dimensions = || dynamic_dimensions_of(self.array.shape()).collect();
+        self.sizes.get_or_init(|| DynamicSizes { dimensions: dimensions(), dims: OnceLock::new() })
     }
 
     /// The order of the dimensions in memory, for the caller to borrow.

@@ -74,7 +74,7 @@ impl Compiled {
     fn program_shape(&self) -> ProgramShape {
         match self {
             Compiled::Loaded(program) => program.program_shape(),
-            Compiled::Alone(program) => program.module().entry_layout(),
+            Compiled::Alone(program) => program.module().caller_layout(),
         }
     }
 

@@ -82,6 +82,59 @@ fn programs_of_jax_give_what_the_interpreter_gives() {
     of("Client_Destroy", c_client).expect("fine");
 }
 
+/// As TensorFlow writes `tf.image.rot90`: the caller reads the sizes of its results.
+#[test]
+fn results_of_dynamic_size_have_bounds_and_sizes() {
+    const CUT: &str = "module @cut {
+func.func public @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>> {
+  %y = \"stablehlo.set_dimension_size\"(%x, %n) <{dimension = 1 : i64}> : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>>
+  return %y : tensor<2x?xf32, #stablehlo.bounds<?, 3>>
+}
+}";
+    const ADD: &str = "module @add {
+func.func public @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %y = stablehlo.add %x, %x : tensor<2x2xf32>
+  return %y : tensor<2x2xf32>
+}
+}";
+    const S32: i32 = 4;
+    let client = client(1);
+    let device = handles("Client_Devices", client)[0];
+    let program = compile(client, "mlir", CUT.as_bytes(), ONE_DEVICE).expect("a program");
+    let x = buffer(client, device, &[2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let n = buffer_of(client, device, S32, &[], &2_i32.to_le_bytes(), &[], 0).expect("a buffer");
+    let result = execute(program, &[x, n], 1).expect("a result")[0];
+    assert_eq!(of("Buffer_Dimensions", result).expect("fine").get_words(24, 32), [2, 3]);
+    assert_eq!(of("Buffer_UnpaddedDimensions", result).expect("fine").get_words(24, 32), [2, 2]);
+    assert_eq!(of("Buffer_DynamicDimensionIndices", result).expect("fine").get_words(24, 32), [1]);
+    assert_eq!(of("Buffer_DynamicDimensionIndices", x).expect("fine").get(32), 0);
+    assert_eq!(of("Buffer_UnpaddedDimensions", x).expect("fine").get_words(24, 32), [2, 3]);
+    let copied = |bytes: usize| {
+        let mut raw = [9.0_f32; 6];
+        let target = raw.as_mut_ptr().expose_provenance();
+        let args = Args::of("Buffer_ToHostBuffer").put(16, result).put(32, target).put(40, bytes);
+        let done = finish(args.call("Buffer_ToHostBuffer").expect("an event").get(48));
+        done.map(|_| raw)
+    };
+    assert_eq!(copied(24).expect("room for the bound"), [0.0, 1.0, 3.0, 4.0, 0.0, 0.0]);
+    assert_eq!(copied(16).expect("room for the size"), [0.0, 1.0, 3.0, 4.0, 9.0, 9.0]);
+    let error = copied(12).expect_err("no room").message;
+    assert!(error.contains("16 bytes of f32[2,2]{1,0} do not fit into 12"), "{error}");
+    let size = Args::of("Buffer_ToHostBuffer").put(16, result).call("Buffer_ToHostBuffer").expect("a size");
+    assert_eq!(size.get(40), 24);
+    // A program for that size takes the result.
+    let add = compile(client, "mlir", ADD.as_bytes(), ONE_DEVICE).expect("a program");
+    let sum = execute(add, &[result], 1).expect("a result")[0];
+    assert_eq!(fetch_f32(sum).expect("values"), [0.0, 2.0, 6.0, 8.0]);
+    for buffer in [x, n, result, sum] {
+        of("Buffer_Destroy", buffer).expect("fine");
+    }
+    for program in [program, add] {
+        of("LoadedExecutable_Destroy", program).expect("fine");
+    }
+    of("Client_Destroy", client).expect("fine");
+}
+
 /// As PyTorch/XLA sends them: the module's entry has layouts, the options state none.
 #[test]
 fn layouts_of_an_hlo_module_are_forgotten() {

@@ -8,6 +8,7 @@ use xla_hlo::{ArrayShape, Error, Literal, Result, ResultExt};
 
 use super::completion::Completion;
 use super::device::{Client, Device};
+use super::sizes::BufferSizes;
 use super::value::Value;
 use crate::executor::DeviceMemory;
 
@@ -20,12 +21,17 @@ use crate::executor::DeviceMemory;
 /// Its memory is shared with whoever reads it: programs that were launched with it, [holds](Buffer::hold),
 /// [views](Buffer::view). It is given back when the last of them is gone, and none of them sees a change of it: what
 /// is donated while others have a share is copied.
+///
+/// A result of dynamic size has memory for its bound, which begins with the elements within its sizes, without gaps in
+/// the order of its layout.
 #[derive(Clone)]
 pub struct Buffer(Arc<BufferState>);
 
 struct BufferState {
     device: Device,
     shape: Arc<ArrayShape>,
+    /// Sizes of dynamic dimensions.
+    sizes: Option<BufferSizes>,
     held: Mutex<Held>,
 }
 
@@ -43,12 +49,40 @@ pub struct BufferHold(Arc<DeviceMemory>);
 
 impl Buffer {
     pub(super) fn new(device: Device, shape: Arc<ArrayShape>, value: Arc<Value>) -> Buffer {
-        Buffer(Arc::new(BufferState { device, shape, held: Mutex::new(Held::Value(value)) }))
+        Buffer::of_sizes(device, shape, None, value)
     }
 
-    /// The shape, with the layout it has on the device.
+    /// An array of dynamic size, if it has sizes.
+    pub(super) fn of_sizes(
+        device: Device,
+        shape: Arc<ArrayShape>,
+        sizes: Option<BufferSizes>,
+        value: Arc<Value>,
+    ) -> Buffer {
+        Buffer(Arc::new(BufferState { device, shape, sizes, held: Mutex::new(Held::Value(value)) }))
+    }
+
+    /// Another buffer of this one's shape and sizes, on that device.
+    pub(super) fn with_value(&self, device: Device, value: Arc<Value>) -> Buffer {
+        Buffer::of_sizes(device, self.0.shape.clone(), self.0.sizes.clone(), value)
+    }
+
+    /// The shape, with the layout it has on the device. Of a dimension of dynamic size (`<=`) it has the bound.
     pub fn shape(&self) -> &ArrayShape {
         &self.0.shape
+    }
+
+    /// The shape at the sizes of dynamic dimensions, which it waits for: that of [`Buffer::to_literal`], with the
+    /// layout on the device.
+    pub fn real_shape(&self) -> Result<ArrayShape> {
+        let shape = self.shape();
+        let Some(sizes) = &self.0.sizes else { return Ok(shape.clone()) };
+        Ok(ArrayShape::new(shape.element_type(), sizes.dims(shape)?).with_layout(shape.layout().cloned()))
+    }
+
+    /// Whether a dimension has a dynamic size.
+    pub fn is_dynamic(&self) -> bool {
+        self.0.sizes.is_some()
     }
 
     /// The client that made it.
@@ -89,13 +123,18 @@ impl Buffer {
         self.completion().on_ready(callback);
     }
 
-    /// Waits for the value and copies it to the host.
+    /// Waits for the value and copies it to the host, at its sizes.
     pub fn to_literal(&self) -> Result<Literal> {
         let value = self.value()?;
         let memory = value.computed()?;
         let (client, stream) = (&self.client().0, self.device().stream());
-        let literal = client.transfer.read(stream, memory, 0, self.shape());
-        literal.context(|| format!("platform {}, an array of {} for the host", client.platform, self.shape()))
+        let read = |shape: &ArrayShape| {
+            let literal = client.transfer.read(stream, memory, 0, shape);
+            literal.context(|| format!("platform {}, an array of {} for the host", client.platform, self.shape()))
+        };
+        let Some(sizes) = &self.0.sizes else { return read(self.shape()) };
+        let whole = read(&self.shape().clone().with_dynamism(Vec::new()))?;
+        whole.reflowed(&sizes.dims(self.shape())?, &self.shape().minor_to_major())
     }
 
     /// Gives the buffer's share of the memory up. Programs that were launched with it, holds and views go on.

@@ -44,8 +44,15 @@ impl Buffer {
         Ok(())
     }
 
-    /// Waits for the value and copies it to memory of the caller, in any order of dimensions. Gaps are left alone.
+    /// Waits for the value and copies it, at its sizes, to memory of the caller, in any order of dimensions. Gaps are
+    /// left alone.
     pub fn copy_to_host(&self, order: HostOrder<'_>, target: &mut [u8]) -> Result<()> {
+        if self.is_dynamic() {
+            let literal = self.to_literal()?;
+            literal.densify()?;
+            let shape = literal.array_shape().clone().with_row_major_layout();
+            return order.copy_from(&shape, literal.bytes(), target);
+        }
         let value = self.value()?;
         let memory = value.computed()?;
         let (transfer, stream, shape) = (&self.client().0.transfer, self.device().stream(), self.shape());
@@ -69,7 +76,7 @@ impl Buffer {
     pub fn read_when_ready(&self, reader: impl FnOnce(Result<&Buffer>) -> Result<()> + Send + 'static) -> Completion {
         // A buffer of its own, which is not donated or deleted meanwhile.
         let own = match self.value() {
-            Ok(value) => Buffer::new(self.device().clone(), Arc::new(self.shape().clone()), value),
+            Ok(value) => self.with_value(self.device().clone(), value),
             Err(error) => return Completion::of(protect(|| host_call(|| reader(Err(error))))),
         };
         let ready = own.completion();
@@ -92,7 +99,7 @@ impl Buffer {
         }
         let (work, sender) = Work::pending();
         let copy = Value::pending(work);
-        let buffer = Buffer::new(target.clone(), Arc::new(self.shape().clone()), copy.clone());
+        let buffer = self.with_value(target.clone(), copy.clone());
         let target = target.clone();
         let read = self.read_when_ready(move |source| {
             let copied = source.and_then(|source| transfer(source, &target));

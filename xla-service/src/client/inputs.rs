@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use xla_hlo::Result;
+use xla_hlo::{ArrayShape, Error, Result};
 
 use super::buffer::Buffer;
+use super::device::Device;
 use super::value::{Value, Work};
 use crate::executable::Argument;
 
@@ -19,6 +20,50 @@ pub(super) struct Inputs {
 pub(super) struct Input {
     pub value: Arc<Value>,
     pub donated: bool,
+    /// For an array of dynamic size, which becomes one of the size that the program takes.
+    pub resized: Option<Resized>,
+}
+
+/// An array of dynamic size for a program that takes one of static shape.
+pub(super) struct Resized {
+    buffer: Buffer,
+    shape: Arc<ArrayShape>,
+}
+
+impl Input {
+    /// The value of a buffer for a program that takes an array of `shape`.
+    pub fn new(buffer: &Buffer, value: Arc<Value>, donated: bool, shape: &Arc<ArrayShape>) -> Input {
+        let resized = buffer.is_dynamic().then(|| {
+            let buffer = buffer.with_value(buffer.device().clone(), value.clone());
+            Resized { buffer, shape: shape.clone() }
+        });
+        Input { value, donated, resized }
+    }
+
+    /// Waits until a program of that device may use it.
+    fn read(self, device: &Device) -> Result<Argument> {
+        match self.resized {
+            Some(resized) => resized.read(device),
+            None if self.donated => self.value.take(),
+            None => self.value.read(),
+        }
+    }
+}
+
+impl Resized {
+    /// A copy, if the array has the size that the program takes.
+    fn read(self, device: &Device) -> Result<Argument> {
+        let Resized { buffer, shape } = self;
+        let literal = buffer.to_literal()?;
+        if !literal.shape().compatible(&(*shape).clone().into()) {
+            let (is, bound) = (literal.shape(), buffer.shape());
+            return Err(Error::invalid_argument(format!(
+                "an argument of dynamic size, {bound}, is {is}; the program takes {shape}"
+            )));
+        }
+        let copy = device.buffer_for(&literal, &shape, &|| format!("an argument of {shape}"))?;
+        copy.value()?.take()
+    }
 }
 
 impl Inputs {
@@ -28,11 +73,10 @@ impl Inputs {
     }
 
     /// Waits for what comes before, then for the arguments, which the program may use from then on.
-    pub fn read(self) -> Result<Vec<Argument>> {
+    pub fn read(self, device: &Device) -> Result<Vec<Argument>> {
         self.after.iter().try_for_each(Work::wait)?;
         // Every buffer of a device comes from its one stream, in whose order its event has no work left to wait for.
-        let read = |input: Input| if input.donated { input.value.take() } else { input.value.read() };
-        self.arguments.into_iter().map(read).collect()
+        self.arguments.into_iter().map(|input| input.read(device)).collect()
     }
 }
 

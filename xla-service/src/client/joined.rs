@@ -36,7 +36,7 @@ impl Client {
 impl LoadedExecutable {
     /// Parameters and result, tuples and tokens and all, with layouts: those of each device.
     pub fn program_shape(&self) -> ProgramShape {
-        self.as_together().map_or_else(|| self.module().entry_layout(), |together| together.parts.shape.clone())
+        self.as_together().map_or_else(|| self.module().caller_layout(), |together| together.parts.shape.clone())
     }
 
     /// For a program of several devices that work together, how each array of the arguments is split over them.
@@ -79,7 +79,8 @@ impl Together {
             }
             let shape = parts.signature.arguments()[number].shape.clone();
             let lent = Buffer::new(client.device_at(devices[holder]), shape, input.value);
-            inputs.push(Input { value: lent.copy_to_device(&own)?.value()?, donated: true });
+            let value = lent.copy_to_device(&own)?.value()?;
+            inputs.push(Input { value, donated: true, resized: None });
         }
         let done = program.launch_on(devices[0], Inputs { arguments: inputs, after }, options);
         let mut all = Vec::with_capacity(devices.len());

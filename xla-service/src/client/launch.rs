@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use xla_hlo::ops::RunContext;
-use xla_hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
+use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, Result, ResultExt};
 
 use super::buffer::Buffer;
 use super::completion::Completion;
@@ -13,12 +13,13 @@ use super::device::{Device, protect};
 use super::inputs::{Input, Inputs, give_back};
 use super::loaded::LoadedExecutable;
 use super::options::{Dispatch, Donate, ExecuteOptions};
+use super::sizes::RunSizes;
 use super::value::{Sender, Value, Work};
 use crate::cancel::CancelToken;
 use crate::executable::ExecutionContext;
 use crate::executor::{DeviceMemory, Event, ProfilerRange};
 use crate::forked;
-use crate::signature::Donation;
+use crate::signature::{Donation, ResultLeaf};
 use crate::workers::is_host_call;
 
 /// Results of a launch on one device.
@@ -113,13 +114,13 @@ impl LoadedExecutable {
                 }
                 Err(error) => {
                     let work = Work::failed(error);
-                    let values = self.signature().results().iter().map(|_| Value::pending(work.clone()));
+                    let values = self.signature().outputs().iter().map(|_| Value::pending(work.clone()));
                     self.results(device, values, work.clone(), true)
                 }
             };
         }
         let (work, sender) = Work::pending();
-        let targets: Vec<_> = self.signature().results().iter().map(|_| Value::pending(work.clone())).collect();
+        let targets: Vec<_> = self.signature().outputs().iter().map(|_| Value::pending(work.clone())).collect();
         let results = self.results(device.clone(), targets.iter().cloned(), work, false);
         let (cancel, context) = (options.cancel.clone(), options.context.clone());
         Job { program: self.clone(), device, inputs, targets, sender, cancel, context }.schedule(&results);
@@ -146,12 +147,26 @@ impl LoadedExecutable {
     fn results(
         &self,
         device: Device,
-        values: impl Iterator<Item = Arc<Value>>,
+        outputs: impl Iterator<Item = Arc<Value>>,
         work: Work,
         is_inline: bool,
     ) -> DeviceResults {
-        let leaves = self.signature().results().iter().zip(values);
-        let buffers = leaves.map(|(leaf, value)| Buffer::new(device.clone(), leaf.shape.clone(), value)).collect();
+        let signature = self.signature();
+        let leaves = signature.results();
+        let buffers = match signature.sizes_output() {
+            None => {
+                let buffer = |(leaf, value): (&ResultLeaf, _)| Buffer::new(device.clone(), leaf.shape.clone(), value);
+                leaves.iter().zip(outputs).map(buffer).collect()
+            }
+            Some(at) => {
+                let outputs: Vec<_> = outputs.collect();
+                let sizes = RunSizes::of_results(&device, signature, &outputs[at]);
+                let buffer = |((leaf, value), sizes): ((&ResultLeaf, _), _)| {
+                    Buffer::of_sizes(device.clone(), leaf.shape.clone(), sizes, value)
+                };
+                leaves.iter().zip(outputs).zip(sizes).map(buffer).collect()
+            }
+        };
         DeviceResults { buffers, device, work, is_inline }
     }
 
@@ -181,7 +196,7 @@ impl LoadedExecutable {
                     buffer.device().index()
                 )));
             }
-            if !buffer.has_shape(&leaf.shape) {
+            if !buffer.has_shape(&leaf.shape) && !self.takes_resized(buffer, &leaf.shape) {
                 return Err(Error::invalid_argument(format!(
                     "{} of {} must be {}, it is {}",
                     leaf.describe(i),
@@ -204,13 +219,28 @@ impl LoadedExecutable {
         Ok(())
     }
 
+    /// Whether an argument of dynamic size may turn out to be an array of that shape.
+    fn takes_resized(&self, buffer: &Buffer, shape: &ArrayShape) -> bool {
+        let bound = buffer.shape();
+        let fits = |d: usize| match bound.dynamism(d) {
+            Dynamism::Static => bound.dims()[d] == shape.dims()[d],
+            Dynamism::Bounded | Dynamism::Unbounded => shape.dims()[d] <= bound.dims()[d],
+        };
+        // Parts of devices that work together are copied as they are.
+        buffer.is_dynamic()
+            && self.as_together().is_none()
+            && bound.element_type() == shape.element_type()
+            && bound.minor_to_major() == shape.minor_to_major()
+            && (0..bound.rank()).all(fits)
+    }
+
     /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
     fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
         let leaves = self.signature().arguments();
         // Most calls donate nothing: no order to keep, nothing to give back.
         if !leaves.iter().enumerate().any(|(i, leaf)| options.donate.takes(i, leaf)) {
             let kept = |(i, buffer): (usize, &&Buffer)| match buffer.value() {
-                Ok(value) => Ok(Input { value, donated: false }),
+                Ok(value) => Ok(Input::new(buffer, value, false, &leaves[i].shape)),
                 Err(error) => Err(error.context(leaves[i].describe(i))),
             };
             return arguments.iter().enumerate().map(kept).collect();
@@ -222,7 +252,7 @@ impl LoadedExecutable {
         for (i, donated) in turn(true).chain(turn(false)).filter(is_its) {
             let value = if donated { arguments[i].donate() } else { arguments[i].value() };
             match value {
-                Ok(value) => inputs[i] = Some(Input { value, donated }),
+                Ok(value) => inputs[i] = Some(Input::new(arguments[i], value, donated, &leaves[i].shape)),
                 Err(error) => {
                     let taken = arguments.iter().zip(inputs).filter_map(|(buffer, input)| Some((*buffer, input?)));
                     taken.for_each(|(buffer, input)| give_back(buffer, input));
@@ -294,7 +324,7 @@ fn run(
     let (client, state, executable) = (&device.client().0, device.state(), program.executable());
     let _span = tracing::debug_span!("execute", module = program.name()).entered();
     let _range = ProfilerRange::open(&*state.stream, &|| program.name().to_string());
-    let arguments = inputs.read()?;
+    let arguments = inputs.read(device)?;
     let place = || format!("platform {}", client.platform);
     state.stream.annotate(&place);
     let calls = program.custom_calls(values);
@@ -313,7 +343,7 @@ fn run(
         drop(state.stream.record_event());
     }
     let results = results.context(place)?;
-    let expected = executable.signature().results().len();
+    let expected = executable.signature().outputs().len();
     if results.len() != expected {
         return Err(Error::internal(format!("the backend returned {} results instead of {expected}", results.len())));
     }

@@ -27,6 +27,7 @@ mod loaded;
 mod options;
 mod parts;
 mod run;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -5,6 +5,7 @@ mod hammer;
 mod joined;
 mod launches;
 mod raw_calls;
+mod sizes;
 
 use std::fmt;
 use std::sync::Arc;

@@ -40,15 +40,14 @@ impl Executable for InterpreterExecutable {
             .with_random_state(context.random.clone())
             .with_custom_calls(context.custom_calls)
             .with_cancellation(context.cancel.flag().clone())
-            .call(self.module.entry_id(), literals)?
-            .at_bounds(self.module.entry().result_shape())?;
+            .call_entry(literals)?;
         context.write_results(&self.signature, result)
     }
 
     fn memory_analysis(&self) -> MemoryAnalysis {
         MemoryAnalysis {
             argument_bytes: self.signature.arguments().iter().map(|leaf| leaf.shape.byte_size()).sum(),
-            output_bytes: self.signature.results().iter().map(|leaf| leaf.shape.byte_size()).sum(),
+            output_bytes: self.signature.outputs().iter().map(|leaf| leaf.shape.byte_size()).sum(),
             ..MemoryAnalysis::default()
         }
     }

@@ -17,7 +17,7 @@ use crate::signature::Signature;
 pub struct BufferPlan {
     /// One for each allocation.
     pub(super) sources: Vec<Source>,
-    /// Allocations of the results, in the order of the signature's.
+    /// Allocations of the results, in the order of the signature's outputs.
     pub(super) results: Vec<AllocationId>,
     /// Purposes of new memory, one text for each allocation that wants some; for errors.
     purposes: Vec<(AllocationId, String)>,
@@ -69,7 +69,7 @@ impl BufferPlan {
             });
         }
         let results: Vec<AllocationId> = assignment.output_slices().iter().map(|o| o.slice.allocation).collect();
-        if results.len() != signature.results().len() || results.iter().any(|id| id.index() >= sources.len()) {
+        if results.len() != signature.outputs().len() || results.iter().any(|id| id.index() >= sources.len()) {
             return Err(Error::internal("the buffer assignment is of another module than the signature"));
         }
         let constants = Constants { literals: constants, devices: Mutex::default() };

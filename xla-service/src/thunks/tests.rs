@@ -128,9 +128,9 @@ impl Host {
 
     fn launch(&self, program: &ThunkExecutable, arguments: Vec<Argument>) -> Result<Literal> {
         let results = program.execute(&self.context(), arguments)?;
-        let leaves = program.signature().results().iter().zip(&results);
+        let leaves = program.signature().outputs().iter().zip(&results);
         let literals = leaves.map(|(leaf, m)| HostTransfer.read(&HostStream, m, 0, &leaf.shape));
-        program.signature().group_results(literals.collect::<Result<_>>()?)
+        program.signature().group_results(program.signature().results_of(literals.collect::<Result<_>>()?)?)
     }
 }
 

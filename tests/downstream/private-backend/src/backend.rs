@@ -85,7 +85,7 @@ impl Executable for Graph {
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let parameters = context.read_arguments(&self.signature, &arguments)?;
-        let result = Evaluator::new(&self.module).call(self.module.entry_id(), parameters)?;
+        let result = Evaluator::new(&self.module).call_entry(parameters)?;
         context.write_results(&self.signature, result)
     }
 

@@ -10,7 +10,7 @@ use xla_hlo::{ElementType, Opcode};
 use super::Sizes;
 use crate::conformance::case::{Case, Check, Level, Notes, Stop, Subject, ensure};
 use crate::conformance::judge;
-use crate::coverage::{self, Status, Trial, evaluate_at_bounds, recipe, trial, trial_with};
+use crate::coverage::{self, Status, Trial, recipe, trial, trial_with};
 use crate::generate::{Random, Temper, epsilon, least, literal};
 
 /// Programs of extreme values that are tried for each operation and type.
@@ -101,8 +101,8 @@ struct Trying<'a> {
 impl Trying<'_> {
     /// Runs the program and the evaluator. Without an accuracy only the shapes are compared.
     fn compare(&self, arguments: Vec<Literal>, accuracy: Option<Accuracy>) -> Check {
-        let evaluator = Evaluator::new(self.module).with_custom_calls(self.custom_calls);
-        let expected = evaluate_at_bounds(evaluator, self.module, arguments.clone())?;
+        let mut evaluator = Evaluator::new(self.module).with_custom_calls(self.custom_calls);
+        let expected = evaluator.call_entry(arguments.clone())?;
         let actual = self.compiled.run(arguments.clone())?;
         let Some(accuracy) = accuracy else {
             ensure!(actual.shape() == expected.shape(), "{} instead of {}", actual.shape(), expected.shape());

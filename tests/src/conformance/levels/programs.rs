@@ -11,7 +11,6 @@ use xla_service::Signature;
 
 use crate::conformance::case::{Case, Check, Level, Stop, Subject, ensure};
 use crate::conformance::{judge, launch};
-use crate::coverage::evaluate_at_bounds;
 use crate::data;
 use crate::program::Program;
 
@@ -129,7 +128,7 @@ impl Run {
     pub fn on(client: &xla::Client, path: &Path) -> Result<Run, Stop> {
         let program = Program::from_text(&std::fs::read_to_string(path)?)?;
         let module = VerifiedModule::new(program.module.clone())?;
-        let expected = evaluate_at_bounds(Evaluator::new(&module), &module, program.arguments.clone())?;
+        let expected = Evaluator::new(&module).call_entry(program.arguments.clone())?;
         let expected = Literal::tuple(expected.leaves().into_iter().cloned().collect());
         let compiled = launch::compile(client, &module)?;
         Ok(Run { program, compiled, expected })

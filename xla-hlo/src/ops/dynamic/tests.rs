@@ -122,11 +122,42 @@ fn arguments_and_results_have_their_own_sizes() {
 }
 
 #[test]
-fn values_grow_to_their_bounds() {
-    let shape = parse_shape("(f32[<=3,2], s32[])").unwrap();
-    let value = Literal::tuple(vec![array(F32, &[1, 2], &[1.0, 2.0]), scalar(S32, 7.0)]);
-    let expected = Literal::tuple(vec![array(F32, &[3, 2], &[1.0, 2.0, 0.0, 0.0, 0.0, 0.0]), scalar(S32, 7.0)]);
-    assert_eq!(value.at_bounds(&shape).unwrap(), expected);
+fn elements_of_a_padded_result_are_dense_in_the_order_of_its_layout() {
+    let real = array(F32, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    for (order, expected) in [([1, 0], [1.0, 2.0, 3.0, 4.0, 0.0, 0.0]), ([0, 1], [1.0, 2.0, 0.0, 3.0, 4.0, 0.0])] {
+        let padded = real.reflowed(&[2, 3], &order).unwrap();
+        assert_eq!(padded, array(F32, &[2, 3], &expected), "{order:?}");
+        assert_eq!(padded.reflowed(&[2, 2], &order).unwrap(), real, "{order:?}");
+    }
+    let padded = real.reflowed(&[3, 3], &[0, 1]).unwrap();
+    assert_eq!(padded, array(F32, &[3, 3], &[1.0, 4.0, 0.0, 3.0, 0.0, 0.0, 2.0, 0.0, 0.0]));
+    let none = real.reflowed(&[0, 2], &[1, 0]).unwrap();
+    assert_eq!(none.reflowed(&[2, 2], &[1, 0]).unwrap(), array(F32, &[2, 2], &[0.0; 4]));
+}
+
+#[test]
+fn a_padded_result_has_the_sizes_of_its_attribute() {
+    let text = |attribute: &str| {
+        format!(
+            r#"HloModule m, entry_computation_layout={{()->((f32[2,3]{{0,1}}, s32[]), s32[2]{{0}})}}, frontend_attributes={{xla.dynamic_result="{attribute}"}}
+ENTRY main {{
+  x = f32[2,3] constant({{ {{1, 2, 0}}, {{3, 4, 0}} }})
+  k = s32[] constant(7)
+  value = (f32[2,3], s32[]) tuple(x, k)
+  sizes = s32[2] constant({{2, 2}})
+  ROOT r = ((f32[2,3], s32[]), s32[2]) tuple(value, sizes)
+}}"#
+        )
+    };
+    let module = parse_module(&text("(f32[<=2,<=3], s32[])")).unwrap();
+    let expected = Literal::tuple(vec![array(F32, &[2, 2], &[1.0, 2.0, 3.0, 4.0]), scalar(S32, 7.0)]);
+    assert_eq!(evaluate(&module, Vec::new()).unwrap(), expected);
+    let seen = module.caller_layout().result.to_string();
+    assert_eq!(seen, "(f32[<=2,<=3]{0,1}, s32[])");
+    for wrong in ["(f32[<=2,3], s32[])", "(f32[?,?], s32[])", "f32[<=2,<=3]", "(f32[<=2,<=4], s32[])", "sizes", ""] {
+        let error = evaluate(&parse_module(&text(wrong)).unwrap(), Vec::new()).unwrap_err();
+        assert!(error.message().contains("does not fit the result"), "{error}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod control;
 mod fill;
 mod order;
+mod result;
 mod rules;
 mod slices;
 mod windows;
@@ -14,16 +15,15 @@ mod windows;
 use std::collections::HashMap;
 
 use xla_hlo::ops::Dynamic;
-use xla_hlo::{
-    ArrayShape, CompId, Computation, Dynamism, Error, InstrId, Module, Op, ProgramShape, Result, ResultExt, Shape,
-};
+use xla_hlo::{CompId, Computation, Dynamism, Error, InstrId, Module, Op, Result, ResultExt, Shape};
 
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
 /// Puts sizes into scalars, as the module says.
 ///
-/// A result of the program with a dynamic size becomes an array of the bound, with zeros after the size.
+/// A result of the program with a dynamic size becomes an array of the bound, whose size the program returns as well:
+/// see [`xla_hlo::dynamic_result`].
 /// [`Error::Unimplemented`] naming the instruction for operations without a rule, and for parameters of the program
 /// that have sizes.
 pub struct PadDynamic;
@@ -35,18 +35,17 @@ impl Pass for PadDynamic {
 
     fn rewrite(&self, module: &mut Module, _: &PassContext<'_>) -> Result<()> {
         let entry = module.entry_id();
+        let asked = module.entry_layout();
         let ids: Vec<CompId> = module.ids().filter(|&id| is_concerned(module, id)).collect();
         for id in ids {
             // Computations that take or return sizes are rewritten for each of their callers.
             if id == entry || !has_dynamic_interface(&module[id]) {
-                Padder { at: Inserter::new(module, id), sizes: HashMap::new() }.run(id == entry)?;
+                Padder { at: Inserter::new(module, id), sizes: HashMap::new() }
+                    .run((id == entry).then_some(&asked.result))?;
             }
         }
-        let header = module.attributes().entry_computation_layout.as_ref();
-        if let Some(layout) = header.filter(|l| is_dynamic(&l.result) || l.parameters.iter().any(is_dynamic)) {
-            let parameters = layout.parameters.iter().map(Shape::at_bounds).collect();
-            let layout = ProgramShape { parameters, result: layout.result.at_bounds() };
-            module.attributes_mut().entry_computation_layout = Some(layout);
+        if is_dynamic(&asked.result) {
+            result::note_padded(module, &asked);
         }
         Ok(())
     }
@@ -76,15 +75,17 @@ struct Padder<'m> {
 }
 
 impl Padder<'_> {
-    /// Rewrites a computation that takes no sizes, and returns none unless it is the program itself.
-    fn run(mut self, is_entry: bool) -> Result<()> {
+    /// Rewrites a computation that takes no sizes, and returns none unless it is the program itself, whose result is
+    /// asked for in that shape.
+    fn run(mut self, entry: Option<&Shape>) -> Result<()> {
         self.walk()?;
         let root = self.at.graph().root();
-        if is_entry {
-            let whole = self.with_zeros_behind(root)?;
-            self.at.graph_mut().set_root(whole);
-        } else {
-            self.check_result(root)?;
+        match entry {
+            Some(asked) if is_dynamic(asked) => {
+                let padded = self.padded(root, asked)?;
+                self.at.graph_mut().set_root(padded);
+            }
+            _ => self.check_result(root)?,
         }
         self.forget()
     }
@@ -119,29 +120,6 @@ impl Padder<'_> {
             "the result of {} has a dynamic size; its shape must say so with <=",
             self.at.graph().name()
         )))
-    }
-
-    /// A value with zeros in all of its arrays past their sizes.
-    fn with_zeros_behind(&mut self, value: InstrId) -> Result<InstrId> {
-        if !self.sizes.contains_key(&value) {
-            return Ok(value);
-        }
-        let Some(elements) = self.at.shape(value).as_tuple().map(<[Shape]>::len) else {
-            let sizes = self.array_sizes(value);
-            let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(value)?))?;
-            let every: Vec<usize> = (0..sizes.len()).collect();
-            return self.filled(value, &sizes, &every, zero);
-        };
-        let mut parts = Vec::with_capacity(elements);
-        for index in 0..elements {
-            let sizes = self.element_sizes(value, index);
-            let element = self.at.get(value, index)?;
-            if sizes.iter().flatten().any(Option::is_some) {
-                self.sizes.insert(element, sizes);
-            }
-            parts.push(self.with_zeros_behind(element)?);
-        }
-        self.at.tuple(&parts)
     }
 
     /// Demands that every dynamic dimension has its size by now.

@@ -257,11 +257,24 @@ impl Padder<'_> {
 
     /// Elements of `operand`, counted within its sizes, at the places counted within those of the result.
     fn elements_in_order(&mut self, id: InstrId, operand: InstrId, sizes: Sizes) -> Result<Vec<Sizes>> {
-        let (from, to) = (self.at.array(operand)?.clone(), self.at.array(id)?.clone());
+        let (own, to) = (self.array_sizes(operand), self.at.array(id)?.clone());
+        let result = self.in_order(operand, &own, &to, &sizes)?;
+        self.stand_for(id, result, vec![sizes])
+    }
+
+    /// Elements of `operand`, counted within the sizes `own`, as an array of the bounds of `to`, at the places counted
+    /// within `sizes`.
+    pub(super) fn in_order(
+        &mut self,
+        operand: InstrId,
+        own: &Sizes,
+        to: &ArrayShape,
+        sizes: &Sizes,
+    ) -> Result<InstrId> {
+        let from = self.at.array(operand)?.clone();
         self.known(from.element_count())?;
         if to.element_count() == 0 {
-            let empty = self.at.zeros(&to)?;
-            return self.stand_for(id, empty, vec![sizes]);
+            return self.at.zeros(to);
         }
         let mut number = self.spread(0, to.dims())?;
         let mut stride = self.known(1)?;
@@ -279,7 +292,7 @@ impl Padder<'_> {
         let mut place = self.spread(0, to.dims())?;
         let mut bound_stride = 1;
         for d in (0..from.rank()).rev() {
-            let size = self.size_of(operand, d)?;
+            let size = self.size_or(own[d], from.dims()[d])?;
             let one = self.known(1)?;
             let size = self.at.binary(BinaryOp::Maximum, size, one)?;
             let size = self.at.broadcast(size, to.dims(), &[])?;
@@ -290,8 +303,7 @@ impl Padder<'_> {
             place = self.at.binary(BinaryOp::Add, place, part)?;
             bound_stride *= from.dims()[d];
         }
-        let result = self.elements_at(operand, place)?;
-        self.stand_for(id, result, vec![sizes])
+        self.elements_at(operand, place)
     }
 
     /// A known number in every element.

@@ -7,7 +7,7 @@ use xla_hlo::ops::CustomCallContext;
 use super::*;
 use crate::RunContext;
 
-const QUEUED: ExecuteOptions = ExecuteOptions {
+pub(super) const QUEUED: ExecuteOptions = ExecuteOptions {
     donate: Donate::These(Vec::new()),
     dispatch: Dispatch::Queued,
     cancel: None,

@@ -174,7 +174,7 @@ impl Watched {
             self.watch.access(stream.id, memory, 0..memory.byte_size(), MemoryAccess::Read, "the download");
             HostTransfer.read(stream, memory, 0, &leaf.shape)
         };
-        memories.iter().zip(signature.results()).map(download).collect()
+        signature.results_of(memories.iter().zip(signature.outputs()).map(download).collect::<Result<_>>()?)
     }
 }
 
