@@ -1,5 +1,10 @@
 //! Arrays of dynamic sizes, at every size that matters: none, one, all but one, all.
 
+use serde_json::Value;
+use xla_hlo::Literal;
+use xla_service::AotCompilationOptions;
+
+use crate::ahead_of_time::{compile, driver, evaluated, file, link, run};
 use crate::native;
 
 /// Computations that programs below call.
@@ -62,7 +67,7 @@ fn at_every_size(instructions: &str) {
 }
 
 #[test]
-fn results_are_at_their_bounds() {
+fn results_are_at_their_sizes() {
     at_every_size("ROOT r = f32[3,<=8] negate(y)");
     at_every_size(
         "n = s32[] get-dimension-size(y), dimensions={1}
@@ -70,6 +75,59 @@ fn results_are_at_their_bounds() {
          inner = (f32[<=8,3], s32[]) tuple(t, n)
          ROOT r = (f32[3,<=8], (f32[<=8,3], s32[])) tuple(y, inner)",
     );
+}
+
+/// The sizes come behind a pointer of their own.
+#[test]
+fn results_ahead_of_time_are_at_their_bounds_with_their_sizes() {
+    let text =
+        "HloModule cut, entry_computation_layout={(f32[3,8]{1,0}, s32[])->(f32[3,<=8]{1,0}, s32[], f32[<=3,<=8]{0,1})}
+        ENTRY main {
+          x = f32[3,8] parameter(0)
+          i = s32[] parameter(1)
+          two = s32[] constant(2)
+          four = s32[] constant(4)
+          k = s32[] maximum(i, four)
+          y = f32[3,<=8] set-dimension-size(x, k), dimensions={1}
+          z = f32[<=3,<=8] set-dimension-size(y, two), dimensions={0}
+          ROOT r = (f32[3,<=8], s32[], f32[<=3,<=8]) tuple(y, i, z)
+        }";
+    let files = compile(text, &AotCompilationOptions::default()).unwrap();
+    let description: Value = serde_json::from_slice(file(&files, ".json")).unwrap();
+    let pointers = description["programs"][0]["pointers"].as_array().unwrap();
+    let sizes = |name: &str| pointers.iter().find(|pointer| pointer["name"] == name).unwrap()["sizes"].to_string();
+    assert_eq!(sizes("result_0"), r#"[{"dimension":1,"element":0}]"#);
+    assert_eq!(sizes("result_1"), "null");
+    assert_eq!(sizes("result_2"), r#"[{"dimension":0,"element":1},{"dimension":1,"element":2}]"#);
+    let header = String::from_utf8_lossy(file(&files, ".h")).into_owned();
+    for line in [
+        "float *result_0; /* result 0, f32[3,<=8] of size result_sizes[0]: the elements without gaps, then zeros up to the \
+         bound, f32[3,8]{1,0} */",
+        "int32_t *result_sizes; /* result 3, the sizes of dimension 1 of result 0, of dimension 0 of result 2, of \
+         dimension 1 of result 2, s32[3]{0} */",
+    ] {
+        assert!(header.contains(line), "{header}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = link(folder.path(), &files, "cc", &driver(&description));
+    let (bytes, expected) = evaluated(text);
+    assert_eq!(expected[0].array_shape().dims(), [3, 4]);
+    assert_eq!(expected[2].array_shape().dims(), [2, 4]);
+    let (status, output) = run(&program, &bytes);
+    assert_eq!(status, Some(0));
+    let at = |literal: &Literal, i: usize, j: usize| {
+        let columns = literal.array_shape().dims()[1];
+        literal.element_bytes(i * columns + j).to_vec()
+    };
+    let rows = (0..3).flat_map(|i| (0..4).map(move |j| (i, j)));
+    let columns = (0..4).flat_map(|j| (0..2).map(move |i| (i, j)));
+    let mut wanted: Vec<u8> = rows.flat_map(|(i, j)| at(&expected[0], i, j)).collect();
+    wanted.resize(96, 0);
+    wanted.extend(expected[1].bytes());
+    wanted.extend(columns.flat_map(|(i, j)| at(&expected[2], i, j)));
+    wanted.resize(96 + 4 + 96, 0);
+    wanted.extend([4_i32, 2, 4].iter().flat_map(|size| size.to_le_bytes()));
+    assert_eq!(output, wanted);
 }
 
 #[test]

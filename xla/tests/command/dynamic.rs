@@ -83,3 +83,32 @@ fn a_dimension_without_a_size_is_named_with_the_option() {
         assert_eq!(folder.xla("compile dynamic.mlir -o out --shapes arg0=f32[2,4]").code, 0);
     }
 }
+
+/// As TensorFlow writes `tf.image.rot90`: the result is as large as it turns out to be.
+const BOUNDED: &str = "\
+func.func @main(%x: tensor<2x3xf32>, %n: tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>> {
+  %y = \"stablehlo.set_dimension_size\"(%x, %n) <{dimension = 1 : i64}> : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x?xf32, #stablehlo.bounds<?, 3>>
+  return %y : tensor<2x?xf32, #stablehlo.bounds<?, 3>>
+}
+";
+
+#[test]
+fn a_result_with_a_bound_comes_at_its_size() {
+    let folder = folder();
+    folder.write("bounded.mlir", BOUNDED);
+    let x: Vec<f32> = (0..6).map(|i| i as f32).collect();
+    let size = |n: i32| array("<i4", &[], &n.to_le_bytes());
+    folder.archive("in.npz", &[("arg0", floats(&[2, 3], &x)), ("arg1", size(2))]);
+    folder.archive("expected.npz", &[("out0", floats(&[2, 2], &[0.0, 1.0, 3.0, 4.0]))]);
+    folder.archive("bound.npz", &[("out0", floats(&[2, 3], &[0.0, 1.0, 0.0, 3.0, 4.0, 0.0]))]);
+    let platforms: &[&str] = if cfg!(feature = "cpu") { &["interpreter", "cpu"] } else { &["interpreter"] };
+    for platform in platforms {
+        let words = format!("run bounded.mlir --platform {platform} --inputs in.npz");
+        let run = folder.xla(&words);
+        assert_eq!((run.code, run.err.as_str()), (0, ""));
+        assert_eq!(run.out, "out0: f32[2,2] { { 0, 1 }, { 3, 4 } }\n");
+        let run = folder.xla(&format!("{words} --expect expected.npz"));
+        assert_eq!((run.code, run.out.as_str()), (0, "1 outputs agree with expected.npz\n"));
+        folder.fails(2, &format!("{words} --expect bound.npz"));
+    }
+}
