@@ -318,10 +318,10 @@ impl Literal {
         Ok(result)
     }
 
-    /// The elements in the order of `minor_to_major`, one after another, in an array of dimensions `dims`, in that order,
-    /// too. Elements that do not fit are dropped, and zeros follow where there are not enough.
+    /// The elements, counted in the order of `minor_to_major`, at the places of an array of dimensions `dims`, counted
+    /// in that order. Elements that do not fit are dropped; zeros follow where there are too few.
     ///
-    /// The arrays of dynamic size of a padded program are between `dims` of their sizes and of their bounds like that.
+    /// Converts between an array of its size and the memory of its bound, see [`crate::dynamic_result`].
     pub fn reflowed(&self, dims: &[usize], minor_to_major: &[usize]) -> Result<Literal> {
         let old = self.shape.expect_array()?;
         if old.dims() == dims {
@@ -347,7 +347,7 @@ impl Literal {
         let (old_order, new_order) = (order(old.dims()), order(dims));
         let (old_steps, new_steps) = (steps(old.dims()), steps(dims));
         let (mut from, mut to) = (IndexIter::new(&old_order), IndexIter::new(&new_order));
-        let place = |index: &[usize], steps: &[usize]| index.iter().zip(steps).map(|(i, step)| i * step).sum::<usize>();
+        let place = |index: &[usize], steps: &[usize]| -> usize { index.iter().zip(steps).map(|(i, s)| i * s).sum() };
         while let (Some(here), Some(there)) = (from.next_index(), to.next_index()) {
             let (here, there) = (place(here, &old_steps), place(there, &new_steps));
             target[there..there + width].copy_from_slice(&source[here..here + width]);

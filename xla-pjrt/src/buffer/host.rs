@@ -9,8 +9,10 @@ use crate::layout;
 use crate::status::Status;
 
 /// Copies the array when it is there, in the layout that the caller asks for, or the source's if it passes none; or
-/// returns how many bytes that takes. Of an array of dynamic size that is the bound, and the copy takes the bytes of its
-/// size; zeros follow up to the bound where there is room for it.
+/// returns how many bytes that takes.
+///
+/// For an array of dynamic size that is the bound; the copy takes the bytes of its size, and zeros follow up to the
+/// bound where there is room.
 pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
     let buffer = args.src.get()?;
     if buffer.is_token {

@@ -3,7 +3,7 @@
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use crate::ElementType::{F32, S32};
 use crate::eval::evaluate;
-use crate::text::{parse_module, parse_shape};
+use crate::text::parse_module;
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result, Shape};
 
