@@ -1,6 +1,8 @@
 //! Matrix matmuls through the `gemm` crate, for the element types it has.
 #![expect(unsafe_code, reason = "matmuls work on raw buffers of generated code")]
 
+use std::ops::Add;
+
 use gemm::{Parallelism, c32, c64};
 use xla_hlo::ElementType;
 
@@ -72,10 +74,10 @@ pub(super) unsafe extern "C" fn xla_cpu_dot(
         let numbers = std::slice::from_raw_parts(descriptor, length as usize);
         let plan = read_plan(numbers);
         match numbers[0] {
-            0 => matmuls::<f32>(&plan, threads, operands(buffers), 0.0, 1.0),
-            1 => matmuls::<f64>(&plan, threads, operands(buffers), 0.0, 1.0),
-            2 => matmuls(&plan, threads, operands(buffers), c32::new(0.0, 0.0), c32::new(1.0, 0.0)),
-            _ => matmuls(&plan, threads, operands(buffers), c64::new(0.0, 0.0), c64::new(1.0, 0.0)),
+            0 => matmuls::<f32>(&plan, threads, operands(buffers)),
+            1 => matmuls::<f64>(&plan, threads, operands(buffers)),
+            2 => matmuls::<c32>(&plan, threads, operands(buffers)),
+            _ => matmuls::<c64>(&plan, threads, operands(buffers)),
         }
     }
 }
@@ -112,11 +114,35 @@ impl<T> Operands<T> {
     }
 }
 
+/// Element type of matmuls of the `gemm` crate.
+trait MatmulElement: Copy + Sync + Add<Output = Self> + 'static {
+    const ZERO: Self;
+    const ONE: Self;
+    /// Whether a sum of products that is zero may be -0: the crate subtracts sums from products of complex numbers, and
+    /// -0 - (0 - 0) is -0, where the sum of 0 and -0 is 0.
+    const MAKES_NEGATIVE_ZEROS: bool;
+}
+
+macro_rules! matmul_element {
+    ($ty:ty, $zero:expr, $one:expr, $makes_negative_zeros:literal) => {
+        impl MatmulElement for $ty {
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+            const MAKES_NEGATIVE_ZEROS: bool = $makes_negative_zeros;
+        }
+    };
+}
+
+matmul_element!(f32, 0.0, 1.0, false);
+matmul_element!(f64, 0.0, 1.0, false);
+matmul_element!(c32, c32::new(0.0, 0.0), c32::new(1.0, 0.0), true);
+matmul_element!(c64, c64::new(0.0, 0.0), c64::new(1.0, 0.0), true);
+
 /// All matmuls of a plan, spread over threads.
 ///
 /// # Safety
 /// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
-unsafe fn matmuls<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: Operands<T>, zero: T, one: T) {
+unsafe fn matmuls<T: MatmulElement>(plan: &DotPlan, threads: usize, at: Operands<T>) {
     let chunks = DotChunks::new(plan, threads);
     let at = &at;
     pool::parallel_for(threads, chunks.count(), &|chunk| {
@@ -128,7 +154,7 @@ unsafe fn matmuls<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: 
                 let at = at.offset(offsets(&plan.outer, number));
                 let at = at.offset((rows.start * plan.m.lhs, 0, rows.start * plan.m.out));
                 let at = at.offset((0, columns.start * plan.n.rhs, columns.start * plan.n.out));
-                block(plan, at, rows.len(), columns.len(), zero, one);
+                block(plan, at, rows.len(), columns.len());
             }
         }
     });
@@ -138,7 +164,7 @@ unsafe fn matmuls<T: Copy + Sync + 'static>(plan: &DotPlan, threads: usize, at: 
 ///
 /// # Safety
 /// As for [`matmuls`].
-unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize, columns: usize, zero: T, one: T) {
+unsafe fn block<T: MatmulElement>(plan: &DotPlan, at: Operands<T>, rows: usize, columns: usize) {
     let (m, n, k) = (plan.m, plan.n, plan.k);
     let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();
     for step in 0..steps {
@@ -160,13 +186,22 @@ unsafe fn block<T: Copy + 'static>(plan: &DotPlan, at: Operands<T>, rows: usize,
                 at.rhs.add(r),
                 n.rhs as isize,
                 k.rhs as isize,
-                if step > 0 { one } else { zero },
-                one,
+                if step > 0 { T::ONE } else { T::ZERO },
+                T::ONE,
                 false,
                 false,
                 false,
                 Parallelism::None,
             );
+        }
+    }
+    if T::MAKES_NEGATIVE_ZEROS && steps > 0 {
+        for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
+            // SAFETY: a result of the block, which was written above.
+            unsafe {
+                let result = at.out.add(i * m.out + j * n.out);
+                result.write(*result + T::ZERO);
+            }
         }
     }
 }

@@ -26,6 +26,13 @@ pub(super) trait Number: Copy + Send + Sync + 'static {
         sum: Self::Register<S>,
     ) -> Self::Register<S>;
 
+    /// A sum of products that began with zero, with the sign that a zero has then. The library subtracts a sum from
+    /// products of complex numbers, where -0 - (0 - 0) is -0, but the sum of 0 and -0 is 0.
+    #[inline(always)]
+    fn sum_from_zero<S: Simd>(_: S, sum: Self::Register<S>) -> Self::Register<S> {
+        sum
+    }
+
     /// `a + b` of single numbers.
     fn plus(self, other: Self) -> Self;
 
@@ -42,7 +49,7 @@ pub(super) const fn lanes<T: Number, S: Simd>() -> usize {
 }
 
 macro_rules! library_number {
-    ($ty:ty, $zero:expr, $register:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
+    ($ty:ty, $zero:expr, $register:ident, $splat:ident, $add:ident, $multiply_add:ident $(, $sum_from_zero:item)?) => {
         impl Number for $ty {
             const ZERO: Self = $zero;
 
@@ -63,6 +70,8 @@ macro_rules! library_number {
                 simd.$multiply_add(a, b, sum)
             }
 
+            $($sum_from_zero)?
+
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
@@ -81,8 +90,30 @@ macro_rules! library_number {
 
 library_number!(f32, 0.0, f32s, splat_f32s, add_f32s, mul_add_e_f32s);
 library_number!(f64, 0.0, f64s, splat_f64s, add_f64s, mul_add_e_f64s);
-library_number!(c32, c32::new(0.0, 0.0), c32s, splat_c32s, add_c32s, mul_add_e_c32s);
-library_number!(c64, c64::new(0.0, 0.0), c64s, splat_c64s, add_c64s, mul_add_e_c64s);
+library_number!(
+    c32,
+    c32::new(0.0, 0.0),
+    c32s,
+    splat_c32s,
+    add_c32s,
+    mul_add_e_c32s,
+    #[inline(always)]
+    fn sum_from_zero<S: Simd>(simd: S, sum: S::c32s) -> S::c32s {
+        simd.add_c32s(sum, simd.splat_c32s(Self::ZERO))
+    }
+);
+library_number!(
+    c64,
+    c64::new(0.0, 0.0),
+    c64s,
+    splat_c64s,
+    add_c64s,
+    mul_add_e_c64s,
+    #[inline(always)]
+    fn sum_from_zero<S: Simd>(simd: S, sum: S::c64s) -> S::c64s {
+        simd.add_c64s(sum, simd.splat_c64s(Self::ZERO))
+    }
+);
 
 /// Integers modulo a power of two, lane by lane, which the compiler makes vector instructions of.
 macro_rules! wrapping_number {

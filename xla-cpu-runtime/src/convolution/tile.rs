@@ -134,7 +134,7 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
                 at += self.step;
             }
         }
-        sums
+        sums.map(|row| row.map(|sum| T::sum_from_zero(simd, sum)))
     }
 
     /// # Safety
