@@ -1,9 +1,9 @@
 //! Results of dynamic size in programs of static shapes: arrays at their bounds, and one more result with their sizes.
 //!
 //! Backends see static shapes only. A program that returns `(f32[<=3,4], s32[])` returns
-//! `((f32[3,4], s32[]), s32[1])` after `pad-dynamic`, and the frontend attribute [`ATTRIBUTE`] keeps the shape that
-//! callers see. In the order of its layout, the array begins with the elements within the sizes, without gaps; zeros
-//! follow. The sizes are in the order of the leaves and their dimensions.
+//! `((f32[3,4], s32[]), s32[1])` after `pad-dynamic`, and the frontend attribute `xla.dynamic_result` keeps the shape
+//! that callers see. In the order of its layout, the array begins with the elements within the sizes, without gaps;
+//! zeros follow. The sizes are in the order of the leaves and their dimensions.
 
 use super::{Module, ProgramShape};
 use crate::text::parse_shape;

@@ -15,7 +15,7 @@ use roots::{chirp, kernel, root};
 /// Puts `fft` in terms of real matrix products and elementwise operations, where the target lacks it.
 ///
 /// The lines become columns: the transformed dimension is the first one, and all others are contiguous. A transform of
-/// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of [`radices`]:
+/// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of `radices`:
 /// a product with the matrix of `r` roots of unity, twiddle factors, and a transposition that leaves the columns
 /// contiguous. A radix that is a prime above 256 is a convolution (L. Bluestein, 1970) of a smooth length. Roots are
 /// constants, rounded once. Lines of more than 65,536 elements stay. Results differ from the evaluator's, which works
