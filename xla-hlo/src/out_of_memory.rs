@@ -89,6 +89,17 @@ pub fn ensure_room() -> Result<()> {
     })
 }
 
+/// Bytes of the small requests that starting a thread takes.
+const THREAD_ROOM: usize = 64 << 10;
+
+/// Checks that there is memory to start a thread with. The standard library requests some of it from the system's
+/// allocator, not from the program's, which has a reserve, and aborts where there is none.
+/// [`Error::ResourceExhausted`] if there is too little.
+pub fn ensure_thread_room() -> Result<()> {
+    let room = fallible(|| Vec::<u8>::new().try_reserve_exact(THREAD_ROOM));
+    room.map_err(|_| Error::resource_exhausted("memory ran out: none is left to start a thread with"))
+}
+
 /// Returns to the system the memory that [`ensure_room`] keeps for a step, for a request that has failed and is made
 /// again. Returns whether there was any; there is none inside of [`fallible`].
 pub fn release_reserve() -> bool {

@@ -20,7 +20,7 @@ use std::sync::Once;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use inkwell::llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
-use xla_hlo::out_of_memory::{ensure_room, set_thread_resort};
+use xla_hlo::out_of_memory::{ensure_room, ensure_thread_room, set_thread_resort};
 use xla_hlo::{Error, Result};
 
 /// Bytes of a stack for code generation: instruction selection is recursive.
@@ -74,6 +74,7 @@ pub(crate) fn run<'a, R: Send + 'a>(
         wait_for(Some(sender));
         work()
     };
+    ensure_thread_room()?;
     let thread = std::thread::Builder::new().name("llvm".to_string()).stack_size(stack_bytes);
     // SAFETY: this function returns when the thread has ended, or when it sleeps for ever and uses nothing again that
     // `work` borrows.

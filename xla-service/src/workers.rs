@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use xla_hlo::out_of_memory::ensure_thread_room;
+
 use crate::forked::is_forked;
 
 /// Time that a thread without work waits for some before it ends.
@@ -141,7 +143,9 @@ impl Pool {
         let pool = self.clone();
         state.threads.retain(|thread| !thread.is_finished());
         let thread = thread::Builder::new().name(format!("xla-{}", self.name)).stack_size(STACK_BYTES);
-        if let Ok(spawned) = thread.spawn(move || pool.work()) {
+        if ensure_thread_room().is_ok()
+            && let Ok(spawned) = thread.spawn(move || pool.work())
+        {
             state.threads.push(spawned);
             state.starting += 1;
         }

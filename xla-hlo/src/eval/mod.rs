@@ -22,6 +22,7 @@ pub use scalar_function::ScalarFunction;
 use crate::module::dynamic_result;
 use crate::ops::dynamic::sizes;
 use crate::ops::{CustomCallRegistry, Op};
+use crate::out_of_memory::ensure_thread_room;
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
 /// Maximum depth of calls between computations while evaluated; bounds memory.
@@ -203,6 +204,7 @@ impl<'m> Evaluator<'m> {
             self.threads = 1;
         }
         let result = thread::scope(|scope| {
+            ensure_thread_room()?;
             let builder = thread::Builder::new().name("evaluator".to_string()).stack_size(STACK_BYTES);
             match builder.spawn_scoped(scope, || f(self)) {
                 Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

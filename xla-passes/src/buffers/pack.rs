@@ -290,6 +290,74 @@ mod tests {
         }
     }
 
+    /// Pseudorandom numbers below the argument.
+    fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
+        move |n| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        }
+    }
+
+    /// One line for each 64 bytes, the top first, with a column for each step: the letter of the item that is there.
+    fn drawing(items: &[Item], packing: &Packing) -> String {
+        let letter = |unit: usize, step: u32| {
+            let is_there = |&i: &usize| {
+                (packing.offsets[i]..packing.offsets[i] + items[i].size).contains(&(unit * 64))
+                    && items[i].meets((step, step))
+            };
+            (0..items.len()).find(is_there).map_or('.', |i| char::from(b'a' + i as u8))
+        };
+        let steps = items.iter().map(|item| item.last + 1).max().unwrap_or(0);
+        let line = |unit| (0..steps).map(|step| letter(unit, step)).chain(['\n']).collect::<String>();
+        (0..packing.size / 64).rev().map(line).collect()
+    }
+
+    #[test]
+    fn packings_look_like_this() {
+        let mut next = numbers(7);
+        let mut text = String::new();
+        for number in 0..16 {
+            let list: Vec<Item> = (0..20)
+                .map(|_| {
+                    let first = next(24) as u32;
+                    let size = 64 * next(6) as usize;
+                    Item { size, used: size, first, last: first + next(9) as u32 }
+                })
+                .collect();
+            let lenders =
+                [Lender { size: 320, busy: vec![(8, 12)] }, Lender { size: 192, busy: vec![(0, 3), (20, 40)] }];
+            let (lent, rest) = lend_and_pack(&list, &lenders).unwrap();
+            let lent: Vec<String> =
+                lent.iter().map(|lent| lent.map_or("-".into(), |(l, at)| format!("{l}:{at}"))).collect();
+            text += &format!("set {number}, by size:\n{}", drawing(&list, &pack_in_order(&list, &by_size(&list))));
+            text += &format!("by time:\n{}", drawing(&list, &pack_by_time(&list)));
+            text += &format!("the best:\n{}", drawing(&list, &pack(&list).unwrap()));
+            text += &format!("lent: {}\nthe rest: {:?}\n\n", lent.join(" "), rest.offsets);
+        }
+        insta::with_settings!({ snapshot_path => "../../tests/buffers/snapshots", prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!("packings", text);
+        });
+    }
+
+    #[test]
+    fn many_items_are_packed_in_the_order_of_time_alone() {
+        let mut next = numbers(3);
+        let mut list = |count: usize| -> Vec<Item> {
+            let item = |_| {
+                let (first, size) = (next(3000) as u32, 64 * next(40) as usize);
+                Item { size, used: size, first, last: first + next(30) as u32 }
+            };
+            (0..count).map(item).collect()
+        };
+        let many = list(MAX_QUADRATIC + 1);
+        assert_eq!(pack(&many).unwrap(), pack_by_time(&many));
+        // More than are packed again: the better of the two.
+        let some = list(MAX_IMPROVED + 1);
+        let (by_size, by_time) = (pack_in_order(&some, &by_size(&some)), pack_by_time(&some));
+        assert_ne!(by_size.size, by_time.size);
+        assert_eq!(pack(&some).unwrap(), if by_size.size < by_time.size { by_size } else { by_time });
+    }
+
     #[test]
     fn a_chain_needs_two_places() {
         let chain = items(&[(64, 0, 1), (64, 1, 2), (64, 2, 3), (64, 3, 4)]);
@@ -315,11 +383,7 @@ mod tests {
 
     #[test]
     fn random_items_never_overlap_and_stay_near_the_bound() {
-        let mut state = 1u64;
-        let mut next = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut next = numbers(1);
         let mut optimal = 0;
         for round in 0..200 {
             let list: Vec<Item> = (0..40)

@@ -93,6 +93,59 @@ fn temporaries_are_reused_when_they_are_over() {
 }
 
 #[test]
+fn memory_that_suffices_exactly_is_enough_and_places_are_given_again_at_once_before_it_does_not() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[8,8] parameter(0)
+           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+         }",
+    );
+    let module = outcome.module;
+    let needs = |reuse_after: u32, memory_bytes: Option<u64>| {
+        let options = BufferOptions { reuse_after, memory_bytes, ..BufferOptions::default() };
+        assign_buffers(&module, &options).map(|buffers| buffers.total_bytes() as u64)
+    };
+    let (least, spacious) = (needs(0, None).unwrap(), needs(4, None).unwrap());
+    assert!(least < spacious, "{least} {spacious}");
+    assert_eq!(needs(0, Some(least)).unwrap(), least);
+    assert_eq!(needs(4, Some(spacious)).unwrap(), spacious);
+    assert_eq!(needs(4, Some(spacious - 1)).unwrap(), least);
+    assert_eq!(needs(4, Some(least)).unwrap(), least);
+    for reuse_after in [0, 4] {
+        let error = needs(reuse_after, Some(least - 1)).unwrap_err();
+        assert!(matches!(&error, Error::ResourceExhausted(_)), "{error}");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(error, @"module module_main needs 768 bytes of memory, the limit is 767: 256 for arguments, 0 for constants, 256 for results, 256 temporary; most of these at dot %b in main: 256 B of %b f32[8,8] in main");
+        }
+    }
+}
+
+#[test]
+fn of_equal_peaks_the_first_is_named() {
+    let outcome = check(
+        "ENTRY main {
+           x = f32[8,8] parameter(0)
+           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           c = f32[8,8] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           e = f32[8,8] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           f = f32[8,8] dot(e, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+           ROOT g = f32[8,8] dot(f, e), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+         }",
+    );
+    let peak = outcome.buffers.peak();
+    let (_, step) = outcome.buffers.steps()[peak.step];
+    assert_eq!(outcome.module.entry()[step].name(), "c");
+    let names: Vec<&str> = peak.values.iter().map(|&i| &*outcome.buffers.values()[i].name).collect();
+    assert_eq!(names, ["%b f32[8,8] in main", "%c f32[8,8] in main"]);
+}
+
+#[test]
 fn results_lend_all_their_bytes() {
     let outcome = check(
         "ENTRY main {
