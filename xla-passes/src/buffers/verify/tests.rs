@@ -111,3 +111,30 @@ fn another_order_is_found() {
     let error = verify_assignment(&module, &assignment).expect_err("two values are in one place").to_string();
     assert!(error.contains("is not in leaf 0"), "{error}");
 }
+
+#[test]
+fn places_that_do_not_fit_are_found() {
+    let refused = |damage: fn(&mut Vec<usize>, &mut Slice, usize)| {
+        let (module, mut assignment) = assigned(LOOP);
+        let main = module.find("main").expect("the entry");
+        let kept = module[main].find("kept").expect("it exists");
+        let slice = assignment.slice(main, kept, &[]).expect("an array");
+        let allocation = &mut assignment.allocations[slice.allocation.index()];
+        // With room for what is only in the wrong place there.
+        allocation.size += 4 * allocation.alignment;
+        let size = allocation.size;
+        let leaf = &mut assignment.leaves.get_mut(&(main, kept)).expect("it has a place")[0];
+        damage(&mut leaf.0, leaf.1.as_mut().expect("an array"), size);
+        verify_assignment(&module, &assignment).expect_err("the checker accepts a wrong place").to_string()
+    };
+    for damage in [
+        |_: &mut Vec<usize>, slice: &mut Slice, _| slice.offset += 8,
+        |_: &mut Vec<usize>, slice: &mut Slice, _| slice.size -= 4,
+        |_: &mut Vec<usize>, slice: &mut Slice, size| slice.offset = size,
+        |_: &mut Vec<usize>, slice: &mut Slice, _| slice.offset = usize::MAX - 63,
+        |path: &mut Vec<usize>, _: &mut Slice, _| path.push(0),
+    ] {
+        let error = refused(damage);
+        assert!(error.contains("does not fit at"), "{error}");
+    }
+}
