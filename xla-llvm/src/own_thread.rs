@@ -4,7 +4,8 @@
 //! LLVM knows errors that it does not return: instructions that it cannot select, processors that contradict their
 //! triple. It reports them to a handler that must not return, and calls `abort` if it does. Unwinding out of the
 //! handler is not possible, since LLVM is built without exceptions, and a list of what LLVM cannot do would never be
-//! complete. So it works on a thread of its own, while the caller waits. The handler, which runs on that thread,
+//! complete. So it works on a thread of its own, while the caller waits: the emission of IR as well, since all of LLVM
+//! requests memory. The handler, which runs on that thread,
 //! hands LLVM's message to the caller and then sleeps for ever: nothing is undone that LLVM was about to do,
 //! and nothing is used again. A thread and its memory are lost for each such error.
 //!
