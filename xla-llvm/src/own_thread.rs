@@ -5,9 +5,9 @@
 //! triple. It reports them to a handler that must not return, and calls `abort` if it does. Unwinding out of the
 //! handler is not possible, since LLVM is built without exceptions, and a list of what LLVM cannot do would never be
 //! complete. So it works on a thread of its own, while the caller waits: the emission of IR as well, since all of LLVM
-//! requests memory. The handler, which runs on that thread,
-//! hands LLVM's message to the caller and then sleeps for ever: nothing is undone that LLVM was about to do,
-//! and nothing is used again. A thread and its memory are lost for each such error.
+//! requests memory. The handler, which runs on that thread, hands LLVM's message to the caller and then sleeps for
+//! ever: nothing is undone that LLVM was about to do, and nothing is used again. A thread and its memory are lost for
+//! each such error.
 //!
 //! Memory that runs out takes the same path: LLVM's containers report it to a handler of its own, `operator new` to the
 //! handler of the C++ runtime, which would throw an exception through code that is built without exceptions, and the
