@@ -49,7 +49,7 @@ pub(super) const fn lanes<T: Number, S: Simd>() -> usize {
 }
 
 macro_rules! library_number {
-    ($ty:ty, $zero:expr, $register:ident, $splat:ident, $add:ident, $multiply_add:ident $(, $sum_from_zero:item)?) => {
+    ($ty:ty, $zero:expr, $register:ident, $splat:ident, $add:ident, $mul_add:ident, $makes_negative_zeros:literal) => {
         impl Number for $ty {
             const ZERO: Self = $zero;
 
@@ -67,10 +67,13 @@ macro_rules! library_number {
 
             #[inline(always)]
             fn multiply_add<S: Simd>(simd: S, a: S::$register, b: S::$register, sum: S::$register) -> S::$register {
-                simd.$multiply_add(a, b, sum)
+                simd.$mul_add(a, b, sum)
             }
 
-            $($sum_from_zero)?
+            #[inline(always)]
+            fn sum_from_zero<S: Simd>(simd: S, sum: S::$register) -> S::$register {
+                if $makes_negative_zeros { simd.$add(sum, simd.$splat(Self::ZERO)) } else { sum }
+            }
 
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -88,32 +91,10 @@ macro_rules! library_number {
     };
 }
 
-library_number!(f32, 0.0, f32s, splat_f32s, add_f32s, mul_add_e_f32s);
-library_number!(f64, 0.0, f64s, splat_f64s, add_f64s, mul_add_e_f64s);
-library_number!(
-    c32,
-    c32::new(0.0, 0.0),
-    c32s,
-    splat_c32s,
-    add_c32s,
-    mul_add_e_c32s,
-    #[inline(always)]
-    fn sum_from_zero<S: Simd>(simd: S, sum: S::c32s) -> S::c32s {
-        simd.add_c32s(sum, simd.splat_c32s(Self::ZERO))
-    }
-);
-library_number!(
-    c64,
-    c64::new(0.0, 0.0),
-    c64s,
-    splat_c64s,
-    add_c64s,
-    mul_add_e_c64s,
-    #[inline(always)]
-    fn sum_from_zero<S: Simd>(simd: S, sum: S::c64s) -> S::c64s {
-        simd.add_c64s(sum, simd.splat_c64s(Self::ZERO))
-    }
-);
+library_number!(f32, 0.0, f32s, splat_f32s, add_f32s, mul_add_e_f32s, false);
+library_number!(f64, 0.0, f64s, splat_f64s, add_f64s, mul_add_e_f64s, false);
+library_number!(c32, c32::new(0.0, 0.0), c32s, splat_c32s, add_c32s, mul_add_e_c32s, true);
+library_number!(c64, c64::new(0.0, 0.0), c64s, splat_c64s, add_c64s, mul_add_e_c64s, true);
 
 /// Integers modulo a power of two, lane by lane, which the compiler makes vector instructions of.
 macro_rules! wrapping_number {

@@ -298,6 +298,15 @@ mod tests {
         }
     }
 
+    /// Items that begin before a step, take less than that many units of 64 bytes, and last less than that many steps.
+    fn random_items(next: &mut impl FnMut(u64) -> u64, count: usize, [steps, units, lives]: [u64; 3]) -> Vec<Item> {
+        let item = |_| {
+            let (first, size) = (next(steps) as u32, 64 * next(units) as usize);
+            Item { size, used: size, first, last: first + next(lives) as u32 }
+        };
+        (0..count).map(item).collect()
+    }
+
     /// One line for each 64 bytes, the top first, with a column for each step: the letter of the item that is there.
     fn drawing(items: &[Item], packing: &Packing) -> String {
         let letter = |unit: usize, step: u32| {
@@ -317,13 +326,7 @@ mod tests {
         let mut next = numbers(7);
         let mut text = String::new();
         for number in 0..16 {
-            let list: Vec<Item> = (0..20)
-                .map(|_| {
-                    let first = next(24) as u32;
-                    let size = 64 * next(6) as usize;
-                    Item { size, used: size, first, last: first + next(9) as u32 }
-                })
-                .collect();
+            let list = random_items(&mut next, 20, [24, 6, 9]);
             let lenders =
                 [Lender { size: 320, busy: vec![(8, 12)] }, Lender { size: 192, busy: vec![(0, 3), (20, 40)] }];
             let (lent, rest) = lend_and_pack(&list, &lenders).unwrap();
@@ -342,13 +345,7 @@ mod tests {
     #[test]
     fn many_items_are_packed_in_the_order_of_time_alone() {
         let mut next = numbers(3);
-        let mut list = |count: usize| -> Vec<Item> {
-            let item = |_| {
-                let (first, size) = (next(3000) as u32, 64 * next(40) as usize);
-                Item { size, used: size, first, last: first + next(30) as u32 }
-            };
-            (0..count).map(item).collect()
-        };
+        let mut list = |count| random_items(&mut next, count, [3000, 40, 30]);
         let many = list(MAX_QUADRATIC + 1);
         assert_eq!(pack(&many).unwrap(), pack_by_time(&many));
         // More than are packed again: the better of the two.
@@ -386,13 +383,7 @@ mod tests {
         let mut next = numbers(1);
         let mut optimal = 0;
         for round in 0..200 {
-            let list: Vec<Item> = (0..40)
-                .map(|_| {
-                    let first = next(50) as u32;
-                    let size = 64 * next(9) as usize;
-                    Item { size, used: size, first, last: first + next(10) as u32 }
-                })
-                .collect();
+            let list = random_items(&mut next, 40, [50, 9, 10]);
             for packing in [pack_in_order(&list, &by_size(&list)), pack_by_time(&list), pack(&list).unwrap()] {
                 check(&list, &packing);
             }

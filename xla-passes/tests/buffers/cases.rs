@@ -76,35 +76,26 @@ fn a_chain_of_elementwise_operations_takes_one_buffer() {
     assert_eq!(outcome.buffers.allocations().len(), 2);
 }
 
+/// Five products, each of the one before.
+const CHAIN: &str = "ENTRY main {
+  x = f32[8,8] parameter(0)
+  a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}";
+
 #[test]
 fn temporaries_are_reused_when_they_are_over() {
-    let outcome = check(
-        "ENTRY main {
-           x = f32[8,8] parameter(0)
-           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-         }",
-    );
+    let outcome = check(CHAIN);
     assert_eq!(outcome.buffers.temp_bytes(), 256, "the second place is that of the result");
     assert_eq!(outcome.buffers.peak().bytes, 256);
 }
 
 #[test]
 fn memory_that_suffices_exactly_is_enough_and_places_are_given_again_at_once_before_it_does_not() {
-    let outcome = check(
-        "ENTRY main {
-           x = f32[8,8] parameter(0)
-           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           c = f32[8,8] dot(b, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           ROOT e = f32[8,8] dot(d, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-         }",
-    );
-    let module = outcome.module;
+    let module = check(CHAIN).module;
     let needs = |reuse_after: u32, memory_bytes: Option<u64>| {
         let options = BufferOptions { reuse_after, memory_bytes, ..BufferOptions::default() };
         assign_buffers(&module, &options).map(|buffers| buffers.total_bytes() as u64)
@@ -122,27 +113,6 @@ fn memory_that_suffices_exactly_is_enough_and_places_are_given_again_at_once_bef
             insta::assert_snapshot!(error, @"module module_main needs 768 bytes of memory, the limit is 767: 256 for arguments, 0 for constants, 256 for results, 256 temporary; most of these at dot %b in main: 256 B of %b f32[8,8] in main");
         }
     }
-}
-
-#[test]
-fn of_equal_peaks_the_first_is_named() {
-    let outcome = check(
-        "ENTRY main {
-           x = f32[8,8] parameter(0)
-           a = f32[8,8] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           b = f32[8,8] dot(a, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           c = f32[8,8] dot(b, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           d = f32[8,8] dot(c, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           e = f32[8,8] dot(d, c), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           f = f32[8,8] dot(e, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-           ROOT g = f32[8,8] dot(f, e), lhs_contracting_dims={1}, rhs_contracting_dims={0}
-         }",
-    );
-    let peak = outcome.buffers.peak();
-    let (_, step) = outcome.buffers.steps()[peak.step];
-    assert_eq!(outcome.module.entry()[step].name(), "c");
-    let names: Vec<&str> = peak.values.iter().map(|&i| &*outcome.buffers.values()[i].name).collect();
-    assert_eq!(names, ["%b f32[8,8] in main", "%c f32[8,8] in main"]);
 }
 
 #[test]

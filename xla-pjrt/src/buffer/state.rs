@@ -30,7 +30,7 @@ pub(crate) struct BufferState {
     pub is_token: bool,
     /// The shape's dimensions, for the caller to borrow. Of a dimension of dynamic size it is the bound.
     pub dims: SmallVec<[i64; 4]>,
-    /// Of an array of dynamic size, once somebody has asked.
+    /// Of an array of dynamic size, from the first request on.
     sizes: OnceLock<DynamicSizes>,
     /// Their order in memory, once somebody has asked.
     minor_to_major: OnceLock<Vec<i64>>,
