@@ -236,7 +236,7 @@ fn swapped(at: &mut Inserter<'_>, x: InstrId, a: usize, b: usize) -> Result<Inst
     at.add(Transpose { permutation }, [x])
 }
 
-/// The same of both parts.
+/// Applies `f` to both parts.
 fn each(x: Parts, mut f: impl FnMut(InstrId) -> Result<InstrId>) -> Result<Parts> {
     Ok(Parts { re: f(x.re)?, im: f(x.im)? })
 }
