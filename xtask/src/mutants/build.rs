@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::list::Mutant;
+use super::report::Settled;
 use super::rewrite::{Branch, rewrite, support};
 use crate::shell::{capture, cargo, output, program, root};
 
@@ -36,13 +37,20 @@ impl Tree {
             let text = fs::read_to_string(root().join(name))? + &support(mutants.len())?;
             write(&tree.root.join(name), text.as_bytes())?;
         }
+        let mut rejected = Settled::rejected(folder);
         let mut dropped = HashSet::new();
+        for mutant in mutants {
+            if rejected.has(mutant)? {
+                dropped.insert(mutant.id);
+            }
+        }
         loop {
             let branches = tree.write(&files, &dropped)?;
             let errors = tree.errors(&packages)?;
-            let before = dropped.len();
-            for error in &errors {
-                dropped.extend(blamed(&branches, error));
+            let mut blamed: Vec<u32> = errors.iter().flat_map(|error| blamed(&branches, error)).collect();
+            blamed.retain(|&id| dropped.insert(id));
+            for mutant in mutants.iter().filter(|mutant| blamed.contains(&mutant.id)) {
+                rejected.add(mutant)?;
             }
             println!("{} errors; {} mutants dropped", errors.len(), dropped.len());
             if errors.is_empty() {
@@ -50,7 +58,7 @@ impl Tree {
                 tree.rejected = dropped.len();
                 return Ok(tree);
             }
-            if dropped.len() == before {
+            if blamed.is_empty() {
                 bail!("the rewritten sources do not compile: {}", errors[0].message);
             }
         }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
@@ -19,7 +20,7 @@ mod run;
 
 use build::{Tree, has_cargo_mutants};
 use list::{Choice, Mutant};
-use report::{Caught, report};
+use report::{Settled, report, write_missed};
 use run::Tests;
 
 use crate::shell::metadata;
@@ -40,10 +41,11 @@ tests of its crate, and then, if it survives them, the tests of the backends and
   --number N    number of the sample (default: days since 1970); consecutive numbers cover all mutants
   --file PATH   only mutants of this file or folder; several are possible
   --quick       only the tests of the mutants' crates
+  --seconds N   time of tests for a mutant (default 30): one that takes more of them to be noticed counts as a survivor
   --limit P     fail if more than P percent survive (default 5)
 
-target/mutants has the results: missed.txt lists the survivors. A mutant that caught.txt lists is not run again while its file
-has the same text. The sources are copied, not changed in place.
+target/mutants has the results: missed.txt lists the survivors. Mutants that caught.txt and rejected.txt list are not tried again
+while their file has the same text. The sources are copied, not changed in place.
 ";
 
 /// Packages whose tests see the results of compiled programs.
@@ -57,6 +59,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         files: args.values_from_str("--file")?,
     };
     let quick = args.contains("--quick");
+    let time = Duration::from_secs(args.opt_value_from_str("--seconds")?.unwrap_or(30));
     let limit = args.opt_value_from_str("--limit")?.unwrap_or(5.0);
     finish(args)?;
     packages::ensure()?;
@@ -75,21 +78,22 @@ pub fn run(mut args: Arguments) -> Result<()> {
         mutants.len() - tree.made.len() - tree.rejected
     );
     let made: Vec<&Mutant> = mutants.iter().filter(|mutant| tree.made.contains(&mutant.id)).collect();
-    let mut survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect())?;
+    let mut survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect(), time)?;
     if !quick && !survivors.is_empty() {
-        survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE))?;
+        survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE), time)?;
     }
     report(&folder, &made, &survivors, limit)
 }
 
-/// Returns the mutants that the tests of packages do not notice.
+/// Returns the mutants that the tests of packages do not notice in a time.
 fn survive<'m>(
     folder: &Path,
     tree: &Tree,
     mutants: &[&'m Mutant],
     packages: &BTreeSet<&str>,
+    time: Duration,
 ) -> Result<Vec<&'m Mutant>> {
-    let mut caught = Caught::open(folder);
+    let mut caught = Settled::caught(folder);
     let mut tests = Tests::record(&tree.root, folder, tree.tests(packages)?)?;
     let mut survivors = Vec::new();
     for (done, mutant) in mutants.iter().enumerate() {
@@ -99,10 +103,11 @@ fn survive<'m>(
         if caught.has(mutant)? {
             continue;
         }
-        if tests.notice(mutant.id)? {
+        if tests.notice(mutant.id, time)? {
             caught.add(mutant)?;
         } else {
             survivors.push(*mutant);
+            write_missed(folder, &survivors)?;
         }
     }
     Ok(survivors)

@@ -11,19 +11,27 @@ use anyhow::{Result, bail};
 use super::list::Mutant;
 use crate::shell::root;
 
-/// Mutants that earlier runs caught, by the text of their file.
-pub struct Caught {
+/// Mutants that runs have settled, by the text of their file: a list that later runs read.
+pub struct Settled {
     path: PathBuf,
     known: BTreeSet<String>,
     hashes: HashMap<String, u64>,
 }
 
-impl Caught {
-    /// Reads the list of a folder.
-    pub fn open(folder: &Path) -> Caught {
-        let path = folder.join("caught.txt");
+impl Settled {
+    /// Opens the list of mutants that tests caught.
+    pub fn caught(folder: &Path) -> Settled {
+        Settled::open(folder.join("caught.txt"))
+    }
+
+    /// Opens the list of mutants that rustc rejects.
+    pub fn rejected(folder: &Path) -> Settled {
+        Settled::open(folder.join("rejected.txt"))
+    }
+
+    fn open(path: PathBuf) -> Settled {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        Caught { path, known: text.lines().map(str::to_owned).collect(), hashes: HashMap::new() }
+        Settled { path, known: text.lines().map(str::to_owned).collect(), hashes: HashMap::new() }
     }
 
     fn key(&mut self, mutant: &Mutant) -> Result<String> {
@@ -35,7 +43,7 @@ impl Caught {
         Ok(format!("{:016x} {}", self.hashes[&mutant.file], mutant.name))
     }
 
-    /// Whether an earlier run caught the mutant.
+    /// Whether the list has the mutant, with the text that its file has now.
     pub fn has(&mut self, mutant: &Mutant) -> Result<bool> {
         let key = self.key(mutant)?;
         Ok(self.known.contains(&key))
@@ -49,16 +57,21 @@ impl Caught {
     }
 }
 
+/// Writes the names of the survivors, also while mutants are left to run.
+pub fn write_missed(folder: &Path, survivors: &[&Mutant]) -> Result<()> {
+    let names: Vec<&str> = survivors.iter().map(|mutant| mutant.name.as_str()).collect();
+    Ok(fs::write(folder.join("missed.txt"), names.join("\n") + "\n")?)
+}
+
 /// Prints the share of survivors of each folder and their names, and fails when it is above the limit.
 pub fn report(folder: &Path, run: &[&Mutant], survivors: &[&Mutant], limit: f64) -> Result<()> {
     let mut folders: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let of = |mutant: &Mutant| mutant.file.match_indices('/').nth(2).map_or(mutant.file.len(), |(end, _)| end);
     run.iter().for_each(|mutant| folders.entry(&mutant.file[..of(mutant)]).or_default().1 += 1);
     survivors.iter().for_each(|mutant| folders.entry(&mutant.file[..of(mutant)]).or_default().0 += 1);
-    let names: Vec<&str> = survivors.iter().map(|mutant| mutant.name.as_str()).collect();
-    fs::write(folder.join("missed.txt"), names.join("\n") + "\n")?;
+    write_missed(folder, survivors)?;
     let percent = |part: usize, all: usize| 100.0 * part as f64 / all.max(1) as f64;
-    names.iter().for_each(|name| println!("  {name}"));
+    survivors.iter().for_each(|mutant| println!("  {}", mutant.name));
     for (name, (part, all)) in folders {
         println!("{name}: {part} of {all} mutants survive, {:.1} %", percent(part, all));
     }

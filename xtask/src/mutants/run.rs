@@ -73,8 +73,9 @@ impl Tests {
         Ok(())
     }
 
-    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time.
-    pub fn notice(&mut self, id: u32) -> Result<bool> {
+    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time, as far as `time`
+    /// allows: the fastest first.
+    pub fn notice(&mut self, id: u32, mut time: Duration) -> Result<bool> {
         let mut order = self.reached.get(&id).cloned().unwrap_or_default();
         order.sort_by_key(|&index| self.tests[index].time / (1 + self.tests[index].kills));
         let mut rest = order.as_slice();
@@ -83,11 +84,12 @@ impl Tests {
             let same = rest.iter().take(size).take_while(|&&i| self.tests[i].program == self.tests[first].program);
             let (group, others) = rest.split_at(same.count());
             let usual: Duration = group.iter().map(|&index| self.tests[index].time).sum();
+            let Some(left) = time.checked_sub(usual) else { return Ok(false) };
             if self.run(group, ("XLA_MUTANT", id.to_string()), usual * 10 + Duration::from_secs(5))? {
                 self.credit(group);
                 return Ok(true);
             }
-            (rest, size) = (others, size * 2);
+            (rest, size, time) = (others, size * 2, left);
         }
         Ok(false)
     }
