@@ -1,9 +1,10 @@
 //! Expands Fourier transforms into stages of matrix products with roots of unity.
 
 mod radices;
+mod real;
 mod roots;
 
-use xla_hlo::ops::{BinaryOp, CompareDirection, Dot, DotDims, Fft, FftType, Precision, Reverse, Transpose, UnaryOp};
+use xla_hlo::ops::{BinaryOp, Dot, DotDims, FftType, Precision, Transpose, UnaryOp};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Literal, Module, Op, Opcode, Result, Scalar};
 
 use crate::rewrite::builder::Inserter;
@@ -18,7 +19,7 @@ use roots::{chirp, kernel, root};
 /// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of `radices`:
 /// a product with the matrix of `r` roots of unity, twiddle factors, and a transposition that leaves the columns
 /// contiguous. A radix that is a prime above 256 is a convolution (L. Bluestein, 1970) of a smooth length. Roots are
-/// constants, rounded once. Lines of more than 65,536 elements stay. Results differ from the evaluator's, which works
+/// constants, rounded once. Real lines of an even length are complex ones of half of it. Lines of more than 65,536 elements stay. Results differ from the evaluator's, which works
 /// in `f64`, by the rounding of sums.
 pub struct ExpandFfts;
 
@@ -52,35 +53,29 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     if shape.element_count() == 0 {
         return at.zeros(&shape);
     }
-    let mut parts = if at.element_type(x)?.is_complex() {
-        Parts { re: at.unary(UnaryOp::Real, x)?, im: at.unary(UnaryOp::Imag, x)? }
-    } else {
-        let like = at.array(x)?.clone();
-        Parts { re: x, im: at.splat(&like, Scalar::Float(0.0))? }
-    };
     let (first, last) = (shape.rank() - op.fft_length.len(), shape.rank() - 1);
     let inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
-    // The dimension that is cut in half is transformed while nothing else is: first of all, or last of all.
-    if op.fft_type == FftType::Rfft {
-        parts = line(at, parts, last, inverse)?;
-        parts = each(parts, |x| at.slice(x, last, 0, shape.dims()[last]))?;
-    }
+    // Real lines are transformed first of all, or last of all.
+    let mut parts = match op.fft_type {
+        FftType::Rfft => real::forward(at, x)?,
+        _ => Parts { re: at.unary(UnaryOp::Real, x)?, im: at.unary(UnaryOp::Imag, x)? },
+    };
     for d in first..last {
         parts = line(at, parts, d, inverse)?;
     }
-    match op.fft_type {
-        FftType::Rfft => {}
-        FftType::Fft | FftType::Ifft => parts = line(at, parts, last, inverse)?,
-        FftType::Irfft => {
-            parts = mirrored(at, parts, shape.dims()[last])?;
-            parts = line(at, parts, last, inverse)?;
-        }
-    }
-    if inverse {
+    let scaled = |at: &mut Inserter<'_>, x| {
         let count: f64 = op.fft_length.iter().map(|&n| n as f64).product();
-        parts = each(parts, |x| at.binary_with(BinaryOp::Divide, x, Scalar::Float(count)))?;
+        if inverse { at.binary_with(BinaryOp::Divide, x, Scalar::Float(count)) } else { Ok(x) }
+    };
+    if op.fft_type == FftType::Irfft {
+        let lines = real::inverse(at, parts, shape.dims()[last])?;
+        return scaled(at, lines);
     }
-    if op.fft_type == FftType::Irfft { Ok(parts.re) } else { at.binary(BinaryOp::Complex, parts.re, parts.im) }
+    if op.fft_type != FftType::Rfft {
+        parts = line(at, parts, last, inverse)?;
+    }
+    let parts = each(parts, |x| scaled(at, x))?;
+    at.binary(BinaryOp::Complex, parts.re, parts.im)
 }
 
 /// The transforms of the lines along a dimension, not scaled.
@@ -140,22 +135,24 @@ fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     let (n, count) = (at.dims(x.re)[0], at.dims(x.re)[1]);
     let (size, ty) = (smooth_length(2 * n - 1), at.element_type(x.re)?);
     let chirp = chirp(n, inverse);
-    let constant = |at: &mut Inserter<'_>, values: &[[f64; 2]]| {
-        let shape = ArrayShape::new(ty, [values.len()]);
-        let [re, im] = [0, 1].map(|part| Literal::from_fn(&shape, |i| Scalar::Float(values[i][part])));
-        let parts = Parts { re: at.literal(re?)?, im: at.literal(im?)? };
-        each(parts, |x| at.broadcast(x, &[values.len(), count], &[0]))
-    };
-    let outer = constant(at, &chirp)?;
+    let outer = vector(at, &chirp, x.re, 0)?;
     let x = product(at, x, outer)?;
     let padding = at.zeros(&ArrayShape::new(ty, [size - n, count]))?;
     let x = each(x, |x| at.concatenate(&[x, padding], 0))?;
     let x = columns(at, x, false)?;
-    let kernel = constant(at, &kernel(&chirp, size))?;
+    let kernel = vector(at, &kernel(&chirp, size), x.re, 0)?;
     let x = product(at, x, kernel)?;
     let x = columns(at, x, true)?;
     let x = each(x, |x| at.slice(x, 0, 0, n))?;
     product(at, x, outer)
+}
+
+/// Complex constants along a dimension of an array like `like`, which has as many elements there.
+fn vector(at: &mut Inserter<'_>, values: &[[f64; 2]], like: InstrId, dimension: usize) -> Result<Parts> {
+    let (shape, dims) = (ArrayShape::new(at.element_type(like)?, [values.len()]), at.dims(like));
+    let [re, im] = [0, 1].map(|part| Literal::from_fn(&shape, |i| Scalar::Float(values[i][part])));
+    let parts = Parts { re: at.literal(re?)?, im: at.literal(im?)? };
+    each(parts, |x| at.broadcast(x, &dims, &[dimension]))
 }
 
 /// The products of elements.
@@ -204,29 +201,6 @@ fn table(
     let re = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[0]))?;
     let im = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[1]))?;
     Ok(Parts { re: at.literal(re)?, im: at.literal(im)? })
-}
-
-/// Lines of `n` elements whose transforms are real, from their first halves; the imaginary parts of elements that
-/// mirror themselves do not count.
-fn mirrored(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<Parts> {
-    let shape = at.array(half.im)?.clone();
-    let (last, size) = (shape.rank() - 1, Fft::half_size(n));
-    let place = at.iota(ElementType::S32, shape.dims(), last)?;
-    let mut is_own = at.binary_with(BinaryOp::Multiply, place, Scalar::Signed(2))?;
-    is_own = at.binary_with(BinaryOp::Remainder, is_own, Scalar::Signed(n as i64))?;
-    let zero = at.splat(&ArrayShape::new(ElementType::S32, shape.dims()), Scalar::Signed(0))?;
-    let is_own = at.compare(CompareDirection::Eq, is_own, zero)?;
-    let none = at.splat(&shape, Scalar::Float(0.0))?;
-    let half = Parts { re: half.re, im: at.select(is_own, none, half.im)? };
-    if n == size {
-        return Ok(half);
-    }
-    let rest = each(half, |x| {
-        let rest = at.slice(x, last, 1, n - size + 1)?;
-        at.add(Reverse { dimensions: vec![last] }, [rest])
-    })?;
-    let rest = Parts { re: rest.re, im: at.unary(UnaryOp::Negate, rest.im)? };
-    Ok(Parts { re: at.concatenate(&[half.re, rest.re], last)?, im: at.concatenate(&[half.im, rest.im], last)? })
 }
 
 /// The array with two dimensions in each other's place.
