@@ -95,15 +95,15 @@ impl Reader<'_> {
         let mesh = if self.cursor.is("mesh_name") { "mesh_name" } else { "mesh" };
         let mesh = self.field(mesh)?;
         self.cursor.expect(",")?;
-        let axes = self.field("axes")?;
+        let axes = self.elements("axes", Self::axis_ref)?;
         self.cursor.expect(">")?;
         Ok(self.push(Attribute::from(Sharding::ReplicaGroups { mesh, axes })))
     }
 
-    /// `<axes = [#stablehlo.mesh_axis<name = "x", size = 2>], device_ids = dense<[1, 0]> : tensor<2xi64>>`.
+    /// `<axes = [<name = "x", size = 2>], device_ids = dense<[1, 0]> : tensor<2xi64>>`.
     pub(super) fn mesh_of_attributes(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
-        let axes = self.field("axes")?;
+        let axes = self.elements("axes", Self::mesh_axis)?;
         let device_ids = if self.cursor.eat(",") { Some(self.field("device_ids")?) } else { None };
         self.cursor.expect(">")?;
         Ok(self.push(Attribute::from(Sharding::MeshOfAttributes { axes, device_ids })))
@@ -137,6 +137,17 @@ impl Reader<'_> {
         }
         self.cursor.expect(">")?;
         Ok(self.push(Attribute::from(Sharding::AxisRef { name, sub_axis })))
+    }
+
+    /// `name = [attribute, ...]`, where `<...>` is an attribute that `element` reads.
+    fn elements(&mut self, name: &str, element: fn(&mut Self) -> Result<AttrId>) -> Result<AttrId> {
+        self.cursor.expect(name)?;
+        self.cursor.expect("=")?;
+        let list = self.list(["[", "]"], |reader| match reader.cursor.is("<") {
+            true => element(reader),
+            false => reader.attribute(),
+        })?;
+        Ok(self.push(Attribute::Array(list)))
     }
 
     /// `name = attribute`.

@@ -103,6 +103,14 @@ module @mesh_axes {
 }
 // -----
 
+module @mesh_axes_without_names_of_attributes {
+  func.func @main(%a: tensor<4x8xf32>) -> tensor<8x8xf32> {
+    %1 = "stablehlo.all_gather"(%a) {all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes=[<name = "x", size = 2>, <name = "y", size = 4>]>, axes = [<name = "x">]>} : (tensor<4x8xf32>) -> tensor<8x8xf32>
+    return %1 : tensor<8x8xf32>
+  }
+}
+// -----
+
 module @no_such_mesh {
   func.func @main(%a: tensor<4x8xf32>) -> tensor<8x8xf32> {
     %1 = "stablehlo.all_gather"(%a) {all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>} : (tensor<4x8xf32>) -> tensor<8x8xf32>
