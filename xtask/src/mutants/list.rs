@@ -34,6 +34,8 @@ pub struct Mutant {
     pub replacement: String,
     /// First character of the replaced text.
     pub start: Place,
+    /// Whether the mutant is in the sample: the others are built, so that one build serves all samples.
+    pub is_chosen: bool,
 }
 
 impl Mutant {
@@ -43,7 +45,7 @@ impl Mutant {
     }
 }
 
-/// Lists the mutants of the chosen files: all, or the sample of the day.
+/// Lists all mutants of the chosen files, and marks those of the sample.
 pub fn list(choice: &Choice) -> Result<Vec<Mutant>> {
     let mut command = cargo(&["mutants", "--list", "--json"]);
     command.args(["--package", "xla-llvm", "--package", "xla-passes"]);
@@ -55,8 +57,8 @@ pub fn list(choice: &Choice) -> Result<Vec<Mutant>> {
     });
     let (stride, first) = sample(all.len(), choice);
     println!("{} mutants; every {stride}th from {first}", all.len());
-    let chosen = all.iter().skip(first).step_by(stride);
-    chosen.zip(1..).map(|(value, id)| mutant(value, id)).collect()
+    let is_chosen = |index: usize| index % stride == first;
+    all.iter().enumerate().map(|(index, value)| mutant(value, index as u32 + 1, is_chosen(index))).collect()
 }
 
 /// Returns the distance between mutants of the sample, and its first mutant.
@@ -69,7 +71,7 @@ fn sample(count: usize, choice: &Choice) -> (usize, usize) {
     (stride, choice.number.unwrap_or(days as usize) % stride)
 }
 
-fn mutant(value: &Value, id: u32) -> Result<Mutant> {
+fn mutant(value: &Value, id: u32, is_chosen: bool) -> Result<Mutant> {
     let text = |key: &str| value[key].as_str().map(str::to_owned).with_context(|| format!("a mutant without {key}"));
     let number = |key: &str| value["span"]["start"][key].as_u64().context("a mutant without a place");
     Ok(Mutant {
@@ -79,5 +81,6 @@ fn mutant(value: &Value, id: u32) -> Result<Mutant> {
         genre: text("genre")?,
         replacement: text("replacement")?,
         start: (number("line")? as usize, number("column")? as usize),
+        is_chosen,
     })
 }

@@ -14,6 +14,7 @@ use pico_args::Arguments;
 mod build;
 mod list;
 mod places;
+mod record;
 mod report;
 mod rewrite;
 mod run;
@@ -45,7 +46,8 @@ tests of its crate, and then, if it survives them, the tests of the backends and
   --limit P     fail if more than P percent survive (default 5)
 
 target/mutants has the results: missed.txt lists the survivors. Mutants that caught.txt and rejected.txt list are not tried again
-while their file has the same text. The sources are copied, not changed in place.
+while their file has the same text. The sources are copied, not changed in place. One build holds all mutants of the chosen files,
+so other samples of them need no other build; tests are run again without a mutant only when their program or data change.
 ";
 
 /// Packages whose tests see the results of compiled programs.
@@ -77,7 +79,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         tree.rejected,
         mutants.len() - tree.made.len() - tree.rejected
     );
-    let made: Vec<&Mutant> = mutants.iter().filter(|mutant| tree.made.contains(&mutant.id)).collect();
+    let made: Vec<&Mutant> = mutants.iter().filter(|m| m.is_chosen && tree.made.contains(&m.id)).collect();
     let mut survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect(), time)?;
     if !quick && !survivors.is_empty() {
         survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE), time)?;

@@ -143,7 +143,7 @@ mod tests {
 
     fn mutant(id: u32, genre: &str, start: Place, replacement: &str) -> Mutant {
         let [file, name, genre, replacement] = ["p/src/a.rs", "", genre, replacement].map(str::to_owned);
-        Mutant { id, file, name, genre, replacement, start }
+        Mutant { id, file, name, genre, replacement, start, is_chosen: true }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::record::{Record, Records};
 use crate::shell::output;
 
 /// Memory that a test may take, in KiB: mutants of loops allocate without end.
@@ -20,8 +21,18 @@ pub struct Test {
     folder: PathBuf,
     pub name: String,
     time: Duration,
-    /// Number of mutants that it has caught: those that catch much run first.
+    /// Number of mutants that it reaches.
+    reached: usize,
+    /// Number of mutants that it has caught.
     kills: u32,
+}
+
+impl Test {
+    /// Time that the test is expected to take for each mutant that it catches. Tests that reach few mutants depend on
+    /// each more, until kills are counted.
+    fn cost(&self) -> f64 {
+        self.time.as_secs_f64() * self.reached as f64 / f64::from(1 + self.kills)
+    }
 }
 
 /// Tests, and the mutants that they reach.
@@ -33,7 +44,7 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// Runs each test of the programs by itself without a mutant.
+    /// Runs each test of the programs by itself without a mutant, unless that is on record.
     pub fn record(root: &Path, scratch: &Path, programs: Vec<(PathBuf, PathBuf)>) -> Result<Tests> {
         let mut all = Tests {
             root: root.to_path_buf(),
@@ -41,55 +52,75 @@ impl Tests {
             tests: Vec::new(),
             reached: HashMap::new(),
         };
-        let record = scratch.join("reached.txt");
         for (program, folder) in programs {
             let mut list = Command::new(&program);
             list.args(["--list", "--format", "terse"]).current_dir(&folder);
             let names = output(list).with_context(|| format!("{} lists no tests", program.display()))?;
+            let mut records = Records::open(&scratch.join("reached"), &program, &folder)?;
             for name in names.lines().filter_map(|line| line.strip_suffix(": test")) {
                 let (program, folder, name) = (program.clone(), folder.clone(), name.to_owned());
-                all.tests.push(Test { program, folder, name, time: Duration::ZERO, kills: 0 });
-                all.record_one(all.tests.len() - 1, &record)?;
+                all.tests.push(Test { program, folder, name, time: Duration::ZERO, reached: 0, kills: 0 });
+                all.record_one(all.tests.len() - 1, &mut records)?;
             }
         }
         println!("{} tests reach {} mutants", all.tests.len(), all.reached.len());
         Ok(all)
     }
 
-    fn record_one(&mut self, index: usize, record: &Path) -> Result<()> {
-        drop(fs::remove_file(record));
-        let start = Instant::now();
-        let set = ("XLA_MUTANTS_REACHED", record.display().to_string());
-        if self.run(&[index], set, Duration::from_secs(600))? {
+    fn record_one(&mut self, index: usize, records: &mut Records) -> Result<()> {
+        let name = &self.tests[index].name;
+        let record = match records.get(name) {
+            Some(record) => record.clone(),
+            None => {
+                let record = self.run_without_mutant(index)?;
+                records.add(name, &record)?;
+                record
+            }
+        };
+        let Some(ids) = record.reached else {
             // Tests of the sources themselves, which the rewritten ones do not pass.
-            println!("without {}: it fails without a mutant", self.tests[index].name);
+            println!("without {name}: it fails without a mutant");
             return Ok(());
-        }
-        self.tests[index].time = start.elapsed();
-        let reached = fs::read_to_string(record).unwrap_or_default();
-        for id in reached.lines().filter_map(|line| line.parse().ok()) {
-            self.reached.entry(id).or_default().push(index);
-        }
+        };
+        (self.tests[index].time, self.tests[index].reached) = (record.time, ids.len());
+        ids.into_iter().for_each(|id| self.reached.entry(id).or_default().push(index));
         Ok(())
     }
 
-    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time, as far as `time`
-    /// allows: the fastest first.
-    pub fn notice(&mut self, id: u32, mut time: Duration) -> Result<bool> {
+    fn run_without_mutant(&self, index: usize) -> Result<Record> {
+        let path = self.scratch.join("reached.txt");
+        drop(fs::remove_file(&path));
+        let start = Instant::now();
+        let set = ("XLA_MUTANTS_REACHED", path.display().to_string());
+        let fails = self.run(&[index], set, Duration::from_secs(600))?;
+        let time = start.elapsed();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let ids = text.lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(Record { time, reached: (!fails).then_some(ids) })
+    }
+
+    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time: the cheapest first,
+    /// without those that take longer than what is left of `time`.
+    pub fn notice(&mut self, id: u32, time: Duration) -> Result<bool> {
         let mut order = self.reached.get(&id).cloned().unwrap_or_default();
-        order.sort_by_key(|&index| self.tests[index].time / (1 + self.tests[index].kills));
+        order.sort_by(|&a, &b| self.tests[a].cost().total_cmp(&self.tests[b].cost()));
+        let mut sum = Duration::ZERO;
+        order.retain(|&index| {
+            let fits = sum + self.tests[index].time <= time;
+            sum += if fits { self.tests[index].time } else { Duration::ZERO };
+            fits
+        });
         let mut rest = order.as_slice();
         let mut size = 1;
         while let Some(&first) = rest.first() {
             let same = rest.iter().take(size).take_while(|&&i| self.tests[i].program == self.tests[first].program);
             let (group, others) = rest.split_at(same.count());
             let usual: Duration = group.iter().map(|&index| self.tests[index].time).sum();
-            let Some(left) = time.checked_sub(usual) else { return Ok(false) };
             if self.run(group, ("XLA_MUTANT", id.to_string()), usual * 10 + Duration::from_secs(5))? {
                 self.credit(group);
                 return Ok(true);
             }
-            (rest, size, time) = (others, size * 2, left);
+            (rest, size) = (others, size * 2);
         }
         Ok(false)
     }
