@@ -8,6 +8,9 @@ mod codegen;
 mod concatenations;
 #[path = "suite/contractions.rs"]
 mod contractions;
+#[cfg(target_arch = "x86_64")]
+#[path = "suite/decisions.rs"]
+mod decisions;
 #[path = "suite/dirt.rs"]
 mod dirt;
 #[path = "suite/elements.rs"]
@@ -16,6 +19,8 @@ mod elements;
 mod flushed;
 #[path = "suite/gpu_accuracy.rs"]
 mod gpu_accuracy;
+#[path = "suite/guarded.rs"]
+mod guarded;
 #[path = "suite/jit.rs"]
 mod jit;
 #[path = "suite/kernel.rs"]
@@ -26,6 +31,8 @@ mod masked;
 mod overwrites;
 #[path = "suite/pads.rs"]
 mod pads;
+#[path = "suite/programs.rs"]
+mod programs;
 #[cfg(target_arch = "x86_64")]
 #[path = "suite/strategies.rs"]
 mod strategies;

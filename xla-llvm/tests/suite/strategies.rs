@@ -35,7 +35,7 @@ fn cases() -> Vec<(String, Module)> {
 }
 
 /// The strategy of the entry as one kernel, and its LLVM IR.
-fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
+pub fn emitted(case: &str, module: &Module, target: &Target) -> (String, String) {
     let graph = module.entry();
     let in_place = KernelSource {
         module,

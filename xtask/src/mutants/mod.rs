@@ -42,7 +42,9 @@ tests of its crate, and then, if it survives them, the tests of the backends and
   --number N    number of the sample (default: days since 1970); consecutive numbers cover all mutants
   --file PATH   only mutants of this file or folder; several are possible
   --quick       only the tests of the mutants' crates
-  --seconds N   time of tests for a mutant (default 30): one that takes more of them to be noticed counts as a survivor
+  --wide        only the tests of the backends and of the whole compiler, such as after a run with --quick
+  --seconds N   time of tests for a mutant (default 30): one that takes more of them to be noticed counts as a survivor,
+                and tests that take longer are left out
   --limit P     fail if more than P percent survive (default 5)
 
 target/mutants has the results: missed.txt lists the survivors. Mutants that caught.txt and rejected.txt list are not tried again
@@ -60,7 +62,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
         number: args.opt_value_from_str("--number")?,
         files: args.values_from_str("--file")?,
     };
-    let quick = args.contains("--quick");
+    let (quick, wide) = (args.contains("--quick"), args.contains("--wide"));
     let time = Duration::from_secs(args.opt_value_from_str("--seconds")?.unwrap_or(30));
     let limit = args.opt_value_from_str("--limit")?.unwrap_or(5.0);
     finish(args)?;
@@ -80,7 +82,10 @@ pub fn run(mut args: Arguments) -> Result<()> {
         mutants.len() - tree.made.len() - tree.rejected
     );
     let made: Vec<&Mutant> = mutants.iter().filter(|m| m.is_chosen && tree.made.contains(&m.id)).collect();
-    let mut survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect(), time)?;
+    let mut survivors = made.clone();
+    if !wide {
+        survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect(), time)?;
+    }
     if !quick && !survivors.is_empty() {
         survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE), time)?;
     }
@@ -96,7 +101,7 @@ fn survive<'m>(
     time: Duration,
 ) -> Result<Vec<&'m Mutant>> {
     let mut caught = Settled::caught(folder);
-    let mut tests = Tests::record(&tree.root, folder, tree.tests(packages)?)?;
+    let mut tests = Tests::record(&tree.root, folder, tree.tests(packages)?, time)?;
     let mut survivors = Vec::new();
     for (done, mutant) in mutants.iter().enumerate() {
         if done % 100 == 0 {

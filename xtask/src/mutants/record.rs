@@ -12,17 +12,27 @@ use anyhow::{Context, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub time: Duration,
-    /// Mutants that the test reaches; `None` if it fails.
-    pub reached: Option<Vec<u32>>,
+    pub outcome: Outcome,
+}
+
+/// Outcome of a test without a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It passes, and reaches these mutants.
+    Passes(Vec<u32>),
+    Fails,
+    /// It was ended after the time that tests of a mutant may take.
+    Slow,
 }
 
 impl Record {
     /// Writes the record of a test as a line.
     fn line(&self, test: &str) -> String {
-        let ids = self
-            .reached
-            .as_ref()
-            .map_or("fails".to_owned(), |ids| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+        let ids = match &self.outcome {
+            Outcome::Passes(ids) => ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+            Outcome::Fails => "fails".to_owned(),
+            Outcome::Slow => "slow".to_owned(),
+        };
         format!("{test} {} {ids}", self.time.as_micros())
     }
 
@@ -30,11 +40,15 @@ impl Record {
     fn parse(line: &str) -> Option<(String, Record)> {
         let mut words = line.split(' ');
         let (test, time, ids) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
-        let ids = match ids {
-            "fails" => None,
-            ids => Some(ids.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok()).collect::<Option<_>>()?),
+        let outcome = match ids {
+            "fails" => Outcome::Fails,
+            "slow" => Outcome::Slow,
+            ids => {
+                let ids = ids.split(',').filter(|id| !id.is_empty()).map(|id| id.parse().ok());
+                Outcome::Passes(ids.collect::<Option<_>>()?)
+            }
         };
-        Some((test.to_owned(), Record { time: Duration::from_micros(time), reached: ids }))
+        Some((test.to_owned(), Record { time: Duration::from_micros(time), outcome }))
     }
 }
 
@@ -64,8 +78,9 @@ impl Records {
         Ok(Records { path, known: HashMap::new() })
     }
 
-    pub fn get(&self, test: &str) -> Option<&Record> {
-        self.known.get(test)
+    /// Returns the record of a test, unless it was ended sooner than `limit`.
+    pub fn get(&self, test: &str, limit: Duration) -> Option<&Record> {
+        self.known.get(test).filter(|record| record.outcome != Outcome::Slow || record.time >= limit)
     }
 
     /// Adds the record of a test to the file.
@@ -98,20 +113,26 @@ fn state(program: &Path, package: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
+    const LIMIT: Duration = Duration::from_micros(1501);
+
     #[test]
     fn records_are_read_again_until_the_program_changes() {
         let folder = std::env::temp_dir().join(format!("xtask-records-{}", std::process::id()));
         let path = folder.join("suite.txt");
         let open = |state: &str| Records::of_state(path.clone(), state).unwrap();
-        let record = |reached| Record { time: Duration::from_micros(1500), reached };
-        let all = [("a::b", record(Some(vec![3, 70]))), ("c", record(Some(Vec::new()))), ("d", record(None))];
+        let record = |outcome| Record { time: Duration::from_micros(1500), outcome };
+        let passes = |ids: &[u32]| record(Outcome::Passes(ids.to_vec()));
+        let all = [("a::b", passes(&[3, 70])), ("c", passes(&[])), ("d", record(Outcome::Fails))];
         let mut records = open("1 2 3");
         all.iter().for_each(|(test, record)| records.add(test, record).unwrap());
+        records.add("f", &record(Outcome::Slow)).unwrap();
         write!(OpenOptions::new().append(true).open(&path).unwrap(), "e 5 1,2").unwrap();
         let again = open("1 2 3");
-        all.iter().for_each(|(test, record)| assert_eq!(again.get(test), Some(record)));
-        assert_eq!(again.get("e"), None);
-        assert_eq!(open("1 2 4").get("c"), None);
+        all.iter().for_each(|(test, record)| assert_eq!(again.get(test, LIMIT), Some(record)));
+        assert_eq!(again.get("e", LIMIT), None);
+        assert_eq!(again.get("f", Duration::from_micros(1500)), Some(&record(Outcome::Slow)));
+        assert_eq!(again.get("f", LIMIT), None);
+        assert_eq!(open("1 2 4").get("c", LIMIT), None);
         fs::remove_dir_all(folder).unwrap();
     }
 }

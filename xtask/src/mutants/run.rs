@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::record::{Record, Records};
+use super::record::{Outcome, Record, Records};
 use crate::shell::output;
 
 /// Memory that a test may take, in KiB: mutants of loops allocate without end.
@@ -44,8 +44,9 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// Runs each test of the programs by itself without a mutant, unless that is on record.
-    pub fn record(root: &Path, scratch: &Path, programs: Vec<(PathBuf, PathBuf)>) -> Result<Tests> {
+    /// Runs each test of the programs by itself without a mutant, unless that is on record. Tests that take longer than
+    /// `limit` are left out.
+    pub fn record(root: &Path, scratch: &Path, programs: Vec<(PathBuf, PathBuf)>, limit: Duration) -> Result<Tests> {
         let mut all = Tests {
             root: root.to_path_buf(),
             scratch: scratch.to_path_buf(),
@@ -60,43 +61,49 @@ impl Tests {
             for name in names.lines().filter_map(|line| line.strip_suffix(": test")) {
                 let (program, folder, name) = (program.clone(), folder.clone(), name.to_owned());
                 all.tests.push(Test { program, folder, name, time: Duration::ZERO, reached: 0, kills: 0 });
-                all.record_one(all.tests.len() - 1, &mut records)?;
+                all.record_one(all.tests.len() - 1, &mut records, limit)?;
             }
         }
         println!("{} tests reach {} mutants", all.tests.len(), all.reached.len());
         Ok(all)
     }
 
-    fn record_one(&mut self, index: usize, records: &mut Records) -> Result<()> {
+    fn record_one(&mut self, index: usize, records: &mut Records, limit: Duration) -> Result<()> {
         let name = &self.tests[index].name;
-        let record = match records.get(name) {
+        let record = match records.get(name, limit) {
             Some(record) => record.clone(),
             None => {
-                let record = self.run_without_mutant(index)?;
+                let record = self.run_without_mutant(index, limit)?;
                 records.add(name, &record)?;
                 record
             }
         };
-        let Some(ids) = record.reached else {
+        let ids = match record.outcome {
+            Outcome::Passes(ids) => ids,
             // Tests of the sources themselves, which the rewritten ones do not pass.
-            println!("without {name}: it fails without a mutant");
-            return Ok(());
+            Outcome::Fails => return Ok(println!("without {name}: it fails without a mutant")),
+            Outcome::Slow => return Ok(println!("without {name}: it takes longer than {} s", limit.as_secs())),
         };
         (self.tests[index].time, self.tests[index].reached) = (record.time, ids.len());
         ids.into_iter().for_each(|id| self.reached.entry(id).or_default().push(index));
         Ok(())
     }
 
-    fn run_without_mutant(&self, index: usize) -> Result<Record> {
+    fn run_without_mutant(&self, index: usize, limit: Duration) -> Result<Record> {
         let path = self.scratch.join("reached.txt");
         drop(fs::remove_file(&path));
         let start = Instant::now();
         let set = ("XLA_MUTANTS_REACHED", path.display().to_string());
-        let fails = self.run(&[index], set, Duration::from_secs(600))?;
+        let fails = self.run(&[index], set, limit)?;
         let time = start.elapsed();
         let text = fs::read_to_string(&path).unwrap_or_default();
         let ids = text.lines().filter_map(|line| line.parse().ok()).collect();
-        Ok(Record { time, reached: (!fails).then_some(ids) })
+        let outcome = match fails {
+            false => Outcome::Passes(ids),
+            true if time > limit => Outcome::Slow,
+            true => Outcome::Fails,
+        };
+        Ok(Record { time, outcome })
     }
 
     /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time: the cheapest first,
@@ -141,6 +148,8 @@ impl Tests {
         command.args(["-c", &format!("ulimit -v {MEMORY}; ulimit -c 0; exec \"$0\" \"$@\"")]).arg(&test.program);
         command.arg("--exact").args(group.iter().map(|&index| &self.tests[index].name));
         command.env("CARGO_MANIFEST_DIR", &test.folder).env("INSTA_UPDATE", "no").env(set.0, set.1);
+        // A case that fails for a mutant is none of the tests that are there for the others.
+        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
         command.env("INSTA_WORKSPACE_ROOT", &self.root).current_dir(&test.folder);
         command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(File::create(self.scratch.join("output.txt"))?);
         let mut child = command.spawn().with_context(|| format!("cannot run {}", test.program.display()))?;

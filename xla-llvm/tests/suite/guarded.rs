@@ -1,0 +1,152 @@
+//! Kernels against the evaluator, compiled and run: around all memory are guard bytes, and scratch memory is dirty.
+#![expect(unsafe_code, reason = "generated code is called through a pointer")]
+
+use std::ffi::c_void;
+
+use xla_hlo::eval::evaluate;
+use xla_hlo::ops::Op;
+use xla_hlo::text::parse_module;
+use xla_hlo::{ElementKind, Literal, Module, Scalar};
+use xla_llvm::codegen::{self, CodeKind};
+use xla_llvm::emitter::{EmitOptions, Emitter};
+use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
+use xla_llvm::jit::LoadedCode;
+use xla_llvm::target::{MachineOptions, Target};
+
+use crate::masked::level;
+
+type Entry = unsafe extern "C" fn(*const *mut u8, i64, i64);
+
+/// Bytes around memory.
+const GUARD: usize = 256;
+const GUARD_BYTE: u8 = 0xcd;
+/// A byte of results that no work item wrote yet.
+const UNTOUCHED: u8 = 0xee;
+
+/// Bytes aligned to 64, with guards around them.
+struct Guarded {
+    bytes: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Guarded {
+    fn new(content: &[u8]) -> Guarded {
+        let mut bytes = vec![GUARD_BYTE; content.len() + 2 * GUARD + 64];
+        let start = GUARD + bytes[GUARD..].as_ptr().align_offset(64);
+        bytes[start..start + content.len()].copy_from_slice(content);
+        Guarded { bytes, start, len: content.len() }
+    }
+
+    fn pointer(&mut self) -> *mut u8 {
+        self.bytes[self.start..].as_mut_ptr()
+    }
+
+    fn fill(&mut self, content: &[u8]) {
+        self.bytes[self.start..self.start + self.len].copy_from_slice(content);
+    }
+
+    /// The content, if nothing was written around it.
+    fn content(&self) -> Option<&[u8]> {
+        let (front, rest) = self.bytes.split_at(self.start);
+        let (content, behind) = rest.split_at(self.len);
+        front.iter().chain(behind).all(|&byte| byte == GUARD_BYTE).then_some(content)
+    }
+}
+
+/// Small integers, whose products and sums every type has exactly or rounds once. Parameters whose names begin with
+/// `places` have indices, some of which are outside of arrays of ten elements.
+fn argument(module: &Module, number: usize) -> Literal {
+    let graph = module.entry();
+    let parameter = &graph[graph.parameters()[number]];
+    let shape = parameter.shape().expect_array().unwrap();
+    let (count, least) = if parameter.name().starts_with("places") { (13, -1) } else { (5, -2) };
+    let ty = shape.element_type();
+    let mut state = 0x9e37_79b9_u32 + number as u32;
+    Literal::from_fn(shape, |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let value = i64::from(state >> 28) % count + least;
+        match ty.kind() {
+            ElementKind::Pred => Scalar::Pred(value == 2),
+            ElementKind::Complex => Scalar::Complex(value as f64, (value * value - 2) as f64),
+            ElementKind::Signed | ElementKind::Unsigned | ElementKind::Float => Scalar::from_i64(ty, value).rounded(ty),
+        }
+    })
+    .unwrap()
+}
+
+/// Source of a kernel that computes the entry.
+fn source(module: &Module) -> KernelSource<'_> {
+    let graph = module.entry();
+    match graph[graph.root()].op() {
+        Op::Scatter(_) | Op::SelectAndScatter(_) | Op::Sort(_) | Op::TopK(_) => KernelSource {
+            module,
+            computation: module.entry_id(),
+            root: graph.root(),
+            inputs: graph.parameters().to_vec(),
+            in_place: false,
+            overwrites: Vec::new(),
+            scalar_loop: None,
+        },
+        _ => KernelSource::of_computation(module, module.entry_id(), |_| false).unwrap(),
+    }
+}
+
+/// Runs the entry as one kernel; its strategy, and its results if nothing was written beside them.
+fn run(module: &Module, target: &Target, threads: usize, arguments: &[Literal]) -> (String, Option<Vec<Vec<u8>>>) {
+    let source = source(module);
+    let options = EmitOptions { threads, prefetch: threads > 1, dirt: Some(0x5a), ..EmitOptions::default() };
+    let generated = codegen::generate(target, &MachineOptions::default(), CodeKind::Object, |context| {
+        let emitter = Emitter::new(context, "kernels", target, options);
+        let kernel: Kernel = emit_kernel(&emitter, &source, "kernel")?;
+        Ok((emitter.finish()?, kernel))
+    });
+    let (object, kernel) = generated.unwrap();
+    let code = LoadedCode::link(&[object], &[]).unwrap();
+    // SAFETY: kernels have this type.
+    let entry = unsafe { std::mem::transmute::<*const c_void, Entry>(code.address("kernel").unwrap()) };
+    let leaves = module.entry()[module.entry().root()].shape().leaves();
+    let results = leaves.iter().filter_map(|(_, leaf)| leaf.as_array());
+    let mut all: Vec<Vec<u8>> =
+        results.map(|shape| vec![UNTOUCHED; shape.element_count() * shape.element_type().byte_width()]).collect();
+    let mut memory: Vec<Guarded> = arguments.iter().map(|argument| Guarded::new(argument.bytes())).collect();
+    memory.extend(all.iter().map(|untouched| Guarded::new(untouched)));
+    memory.push(Guarded::new(&vec![0x5a; kernel.scratch_bytes as usize]));
+    let pointers: Vec<*mut u8> = memory.iter_mut().map(Guarded::pointer).collect();
+    for item in (0..kernel.work_items as i64).rev() {
+        for result in &mut memory[arguments.len()..arguments.len() + all.len()] {
+            result.fill(&vec![UNTOUCHED; result.len]);
+        }
+        // SAFETY: the pointers are to arrays of the kernel's shapes, and to as much scratch memory as it wants.
+        unsafe { entry(pointers.as_ptr(), item, item + 1) };
+        let Some(contents) = memory.iter().map(Guarded::content).collect::<Option<Vec<&[u8]>>>() else {
+            return (kernel.strategy, None);
+        };
+        for (all, written) in all.iter_mut().zip(&contents[arguments.len()..]) {
+            for (byte, &written) in all.iter_mut().zip(*written).filter(|(_, written)| **written != UNTOUCHED) {
+                let again = *byte != UNTOUCHED && threads > 1;
+                assert!(!again, "two work items write to one place: {} for {threads} threads", kernel.strategy);
+                *byte = written;
+            }
+        }
+    }
+    (kernel.strategy, Some(all))
+}
+
+/// Compares a program of one kernel with the evaluator at every x86 level, for one thread and for several.
+pub fn check(text: &str, strategy: &str) {
+    let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let arguments: Vec<Literal> = (0..module.entry().parameters().len()).map(|n| argument(&module, n)).collect();
+    let expected = evaluate(&module, arguments.clone()).unwrap();
+    let expected: Vec<&[u8]> = expected.leaves().into_iter().map(Literal::bytes).collect();
+    let host = cfg!(not(target_arch = "x86_64")).then(|| Target::host().unwrap());
+    for target in ["x86-64", "x86-64-v3", "x86-64-v4"].into_iter().filter_map(level).chain(host) {
+        for threads in [1, 3] {
+            let (chosen, results) = run(&module, &target, threads, &arguments);
+            let case = format!("{chosen} on {} for {threads} threads\n{text}", target.cpu());
+            assert!(chosen.starts_with(strategy), "{case}");
+            let results = results.unwrap_or_else(|| panic!("writes beside its memory: {case}"));
+            assert!(results == expected, "{case}");
+        }
+    }
+}
