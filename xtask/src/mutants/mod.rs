@@ -3,7 +3,7 @@
 //! One build holds all mutants: each is a branch of the sources that an environment variable chooses. So a mutant costs
 //! the run of the tests that reach it, and no build.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,24 +84,35 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let made: Vec<&Mutant> = mutants.iter().filter(|m| m.is_chosen && tree.made.contains(&m.id)).collect();
     let mut survivors = made.clone();
     if !wide {
-        survivors = survive(&folder, &tree, &made, &made.iter().map(|mutant| mutant.package()).collect(), time)?;
+        let programs = tree.tests(&made.iter().map(|mutant| mutant.package()).collect())?;
+        survivors = survive(&folder, &tree, &survivors, programs, time)?;
     }
     if !quick && !survivors.is_empty() {
-        survivors = survive(&folder, &tree, &survivors, &BTreeSet::from(WIDE), time)?;
+        for programs in by_folder(tree.tests(&BTreeSet::from(WIDE))?) {
+            survivors = survive(&folder, &tree, &survivors, programs, time)?;
+        }
     }
     report(&folder, &made, &survivors, limit)
 }
 
-/// Returns the mutants that the tests of packages do not notice in a time.
+/// Groups programs of tests by the folder of their package: small tests of backends in front of the large ones of the
+/// whole compiler, in `tests`.
+fn by_folder(programs: Vec<(PathBuf, PathBuf)>) -> Vec<Vec<(PathBuf, PathBuf)>> {
+    let mut folders: BTreeMap<PathBuf, Vec<(PathBuf, PathBuf)>> = BTreeMap::new();
+    programs.into_iter().for_each(|program| folders.entry(program.1.clone()).or_default().push(program));
+    folders.into_values().collect()
+}
+
+/// Returns the mutants that the tests of programs do not notice in a time.
 fn survive<'m>(
     folder: &Path,
     tree: &Tree,
     mutants: &[&'m Mutant],
-    packages: &BTreeSet<&str>,
+    programs: Vec<(PathBuf, PathBuf)>,
     time: Duration,
 ) -> Result<Vec<&'m Mutant>> {
     let mut caught = Settled::caught(folder);
-    let mut tests = Tests::record(&tree.root, folder, tree.tests(packages)?, time)?;
+    let mut tests = Tests::record(&tree.root, folder, programs, time)?;
     let mut survivors = Vec::new();
     for (done, mutant) in mutants.iter().enumerate() {
         if done % 100 == 0 {

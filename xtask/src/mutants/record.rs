@@ -1,4 +1,4 @@
-//! Records of tests: the time of each and the mutants that it reaches, kept while its program and its data are the same.
+//! Records of tests: their times and the mutants that they reach, kept while program and data are the same.
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
