@@ -1,0 +1,265 @@
+//! Attentions and their gradients: sizes, types and algorithms on both sides of the limits of a target.
+
+use xla_passes::TargetProfile;
+
+use crate::plan::{fuse, kernels};
+use crate::plans::gpu;
+
+/// An attention of two heads as JAX traces it.
+#[derive(Clone, Copy)]
+struct Attention {
+    queries: usize,
+    keys: usize,
+    /// Elements of a query and of a key.
+    head: usize,
+    /// Elements of a value.
+    values: usize,
+    /// Type of queries, keys, values and results.
+    ty: &'static str,
+    /// Type of scores.
+    scores: &'static str,
+    /// Type of the gradients' products.
+    products: &'static str,
+    /// `, algorithm=...` of all dots.
+    algorithm: &'static str,
+}
+
+const BF16: Attention = Attention {
+    queries: 16,
+    keys: 64,
+    head: 16,
+    values: 16,
+    ty: "bf16",
+    scores: "f32",
+    products: "bf16",
+    algorithm: "",
+};
+const F16: Attention = Attention { ty: "f16", products: "f16", ..BF16 };
+const F32: Attention = Attention { ty: "f32", products: "f32", algorithm: ", algorithm=dot_tf32_tf32_f32", ..BF16 };
+
+/// Contractions over the last dimension of both operands, the last of one and the first of the other, the first of both.
+const LAST: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}";
+const ROWS: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}";
+const FIRST: &str = "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+
+impl Attention {
+    /// Parameters and everything up to the probabilities, in the type of the values.
+    fn probabilities(&self) -> String {
+        let Attention { queries: m, keys: n, head, values, ty, scores: s, algorithm, .. } = self;
+        format!(
+            "max {{ a = {s}[] parameter(0)  b = {s}[] parameter(1)  ROOT c = {s}[] maximum(a, b) }}
+             sum {{ a = {s}[] parameter(0)  b = {s}[] parameter(1)  ROOT c = {s}[] add(a, b) }}
+             ENTRY main {{
+               q = {ty}[2,{m},{head}] parameter(0)
+               k = {ty}[2,{n},{head}] parameter(1)
+               v = {ty}[2,{n},{values}] parameter(2)
+               scores = {s}[2,{m},{n}] dot(q, k), {LAST}{algorithm}
+               least = {s}[] constant(-inf)
+               zero = {s}[] constant(0)
+               top = {s}[2,{m}] reduce(scores, least), dimensions={{2}}, to_apply=max
+               tops = {s}[2,{m},{n}] broadcast(top), dimensions={{0,1}}
+               less = {s}[2,{m},{n}] subtract(scores, tops)
+               x = {s}[2,{m},{n}] exponential(less)
+               z = {s}[2,{m}] reduce(x, zero), dimensions={{2}}, to_apply=sum
+               zs = {s}[2,{m},{n}] broadcast(z), dimensions={{0,1}}
+               p = {s}[2,{m},{n}] divide(x, zs)
+               weights = {ty}[2,{m},{n}] convert(p)\n"
+        )
+    }
+
+    fn forward(&self) -> String {
+        let Attention { queries, values, ty, algorithm, .. } = self;
+        format!("{} ROOT y = {ty}[2,{queries},{values}] dot(weights, v), {ROWS}{algorithm} }}", self.probabilities())
+    }
+
+    fn gradients(&self) -> String {
+        let Attention { queries: m, keys: n, head, values, ty, scores: s, products: g, algorithm } = self;
+        format!(
+            "{}
+               dy = {ty}[2,{m},{values}] parameter(3)
+               dw = {s}[2,{m},{n}] dot(dy, v), {LAST}{algorithm}
+               weighted = {s}[2,{m},{n}] multiply(dw, p)
+               sums = {s}[2,{m}] reduce(weighted, zero), dimensions={{2}}, to_apply=sum
+               sumss = {s}[2,{m},{n}] broadcast(sums), dimensions={{0,1}}
+               rest = {s}[2,{m},{n}] subtract(dw, sumss)
+               dm = {s}[2,{m},{n}] multiply(rest, p)
+               dn = {ty}[2,{m},{n}] convert(dm)
+               dq = {g}[2,{m},{head}] dot(dn, k), {ROWS}{algorithm}
+               dk = {g}[2,{n},{head}] dot(dn, q), {FIRST}{algorithm}
+               dv = {g}[2,{n},{values}] dot(weights, dy), {FIRST}{algorithm}
+               ROOT all = ({g}[2,{m},{head}], {g}[2,{n},{head}], {g}[2,{n},{values}]) tuple(dq, dk, dv) }}",
+            self.probabilities()
+        )
+    }
+}
+
+/// A GPU that may round elsewhere than where the program says.
+fn rounding() -> TargetProfile {
+    let mut profile = gpu();
+    profile.fusion.attention.excess_precision = true;
+    profile
+}
+
+fn of_threads(threads: usize) -> TargetProfile {
+    TargetProfile { threads, ..rounding() }
+}
+
+/// Number of kernels of attentions.
+fn count(text: &str, profile: &TargetProfile) -> usize {
+    kernels(&fuse(text, "fuse-attention, fuse-scores, dead-code", profile).0).matches("output[").count()
+}
+
+fn is_one_kernel(attention: Attention, profile: &TargetProfile) -> bool {
+    match count(&attention.forward(), profile) {
+        0 => false,
+        1 => true,
+        more => panic!("{more} kernels"),
+    }
+}
+
+/// Whether each statistic and each gradient is one kernel: maximum, sum, sum of weighted gradients, dq, dk, dv.
+fn are_kernels(attention: Attention, profile: &TargetProfile) -> bool {
+    match count(&attention.gradients(), profile) {
+        0 => false,
+        6 => true,
+        other => panic!("{other} kernels"),
+    }
+}
+
+#[test]
+fn queries_are_few_or_many() {
+    for (queries, fused) in [(1, true), (8, true), (9, false), (15, false), (16, true), (17, true)] {
+        assert_eq!(is_one_kernel(Attention { queries, ..BF16 }, &rounding()), fused, "{queries} queries");
+    }
+    for (queries, fused) in [(8, false), (15, false), (16, true)] {
+        assert_eq!(are_kernels(Attention { queries, ..BF16 }, &rounding()), fused, "{queries} queries");
+    }
+}
+
+#[test]
+fn keys_are_many() {
+    for (keys, fused) in [(63, false), (64, true)] {
+        assert_eq!(is_one_kernel(Attention { keys, ..BF16 }, &rounding()), fused, "{keys} keys");
+        assert_eq!(is_one_kernel(Attention { queries: 8, keys, ..BF16 }, &rounding()), fused, "{keys} keys");
+    }
+    // Sums over queries have the keys as rows: the smaller limit is that of both.
+    for (keys, fused) in [(15, false), (16, true)] {
+        assert_eq!(are_kernels(Attention { queries: 64, keys, ..BF16 }, &rounding()), fused, "{keys} keys");
+    }
+}
+
+#[test]
+fn heads_are_multiples_up_to_a_limit() {
+    for (size, fused) in [(8, false), (16, true), (24, false), (64, true), (80, false)] {
+        for attention in [Attention { head: size, ..BF16 }, Attention { values: size, ..BF16 }] {
+            assert_eq!(is_one_kernel(attention, &rounding()), fused, "heads of {size}");
+            assert_eq!(are_kernels(attention, &rounding()), fused, "heads of {size}");
+        }
+    }
+}
+
+/// Two heads of `queries` are 2 * queries / 64 blocks, which keep twice as many multiprocessors busy.
+#[test]
+fn many_keys_need_blocks_for_half_of_the_machine() {
+    for (queries, keys, threads, fused) in [
+        (64, 1024, 5, true),
+        (64, 1025, 4, true),
+        (64, 1025, 5, false),
+        (65, 1025, 8, true),
+        (65, 1025, 9, false),
+        (128, 1025, 8, true),
+    ] {
+        let attention = Attention { queries, keys, ..BF16 };
+        let what = format!("{queries} queries, {keys} keys, {threads} threads");
+        assert_eq!(is_one_kernel(attention, &of_threads(threads)), fused, "{what}");
+        assert_eq!(are_kernels(attention, &of_threads(threads)), fused, "{what}");
+        // Sums over queries are blocks of keys.
+        let turned = Attention { queries: keys, keys: queries, ..BF16 };
+        assert_eq!(are_kernels(turned, &of_threads(threads)), fused, "turned: {what}");
+    }
+    // Few queries have their keys in parts.
+    assert!(is_one_kernel(Attention { queries: 8, keys: 1025, ..BF16 }, &of_threads(132)));
+}
+
+#[test]
+fn algorithms_round_as_tensor_cores_do() {
+    let algorithm = |attention, algorithm| Attention { algorithm, ..attention };
+    for (attention, fused) in [
+        (BF16, true),
+        (algorithm(BF16, ", algorithm=dot_bf16_bf16_f32"), true),
+        (F16, true),
+        (algorithm(F16, ", algorithm=dot_f16_f16_f32"), true),
+        (F32, true),
+        (algorithm(F32, ""), false),
+        (algorithm(F32, ", algorithm=dot_f32_f32_f32"), false),
+        (Attention { ty: "f64", scores: "f64", products: "f64", ..BF16 }, false),
+    ] {
+        let what = format!("{} {}", attention.ty, attention.algorithm);
+        assert_eq!(is_one_kernel(attention, &rounding()), fused, "{what}");
+        assert_eq!(are_kernels(attention, &rounding()), fused, "{what}");
+    }
+    // A kernel of few queries multiplies f32 as they are.
+    for name in ["", ", algorithm=dot_f32_f32_f32", ", algorithm=dot_tf32_tf32_f32"] {
+        assert!(is_one_kernel(Attention { queries: 8, ..algorithm(F32, name) }, &rounding()), "{name}");
+    }
+    let bf16 = algorithm(F32, ", algorithm=dot_bf16_bf16_f32");
+    assert!(!is_one_kernel(Attention { queries: 8, ..bf16 }, &rounding()));
+}
+
+#[test]
+fn what_is_narrow_is_rounded_elsewhere_only_if_it_may_be() {
+    assert!(is_one_kernel(F32, &gpu()) && are_kernels(F32, &gpu()));
+    // Probabilities are divided after they are rounded; sums of scores in f32 stay what they are.
+    assert!(!is_one_kernel(BF16, &gpu()) && are_kernels(BF16, &gpu()));
+    let narrow = Attention { scores: "bf16", ..BF16 };
+    assert!(is_one_kernel(narrow, &rounding()) && are_kernels(narrow, &rounding()));
+    assert!(!is_one_kernel(narrow, &gpu()) && !are_kernels(narrow, &gpu()));
+}
+
+#[test]
+fn products_are_of_the_type_of_values_or_of_f32() {
+    for (products, fused) in [("bf16", true), ("f32", true), ("f64", false)] {
+        assert_eq!(are_kernels(Attention { products, ..BF16 }, &rounding()), fused, "{products}");
+    }
+}
+
+#[test]
+fn targets_without_such_kernels_fuse_none() {
+    let mut profile = rounding();
+    profile.fusion.attention.head_sizes.clear();
+    assert!(!is_one_kernel(BF16, &profile) && are_kernels(BF16, &profile));
+    profile.fusion.attention.sum_head_sizes.clear();
+    assert!(!are_kernels(BF16, &profile));
+}
+
+/// Statistics and results without gradients are better in one kernel, or stay.
+#[test]
+fn sums_of_scores_alone_stay() {
+    let mut profile = rounding();
+    profile.fusion.attention.head_sizes.clear();
+    assert!(!is_one_kernel(BF16, &profile));
+}
+
+/// Another reader of what is as large as scores keeps all of it in memory.
+#[test]
+fn values_as_large_as_scores_have_no_other_readers() {
+    let text = BF16.gradients();
+    assert_eq!(count(&text, &rounding()), 6);
+    let results = "ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16]) tuple(dq, dk, dv)";
+    assert!(text.contains(results), "{text}");
+    for (ty, value) in [("f32", "p"), ("bf16", "dn"), ("f32", "scores"), ("f32", "dw")] {
+        let more = format!(
+            "ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], {ty}[2,16,64]) tuple(dq, dk, dv, {value})"
+        );
+        assert_eq!(count(&text.replace(results, &more), &rounding()), 0, "{value} is a result");
+        let sum = format!("n = {ty}[2,16,64] negate({value}) o = {ty}[2,64,16] transpose(n), dimensions={{0,2,1}}");
+        let more =
+            format!("{sum} ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], {ty}[2,64,16]) tuple(dq, dk, dv, o)");
+        assert_eq!(count(&text.replace(results, &more), &rounding()), 0, "{value} is transposed");
+        let wide = format!("w = {ty}[2,16,64,3] broadcast({value}), dimensions={{0,1,2}}");
+        let more = format!(
+            "{wide} ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], {ty}[2,16,64,3]) tuple(dq, dk, dv, w)"
+        );
+        assert_eq!(count(&text.replace(results, &more), &rounding()), 0, "{value} is broadcast");
+    }
+}

@@ -1,0 +1,6 @@
+//! Fusion plans: the kernels of small programs, with sizes and limits on both sides of each decision.
+
+mod attention;
+mod plan;
+mod plans;
+mod thresholds;

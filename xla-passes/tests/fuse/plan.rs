@@ -1,0 +1,80 @@
+//! Kernels of a program as text.
+
+use std::collections::HashSet;
+
+use xla_hlo::ops::{CallContext, FusionKind};
+use xla_hlo::text::parse_module;
+use xla_hlo::{CompId, Computation, InstrId, Module, Op, verify};
+use xla_passes::{FusionDecision, FusionRecorder, PassContext, PassOptions, TargetProfile, registry};
+
+/// Runs passes on a program; returns the result, and the decisions on fusion.
+pub fn fuse(text: &str, passes: &str, profile: &TargetProfile) -> (Module, Vec<FusionDecision>) {
+    let mut module = parse_module(text).unwrap_or_else(|e| panic!("{e}:\n{text}"));
+    verify::check(&module).unwrap_or_else(|e| panic!("{e}:\n{text}"));
+    let pipeline = registry::pipeline(passes.split(", ")).expect("passes of the registry");
+    let recorder = FusionRecorder::default();
+    let cx = PassContext::new(profile)
+        .with_observer(&recorder)
+        .with_options(PassOptions { verify: true, ..PassOptions::default() });
+    pipeline.run(&mut module, &cx).unwrap_or_else(|e| panic!("{e}:\n{text}"));
+    (module, recorder.take())
+}
+
+/// The kernels of a module, in order: the entry's, then those of loops and branches.
+pub fn kernels(module: &Module) -> String {
+    let mut programs = vec![module.entry_id()];
+    let mut seen = HashSet::from([module.entry_id()]);
+    let mut next = 0;
+    while let Some(&id) = programs.get(next) {
+        next += 1;
+        for (_, instruction) in module[id].iter() {
+            if instruction.op().call_context() == CallContext::Control {
+                programs.extend(instruction.op().called_computations().into_iter().filter(|&id| seen.insert(id)));
+            }
+        }
+    }
+    programs.into_iter().map(|id| kernels_of(module, id)).collect::<Vec<_>>().join(" | ")
+}
+
+fn kernels_of(module: &Module, program: CompId) -> String {
+    let graph = &module[program];
+    let order = graph.post_order().into_iter().filter(|&id| is_computed(graph, id));
+    order.map(|id| kernel(module, graph, id)).collect::<Vec<_>>().join("; ")
+}
+
+fn is_computed(graph: &Computation, id: InstrId) -> bool {
+    !matches!(graph[id].op(), Op::Parameter(_) | Op::Constant(_) | Op::Tuple(_) | Op::GetTupleElement(_))
+}
+
+/// `name = opcode(operands)`; `name = kind[opcodes](operands)` of a fusion, with the operand that it is stored over.
+fn kernel(module: &Module, graph: &Computation, id: InstrId) -> String {
+    let instruction = &graph[id];
+    let operands: Vec<String> = instruction.operands().iter().map(|&o| name(graph, o)).collect();
+    let operands = operands.join(", ");
+    let Op::Fusion(fusion) = instruction.op() else {
+        return format!("{} = {}({operands})", name(graph, id), instruction.opcode().name());
+    };
+    let kind = match fusion.kind {
+        FusionKind::Loop => "loop",
+        FusionKind::Input => "input",
+        FusionKind::Output => "output",
+        _ => "custom",
+    };
+    let body = &module[fusion.computation];
+    let inside: Vec<&str> = body
+        .post_order()
+        .into_iter()
+        .filter(|&id| !matches!(body[id].op(), Op::Parameter(_)))
+        .map(|id| body[id].opcode().name())
+        .collect();
+    let over: String = fusion.aliases.iter().map(|alias| format!(" over {}", alias.operand)).collect();
+    format!("{} = {kind}[{}]({operands}){over}", name(graph, id), inside.join(" "))
+}
+
+/// The name of a value; `kernel.1` for an element of a tuple.
+fn name(graph: &Computation, id: InstrId) -> String {
+    match graph[id].op() {
+        Op::GetTupleElement(element) => format!("{}.{}", name(graph, graph[id].operand(0)), element.index),
+        _ => graph[id].name().trim_end_matches("_fusion").to_string(),
+    }
+}

@@ -1,0 +1,160 @@
+//! Runs the cases of `tests/fuse/plans`: programs in, kernels for a CPU and for a GPU out.
+//!
+//! A file begins with `// passes: a, b` and the functions that its cases apply. A case begins with `// === title`; a title that ends with `: N = 1, 2` is a case
+//! for each of these values of `{N}`, which are those on both sides of a limit as a rule. A line
+//! `// target: limit = value, ...` in a case changes the targets, `// explain` asks for the reasons besides the kernels.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::{fs, iter};
+
+use xla_hlo::ElementType;
+use xla_passes::{AttentionProfile, EpilogueProfile, FusionProfile, HeadSizes, TargetProfile};
+
+use crate::plan::{fuse, kernels};
+
+/// A CPU with eight threads, and vectors of 32 bytes.
+fn cpu() -> TargetProfile {
+    use ElementType::{C64, C128, F32, F64};
+    TargetProfile {
+        vector_bytes: 32,
+        l1_bytes: 32 << 10,
+        l2_bytes: 1 << 20,
+        l3_bytes: 32 << 20,
+        threads: 8,
+        clock_hz: 3e9,
+        memory_bandwidth: 8e10,
+        cache_bandwidth: 4e11,
+        launch_seconds: 1e-7,
+        fusion: FusionProfile {
+            epilogues: EpilogueProfile::contractions([F32, F64, C64, C128], 1 << 18),
+            ..FusionProfile::reductions()
+        },
+        ..TargetProfile::generic()
+    }
+}
+
+/// A GPU with 132 multiprocessors, whose launches take as long as reading 10 MB.
+pub fn gpu() -> TargetProfile {
+    let sizes: BTreeMap<usize, HeadSizes> = [2, 4].map(|bytes| (bytes, HeadSizes { step: 16, most: 64 })).into();
+    let attention = AttentionProfile {
+        types: [ElementType::F16, ElementType::BF16, ElementType::F32].into(),
+        head_sizes: sizes.clone(),
+        sum_head_sizes: sizes,
+        least_queries: 16,
+        least_keys: 64,
+        few_queries: 8,
+        tile: 64,
+        few_keys: 1024,
+        excess_precision: false,
+    };
+    TargetProfile {
+        vector_bytes: 16,
+        l1_bytes: 128 << 10,
+        l2_bytes: 1 << 20,
+        l3_bytes: 50 << 20,
+        threads: 132,
+        clock_hz: 1.7e9,
+        memory_bandwidth: 3.3e12,
+        cache_bandwidth: 1e13,
+        launch_seconds: 3e-6,
+        fusion: FusionProfile {
+            max_live_registers: 208,
+            max_code: 4096,
+            horizontal_bytes: 1 << 20,
+            max_transposed_bytes: 1 << 20,
+            epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), 1 << 18),
+            attention,
+            ..FusionProfile::reductions()
+        },
+        ..TargetProfile::generic()
+    }
+}
+
+/// Sets what a line `// target: ...` names.
+fn change(profile: &mut TargetProfile, name: &str, value: usize) {
+    let fusion = &mut profile.fusion;
+    match name {
+        "threads" => profile.threads = value,
+        "max_instructions" => fusion.max_instructions = value,
+        "max_row_instructions" => fusion.max_row_instructions = value,
+        "max_code" => fusion.max_code = value as u64,
+        "max_live_registers" => fusion.max_live_registers = value,
+        "max_operands" => fusion.max_operands = value,
+        "horizontal_bytes" => fusion.horizontal_bytes = value,
+        "row_kernels" => fusion.row_kernels = value != 0,
+        "multi_output" => fusion.multi_output = value != 0,
+        "reduce_epilogue" => fusion.reduce_epilogue = value != 0,
+        "in_place_update" => fusion.in_place_update = value != 0,
+        "excess_precision" => fusion.attention.excess_precision = value != 0,
+        "least_flops" => fusion.epilogues.least_flops = value as u64,
+        "least_queries" => fusion.attention.least_queries = value,
+        "least_keys" => fusion.attention.least_keys = value,
+        "few_queries" => fusion.attention.few_queries = value,
+        "few_keys" => fusion.attention.few_keys = value,
+        _ => panic!("no limit is called {name}"),
+    }
+}
+
+fn changed(mut profile: TargetProfile, text: &str) -> TargetProfile {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("// target: "));
+    for (name, value) in lines.flat_map(|line| line.split(", ")).filter_map(|pair| pair.split_once(" = ")) {
+        change(&mut profile, name, value.parse().expect("a number"));
+    }
+    profile
+}
+
+/// Kernels, and the reasons where the case asks for them.
+fn outcome(text: &str, passes: &str, profile: TargetProfile) -> String {
+    let (module, decisions) = fuse(text, passes, &changed(profile, text));
+    let explains = text.lines().any(|line| line.trim() == "// explain");
+    let reasons = decisions.iter().filter(|_| explains).map(ToString::to_string);
+    iter::once(kernels(&module)).chain(reasons).collect::<Vec<_>>().join("\n    ")
+}
+
+/// The title of a case and the values of `{N}`.
+fn values(title: &str) -> (&str, Vec<&str>) {
+    title.split_once(": N = ").map_or((title, vec![""]), |(title, list)| (title, list.split(", ").collect()))
+}
+
+fn check(file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuse/plans").join(file).with_extension("hlo");
+    let text = fs::read_to_string(path).expect("a readable file");
+    let passes = text.lines().next().and_then(|line| line.strip_prefix("// passes: ")).expect("a line of passes");
+    let mut out = String::new();
+    let mut cases = text.split("\n// === ");
+    let functions = cases.next().unwrap_or_default();
+    for case in cases {
+        let (title, body) = case.split_once('\n').expect("a case has a body");
+        let (title, values) = values(title);
+        writeln!(out, "=== {title}").expect("writing to a string");
+        for value in values {
+            let body = format!("{functions}\n{}", body.replace("{N}", value));
+            let [cpu, gpu] = [cpu(), gpu()].map(|profile| outcome(&body, passes, profile));
+            let value = if value.is_empty() { String::new() } else { format!("{value} ") };
+            if cpu == gpu {
+                writeln!(out, "{value}both: {cpu}").expect("writing to a string");
+            } else {
+                writeln!(out, "{value}cpu: {cpu}\n{value}gpu: {gpu}").expect("writing to a string");
+            }
+        }
+    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(file, out);
+    });
+}
+
+macro_rules! files {
+    ($($name:ident)*) => { $(#[test] fn $name() { check(stringify!($name)); })* };
+}
+
+files! {
+    rules
+    accesses
+    limits
+    updates
+    rows
+    outputs
+    epilogues
+}

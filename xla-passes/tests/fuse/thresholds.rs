@@ -1,0 +1,269 @@
+//! Sizes at which costs change a plan, worked out by hand on a machine with round rates.
+//!
+//! The machine computes an operation a second, on one element of 32 bits, and starts a kernel in 1000 seconds. A value
+//! `v` that several kernels need is either evaluated in each of them or stored by a kernel of its own:
+//!
+//! ```text
+//! again  = repeated work + operands of v in each kernel
+//! stored = launch + v written + v read in each kernel + operands of v once
+//! ```
+
+use xla_passes::{FusionProfile, TargetProfile};
+
+use crate::plan::{fuse, kernels};
+
+/// Seconds to start a kernel.
+const LAUNCH: f64 = 1000.0;
+
+/// One operation a second on 32 bits at a time, and that many bytes a second from everywhere.
+fn machine(bytes_per_second: f64) -> TargetProfile {
+    TargetProfile {
+        vector_bytes: 4,
+        l1_bytes: usize::MAX,
+        l2_bytes: usize::MAX,
+        l3_bytes: 0,
+        threads: 1,
+        clock_hz: 1.0,
+        memory_bandwidth: bytes_per_second,
+        cache_bandwidth: bytes_per_second,
+        launch_seconds: LAUNCH,
+        fusion: FusionProfile { reduce_epilogue: true, max_transposed_bytes: 0, ..FusionProfile::loops() },
+        ..TargetProfile::generic()
+    }
+}
+
+/// Kernels for a size.
+fn plan(profile: &TargetProfile, text: &dyn Fn(usize) -> String, n: usize) -> String {
+    kernels(&fuse(&text(n), "fuse, dead-code", profile).0)
+}
+
+/// The largest size up to 65,536 with the kernels of size 1; 0 if there is none.
+fn limit(profile: &TargetProfile, text: &dyn Fn(usize) -> String) -> usize {
+    let first = plan(profile, text, 1);
+    let (mut same, mut other) = (1, 1 << 16);
+    assert_ne!(plan(profile, text, other), first, "the plan does not depend on the size: {first}");
+    while same + 1 < other {
+        let middle = same.midpoint(other);
+        *if plan(profile, text, middle) == first { &mut same } else { &mut other } = middle;
+    }
+    same
+}
+
+fn assert_kernels(profile: &TargetProfile, text: &dyn Fn(usize) -> String, n: usize, count: usize) {
+    let kernels = plan(profile, text, n);
+    assert_eq!(kernels.split("; ").count(), count, "{kernels}");
+}
+
+/// `lines`, and a program whose results are `results`, all of `n` elements.
+fn program(ty: &str, n: usize, lines: &str, results: &[&str]) -> String {
+    let shape = format!("{ty}[{n}]");
+    let shapes = vec![shape.as_str(); results.len()].join(", ");
+    let lines = lines.replace("TY", &shape);
+    format!("ENTRY main {{\n  x = {shape} parameter(0)\n{lines}\n  ROOT t = ({shapes}) tuple({})\n}}", results.join(", "))
+}
+
+/// A value that two kernels read, each of which does more than is worth doing twice.
+fn two_readers(ty: &'static str, value: &'static str) -> impl Fn(usize) -> String {
+    move |n| {
+        let lines = format!("  v = TY {value}\n  a = TY divide(v, v)\n  b = TY remainder(v, v)");
+        program(ty, n, &lines, &["a", "b"])
+    }
+}
+
+/// again = n + 8n/B, stored = 1000 + 16n/B: `n <= 1000 + 8n/B`.
+#[test]
+fn cheap_work_is_repeated_up_to_the_time_of_a_launch() {
+    assert_eq!(limit(&machine(16.0), &two_readers("f32", "negate(x)")), 2000);
+    assert_eq!(limit(&machine(32.0), &two_readers("f32", "negate(x)")), 1333);
+    assert_eq!(limit(&machine(f64::INFINITY), &two_readers("f32", "negate(x)")), 1000);
+    // Three instructions: 3n <= 1000 + 8n/B.
+    assert_eq!(limit(&machine(8.0), &two_readers("s32", "popcnt(x)")), 500);
+    // Both operands are the same array.
+    assert_eq!(limit(&machine(16.0), &two_readers("f32", "add(x, x)")), 2000);
+}
+
+/// With w bytes an element and l lanes: `n/l <= 1000 + 2wn/B`.
+#[test]
+fn vectors_have_lanes_by_the_width_of_elements() {
+    let vectors = |bytes, rate| TargetProfile { vector_bytes: bytes, ..machine(rate) };
+    assert_eq!(limit(&vectors(16, 64.0), &two_readers("f32", "negate(x)")), 8000);
+    assert_eq!(limit(&vectors(16, 64.0), &two_readers("f64", "negate(x)")), 4000);
+    assert_eq!(limit(&vectors(4, 16.0), &two_readers("s8", "negate(x)")), 8000);
+    // An element that is wider than a vector takes one operation all the same.
+    assert_eq!(limit(&vectors(4, 32.0), &two_readers("f64", "negate(x)")), 2000);
+    let twice_as_fast = TargetProfile { clock_hz: 2.0, ..machine(32.0) };
+    assert_eq!(limit(&twice_as_fast, &two_readers("f32", "negate(x)")), 4000);
+}
+
+/// Without launches: `n / threads <= 8n/B`. Repeated work of more bytes than the near cache has is done by all threads.
+#[test]
+fn threads_share_work_of_many_bytes() {
+    let threads = |threads| TargetProfile { threads, l2_bytes: 4000, launch_seconds: 0.0, ..machine(16.0) };
+    assert_eq!(limit(&threads(2), &two_readers("f32", "negate(x)")), 1000);
+    for (count, kernels) in [(0, 3), (1, 3), (2, 2)] {
+        assert_kernels(&threads(count), &two_readers("f32", "negate(x)"), 2000, kernels);
+    }
+}
+
+/// Without launches: `n <= 8n/B`, which holds where an array of 4n bytes is read from memory at 8 bytes a second, and
+/// not where it is read from a cache at 16.
+#[test]
+fn arrays_of_less_than_half_the_far_cache_are_read_from_it() {
+    let cached = TargetProfile { l3_bytes: 32_000, cache_bandwidth: 16.0, launch_seconds: 0.0, ..machine(8.0) };
+    assert_eq!(limit(&cached, &two_readers("f32", "negate(x)")), 3999);
+}
+
+/// Work from 4 instructions on is not done twice, whatever memory costs.
+#[test]
+fn expensive_work_is_done_once() {
+    let slow = machine(0.001);
+    for (value, kernels) in [("popcnt(x)", 2), ("mulhi(x, x)", 3), ("divide(x, x)", 3), ("multiply(x, x)", 2)] {
+        assert_kernels(&slow, &two_readers("s32", value), 64, kernels);
+    }
+}
+
+/// For k readers: again = (k-1)n + 4kn/B, stored = 1000 + (8 + 4k)n/B: `(k-1)n <= 1000 + 8n/B`.
+#[test]
+fn each_reader_repeats_the_work() {
+    let lines = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(v, v)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, lines, &["a", "b", "c"])), 666);
+}
+
+/// Operands that a kernel reads anyway cost nothing more.
+#[test]
+fn operands_of_other_readers_are_shared() {
+    // One of the kernels reads x: again = n + 4n/B; half of x for a kernel of v: stored = 1000 + 12n/B + 4n/B.
+    let one = "  v = TY negate(x)\n  a = TY divide(v, x)\n  b = TY remainder(v, v)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, one, &["a", "b"])), 4000);
+    // Both do: again = n, stored = 1000 + 12n/B + 4n/B.
+    let both = "  v = TY negate(x)\n  a = TY divide(v, x)\n  b = TY remainder(v, x)";
+    assert_eq!(limit(&machine(32.0), &|n| program("f32", n, both, &["a", "b"])), 2000);
+    // A kernel of two others: again = n + 8n/B, stored = 1000 + 12n/B + 4n/B.
+    let others = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(x, x)\n  \
+                  d = TY divide(x, x)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, others, &["a", "b", "c", "d"])), 2000);
+    // One other kernel: supply x to three kernels, and two thirds of that are new: again = n + 8n/B;
+    // to two kernels, and a half is new: stored = 1000 + 12n/B + 4n/B.
+    let other = "  v = TY negate(x)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)\n  c = TY power(x, x)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, other, &["a", "b", "c"])), 2000);
+}
+
+/// One kernel that reads v in two orders: again = n, stored = 1000 + 8n/B + 4n/B where it reads x besides, and
+/// again = n + 4n/B, stored = 1000 + 8n/B + 4n/B where it does not.
+#[test]
+fn a_kernel_may_read_a_value_in_two_orders() {
+    let with = "  v = TY negate(x)\n  r = TY reverse(v), dimensions={0}\n  a = TY divide(v, r)\n  b = TY divide(a, x)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, with, &["b"])), 4000);
+    let without = "  v = TY negate(x)\n  r = TY reverse(v), dimensions={0}\n  a = TY divide(v, r)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, without, &["a"])), 2000);
+}
+
+/// From 17 users on the kernels of an operand are not looked at: again = n, or n + 8n/B with many users;
+/// stored = 1000 + 12n/B + 4n/B.
+#[test]
+fn operands_of_many_users_are_taken_to_be_elsewhere() {
+    let users = |count: usize| {
+        move |n| {
+            let names: Vec<String> = (3..count).map(|i| format!("r{i}")).collect();
+            let others: String = names.iter().map(|name| format!("  {name} = TY cosine(x)\n")).collect();
+            let lines = format!("  v = TY negate(x)\n  a = TY divide(v, x)\n  b = TY remainder(v, x)\n{others}");
+            let results: Vec<&str> = ["a", "b"].into_iter().chain(names.iter().map(String::as_str)).collect();
+            program("f32", n, &lines, &results)
+        }
+    };
+    assert_eq!(limit(&machine(32.0), &users(16)), 2000);
+    assert_eq!(limit(&machine(32.0), &users(17)), 1333);
+}
+
+/// Two kernels that read three quarters of v of 4k elements: again = 2k + 24k/B, stored = 1000 + (16 + 24 + 16)k/B.
+#[test]
+fn parts_are_evaluated_and_read_in_part() {
+    let parts = |k: usize| {
+        format!(
+            "ENTRY main {{\n  x = f32[{n}] parameter(0)\n  v = f32[{n}] negate(x)\n  \
+             s = f32[{m}] slice(v), slice={{[0:{m}]}}\n  r = f32[{m}] slice(v), slice={{[{k}:{n}]}}\n  \
+             a = f32[{m}] divide(s, s)\n  b = f32[{m}] remainder(r, r)\n  ROOT t = (f32[{m}], f32[{m}]) tuple(a, b)\n}}",
+            n = 4 * k,
+            m = 3 * k,
+        )
+    };
+    assert_eq!(limit(&machine(32.0), &parts), 1000);
+}
+
+/// A chain of k cheap operations is evaluated again from its origin up to six of them: `kn + 8n/B <= 1000 + 16n/B`. From
+/// a longer one, a value in the middle would be stored, which takes longer than to store the last.
+#[test]
+fn chains_are_followed_back_to_their_origin() {
+    let chain = |length: usize| {
+        move |n| {
+            let steps: String = (1..length)
+                .map(|i| format!("  n{i} = TY negate({})\n", if i == 1 { "x".into() } else { format!("n{}", i - 1) }))
+                .collect();
+            let lines = format!("{steps}  v = TY abs(n{})\n  a = TY divide(v, v)\n  b = TY remainder(v, v)", length - 1);
+            program("f32", n, &lines, &["a", "b"])
+        }
+    };
+    assert_eq!(limit(&machine(16.0), &chain(2)), 666);
+    assert_eq!(limit(&machine(16.0), &chain(6)), 181);
+    assert_kernels(&machine(16.0), &chain(7), 100, 3);
+}
+
+/// v of u, which is expensive: storing u for two kernels takes as long as storing v, but for `n <= 4n/B`.
+#[test]
+fn expensive_origins_of_cheap_work_are_stored() {
+    let lines = "  u = TY sqrt(x)\n  v = TY negate(u)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
+    let of_root = |n| program("f32", n, lines, &["a", "b"]);
+    for (rate, first) in [(4.0, "u = sqrt(x)"), (4.1, "sqrt_negate = loop[sqrt negate](x)")] {
+        let kernels = plan(&machine(rate), &of_root, 64);
+        assert_eq!(kernels.split("; ").next(), Some(first), "{kernels}");
+    }
+}
+
+/// v of u, which is in memory for a dot: again = n + 8n/B, stored = 1000 + 16n/B.
+#[test]
+fn values_for_dots_are_in_memory() {
+    let text = |n| {
+        format!(
+            "ENTRY main {{\n  x = f32[{n}] parameter(0)\n  u = f32[{n}] sqrt(x)\n  v = f32[{n}] negate(u)\n  \
+             a = f32[{n}] divide(v, v)\n  b = f32[{n}] remainder(v, v)\n  d = f32[] dot(u, u), lhs_contracting_dims={{0}}, \
+             rhs_contracting_dims={{0}}\n  ROOT t = (f32[{n}], f32[{n}], f32[]) tuple(a, b, d)\n}}"
+        )
+    };
+    assert_eq!(limit(&machine(16.0), &text), 2000);
+}
+
+/// Generated operands cost nothing: again = n, stored = 1000 + 12n/B.
+#[test]
+fn generated_operands_are_free() {
+    let lines = "  i = TY iota(), iota_dimension=0\n  v = TY negate(i)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, lines, &["a", "b"])), 4000);
+}
+
+/// `n` sums of `m` elements, and a function of them.
+fn sums(m: usize, function: &'static str) -> impl Fn(usize) -> String {
+    move |n| {
+        format!(
+            "add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}\nENTRY main {{\n  \
+             x = f32[{n},{m}] parameter(0)\n  z = f32[] constant(0)\n  \
+             v = f32[{n}] reduce(x, z), dimensions={{1}}, to_apply=add\n  ROOT r = f32[{n}] {function}(v)\n}}"
+        )
+    }
+}
+
+/// With 4 lanes and 16 bytes a second, a function of w instructions takes 3wn/4 seconds longer without lanes. Stored,
+/// the sums take 1000 + 4n/16 + 4n/16 seconds; an eighth of the time of the sums is allowed besides, which is
+/// (nm/4 + 4nm/16) / 8 = nm/16.
+#[test]
+fn functions_of_short_sums_have_lanes_of_their_own() {
+    let lanes = TargetProfile { vector_bytes: 16, ..machine(16.0) };
+    // 11.25n <= 1000 + 0.5n + 0.5n
+    assert_eq!(limit(&lanes, &sums(8, "exponential")), 97);
+    // 4.5n <= 1000 + 0.5n + 0.5n
+    assert_eq!(limit(&lanes, &sums(8, "sqrt")), 285);
+    // 11.25n <= 1000 + 0.5n + 6n
+    assert_eq!(limit(&lanes, &sums(96, "exponential")), 210);
+    // From 172 elements on the sums take long enough for any number of them.
+    for (m, kernels) in [(171, 2), (172, 1)] {
+        assert_kernels(&lanes, &sums(m, "exponential"), 50_000, kernels);
+    }
+}
