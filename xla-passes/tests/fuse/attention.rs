@@ -253,8 +253,9 @@ fn values_as_large_as_scores_have_no_other_readers() {
         );
         assert_eq!(count(&text.replace(results, &more), &rounding()), 0, "{value} is a result");
         let sum = format!("n = {ty}[2,16,64] negate({value}) o = {ty}[2,64,16] transpose(n), dimensions={{0,2,1}}");
-        let more =
-            format!("{sum} ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], {ty}[2,64,16]) tuple(dq, dk, dv, o)");
+        let more = format!(
+            "{sum} ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], {ty}[2,64,16]) tuple(dq, dk, dv, o)"
+        );
         assert_eq!(count(&text.replace(results, &more), &rounding()), 0, "{value} is transposed");
         let wide = format!("w = {ty}[2,16,64,3] broadcast({value}), dimensions={{0,1,2}}");
         let more = format!(

@@ -59,7 +59,10 @@ fn program(ty: &str, n: usize, lines: &str, results: &[&str]) -> String {
     let shape = format!("{ty}[{n}]");
     let shapes = vec![shape.as_str(); results.len()].join(", ");
     let lines = lines.replace("TY", &shape);
-    format!("ENTRY main {{\n  x = {shape} parameter(0)\n{lines}\n  ROOT t = ({shapes}) tuple({})\n}}", results.join(", "))
+    format!(
+        "ENTRY main {{\n  x = {shape} parameter(0)\n{lines}\n  ROOT t = ({shapes}) tuple({})\n}}",
+        results.join(", ")
+    )
 }
 
 /// A value that two kernels read, each of which does more than is worth doing twice.
@@ -199,7 +202,8 @@ fn chains_are_followed_back_to_their_origin() {
             let steps: String = (1..length)
                 .map(|i| format!("  n{i} = TY negate({})\n", if i == 1 { "x".into() } else { format!("n{}", i - 1) }))
                 .collect();
-            let lines = format!("{steps}  v = TY abs(n{})\n  a = TY divide(v, v)\n  b = TY remainder(v, v)", length - 1);
+            let lines =
+                format!("{steps}  v = TY abs(n{})\n  a = TY divide(v, v)\n  b = TY remainder(v, v)", length - 1);
             program("f32", n, &lines, &["a", "b"])
         }
     };
@@ -235,7 +239,8 @@ fn values_for_dots_are_in_memory() {
 /// Generated operands cost nothing: again = n, stored = 1000 + 12n/B.
 #[test]
 fn generated_operands_are_free() {
-    let lines = "  i = TY iota(), iota_dimension=0\n  v = TY negate(i)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
+    let lines =
+        "  i = TY iota(), iota_dimension=0\n  v = TY negate(i)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
     assert_eq!(limit(&machine(16.0), &|n| program("f32", n, lines, &["a", "b"])), 4000);
 }
 

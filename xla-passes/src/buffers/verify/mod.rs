@@ -255,7 +255,6 @@ impl AssignmentChecker<'_> {
                 *token = operands[0][leaf];
             }
         }
-        self.check_state_places(comp, id, &state)?;
         self.place(comp, id, &state)?;
         let decision = self.run(condition, std::slice::from_ref(&state))?;
         self.expect(condition, module[condition].root(), &decision, "when the condition was computed")?;
@@ -279,19 +278,6 @@ impl AssignmentChecker<'_> {
             result[leaf] = tokens[leaf];
         }
         Ok(result)
-    }
-
-    /// Leaves with different tokens must not lie on each other.
-    fn check_state_places(&self, comp: CompId, id: InstrId, tokens: &Tokens) -> Result<()> {
-        let slices = self.slices(comp, id)?;
-        let leaves: Vec<(Slice, Token)> =
-            slices.into_iter().zip(tokens).filter_map(|(s, t)| Some((s?, (*t)?))).collect();
-        for (i, (slice, token)) in leaves.iter().enumerate() {
-            if leaves.iter().skip(i + 1).any(|(s, t)| s.overlaps(slice) && t != token) {
-                return Err(self.error(comp, id, "has two leaves in one place"));
-            }
-        }
-        Ok(())
     }
 
     /// Leaves of a loop's state that the body returns unchanged. Follows tuples and their elements only, inner

@@ -57,7 +57,11 @@ fn move_leaves(module: &Module, assignment: &mut BufferAssignment, from: (&str, 
 }
 
 fn refused(from: (&str, &str), to: (&str, &str)) -> String {
-    let (module, mut assignment) = assigned(LOOP);
+    refused_in(LOOP, from, to)
+}
+
+fn refused_in(text: &str, from: (&str, &str), to: (&str, &str)) -> String {
+    let (module, mut assignment) = assigned(text);
     verify_assignment(&module, &assignment).expect("it is right before");
     move_leaves(&module, &mut assignment, from, to);
     verify_assignment(&module, &assignment).expect_err("the checker accepts a wrong assignment").to_string()
@@ -77,6 +81,73 @@ fn clobbered_values_across_a_loop_are_found() {
 #[test]
 fn writes_to_parameters_are_found() {
     assert!(refused(("main", "kept"), ("main", "p")).contains("which is not to be written"));
+}
+
+#[test]
+fn values_that_any_branch_clobbers_are_found() {
+    let text = "
+    one { x = f32[4] parameter(0)  a = f32[4] reverse(x), dimensions={0}  ROOT b = f32[4] reverse(a), dimensions={0} }
+    two { x = f32[4] parameter(0)  c = f32[4] reverse(x), dimensions={0}  ROOT d = f32[4] reverse(c), dimensions={0} }
+    ENTRY main {
+      which = pred[] parameter(0)
+      p = f32[4] parameter(1)
+      kept = f32[4] cosine(p)
+      x = f32[4] reverse(kept), dimensions={0}
+      y = f32[4] conditional(which, x, x), true_computation=one, false_computation=two
+      ROOT result = f32[4] subtract(y, kept)
+    }";
+    for from in [("one", "a"), ("two", "c")] {
+        let error = refused_in(text, from, ("main", "kept"));
+        assert!(error.contains("when %result reads it"), "{from:?}: {error}");
+    }
+}
+
+#[test]
+fn two_leaves_of_a_state_in_one_place_are_found() {
+    let text = "
+    condition {
+      state = (s32[], f32[4], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      n = s32[] constant(3)
+      ROOT less = pred[] compare(i, n), direction=LT
+    }
+    body {
+      state = (s32[], f32[4], f32[4]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[4] get-tuple-element(state), index=1
+      y = f32[4] get-tuple-element(state), index=2
+      one = s32[] constant(1)
+      next = s32[] add(i, one)
+      a = f32[4] negate(x)
+      b = f32[4] cosine(y)
+      ROOT result = (s32[], f32[4], f32[4]) tuple(next, a, b)
+    }
+    ENTRY main {
+      start = s32[] constant(0)
+      p = f32[4] parameter(0)
+      x = f32[4] negate(p)
+      init = (s32[], f32[4], f32[4]) tuple(start, x, x)
+      ROOT loop = (s32[], f32[4], f32[4]) while(init), condition=condition, body=body
+    }";
+    let error = refused_in(text, ("body", "y"), ("body", "x"));
+    assert!(error.contains("%loop"), "{error}");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_may_be_written() {
+    let text = "ENTRY main {
+      p = f32[4] parameter(0)
+      e = f32[0] parameter(1)
+      n = f32[0] negate(e)
+      m = f32[0] cosine(n)
+      ROOT r = (f32[4], f32[0]) tuple(p, m)
+    }";
+    let (module, mut assignment) = assigned(text);
+    let main = module.find("main").expect("the entry");
+    let at = |name: &str| (main, module[main].find(name).expect("it exists"));
+    let parameter = assignment.slice(main, at("p").1, &[]).expect("an array");
+    assignment.leaves.insert(at("n"), vec![(Vec::new(), Some(Slice { size: 0, ..parameter }))]);
+    verify_assignment(&module, &assignment).expect("no byte is written");
 }
 
 #[test]
