@@ -17,6 +17,8 @@ pub fn fuse(text: &str, passes: &str, profile: &TargetProfile) -> (Module, Vec<F
         .with_observer(&recorder)
         .with_options(PassOptions { verify: true, ..PassOptions::default() });
     pipeline.run(&mut module, &cx).unwrap_or_else(|e| panic!("{e}:\n{text}"));
+    let again = pipeline.run(&mut module.clone(), &PassContext::new(profile)).expect("it runs");
+    assert!(!again.is_changed(), "a second run changes it:\n{module}");
     (module, recorder.take())
 }
 
@@ -65,6 +67,7 @@ fn kernel(module: &Module, graph: &Computation, id: InstrId) -> String {
         .post_order()
         .into_iter()
         .filter(|&id| !matches!(body[id].op(), Op::Parameter(_)))
+        .filter(|&id| id == body.root() || !body[id].users().is_empty())
         .map(|id| body[id].opcode().name())
         .collect();
     let over: String = fusion.aliases.iter().map(|alias| format!(" over {}", alias.operand)).collect();

@@ -1,8 +1,9 @@
-//! Runs the cases of `tests/fuse/plans`: programs in, kernels for a CPU and for a GPU out.
+//! Runs the cases of `tests/fuse/plans`, and those of `tests/passes` that fuse: programs in, kernels for a CPU and for a
+//! GPU out.
 //!
-//! A file begins with `// passes: a, b` and the functions that its cases apply. A case begins with `// === title`; a title that ends with `: N = 1, 2` is a case
-//! for each of these values of `{N}`, which are those on both sides of a limit as a rule. A line
-//! `// target: limit = value, ...` in a case changes the targets, `// explain` asks for the reasons besides the kernels.
+//! A file begins with `// passes: a, b` and the functions that its cases apply. A case begins with `// === title`; a
+//! title that ends with `: N = 1, 2` is a case for each of these values of `{N}`, which are on both sides of a limit as
+//! a rule. A line `// target: limit = value, ...` in a case changes the targets, `// explain` prints the reasons, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use std::{fs, iter};
 use xla_hlo::ElementType;
 use xla_passes::{AttentionProfile, EpilogueProfile, FusionProfile, HeadSizes, TargetProfile};
 
-use crate::plan::{fuse, kernels};
+use crate::plan::{self, kernels};
 
 /// A CPU with eight threads, and vectors of 32 bytes.
 fn cpu() -> TargetProfile {
@@ -47,7 +48,7 @@ pub fn gpu() -> TargetProfile {
         few_queries: 8,
         tile: 64,
         few_keys: 1024,
-        excess_precision: false,
+        excess_precision: true,
     };
     TargetProfile {
         vector_bytes: 16,
@@ -107,7 +108,7 @@ fn changed(mut profile: TargetProfile, text: &str) -> TargetProfile {
 
 /// Kernels, and the reasons where the case asks for them.
 fn outcome(text: &str, passes: &str, profile: TargetProfile) -> String {
-    let (module, decisions) = fuse(text, passes, &changed(profile, text));
+    let (module, decisions) = plan::fuse(text, passes, &changed(profile, text));
     let explains = text.lines().any(|line| line.trim() == "// explain");
     let reasons = decisions.iter().filter(|_| explains).map(ToString::to_string);
     iter::once(kernels(&module)).chain(reasons).collect::<Vec<_>>().join("\n    ")
@@ -118,8 +119,8 @@ fn values(title: &str) -> (&str, Vec<&str>) {
     title.split_once(": N = ").map_or((title, vec![""]), |(title, list)| (title, list.split(", ").collect()))
 }
 
-fn check(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuse/plans").join(file).with_extension("hlo");
+fn check(folder: &str, file: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder).join(file).with_extension("hlo");
     let text = fs::read_to_string(path).expect("a readable file");
     let passes = text.lines().next().and_then(|line| line.strip_prefix("// passes: ")).expect("a line of passes");
     let mut out = String::new();
@@ -131,7 +132,9 @@ fn check(file: &str) {
         writeln!(out, "=== {title}").expect("writing to a string");
         for value in values {
             let body = format!("{functions}\n{}", body.replace("{N}", value));
-            let [cpu, gpu] = [cpu(), gpu()].map(|profile| outcome(&body, passes, profile));
+            // Only the GPU has kernels of attentions.
+            let targets = if passes.contains("attention") { [gpu(), gpu()] } else { [cpu(), gpu()] };
+            let [cpu, gpu] = targets.map(|profile| outcome(&body, passes, profile));
             let value = if value.is_empty() { String::new() } else { format!("{value} ") };
             if cpu == gpu {
                 writeln!(out, "{value}both: {cpu}").expect("writing to a string");
@@ -146,15 +149,12 @@ fn check(file: &str) {
 }
 
 macro_rules! files {
-    ($($name:ident)*) => { $(#[test] fn $name() { check(stringify!($name)); })* };
+    ($folder:literal: $($name:ident)*) => { $(#[test] fn $name() { check($folder, stringify!($name)); })* };
 }
 
+files! { "fuse/plans": rules accesses limits updates rows outputs epilogues folds }
+
 files! {
-    rules
-    accesses
-    limits
-    updates
-    rows
-    outputs
-    epilogues
+    "passes":
+    fuse fuse_rows fuse_outputs fuse_epilogues fuse_attention fuse_scores alias_row_outputs fold_kernels reshape_to_bitcast
 }

@@ -34,7 +34,7 @@ fn machine(bytes_per_second: f64) -> TargetProfile {
 
 /// Kernels for a size.
 fn plan(profile: &TargetProfile, text: &dyn Fn(usize) -> String, n: usize) -> String {
-    kernels(&fuse(&text(n), "fuse, dead-code", profile).0)
+    kernels(&fuse(&text(n), "fuse", profile).0)
 }
 
 /// The largest size up to 65,536 with the kernels of size 1; 0 if there is none.
@@ -193,7 +193,7 @@ fn parts_are_evaluated_and_read_in_part() {
     assert_eq!(limit(&machine(32.0), &parts), 1000);
 }
 
-/// A chain of k cheap operations is evaluated again from its origin up to six of them: `kn + 8n/B <= 1000 + 16n/B`. From
+/// A chain of k cheap operations is evaluated again from its origin up to six of them: `kn + 8n/B <= 1000 + 16n/B`. Of
 /// a longer one, a value in the middle would be stored, which takes longer than to store the last.
 #[test]
 fn chains_are_followed_back_to_their_origin() {
@@ -221,6 +221,19 @@ fn expensive_origins_of_cheap_work_are_stored() {
         let kernels = plan(&machine(rate), &of_root, 64);
         assert_eq!(kernels.split("; ").next(), Some(first), "{kernels}");
     }
+}
+
+/// v of u, which is expensive and which another kernel needs as well: of the time to store u for three kernels, two
+/// thirds are those of v's readers, and of that for two kernels, a half is that of a kernel of v.
+/// `n + (1000 + 16n/B) 2/3 <= 1000 + 12n/B + (1000 + 12n/B) / 2`
+#[test]
+fn the_time_to_store_an_operand_is_shared() {
+    let lines = "  u = TY sqrt(x)\n  v = TY negate(u)\n  a = TY divide(v, v)\n  b = TY remainder(v, v)";
+    let function = format!("{lines}\n  c = TY power(u, u)");
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, &function, &["a", "b", "c"])), 1538);
+    let update =
+        format!("{lines}\n  y = TY parameter(1)\n  i = s32[] parameter(2)\n  c = TY dynamic-update-slice(y, u, i)");
+    assert_eq!(limit(&machine(16.0), &|n| program("f32", n, &update, &["a", "b", "c"])), 1538);
 }
 
 /// v of u, which is in memory for a dot: again = n + 8n/B, stored = 1000 + 16n/B.
