@@ -1,5 +1,5 @@
-//! Runs the cases of `tests/fuse/plans`, and those of `tests/passes` that fuse: programs in, kernels for a CPU and for a
-//! GPU out.
+//! Runs the cases of `tests/fuse/plans`, and those of `tests/passes` that fuse: programs in, kernels for a CPU and for
+//! a GPU out.
 //!
 //! A file begins with `// passes: a, b` and the functions that its cases apply. A case begins with `// === title`; a
 //! title that ends with `: N = 1, 2` is a case for each of these values of `{N}`, which are on both sides of a limit as
@@ -149,12 +149,14 @@ fn check(folder: &str, file: &str) {
 }
 
 macro_rules! files {
-    ($folder:literal: $($name:ident)*) => { $(#[test] fn $name() { check($folder, stringify!($name)); })* };
+    ($folder:literal: $($name:ident)*) => {
+        $(#[test] fn $name() { check($folder, stringify!($name)); })*
+    };
 }
 
-files! { "fuse/plans": rules accesses limits updates rows outputs epilogues folds }
+files! { "fuse/plans": rules accesses limits updates rows outputs epilogues constants }
 
 files! {
     "passes":
-    fuse fuse_rows fuse_outputs fuse_epilogues fuse_attention fuse_scores alias_row_outputs fold_kernels reshape_to_bitcast
+    fuse fuse_rows fuse_attention fuse_scores alias_row_outputs fold_kernels reshape_to_bitcast
 }
