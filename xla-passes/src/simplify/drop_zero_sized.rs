@@ -11,7 +11,7 @@ use crate::{Pass, PassContext};
 /// Replaces instructions that return an array without elements, and have no effects, by a constant, and reductions,
 /// scatters and convolutions of such an array by their value without it.
 ///
-/// Dots, concatenations, pads, reductions of one array and updates have laws of their own in the algebraic simplifier.
+/// Dots, concatenations, pads and updates have laws of their own in the algebraic simplifier.
 pub struct DropZeroSized;
 
 impl Pass for DropZeroSized {
@@ -81,7 +81,7 @@ fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize
         Op::Convolution(_) if is_empty(0) || is_empty(1) => Some(KnownResult::Zeros),
         Op::SelectAndScatter(_) if is_empty(1) => Some(KnownResult::Value(operands[2])),
         // Arrays, then as many initial values.
-        Op::Reduce(_) if count > 1 && is_empty(0) => Some(KnownResult::Value(operands[count + index])),
+        Op::Reduce(_) if is_empty(0) => Some(KnownResult::Value(operands[count + index])),
         // Arrays, indices, as many updates.
         Op::Scatter(_) if is_empty(count + 1) => Some(KnownResult::Value(operands[index])),
         _ => None,

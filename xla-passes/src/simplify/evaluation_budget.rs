@@ -57,3 +57,30 @@ impl EvaluationBudget {
         work
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use xla_hlo::text::parse_module;
+
+    use super::*;
+
+    #[test]
+    fn work_is_spent_until_no_more_is_left() {
+        let text = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+            ENTRY f { x = f32[8] parameter(0)  z = f32[] parameter(1)  n = f32[8] add(x, x)
+                      ROOT s = f32[] reduce(n, z), dimensions={0}, to_apply=add }";
+        let module = parse_module(text).unwrap();
+        let graph = module.entry();
+        let find = |name: &str| graph.find(name).unwrap();
+        let mut budget = EvaluationBudget { left: 50, called: HashMap::new() };
+        // Elements that are visited, and operations on them.
+        assert_eq!(budget.work(&module, graph, find("n")), 8 + 8);
+        assert!(!budget.spend(&module, graph, find("n"), 15));
+        assert!(budget.spend(&module, graph, find("n"), 16));
+        assert_eq!(budget.left, 34);
+        assert!(budget.spend(&module, graph, find("n"), 100) && budget.spend(&module, graph, find("n"), 100));
+        assert!(!budget.spend(&module, graph, find("n"), 100));
+        assert_eq!(budget.left, 2);
+        assert!(budget.work(&module, graph, find("s")) > 8 + 8);
+    }
+}

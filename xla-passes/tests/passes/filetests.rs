@@ -1,6 +1,6 @@
 //! Runs the cases of `tests/passes`: HLO in, snapshot out, the evaluator agreeing on both.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,6 @@ const STEPS: u64 = 10_000_000;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
-}
-
-fn files() -> Vec<(String, String)> {
-    let entries = fs::read_dir(directory()).expect("the directory of cases");
-    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
-    files.retain(|p| p.extension().is_some_and(|e| e == "hlo"));
-    files.sort();
-    let name = |p: &Path| p.file_stem().expect("a name").to_string_lossy().into_owned();
-    files.iter().map(|p| (name(p), fs::read_to_string(p).expect("a readable file"))).collect()
 }
 
 fn pipeline(passes: &str, profile: &TargetProfile) -> Pipeline {
@@ -116,62 +107,122 @@ fn able() -> TargetProfile {
     TargetProfile { threads: 4, fusion, dot, layout, ..TargetProfile::generic() }
 }
 
+/// Declares the tests of each file of cases, so that they run on their own.
+macro_rules! files {
+    ($($name:ident)*) => {
+        /// Files of cases.
+        const FILES: &[&str] = &[$(stringify!($name)),*];
+
+        $(mod $name {
+            #[test]
+            fn cases_become_their_snapshots() {
+                super::cases_become_their_snapshots(stringify!($name));
+            }
+
+            #[test]
+            fn every_rewrite_alone_keeps_the_program() {
+                super::every_rewrite_alone_keeps_the_program(stringify!($name));
+            }
+        })*
+    };
+}
+
+files! {
+    alias_row_outputs annotate_trip_counts assign_layouts common_subexpressions common_subexpressions_of_custom_calls
+    dead_code drop_zero_sized drop_zero_sized_alone expand_async expand_batch_norms expand_bit_generators expand_bitcast_converts
+    expand_cholesky expand_clamps expand_collectives expand_custom_calls expand_ffts expand_functions
+    expand_linalg_in_blocks expand_ragged_dots expand_rng expand_scaled_dots expand_scans expand_select_and_scatter
+    expand_stochastic_converts expand_top_k expand_triangular_solves flatten_call_graph fold_constants fold_kernels
+    fuse fuse_attention fuse_epilogues fuse_outputs fuse_rows fuse_scores hoist_invariants inline_calls inline_maps
+    insert_copies merge_dots normalize_floats normalize_layouts order_right_operands order_right_operands_of_stage
+    pad_dynamic reshape_to_bitcast schedule simplify_algebra_arithmetic simplify_algebra_broadcast
+    simplify_algebra_convert simplify_algebra_convert_moves simplify_algebra_convolution simplify_algebra_dot
+    simplify_algebra_gather simplify_algebra_logic simplify_algebra_reduce simplify_algebra_reshape
+    simplify_algebra_slice simplify_algebra_slice_of simplify_algebra_transpose simplify_conditionals simplify_loops
+    simplify_sorts simplify_tokens simplify_tuples sink_slices split_reductions split_reductions_of_any split_windows
+    standard standard_effects standard_lacking unify_convolution_types unify_dot_types unroll_loops widen_linalg
+}
+
+fn text(file: &str) -> String {
+    fs::read_to_string(directory().join(file).with_extension("hlo")).expect("a readable file")
+}
+
 /// Bisecting stops between any two rewrites: the result must be the same program.
-#[test]
-fn every_rewrite_alone_keeps_the_program() {
-    let able = able();
+fn every_rewrite_alone_keeps_the_program(file: &str) {
     // Numbers drawn from one source depend on how many of those drawn before were expanded.
-    for (_, text) in files().into_iter().filter(|(name, _)| name != "expand_rng") {
-        let (passes, cases) = parse_file(&text);
-        let profile = profile_for(&text, &able);
-        let pipeline = pipeline(&passes, &profile);
-        for case in &cases {
-            let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
-            let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
-            // The other test looks at the full number.
-            for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
-                let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
-                let mut after = before.clone();
-                let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
-                let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
-                assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
-                let (old, new) = (evaluate(&before, 2, false, STEPS), evaluate(&after, 2, false, STEPS));
-                let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
-                if let Some(difference) = difference(&old, &new, case.approximate) {
-                    panic!("case {}, {limit} rewrites: {difference}\n{after}", case.name);
-                }
+    if file == "expand_rng" {
+        return;
+    }
+    let text = text(file);
+    let (passes, cases) = parse_file(&text);
+    let profile = profile_for(&text, &able());
+    let pipeline = pipeline(&passes, &profile);
+    for case in &cases {
+        let before = parse_module(&case.text).unwrap_or_else(|e| panic!("case {}: {e}", case.name));
+        let all: u64 = run(&pipeline, &mut before.clone(), &profile).rewrites.values().sum();
+        // The other test looks at the full number.
+        for limit in (0..all.min(12)).chain(all.saturating_sub(1).max(12)..all) {
+            let options = PassOptions { verify: true, max_rewrites: Some(limit), ..PassOptions::default() };
+            let mut after = before.clone();
+            let report = pipeline.run(&mut after, &PassContext::new(&profile).with_options(options));
+            let report = report.unwrap_or_else(|e| panic!("case {}, {limit} rewrites: {e}", case.name));
+            assert_eq!(report.rewrites.values().sum::<u64>(), limit, "case {}", case.name);
+            let (old, new) = (evaluate(&before, 2, false, STEPS), evaluate(&after, 2, false, STEPS));
+            let (Ok(old), Ok(new)) = (old, new) else { panic!("case {}: it does not evaluate", case.name) };
+            if let Some(difference) = difference(&old, &new, case.approximate) {
+                panic!("case {}, {limit} rewrites: {difference}\n{after}", case.name);
             }
         }
     }
 }
 
 /// Cases whose names end so must not be rewritten by any rule.
-const STAYS: &str = " stays";
+const STAYS: [&str; 2] = [" stays", " stay"];
+
+/// Mark of the rules that a case of a snapshot applies.
+const RULES: &str = "// by ";
+
+fn cases_become_their_snapshots(file: &str) {
+    let text = text(file);
+    let (passes, cases) = parse_file(&text);
+    let profile = profile_for(&text, &able());
+    let laws = xla_passes::rule_names();
+    let mut out = String::new();
+    for case in &cases {
+        let (result, report) = check(&passes, case, &profile);
+        let rules: Vec<&str> = report.rewrites.keys().copied().filter(|rule| laws.contains(rule)).collect();
+        let stays = STAYS.iter().any(|end| case.name.ends_with(end));
+        assert!(!stays || !report.is_changed(), "case {} is changed by {rules:?}", case.name);
+        let comment = if rules.is_empty() { String::new() } else { format!("{RULES}{}\n", rules.join(", ")) };
+        writeln!(out, "// === {}\n{comment}{}", case.name, body(&result)).expect("writing to a string");
+    }
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(file.to_string(), out);
+    });
+}
 
 #[test]
-fn cases_become_their_snapshots() {
-    let able = able();
-    let laws = xla_passes::rule_names();
-    let mut applied: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for (file, text) in files() {
-        let (passes, cases) = parse_file(&text);
-        let profile = profile_for(&text, &able);
-        let mut out = String::new();
-        for case in &cases {
-            let (result, report) = check(&passes, case, &profile);
-            let rules: Vec<&str> = report.rewrites.keys().copied().filter(|rule| laws.contains(rule)).collect();
-            assert!(!case.name.ends_with(STAYS) || !report.is_changed(), "case {} is changed by {rules:?}", case.name);
-            let comment = if rules.is_empty() { String::new() } else { format!("// by {}\n", rules.join(", ")) };
-            writeln!(out, "// === {}\n{comment}{}", case.name, body(&result)).expect("writing to a string");
-            for (rule, count) in report.rewrites {
-                *applied.entry(rule).or_default() += count;
-            }
-        }
-        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(file, out);
-        });
-    }
-    let untested: Vec<&str> = laws.into_iter().filter(|r| !applied.contains_key(r)).collect();
+fn each_file_is_listed() {
+    let entries = fs::read_dir(directory()).expect("the directory of cases");
+    let paths = entries.map(|e| e.expect("an entry").path()).filter(|p| p.extension().is_some_and(|e| e == "hlo"));
+    let mut names: Vec<String> = paths.map(|p| p.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert_eq!(FILES, names, "the list `files!` names each file of cases, sorted");
+}
+
+#[test]
+fn each_rule_has_a_case() {
+    let snapshots: Vec<String> = FILES
+        .iter()
+        .map(|file| directory().join("snapshots").join(file).with_extension("snap"))
+        .map(|path| fs::read_to_string(path).expect("each file has a snapshot"))
+        .collect();
+    let applied: BTreeSet<&str> = snapshots
+        .iter()
+        .flat_map(|snapshot| snapshot.lines().filter_map(|line| line.strip_prefix(RULES)))
+        .flat_map(|rules| rules.split(", "))
+        .collect();
+    let untested: Vec<&str> = xla_passes::rule_names().into_iter().filter(|r| !applied.contains(r)).collect();
     assert!(untested.is_empty(), "rules without a case: {untested:?}");
 }
 
@@ -189,7 +240,7 @@ const ELSEWHERE: [&str; 4] = ["allow-tf32", "assign-memory-spaces", "remateriali
 
 #[test]
 fn each_pass_has_cases() {
-    let named: Vec<String> = files().iter().map(|(_, text)| parse_file(text).0).collect();
+    let named: Vec<String> = FILES.iter().map(|file| parse_file(&text(file)).0).collect();
     let has_file = |pass: &str| named.iter().flat_map(|passes| passes.split(", ")).any(|name| name == pass);
     let without: Vec<&str> = registry::list().map(|(name, _)| name).filter(|name| !has_file(name)).collect();
     assert_eq!(without, ELSEWHERE, "passes that no file of tests/passes names");

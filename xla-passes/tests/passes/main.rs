@@ -10,5 +10,6 @@ mod limits;
 mod names;
 mod order_right_operands;
 mod rematerialize;
+mod sizes;
 mod support;
 mod tile_layouts;

@@ -137,22 +137,20 @@ fn divide_by_power_of_two(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     let (x, y) = operands_of(cx, id, BinaryOp::Divide)?;
     let ty = cx.element_type(id)?;
     let (c, shape) = (cx.float_splat(y)?, cx.shape(id)?);
-    let exponents = normal_exponents(ty)?;
-    let exponent = c.abs().log2();
-    let exact = exponent.fract() == 0.0 && exponents.contains(&exponent) && exponents.contains(&-exponent);
-    if !exact || c.abs() != exponent.exp2() {
+    let exponent = c.abs().log2().round();
+    if c.abs() != exponent.exp2() || exponent.abs() > largest_exponent(ty)? {
         return None;
     }
     let inverse = cx.splat_of(shape, Scalar::Float(c.recip()));
     cx.binary(BinaryOp::Multiply, id, x, inverse)
 }
 
-/// Exponents of normal numbers whose powers of two are exact in that type.
-fn normal_exponents(ty: ElementType) -> Option<std::ops::RangeInclusive<f64>> {
+/// Largest exponent of a power of two that is normal in that type, as is its inverse.
+fn largest_exponent(ty: ElementType) -> Option<f64> {
     match ty {
-        ElementType::F64 => Some(-1022.0..=1022.0),
-        ElementType::F32 | ElementType::BF16 => Some(-126.0..=126.0),
-        ElementType::F16 => Some(-14.0..=14.0),
+        ElementType::F64 => Some(1022.0),
+        ElementType::F32 | ElementType::BF16 => Some(126.0),
+        ElementType::F16 => Some(14.0),
         _ => None,
     }
 }

@@ -1,5 +1,9 @@
 //! Dimension arithmetic for rules of several families.
 
+use std::cmp::Ordering;
+
+pub(crate) use crate::layout::{inverse, is_identity};
+
 /// Positions of the dimensions whose size is not 1.
 pub fn nontrivial(dims: &[usize]) -> Vec<usize> {
     (0..dims.len()).filter(|&d| dims[d] != 1).collect()
@@ -20,20 +24,8 @@ pub fn reshape_map(from: &[usize], to: &[usize]) -> Option<Vec<Option<usize>>> {
     Some(from.iter().map(|&n| if n == 1 { None } else { targets.next() }).collect())
 }
 
-/// Whether `permutation` leaves everything in place.
-pub fn is_identity(permutation: &[usize]) -> bool {
-    permutation.iter().enumerate().all(|(i, &d)| i == d)
-}
-
-/// Inverse of a permutation: the new place of each position.
-pub fn inverse(permutation: &[usize]) -> Vec<usize> {
-    let mut inverse = vec![0; permutation.len()];
-    permutation.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);
-    inverse
-}
-
 /// Splits a reshape into the smallest runs of dimensions that become each other: `[6,4]` to `[2,3,4]` is
-/// `([0], [0,1])` and `([1], [2])`. Ones go with the run they stand in front of, at the end with the last.
+/// `([0], [0,1])` and `([1], [2])`. Ones go with the run that they precede; at the end they are runs of their own.
 /// `None` when there is no element, where nothing is told by sizes.
 pub fn factor(from: &[usize], to: &[usize]) -> Option<Vec<(Vec<usize>, Vec<usize>)>> {
     if from.contains(&0) || to.contains(&0) {
@@ -52,16 +44,49 @@ pub fn factor(from: &[usize], to: &[usize]) -> Option<Vec<(Vec<usize>, Vec<usize
             b = to[j];
             j += 1;
         }
-        while a != b {
-            if a < b {
-                a = a.checked_mul(*from.get(i)?)?;
-                i += 1;
-            } else {
-                b = b.checked_mul(*to.get(j)?)?;
-                j += 1;
+        loop {
+            match a.cmp(&b) {
+                Ordering::Less => {
+                    a = a.checked_mul(*from.get(i)?)?;
+                    i += 1;
+                }
+                Ordering::Greater => {
+                    b = b.checked_mul(*to.get(j)?)?;
+                    j += 1;
+                }
+                Ordering::Equal => break,
             }
         }
         runs.push(((start_i..i).collect(), (start_j..j).collect()));
     }
     Some(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::factor;
+
+    type Runs = Vec<(Vec<usize>, Vec<usize>)>;
+
+    #[test]
+    fn reshapes_split_into_the_smallest_runs() {
+        let cases: [(&[usize], &[usize], Option<Runs>); 13] = [
+            (&[6, 4], &[2, 3, 4], Some(vec![(vec![0], vec![0, 1]), (vec![1], vec![2])])),
+            (&[2, 3, 4], &[6, 4], Some(vec![(vec![0, 1], vec![0]), (vec![2], vec![1])])),
+            (&[6, 4], &[4, 6], Some(vec![(vec![0, 1], vec![0, 1])])),
+            (&[6], &[1, 6], Some(vec![(vec![0], vec![0, 1])])),
+            (&[1, 6], &[6], Some(vec![(vec![0, 1], vec![0])])),
+            (&[6], &[6, 1], Some(vec![(vec![0], vec![0]), (vec![], vec![1])])),
+            (&[6, 1], &[6], Some(vec![(vec![0], vec![0]), (vec![1], vec![])])),
+            (&[], &[1, 1], Some(vec![(vec![], vec![0]), (vec![], vec![1])])),
+            (&[], &[], Some(vec![])),
+            (&[0, 6], &[0], None),
+            (&[0], &[6, 0], None),
+            (&[6], &[4], None),
+            (&[4], &[6], None),
+        ];
+        for (from, to, runs) in cases {
+            assert_eq!(factor(from, to), runs, "{from:?} to {to:?}");
+        }
+    }
 }

@@ -48,10 +48,10 @@ fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue
     }
     let (start, stride, count) = places(cx, indices)?;
     let last = start.checked_add(stride.checked_mul(count - 1)?)?;
-    // One place alone is a law of its own; clamped places repeat.
+    // One known place alone, of stride 0, is a law of its own; clamped places repeat.
     let numbers = cx.dims(id).iter().enumerate().filter(|(i, _)| !op.offset_dims.contains(i));
     let [(at, _)] = numbers.collect::<Vec<_>>()[..] else { return None };
-    if count < 2 || stride == 0 || last >= sizes[d] {
+    if stride == 0 || last >= sizes[d] {
         return None;
     }
     let range = |(i, &n): (usize, &usize)| match i == d {
@@ -87,7 +87,7 @@ fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
             let start = number(0)?;
             let stride = if count > 1 { number(1)?.checked_sub(start)? } else { 0 };
             let expected = |i: usize| start.checked_add(stride.checked_mul(i)?);
-            (0..count).all(|i| number(i).is_some() && number(i) == expected(i)).then_some((start, stride, count))
+            (0..count).all(|i| number(i).is_some_and(|n| Some(n) == expected(i))).then_some((start, stride, count))
         }
         _ => None,
     }
@@ -125,7 +125,7 @@ fn starts(cx: &mut Draft<'_>, indices: InstrId, map: &[usize], rank: usize) -> O
     let mut starts: Vec<Option<DraftValue>> = vec![None; rank];
     for (component, &d) in map.iter().enumerate() {
         // All dimensions but that of the components have one element.
-        let range = |&n: &usize| match n == map.len() && n > 1 {
+        let range = |&n: &usize| match n > 1 {
             true => SliceRange { start: component, limit: component + 1, stride: 1 },
             false => SliceRange { start: 0, limit: 1, stride: 1 },
         };

@@ -38,8 +38,7 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
         return None;
     }
     match unary(cx, inner)? {
-        // Of a complex number the inner one has another element type.
-        UnaryOp::Abs if cx.element_type(inner) == cx.element_type(id) => Some(inner.into()),
+        UnaryOp::Abs => Some(inner.into()),
         UnaryOp::Negate if has_negatives(cx, id) => cx.same(id, [cx.operand(inner, 0).into()]),
         _ => None,
     }

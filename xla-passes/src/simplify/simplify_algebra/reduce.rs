@@ -20,14 +20,12 @@ fn single<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Reduce, InstrId, Instr
     }
 }
 
-/// The combiner, where it is one binary operation of accumulator and element in that order, or a commutative one.
+/// The combiner, where it is one binary operation of accumulator and element in that order.
 fn combiner(cx: &Draft<'_>, reduce: &Reduce) -> Option<Binary> {
     let computation = cx.called(reduce.computation);
     let root = &computation[computation.root()];
-    let parameters = computation.parameters();
-    let in_order = root.operands() == parameters;
     match root.op() {
-        Op::Binary(binary) if in_order && computation.len() == 3 => Some(binary.clone()),
+        Op::Binary(binary) if root.operands() == computation.parameters() => Some(binary.clone()),
         _ => None,
     }
 }
@@ -49,7 +47,7 @@ fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let combiner = combiner(cx, reduce)?;
     let Op::Broadcast(Broadcast { dimensions }) = cx.op(x) else { return None };
     let (shape, ty) = (cx.shape(id)?, cx.element_type(x)?);
-    if !dimensions.is_empty() || Some(ty) != cx.element_type(id) || reduce.dimensions.is_empty() {
+    if !dimensions.is_empty() || Some(ty) != cx.element_type(id) {
         return None;
     }
     let mut element: DraftValue = cx.splat_from(cx.operand(x, 0), shape.clone());

@@ -156,7 +156,7 @@ fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
 fn dynamic_cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [InstrId])> {
     let (&inner, starts) = cx.instruction(id).operands().split_first()?;
     // One vector of starts is an older form.
-    let each = starts.len() == cx.dims(id).len() && starts.iter().all(|&s| cx.dims(s).is_empty());
+    let each = starts.iter().all(|&s| cx.dims(s).is_empty());
     let fewer = cx.dims(id) != cx.dims(inner) && !cx.dims(id).contains(&0);
     (each && fewer && cx.is_used_once(inner)).then_some((inner, starts))
 }
