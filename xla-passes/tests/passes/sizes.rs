@@ -18,7 +18,7 @@ fn count(module: &Module, opcode: Opcode) -> usize {
 }
 
 #[test]
-fn elements_of_iotas_that_are_folded() {
+fn elements_of_evaluated_iotas() {
     for (elements, left) in [(1024, 0), (1025, 1)] {
         let text =
             format!("ENTRY e {{ i = f32[{elements}] iota(), iota_dimension=0  ROOT s = f32[{elements}] sqrt(i) }}");
@@ -34,7 +34,7 @@ fn elements_of_iotas_that_are_folded() {
 }
 
 #[test]
-fn bytes_that_folding_makes_of_fewer() {
+fn bytes_of_a_result_that_constant_folding_makes_of_fewer() {
     for (elements, left) in [(1 << 14, 0), ((1 << 14) + 1, 1)] {
         let text = format!(
             "ENTRY e {{ c = f32[2] constant({{1,2}})  z = f32[] constant(3)
