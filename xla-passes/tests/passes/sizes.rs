@@ -34,7 +34,7 @@ fn elements_of_evaluated_iotas() {
 }
 
 #[test]
-fn bytes_of_a_result_that_constant_folding_makes_of_fewer() {
+fn bytes_of_evaluated_pads() {
     for (elements, left) in [(1 << 14, 0), ((1 << 14) + 1, 1)] {
         let text = format!(
             "ENTRY e {{ c = f32[2] constant({{1,2}})  z = f32[] constant(3)
