@@ -1,19 +1,26 @@
 //! Running other programs from the root of the repository, each echoed before it runs.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// The root of the repository.
+/// The root of the repository: of the checkout that cargo runs, or, for the program by itself, of the one around the
+/// current folder.
 pub fn root() -> PathBuf {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or_default()
+    let parent = |manifest: &OsStr| Path::new(manifest).parent().map(Path::to_path_buf).unwrap_or_default();
+    if let Some(manifest) = std::env::var_os("CARGO_MANIFEST_DIR") {
+        return parent(&manifest);
+    }
+    let current = std::env::current_dir().unwrap_or_default();
+    let around = current.ancestors().find(|folder| folder.join("xtask/Cargo.toml").is_file());
+    around.map_or_else(|| parent(env!("CARGO_MANIFEST_DIR").as_ref()), Path::to_path_buf)
 }
 
 /// A program with arguments that will run in the root of the repository.
-pub fn program<S: AsRef<std::ffi::OsStr>>(name: impl AsRef<std::ffi::OsStr>, args: &[S]) -> Command {
+pub fn program<S: AsRef<OsStr>>(name: impl AsRef<OsStr>, args: &[S]) -> Command {
     let mut command = Command::new(name);
     command.args(args).current_dir(root());
     command

@@ -229,7 +229,12 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
 /// A tuple of the results there are and one more.
 fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId {
     let mut results = match (body[root].op(), body[root].shape().clone()) {
-        (Op::Tuple(_), _) => body[root].operands().to_vec(),
+        (Op::Tuple(_), _) => {
+            let results = body[root].operands().to_vec();
+            // A root has no users, so it can be removed; a dead tuple is no row of any kernel.
+            body.remove(root).ok();
+            results
+        }
         // A reduction of several arrays.
         (_, Shape::Tuple(elements)) => {
             let element = |(index, shape): (usize, &Shape)| {

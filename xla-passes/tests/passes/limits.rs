@@ -1,7 +1,6 @@
 //! Limits of the passes: programs of a few lines that would grow without end, or take the compiler without end.
 
 use std::fmt::Write;
-use std::time::{Duration, Instant};
 
 use xla_hlo::text::parse_module;
 use xla_hlo::{Error, Module, Op, Result, verify};
@@ -141,9 +140,10 @@ fn large_reduction_of_a_constant() {
           ROOT r = (f32[], f32[], f32[1024], f32[1024]) tuple(u, t, w, v)
         }";
     let mut module = parse(text);
-    let begun = Instant::now();
     run(&mut module, "standard").unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(20), "folded in {:?}", begun.elapsed());
+    let is_left = |op: &Op| matches!(op, Op::Reduce(_) | Op::ReduceWindow(_) | Op::Dot(_));
+    let left = module.iter().flat_map(|(_, computation)| computation.iter()).filter(|(_, i)| is_left(i.op())).count();
+    assert_eq!(left, 4, "each is more work than there is a budget for:\n{module}");
 }
 
 #[test]
@@ -181,7 +181,8 @@ fn concatenation_of_many_slices() {
     let operands: Vec<String> = (0..SLICES).map(|i| format!("d{i}")).collect();
     let mut module =
         parse(&format!("{text} ROOT c = f32[32000] concatenate({}), dimensions={{0}} }}", operands.join(", ")));
-    let begun = Instant::now();
+    // A search for each pair of slices takes longer than the runner of the tests allows.
     run(&mut module, "fuse, fuse-outputs, fold-kernels").unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(20), "fused in {:?}", begun.elapsed());
+    let kernels = module.entry().iter().filter(|(_, i)| matches!(i.op(), Op::Fusion(_))).count();
+    assert!(kernels < SLICES / 20, "{kernels} kernels");
 }

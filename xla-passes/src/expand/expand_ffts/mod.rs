@@ -19,8 +19,8 @@ use roots::{chirp, kernel, root};
 /// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of `radices`:
 /// a product with the matrix of `r` roots of unity, twiddle factors, and a transposition that leaves the columns
 /// contiguous. A radix that is a prime above 256 is a convolution (L. Bluestein, 1970) of a smooth length. Roots are
-/// constants, rounded once. Real lines of an even length are complex ones of half of it. Lines of more than 65,536 elements stay. Results differ from the evaluator's, which works
-/// in `f64`, by the rounding of sums.
+/// constants, rounded once. Real lines of an even length are complex ones of half of it. Lines of more than 65,536
+/// elements stay. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
 pub struct ExpandFfts;
 
 impl Pass for ExpandFfts {

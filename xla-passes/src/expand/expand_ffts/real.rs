@@ -11,7 +11,7 @@ use crate::rewrite::builder::Inserter;
 pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
     let shape = at.array(x)?.clone();
     let (last, n) = (shape.rank() - 1, shape.dims()[shape.rank() - 1]);
-    if n % 2 != 0 {
+    if !n.is_multiple_of(2) {
         let parts = Parts { re: x, im: at.splat(&shape, Scalar::Float(0.0))? };
         let parts = line(at, parts, last, false)?;
         return each(parts, |x| at.slice(x, last, 0, Fft::half_size(n)));
@@ -43,7 +43,7 @@ pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
 pub(super) fn inverse(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<InstrId> {
     let half = without_own_imaginary(at, half, n)?;
     let last = at.dims(half.re).len() - 1;
-    if n % 2 != 0 {
+    if !n.is_multiple_of(2) {
         let whole = mirrored(at, half, n)?;
         return Ok(line(at, whole, last, true)?.re);
     }
