@@ -253,7 +253,6 @@ fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId 
 /// their own row only.
 pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
     let mut reduced: HashSet<InstrId> = HashSet::new();
-    let mut has_full_result = false;
     for id in body.post_order() {
         let instruction = &body[id];
         let operands = instruction.operands();
@@ -278,9 +277,8 @@ pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
         if depends || matches!(instruction.op(), Op::Reduce(_)) {
             reduced.insert(id);
         }
-        has_full_result |= full && (id == body.root() || body[body.root()].operands().contains(&id));
     }
-    results_fit(body, rows) && (has_full_result || all_results_are_rows(body, rows))
+    results(body).iter().all(|&r| rows.is_full(body[r].shape()) || rows.is_row(body[r].shape()))
 }
 
 /// Elementwise operations on reduced values stay in their row.
@@ -297,14 +295,6 @@ fn same_place(
         !reduced.contains(o) || if full { rows.is_full(shape) } else { rows.is_row(shape) }
     };
     (full || row) && instruction.operands().iter().all(fits)
-}
-
-fn results_fit(body: &Computation, rows: &Rows) -> bool {
-    results(body).iter().all(|&r| rows.is_full(body[r].shape()) || rows.is_row(body[r].shape()))
-}
-
-fn all_results_are_rows(body: &Computation, rows: &Rows) -> bool {
-    results(body).iter().all(|&r| rows.is_row(body[r].shape()))
 }
 
 pub(super) fn results(body: &Computation) -> Vec<InstrId> {
@@ -363,9 +353,6 @@ pub(super) fn replace(
 /// Removes a fusion or operation that nobody uses any more, and its computation.
 fn remove_fused(module: &mut Module, program: CompId, id: InstrId) -> Result<()> {
     let Some(instruction) = module[program].get(id) else { return Ok(()) };
-    if !instruction.users().is_empty() || module[program].root() == id {
-        return Ok(());
-    }
     let body = match instruction.op() {
         Op::Fusion(fusion) => Some(fusion.computation),
         _ => None,

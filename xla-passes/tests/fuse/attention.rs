@@ -265,6 +265,75 @@ fn values_as_large_as_scores_have_no_other_readers() {
     }
 }
 
+/// Programs with one instruction in place of another, and whether they are still kernels of gradients.
+#[test]
+fn gradients_are_kernels_only_if_each_sum_is_one() {
+    let dot = |operands: &str, algorithm: &str| format!("[2,16,64] dot({operands}), {LAST}{algorithm}");
+    let tf32 = ", algorithm=dot_tf32_tf32_f32";
+    let others = "dh = f16[2,16,16] convert(dy)  vh = f16[2,64,16] convert(v)  dw = f32";
+    let rows = "dk = bf16[2,64,16] dot(dn, q), ";
+    let columns = format!(
+        "turned = bf16[2,16,64] dot(q, dn), {FIRST}  dk = bf16[2,64,16] transpose(turned), dimensions={{0,2,1}}"
+    );
+    let cases = [
+        // Scores, or their gradients, are products of another precision or of other types.
+        (F32, format!("scores = f32{}", dot("q, k", tf32)), format!("scores = f32{}", dot("q, k", "")), 0),
+        (F32, format!("dw = f32{}", dot("dy, v", tf32)), format!("dw = f32{}", dot("dy, v", "")), 0),
+        (BF16, format!("dw = f32{}", dot("dy, v", "")), format!("{others}{}", dot("dh, vh", "")), 0),
+        // Values are multiplied by what is not rounded to their type.
+        (BF16, "dot(weights, dy)".to_owned(), "dot(p, dy)".to_owned(), 0),
+        // No maximum of rows; an order that a kernel does not keep.
+        (
+            BF16,
+            "reduce(scores, least), dimensions={2}, to_apply=max".to_owned(),
+            "reduce(scores, zero), dimensions={2}, to_apply=sum".to_owned(),
+            0,
+        ),
+        (BF16, "exponential(less)".to_owned(), "exponential(less), control-predecessors={scores}".to_owned(), 0),
+        // The function of scores is the second operand.
+        (BF16, format!("{rows}{FIRST}"), columns, 6),
+    ];
+    for (attention, from, to, kernels) in cases {
+        let text = attention.gradients();
+        assert_eq!(count(&text, &gpu()), 6, "{text}");
+        assert!(text.contains(&from), "{from} in {text}");
+        assert_eq!(count(&text.replace(&from, &to), &gpu()), kernels, "{to}");
+    }
+}
+
+/// A product of two functions of scores reads one of them in memory.
+#[test]
+fn products_of_two_functions_of_scores_stay() {
+    let results = "ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16]) tuple(dq, dk, dv)";
+    let both = format!(
+        "both = bf16[2,64,64] dot(weights, dn), {FIRST}
+         ROOT all = (bf16[2,16,16], bf16[2,64,16], bf16[2,64,16], bf16[2,64,64]) tuple(dq, dk, dv, both)"
+    );
+    assert_eq!(count(&BF16.gradients().replace(results, &both), &gpu()), 0);
+}
+
+/// The maximum of narrow scores is exact; sums are in f32.
+#[test]
+fn a_maximum_needs_no_excess_precision() {
+    let from = [
+        format!("scores = f32[2,16,64] dot(q, k), {LAST}"),
+        "top = f32[2,16] reduce(scores, least), dimensions={2}, to_apply=max".to_owned(),
+    ];
+    let to = [
+        format!("narrow = bf16[2,16,64] dot(q, k), {LAST}  scores = f32[2,16,64] convert(narrow)"),
+        "low = bf16[] constant(-inf)  narrow_top = bf16[2,16] reduce(narrow, low), dimensions={2}, to_apply=bmax  \
+         top = f32[2,16] convert(narrow_top)"
+            .to_owned(),
+    ];
+    let mut text = BF16.gradients();
+    for (from, to) in from.iter().zip(&to) {
+        assert!(text.contains(from), "{from} in {text}");
+        text = text.replace(from, to);
+    }
+    let bmax = "bmax { a = bf16[] parameter(0)  b = bf16[] parameter(1)  ROOT c = bf16[] maximum(a, b) }";
+    assert_eq!(count(&format!("{bmax} {text}"), &exact()), 6);
+}
+
 /// Kernels of dots are done in tiles, and have no loop and no row that others could share.
 #[test]
 fn other_kernels_do_not_join_tiles() {
