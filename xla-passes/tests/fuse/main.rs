@@ -3,4 +3,6 @@
 mod attention;
 mod plan;
 mod plans;
+#[path = "../passes/profiles.rs"]
+mod profiles;
 mod thresholds;

@@ -1,6 +1,7 @@
 //! Kernels of a program as text.
 
 use std::collections::HashSet;
+use std::iter;
 
 use xla_hlo::ops::{CallContext, FusionKind};
 use xla_hlo::text::parse_module;
@@ -24,18 +25,12 @@ pub fn fuse(text: &str, passes: &str, profile: &TargetProfile) -> (Module, Vec<F
 
 /// The kernels of a module, in order: the entry's, then those of loops and branches.
 pub fn kernels(module: &Module) -> String {
-    let mut programs = vec![module.entry_id()];
-    let mut seen = HashSet::from([module.entry_id()]);
-    let mut next = 0;
-    while let Some(&id) = programs.get(next) {
-        next += 1;
-        for (_, instruction) in module[id].iter() {
-            if instruction.op().call_context() == CallContext::Control {
-                programs.extend(instruction.op().called_computations().into_iter().filter(|&id| seen.insert(id)));
-            }
-        }
-    }
-    programs.into_iter().map(|id| kernels_of(module, id)).collect::<Vec<_>>().join(" | ")
+    let instructions = module.iter().flat_map(|(_, computation)| computation.iter());
+    let control = instructions.filter(|(_, i)| i.op().call_context() == CallContext::Control);
+    let called: HashSet<CompId> = control.flat_map(|(_, i)| i.op().called_computations()).collect();
+    let others = module.iter().map(|(id, _)| id).filter(|id| called.contains(id));
+    let programs = iter::once(module.entry_id()).chain(others);
+    programs.map(|id| kernels_of(module, id)).collect::<Vec<_>>().join(" | ")
 }
 
 fn kernels_of(module: &Module, program: CompId) -> String {

@@ -5,15 +5,15 @@
 //! title that ends with `: N = 1, 2` is a case for each of these values of `{N}`, which are on both sides of a limit as
 //! a rule. A line `// target: limit = value, ...` in a case changes the targets, `// explain` prints the reasons, too.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::{fs, iter};
 
 use xla_hlo::ElementType;
-use xla_passes::{AttentionProfile, EpilogueProfile, FusionProfile, HeadSizes, TargetProfile};
+use xla_passes::{EpilogueProfile, FusionProfile, TargetProfile};
 
 use crate::plan::{self, kernels};
+use crate::profiles::attention;
 
 /// A CPU with eight threads, and vectors of 32 bytes.
 fn cpu() -> TargetProfile {
@@ -38,18 +38,6 @@ fn cpu() -> TargetProfile {
 
 /// A GPU with 132 multiprocessors, whose launches take as long as reading 10 MB.
 pub fn gpu() -> TargetProfile {
-    let sizes: BTreeMap<usize, HeadSizes> = [2, 4].map(|bytes| (bytes, HeadSizes { step: 16, most: 64 })).into();
-    let attention = AttentionProfile {
-        types: [ElementType::F16, ElementType::BF16, ElementType::F32].into(),
-        head_sizes: sizes.clone(),
-        sum_head_sizes: sizes,
-        least_queries: 16,
-        least_keys: 64,
-        few_queries: 8,
-        tile: 64,
-        few_keys: 1024,
-        excess_precision: true,
-    };
     TargetProfile {
         vector_bytes: 16,
         l1_bytes: 128 << 10,
@@ -66,7 +54,7 @@ pub fn gpu() -> TargetProfile {
             horizontal_bytes: 1 << 20,
             max_transposed_bytes: 1 << 20,
             epilogues: EpilogueProfile::contractions(ElementType::ALL.iter().copied(), 1 << 18),
-            attention,
+            attention: attention(),
             ..FusionProfile::reductions()
         },
         ..TargetProfile::generic()

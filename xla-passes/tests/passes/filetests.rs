@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 
 use xla_hlo::text::{PrintOptions, parse_module, print_module};
 use xla_hlo::{Module, verify};
-use xla_passes::{
-    AttentionProfile, FusionProfile, HeadSizes, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile,
-    registry, stages,
-};
+use xla_passes::{FusionProfile, PassContext, PassOptions, Pipeline, PipelineReport, TargetProfile, registry, stages};
 
+use crate::profiles::attention;
 use crate::support::{Case, difference, evaluate, parse_file};
 
 /// Operations on elements that a case may take.
@@ -48,20 +46,7 @@ fn profile_for(text: &str, able: &TargetProfile) -> TargetProfile {
         None => profile,
         Some("splits-any-reduction") => TargetProfile { splits_any_reduction: true, ..profile },
         Some("attention") => {
-            use xla_hlo::ElementType::{BF16, F16, F32};
-            let sizes = HeadSizes { step: 16, most: 64 };
-            let attention = AttentionProfile {
-                types: [F16, BF16, F32].into(),
-                head_sizes: [(2, sizes), (4, sizes)].into(),
-                sum_head_sizes: [(2, sizes), (4, sizes)].into(),
-                least_queries: 16,
-                least_keys: 64,
-                few_queries: 8,
-                tile: 64,
-                few_keys: 1024,
-                excess_precision: true,
-            };
-            TargetProfile { fusion: FusionProfile { attention, ..profile.fusion }, ..profile }
+            TargetProfile { fusion: FusionProfile { attention: attention(), ..profile.fusion }, ..profile }
         }
         Some("matrices-of-4-rows") => {
             use xla_hlo::ElementType::{C64, C128, F32, F64};

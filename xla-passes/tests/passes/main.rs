@@ -9,6 +9,7 @@ mod join;
 mod limits;
 mod names;
 mod order_right_operands;
+mod profiles;
 mod rematerialize;
 mod sizes;
 mod support;

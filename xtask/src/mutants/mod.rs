@@ -66,6 +66,9 @@ pub fn run(mut args: Arguments) -> Result<()> {
     let time = Duration::from_secs(args.opt_value_from_str("--seconds")?.unwrap_or(30));
     let limit = args.opt_value_from_str("--limit")?.unwrap_or(5.0);
     finish(args)?;
+    if quick && wide {
+        bail!("--quick and --wide leave no tests to run; pass one of them, or none for both stages");
+    }
     packages::ensure()?;
     if !has_cargo_mutants() {
         bail!("cargo-mutants is not installed: `cargo install cargo-mutants`");
