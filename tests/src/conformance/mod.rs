@@ -185,7 +185,8 @@ impl Suite {
         cases
     }
 
-    /// Runs it. The error is that there is no such platform; everything else is in the report.
+    /// Runs it. The error is that there is no such platform, or that the filter leaves no case; everything else is in
+    /// the report.
     pub fn run(&self, observer: &mut dyn Observer) -> Result<Report> {
         run::run(self, observer)
     }

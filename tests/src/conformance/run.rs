@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use xla::{PlatformRegistry, Result};
+use xla::{Error, PlatformRegistry, Result};
 
 use super::case::{Case, Level, Stop};
 use super::one::{Raw, one};
@@ -22,6 +22,11 @@ pub(super) fn run(suite: &Suite, observer: &mut dyn Observer) -> Result<Report> 
         let ids = all.iter().map(|case| case.id.clone()).collect();
         (ids, all.into_iter().filter(|case| case.id.contains(&suite.filter)).map(Arc::new).collect())
     };
+    if cases.is_empty() && !suite.filter.is_empty() {
+        let example = "cases are called like 5/idioms/softmax/f32/1x1000";
+        let message = format!("no case of these levels has `{}` in its identifier; {example}", suite.filter);
+        return Err(Error::invalid_argument(message));
+    }
     observer.begin(cases.len());
     let mut report = Report::new(&suite.platform);
     let (first, rest): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.level == Level::Registration);

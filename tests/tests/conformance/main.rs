@@ -24,6 +24,15 @@ fn check(platform: &str, level: Level) {
     assert!(report.passed(), "{}", report.text());
 }
 
+#[test]
+fn a_filter_that_leaves_no_case_is_an_error() {
+    let suite =
+        |filter: &str| Suite::new(&xla::registry(), "interpreter").levels(&[Level::Registration]).filter(filter);
+    let error = suite("0/nothing").run(&mut ()).unwrap_err().to_string();
+    assert!(error.contains("no case of these levels has `0/nothing` in its identifier"), "{error}");
+    assert!(suite("0/").run(&mut ()).unwrap().passed());
+}
+
 macro_rules! platforms {
     ($($platform:ident)*) => {
         $(mod $platform {
