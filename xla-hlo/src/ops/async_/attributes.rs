@@ -1,4 +1,4 @@
-//! Text of asynchronous operations; the short form is the parser's and the printer's.
+//! Text form of asynchronous operations. The parser and the printer handle the short form.
 
 use super::{Async, AsyncStart};
 use crate::ops::Opcode;
@@ -37,7 +37,8 @@ pub(super) fn write(op: &Async, w: &mut AttributeWriter<'_>) {
     }
 }
 
-/// The thread, which stands in the short form too. Reading it is the parser's, since it belongs to the computation.
+/// Writes the execution thread, which the short form also has. The parser reads it, since it belongs to the
+/// computation.
 pub(crate) fn write_thread(computation: CompId, w: &mut AttributeWriter<'_>) {
     let thread = w.execution_thread(computation).to_string();
     if thread != MAIN_THREAD {

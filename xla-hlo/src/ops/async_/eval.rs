@@ -27,7 +27,7 @@ fn evaluate_start(
 ) -> Result<Literal> {
     let result = ev.call(start.computation, operands.clone())?;
     let mut elements = vec![Literal::tuple(operands), result];
-    // A backend's state of the operation means nothing here.
+    // The evaluator has no use for a backend's state of the operation: its elements are zeros.
     let state = shape.as_tuple().and_then(|elements| elements.get(2..)).unwrap_or_default();
     for shape in state {
         elements.push(Literal::zeros_of(shape)?);

@@ -13,9 +13,9 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Computation, InstrId, Literal, Module, Op, Result, Shape};
 
-/// Starts an operation, continues it, or waits for it.
+/// Start, update or done of an asynchronous operation.
 ///
-/// A chain is linear: a start has one user, which is an update or the done; so has an update.
+/// A chain is linear: the only user of a start is an update or the done, and likewise for an update.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Async {
     /// Starts a computation on the operands; returns `((operands), result, state...)`.
@@ -26,7 +26,7 @@ pub enum Async {
     Done,
     /// Starts a copy of the operand; returns `(copy, operand, u32[])`.
     CopyStart {
-        /// Parameter of the next program that is fetched early.
+        /// Parameter of the next program that is prefetched, if any.
         cross_program_prefetch_index: Option<i64>,
     },
     /// Waits for a started copy; returns the copy.
@@ -38,7 +38,7 @@ pub enum Async {
 /// Text has a short form for computations of one operation: `subtract-start`, `subtract-update`, `subtract-done`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AsyncStart {
-    /// Takes the operands; has no other caller. Its execution thread is where it runs.
+    /// Computation that takes the operands and has no other caller. It runs on its own execution thread.
     pub computation: CompId,
     /// Results that reuse operand buffers.
     pub aliases: Vec<OutputOperandAlias>,
@@ -88,7 +88,7 @@ impl OpRules for Async {
     }
 }
 
-/// The start of the chain that an `async-start`, `-update` or `-done` belongs to; `None` where the chain is broken.
+/// Returns the start of the chain that contains an `async-start`, `-update` or `-done`; `None` if the chain is broken.
 pub fn async_start(computation: &Computation, mut id: InstrId) -> Option<(InstrId, &AsyncStart)> {
     // A chain is no longer than the computation, unless the graph has a cycle.
     for _ in 0..computation.len() {
@@ -102,9 +102,11 @@ pub fn async_start(computation: &Computation, mut id: InstrId) -> Option<(InstrI
     None
 }
 
-/// Short form of an asynchronous computation in text: the computation and its only operation.
+/// Returns the computation and the operation that a short form in text denotes, or `None` if the chain needs the long
+/// form.
 ///
-/// That must take the parameters as its operands, in order, so that the short form reads back as the same computation.
+/// The operation must be the only one of the computation and take the parameters as its operands, in order, so that the
+/// short form reads back as the same computation.
 pub(crate) fn short_form(module: &Module, computation: &Computation, id: InstrId) -> Option<(CompId, InstrId)> {
     let (id, start) = async_start(computation, id)?;
     let result = computation[id].shape().subshape(&[1])?;
@@ -119,8 +121,8 @@ pub(crate) fn short_form(module: &Module, computation: &Computation, id: InstrId
     (is_plain && has_short_form(instruction.opcode())).then_some((start.computation, root))
 }
 
-/// Whether text may begin an operation by adding `-start` to its name: not where that is another operation's name, as
-/// that of `copy-start`, and not for operations that compute nothing.
+/// Whether text may denote the start of an operation by its name and the suffix `-start`. Excluded are operations that
+/// compute nothing, and names that denote another operation with a suffix, such as `copy-start`.
 pub(crate) fn has_short_form(opcode: Opcode) -> bool {
     let computes = !matches!(opcode, Opcode::Parameter | Opcode::Constant) && opcode.family() != Family::Async;
     let is_taken = |suffix| Opcode::from_name(&format!("{opcode}{suffix}")).is_some();

@@ -7,7 +7,7 @@ use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
 use crate::{Error, Opcode, Result};
 
 impl ProtoAttributes for Async {
-    /// The thread that the message names is that of the computation, which says it, too.
+    /// Ignores the thread in the message: the called computation names the same thread.
     fn read_proto(opcode: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
         Ok(match opcode {
             Opcode::AsyncStart => {

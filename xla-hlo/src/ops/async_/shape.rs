@@ -50,7 +50,7 @@ fn start_result(computation: CompId, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(written.without_layout())
 }
 
-/// The result of the computation that operand 0 started.
+/// Returns the result shape of the computation that operand 0 started.
 fn operand_result<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
     let operand = cx.operand(0)?;
     match operand.as_tuple() {

@@ -7,7 +7,7 @@ use crate::text::parse_module;
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result};
 
-/// A program over `x, y: f32[2]`, computations in front of it; printing it is a fixed point.
+/// Runs a program over `x, y: f32[2]` that is preceded by `computations`; printing it must be a fixpoint.
 fn run(computations: &str, instructions: &str) -> Result<(String, Literal)> {
     let text = format!(
         "HloModule m\n{computations}\nENTRY main {{\n x = f32[2] parameter(0)\n y = f32[2] parameter(1)\n {instructions}\n}}"
