@@ -1,4 +1,4 @@
-//! Text of collectives.
+//! Text form of collectives.
 
 use super::participants::{Rules, write_channel};
 use super::{AllGather, AllReduce, Collective, CollectiveDone, CollectivePermute, Participants};
@@ -6,17 +6,17 @@ use crate::ops::Opcode;
 use crate::text::{AttributeReader, AttributeValue, AttributeWriter};
 use crate::{Error, Result};
 
-/// Reductions and gathers.
+/// Rules of all-reduce.
 pub(super) const REDUCE: Rules =
     Rules { constrain_layout: true, use_global_device_ids: true, uniform: false, covering: true };
-/// Rules of collectives in which each member receives or sends a part.
+/// Rules of all-gather and reduce-scatter, whose members send or receive equal parts.
 pub(super) const PARTS: Rules = Rules { uniform: true, ..REDUCE };
-/// Exchange among all members.
+/// Rules of all-to-all.
 pub(super) const EXCHANGE: Rules =
     Rules { constrain_layout: true, use_global_device_ids: false, uniform: true, covering: true };
-/// Rows exchanged among all members.
+/// Rules of ragged-all-to-all.
 pub(super) const RAGGED: Rules = Rules { constrain_layout: false, ..EXCHANGE };
-/// From or to one member.
+/// Rules of collectives with one sender or one receiver.
 pub(super) const ROOTED: Rules =
     Rules { constrain_layout: false, use_global_device_ids: false, uniform: false, covering: false };
 
@@ -66,7 +66,7 @@ pub(super) fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Collec
         },
         Opcode::RaggedAllToAll => {
             let participants = Participants::read(r, RAGGED)?;
-            // XLA's reader takes it too, and forgets it: rows are always exchanged along dimension 0.
+            // XLA's parser also accepts and discards this attribute: rows are always exchanged along dimension 0.
             r.optional::<Vec<usize>>("dimensions")?;
             Collective::RaggedAllToAll(participants)
         }
@@ -79,7 +79,7 @@ pub(super) fn read(opcode: Opcode, r: &mut AttributeReader<'_>) -> Result<Collec
     })
 }
 
-/// The one dimension of a list.
+/// Returns the only element of a list of dimensions.
 fn dimension(dimensions: Vec<usize>) -> Result<usize> {
     match dimensions[..] {
         [dimension] => Ok(dimension),
@@ -87,7 +87,7 @@ fn dimension(dimensions: Vec<usize>) -> Result<usize> {
     }
 }
 
-/// `mode=...`, which repeats the information of channel and ids; XLA's reader forgets it.
+/// Reads and discards `mode=...`, as XLA does: `channel_id` and `use_global_device_ids` imply the mode.
 fn read_mode(r: &mut AttributeReader<'_>) -> Result<()> {
     r.optional::<RestatedMode>("mode").map(drop)
 }

@@ -1,4 +1,4 @@
-//! Devices that take part in a collective: the numbers in its attributes as numbers of devices.
+//! Devices that take part in a collective, computed from the replica or partition ids in its attributes.
 
 use super::attributes::{EXCHANGE, PARTS, RAGGED, REDUCE, ROOTED};
 use super::participants::{GroupMode, Participants, Rules};
@@ -6,7 +6,7 @@ use super::{AllGather, AllReduce, Collective, CollectivePermute};
 use crate::sdy::product;
 use crate::{ModuleAttributes, Result};
 
-/// Replicas and partitions of a program; a device is `replica * partitions + partition`.
+/// Numbers of replicas and partitions of a program; a device id is `replica * partitions + partition`.
 struct Devices {
     replicas: i64,
     partitions: i64,
@@ -68,8 +68,8 @@ impl Collective {
         })
     }
 
-    /// The groups of devices that work together, each in the order that the operation goes by. A device is
-    /// `replica * partitions + partition`. None for an operation without groups.
+    /// Returns the groups of communicating devices. Within a group they have the order of the collective's members. A
+    /// device id is `replica * partitions + partition`. Empty for operations without groups.
     pub fn device_groups(&self, attributes: &ModuleAttributes) -> Result<Vec<Vec<i64>>> {
         match self.participants() {
             Some((participants, rules)) => Devices::of(attributes)?.groups(participants, rules),
@@ -79,7 +79,7 @@ impl Collective {
 }
 
 impl CollectivePermute {
-    /// Devices that send, each with the one that it sends to.
+    /// Returns the pairs of sending and receiving devices.
     pub fn device_pairs(&self, attributes: &ModuleAttributes) -> Result<Vec<(i64, i64)>> {
         let devices = Devices::of(attributes)?;
         let pairs = || self.pairs.iter().filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));

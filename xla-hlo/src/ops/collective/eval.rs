@@ -7,28 +7,29 @@ use crate::ops::OpRules as _;
 use crate::shape::{IndexIter, linear_index};
 use crate::{ElementType, Error, Literal, Module, Result, Scalar, Shape};
 
-/// Evaluation of a collective on one device.
+/// Result of a collective that runs on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnOneDevice {
-    /// The first n operands go through unchanged.
+    /// The result is the first n operands, unchanged.
     PassedOn(usize),
-    /// n operands are replaced by zeros of their shapes: nobody sends to this device.
+    /// The result is zeros in the shapes of the first n operands: no device sends to this one.
     Zeros(usize),
-    /// These slices of operand 0 are written over operand 1; none where the device does not send to itself.
+    /// The result is operand 1, overwritten by these slices of operand 0; none if the device does not send to itself.
     Slices(Vec<SentSlice>),
-    /// Rows of operand 0 are written over operand 1.
+    /// The result is operand 1, overwritten by rows of operand 0.
     Rows,
-    /// Element 1 of operand 0, the result of the start operation.
+    /// The result is element 1 of operand 0, which is the result of the start operation.
     Done,
-    /// The number 0.
+    /// The result is the number 0.
     Number,
 }
 
 impl Collective {
-    /// Evaluation of the operation on operands of those shapes in a module that runs on one device.
+    /// Returns how the operation computes its result from operands of these shapes, in a module that runs on one
+    /// device.
     ///
-    /// [`Error::Unimplemented`] when the module asks for more devices, [`Error::InvalidArgument`] when the operation
-    /// needs devices that the module does not ask for.
+    /// Fails with [`Error::Unimplemented`] if the module declares more than one device, and with
+    /// [`Error::InvalidArgument`] if the operation needs devices that the module does not declare.
     pub fn on_one_device(&self, module: &Module, operands: &[&Shape]) -> Result<OnOneDevice> {
         module.expect_one_device(self.opcode().name())?;
         let count = operands.len();
@@ -76,7 +77,7 @@ impl Collective {
         }
     }
 
-    /// Demands that nobody is in a group with device 0; tells whether device 0 is in a group at all.
+    /// Checks that no other device is in a group with device 0. Returns whether device 0 is in a group at all.
     fn expect_alone(&self, participants: &Participants) -> Result<bool> {
         if participants.groups.is_everyone() {
             return Ok(true);
@@ -94,12 +95,12 @@ impl Collective {
         Ok(group.is_some())
     }
 
-    /// Whether the result is a tuple even of one array.
+    /// Whether the result is a tuple even if there is only one array.
     pub fn returns_tuple(&self) -> bool {
         matches!(self, Collective::AllToAll { dimension: None, .. })
     }
 
-    /// Whether the result is `(operands, results, state...)`, that of a start operation.
+    /// Whether the result is `(operands, results, state...)`, as for a start operation.
     pub fn returns_operands(&self) -> bool {
         match self {
             Collective::AllGather(op) => op.is_start,
@@ -156,7 +157,7 @@ pub(super) fn evaluate(
     Ok(Literal::tuple(elements))
 }
 
-/// A program that names no devices may have shapes for several.
+/// Checks the result shape, since a program that declares no devices may have shapes meant for several.
 fn check_size(op: &Collective, result: &Literal, shape: &Shape) -> Result<()> {
     let expected = if op.returns_operands() { shape.subshape(&[1]) } else { Some(shape) };
     if expected.is_some_and(|expected| expected.compatible(result.shape())) {
@@ -166,18 +167,18 @@ fn check_size(op: &Collective, result: &Literal, shape: &Shape) -> Result<()> {
     Err(Error::invalid_argument(format!("{} has shape {} on one device, not {said}", op.opcode(), result.shape())))
 }
 
-/// One array alone, unless the operation returns tuples; several in a tuple.
+/// Returns a single array as it is, unless the operation always returns a tuple; otherwise a tuple of the arrays.
 fn together(op: &Collective, mut arrays: Vec<Literal>) -> Literal {
     if arrays.len() == 1 && !op.returns_tuple() { arrays.remove(0) } else { Literal::tuple(arrays) }
 }
 
-/// Element 1 of the start operation.
+/// Returns element 1 of the start operation, which is its result.
 fn done(operands: Vec<Literal>) -> Result<Literal> {
     let start = operands.into_iter().next().ok_or_else(checks::missing_operand)?;
     start.into_elements().into_iter().nth(1).ok_or_else(|| Error::internal("the start operation has no result"))
 }
 
-/// Copies slices of operand 0 over operand 1, each at its places; places are clamped so that slices are inside.
+/// Copies slices of operand 0 over operand 1. Start indices are clamped so that each slice is in bounds.
 fn place_slices(slices: &[SentSlice], operands: &[Literal]) -> Result<Literal> {
     let [input, output, inputs_at, outputs_at] = operands else { return Err(checks::missing_operand()) };
     let is_tuple = matches!(output.shape(), Shape::Tuple(_));
@@ -206,7 +207,8 @@ fn place_slices(slices: &[SentSlice], operands: &[Literal]) -> Result<Literal> {
     Ok(if is_tuple { Literal::tuple(to) } else { to.remove(0) })
 }
 
-/// Copies rows of operand 0 over operand 1, list entry by list entry; rows that either array lacks are left out.
+/// Copies rows of operand 0 over operand 1, in the order of the list entries. Rows out of bounds of either array are
+/// skipped.
 fn exchange_rows(operands: &[Literal]) -> Result<Literal> {
     let [input, output, read_at, sizes, write_at, _] = operands else { return Err(checks::missing_operand()) };
     let mut result = output.clone();
@@ -219,7 +221,7 @@ fn exchange_rows(operands: &[Literal]) -> Result<Literal> {
     let number = |literal: &Literal, i: usize| literal.get(i).as_i128().unwrap_or_default();
     for entry in 0..sizes.array_shape().element_count() {
         let (read_at, write_at) = (number(read_at, entry), number(write_at, entry));
-        // Only these rows lie in both arrays, however large the numbers are.
+        // Only these rows are in bounds of both arrays, however large the numbers are.
         let first = 0.max(-read_at).max(-write_at);
         let end = number(sizes, entry).min(from_rows - read_at).min(to_rows - write_at);
         for row in first..end {
@@ -231,19 +233,20 @@ fn exchange_rows(operands: &[Literal]) -> Result<Literal> {
     Ok(result)
 }
 
-/// A slice that a collective-permute sends.
+/// A slice sent by a collective-permute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentSlice {
-    /// Of which array: a leaf of operand 0, and of operand 1.
+    /// Leaf index of the array, in both operand 0 and operand 1.
     pub array: usize,
-    /// Of the leaves of operands 2 and 3, the first that says where it is; there is one for each dimension.
+    /// Index of the slice's first start index among the leaves of operands 2 and 3, which hold one scalar for each
+    /// dimension.
     pub first_place: usize,
-    /// Its sizes.
+    /// Size of the slice along each dimension.
     pub sizes: Vec<usize>,
 }
 
-/// The slices that go from or into `arrays`, at the places `places`: scalars for one array and slice, or tuples of
-/// them.
+/// Returns the slices that an in-place permute reads from or writes to `arrays`. `places` holds their start indices:
+/// scalars for one array and one slice, otherwise tuples of them.
 pub(super) fn sent_slices(op: &CollectivePermute, arrays: &Shape, places: &Shape) -> Result<Vec<SentSlice>> {
     let leaves = arrays.leaves();
     let groups: Vec<&Shape> = match (arrays, places) {

@@ -1,39 +1,39 @@
-//! Replica groups: `replica_groups` in its three forms.
+//! Replica groups: the attribute `replica_groups` in its three forms.
 
 use crate::sdy::{Mesh, MeshAxis, product, transposed_iota};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
 use crate::{Error, Result};
 
-/// Disjoint groups of devices; the order within a group matters to most operations.
+/// Disjoint groups of devices. For most operations the order within a group matters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ReplicaGroups {
-    /// `{{0,2},{1,3}}`; `{}` is one group of everyone.
+    /// Lists of ids, `{{0,2},{1,3}}`; `{}` is one group of all participants.
     Listed(Vec<Vec<i64>>),
-    /// `[2,4]<=[4,2]T(1,0)`.
+    /// Transposed iota, `[2,4]<=[4,2]T(1,0)`.
     Iota(IotaGroups),
-    /// `mesh['x'=2,'y'=4] {'x'}`.
+    /// Mesh axes, `mesh['x'=2,'y'=4] {'x'}`.
     Mesh(MeshGroups),
 }
 
-/// Numbers 0, 1, ... in the shape `reshape`, transposed, in rows of `size`.
+/// The numbers 0, 1, ... in shape `reshape`, transposed, and then split into rows of `size` numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IotaGroups {
     /// Number of groups.
     pub count: usize,
-    /// Devices of each.
+    /// Number of devices of each group.
     pub size: usize,
     /// Shape of the numbers before transposition.
     pub reshape: Vec<usize>,
-    /// Dimensions of `reshape` in their new order; empty for the old one.
+    /// Dimensions of `reshape` in their transposed order; empty for the identity.
     pub transpose: Vec<usize>,
 }
 
-/// Axes of a mesh: devices that differ only along `along` are a group.
+/// Groups along mesh axes: devices whose coordinates differ only along `along` form one group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MeshGroups {
-    /// The devices.
+    /// The mesh of devices.
     pub mesh: Mesh,
-    /// Axes that groups run along, major first.
+    /// Mesh axes along which groups extend, from major to minor.
     pub along: Vec<MeshAxis>,
 }
 
@@ -44,12 +44,12 @@ impl Default for ReplicaGroups {
 }
 
 impl ReplicaGroups {
-    /// Whether it is one group of everyone, whoever that is.
+    /// Whether this is one group of all participants.
     pub fn is_everyone(&self) -> bool {
         matches!(self, ReplicaGroups::Listed(groups) if groups.is_empty())
     }
 
-    /// The groups one by one. The error names the fault of a grid of devices.
+    /// Returns the explicit list of groups. The error describes an inconsistent iota or mesh.
     pub fn listed(&self) -> Result<Vec<Vec<i64>>> {
         match self {
             ReplicaGroups::Listed(groups) => Ok(groups.clone()),
@@ -220,7 +220,7 @@ fn write_mesh(groups: &MeshGroups, w: &mut AttributeWriter<'_>) {
     w.push("}");
 }
 
-/// The name of an axis in single quotes, as XLA writes it; in double ones where it needs escapes.
+/// Writes the name of an axis in single quotes, as XLA does, or in double quotes if it needs escapes.
 fn write_axis(name: &str, w: &mut AttributeWriter<'_>) {
     if name.contains(|c: char| c == '\'' || c == '\\' || c.is_control()) {
         w.quoted(name);

@@ -1,4 +1,4 @@
-//! Collectives, partition and replica ids.
+//! Collectives, partition ids and replica ids.
 
 mod attributes;
 mod devices;
@@ -20,112 +20,114 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
-/// An operation that the devices of a group do together.
+/// An operation that the devices of a group execute together.
 ///
-/// Several arrays may go through one operation; the result is then a tuple. On one device each has an exact meaning,
-/// which [`Collective::on_one_device`] tells.
+/// One operation may process several arrays; the result is then a tuple. On one device the result of each operation is
+/// exactly defined, see [`Collective::on_one_device`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Collective {
-    /// Elements reduced over the group: all its members get the result.
+    /// Reduces elements over the group; all members receive the result.
     AllReduce(AllReduce),
-    /// Arrays of the group's members one after the other.
+    /// Concatenates the arrays of the group's members.
     AllGather(AllGather),
-    /// The part of an all-reduce that belongs to the member's place in the group.
+    /// Reduces elements over the group; each member receives the part of the result that corresponds to its position.
     ReduceScatter {
-        /// Participants.
+        /// Groups of devices that participate.
         participants: Participants,
-        /// Dimension that is cut into parts.
+        /// Dimension that is split into parts.
         dimension: usize,
-        /// Reduces two scalars.
+        /// Combiner of two scalars.
         computation: CompId,
     },
-    /// Part `i` of each member's array goes to member `i`.
+    /// Sends part `i` of each member's array to member `i`.
     AllToAll {
-        /// Participants.
+        /// Groups of devices that participate.
         participants: Participants,
-        /// Dimension that is cut and put together; absent: the parts are the operands, and the result is a tuple.
+        /// Dimension that is split and concatenated. `None`: the parts are the operands, and the result is a tuple.
         dimension: Option<usize>,
     },
-    /// Arrays sent along pairs of devices; who is no target gets zeros.
+    /// Sends arrays along pairs of devices; a device that is not a target receives zeros.
     CollectivePermute(CollectivePermute),
-    /// The first member's array, for all members; who is in no group gets zeros.
+    /// Sends the first member's array to all members; a device in no group receives zeros.
     CollectiveBroadcast {
-        /// Participants.
+        /// Groups of devices that participate.
         participants: Participants,
-        /// Whether the last operand, an `s32[]`, says which member sends.
+        /// Whether the last operand, an `s32[]`, selects the sending member.
         has_dynamic_root: bool,
     },
-    /// Elements reduced over the group; one member gets the result, for the others it is undefined.
+    /// Reduces elements over the group; one member receives the result, which is undefined on the others.
     CollectiveReduce {
-        /// Participants.
+        /// Groups of devices that participate.
         participants: Participants,
-        /// Whether the last operand, an `s32[]`, says which member gets the result; else the first.
+        /// Whether the last operand, an `s32[]`, selects the receiving member; otherwise it is the first member.
         has_dynamic_root: bool,
-        /// Reduces two scalars.
+        /// Combiner of two scalars.
         computation: CompId,
     },
-    /// Rows of operand 0 exchanged, written over operand 1. Operands 2 to 5 say for each member where rows begin here,
-    /// how many are sent, where they go there, and how many are received.
+    /// Exchanges rows of operand 0, which overwrite rows of operand 1. Operands 2 to 5 contain for each member the
+    /// first row to send, the number of rows to send, the first row to write at the receiver, and the number of rows to
+    /// receive.
     RaggedAllToAll(Participants),
     /// Waits for a start operation; returns its result.
     Done(CollectiveDone),
-    /// The number of this device's replica, `u32[]`.
+    /// Returns the id of this device's replica, `u32[]`.
     ReplicaId,
-    /// The number of this device's partition, `u32[]`.
+    /// Returns the id of this device's partition, `u32[]`.
     PartitionId,
 }
 
-/// A reduction over a group, synchronous or its start.
+/// Reduction over a group, synchronous or as the start of an asynchronous one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllReduce {
-    /// Participants.
+    /// Groups of devices that participate.
     pub participants: Participants,
-    /// Reduces two scalars.
+    /// Combiner of two scalars.
     pub computation: CompId,
-    /// Whether an `all-reduce-done` waits for it. The shape is that of the result all the same.
+    /// Whether an `all-reduce-done` waits for it. Unlike other starts, it has the shape of the result.
     pub is_start: bool,
 }
 
-/// Concatenation of a group's arrays, synchronous or its start.
+/// Concatenation of a group's arrays, synchronous or as the start of an asynchronous one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllGather {
-    /// Participants.
+    /// Groups of devices that participate.
     pub participants: Participants,
-    /// Along which dimension.
+    /// Dimension along which arrays are concatenated.
     pub dimension: usize,
-    /// Whether an `all-gather-done` waits for it. It returns `(operands, results)` then.
+    /// Whether an `all-gather-done` waits for it. If so, the result is `(operands, results)`.
     pub is_start: bool,
 }
 
-/// Arrays sent from device to device, synchronously or by a start.
+/// Point-to-point transfer of arrays between devices, synchronous or as the start of an asynchronous one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CollectivePermute {
-    /// Positive; present when devices are partitions.
+    /// Channel, not negative. If present, ids are partitions, otherwise replicas.
     pub channel_id: Option<i64>,
-    /// `[source, target]` each; a device is the source of one pair at most, and the target of one.
+    /// Pairs `[source, target]`. A device is the source of at most one pair and the target of at most one, except that
+    /// with `slice_sizes` it may have one pair for each slice.
     pub pairs: Vec<Vec<i64>>,
-    /// Sizes of slices that are sent; not empty: slices of operand 0 at the places in operand 2 are written over
-    /// operand 1 at the places in operand 3.
+    /// Sizes of the slices sent in place. If not empty, slices of operand 0 at the start indices in operand 2 overwrite
+    /// slices of operand 1 at the start indices in operand 3.
     pub slice_sizes: Vec<Vec<i64>>,
-    /// Whether a `collective-permute-done` waits for it. It returns `(operands, results, state...)` then.
+    /// Whether a `collective-permute-done` waits for it. If so, the result is `(operands, results, state...)`.
     pub is_start: bool,
 }
 
 impl CollectivePermute {
-    /// Whether slices are written over an operand.
+    /// Whether slices overwrite an operand.
     pub fn is_in_place(&self) -> bool {
         !self.slice_sizes.is_empty()
     }
 }
 
-/// Done of an asynchronous collective, by the start that it waits for.
+/// Kind of a done operation, by the start operation that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CollectiveDone {
-    /// An `all-reduce-start`.
+    /// Done of an `all-reduce-start`.
     AllReduce,
-    /// An `all-gather-start`.
+    /// Done of an `all-gather-start`.
     AllGather,
-    /// A `collective-permute-start`.
+    /// Done of a `collective-permute-start`.
     CollectivePermute,
 }
 

@@ -1,4 +1,4 @@
-//! Participants of a collective: groups, the ids that they list, and the rules that they obey.
+//! Participants of a collective: replica groups, the meaning of their ids, and rules for them.
 
 use std::collections::HashSet;
 
@@ -7,40 +7,40 @@ use super::ReplicaGroups;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, ModuleAttributes, Result};
 
-/// Attributes of most collectives about the devices that take part.
+/// Attributes that select the devices of a collective.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Participants {
-    /// Not negative; collectives of one channel belong together across partitions.
+    /// Channel, not negative. Collectives of one channel communicate across partitions.
     pub channel_id: Option<i64>,
-    /// Groups of devices that work together.
+    /// Groups of devices that communicate.
     pub groups: ReplicaGroups,
-    /// Whether layouts must stay as they are.
+    /// Whether layouts must not change.
     pub constrain_layout: bool,
-    /// Whether groups number devices instead of replicas.
+    /// Whether groups contain device ids instead of replica ids.
     pub use_global_device_ids: bool,
 }
 
-/// Meaning of the numbers in groups.
+/// Meaning of the ids in replica groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupMode {
-    /// Replicas, each partition for itself.
+    /// Replica ids; each partition communicates separately.
     CrossReplica,
-    /// Partitions, each replica for itself.
+    /// Partition ids; each replica communicates separately.
     CrossPartition,
-    /// Replicas, of all partitions together.
+    /// Replica ids; a group comprises all partitions of its replicas.
     CrossReplicaAndPartition,
-    /// Devices: replica times partitions plus partition.
+    /// Device ids: `replica * partitions + partition`.
     FlattenedId,
 }
 
-/// Attributes of an operation besides `channel_id` and `replica_groups`, and demands on its groups.
+/// Attributes that an operation has in addition to `channel_id` and `replica_groups`, and requirements on its groups.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
     pub constrain_layout: bool,
     pub use_global_device_ids: bool,
-    /// Groups of one size.
+    /// Whether all groups must have the same size.
     pub uniform: bool,
-    /// Everyone is in a group.
+    /// Whether every participant must be in a group.
     pub covering: bool,
 }
 
@@ -60,7 +60,8 @@ impl Participants {
         Ok(participants)
     }
 
-    /// Everything up to the operation's own attributes but `use_global_device_ids`, which some print after theirs.
+    /// Writes the attributes that precede the operation's own. Excludes `use_global_device_ids`, which some operations
+    /// print after their own.
     pub(super) fn write(&self, w: &mut AttributeWriter<'_>) {
         write_channel(self.channel_id, w);
         w.attribute("replica_groups", &self.groups);
@@ -75,7 +76,7 @@ impl Participants {
         }
     }
 
-    /// Meaning of the numbers in the groups, for an operation of those rules.
+    /// Returns the meaning of the ids in the groups, for an operation with these rules.
     pub(super) fn mode(&self, rules: Rules) -> Result<GroupMode> {
         match (self.channel_id, self.use_global_device_ids) {
             (None, false) => Ok(GroupMode::CrossReplica),
@@ -86,8 +87,8 @@ impl Participants {
         }
     }
 
-    /// Checks channel and groups against each other and the module's header. Gives how many devices a group has, `None`
-    /// where that differs or the header does not tell.
+    /// Checks channel and groups against each other and the module's header. Returns the number of devices of a group,
+    /// or `None` if groups differ in size or the header declares no devices.
     pub(super) fn check(&self, attributes: &ModuleAttributes, rules: Rules) -> Result<Option<usize>> {
         check_channel(self.channel_id)?;
         let mode = self.mode(rules)?;
@@ -131,7 +132,8 @@ pub(in crate::ops) fn check_channel(channel_id: Option<i64>) -> Result<()> {
     }
 }
 
-/// The channel in protobuf, where 0 says that there is none: that would change what the groups number.
+/// Returns the channel for protobuf, where 0 means no channel. Rejects channel 0, since losing it would change the
+/// meaning of the groups' ids.
 pub(super) fn channel_number(channel_id: Option<i64>) -> Result<i64> {
     match channel_id {
         Some(0) => Err(Error::invalid_argument(
@@ -147,7 +149,7 @@ pub(super) fn write_channel(channel_id: Option<i64>, w: &mut AttributeWriter<'_>
     }
 }
 
-/// Number of the things that the groups number; `None` for a program whose header names no devices.
+/// Returns the number of valid ids in groups, or `None` if the module's header does not declare more than one.
 fn declared(attributes: &ModuleAttributes, mode: GroupMode) -> Option<usize> {
     let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
     let count = match mode {
@@ -158,7 +160,7 @@ fn declared(attributes: &ModuleAttributes, mode: GroupMode) -> Option<usize> {
     usize::try_from(count).ok().filter(|&n| n > 1)
 }
 
-/// The size of the one group of all.
+/// Returns the size of the implicit group of all participants.
 fn everyone(attributes: &ModuleAttributes, mode: GroupMode) -> Option<usize> {
     match mode {
         GroupMode::CrossReplicaAndPartition => declared(attributes, GroupMode::FlattenedId),

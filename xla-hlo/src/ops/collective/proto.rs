@@ -94,7 +94,7 @@ impl ProtoAttributes for Collective {
     }
 }
 
-/// Boxes are listed one after the other, all of one rank.
+/// Splits `dynamic_slice_sizes`, a flat list, into the sizes of each slice; all slices have the rank of operand 0.
 fn read_permute(r: &ProtoReader<'_>, is_start: bool) -> Result<CollectivePermute> {
     let pairs = r.message.source_target_pairs.iter().map(|pair| vec![pair.source, pair.target]).collect();
     let sizes = &r.message.dynamic_slice_sizes;
@@ -147,7 +147,7 @@ fn write_participants(participants: &Participants, message: &mut HloInstructionP
     Ok(())
 }
 
-/// One of the four fields that groups have stood in over time.
+/// Reads the groups from one of four fields; XLA has used different fields over time.
 fn read_groups(message: &mut HloInstructionProto) -> Result<ReplicaGroups> {
     if let Some(groups) = message.mesh_axes_replica_group_list.take() {
         return read_mesh(&groups).context(|| "mesh_axes_replica_group_list").map(ReplicaGroups::Mesh);
@@ -178,7 +178,7 @@ fn read_iota(proto: &IotaReplicaGroupListProto) -> Result<IotaGroups> {
     if devices.is_none() || devices != count.checked_mul(size) {
         return Err(Error::invalid_argument("iota_reshape_dims do not make up the groups"));
     }
-    // One dimension has one order, which text does not spell.
+    // A single dimension has only one order, which text omits.
     let transpose = if reshape.len() == 1 { Vec::new() } else { transpose };
     Ok(IotaGroups { count, size, reshape, transpose })
 }

@@ -53,7 +53,7 @@ pub(super) fn infer(op: &Collective, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-/// One array alone, others as a tuple.
+/// Returns the shape of a single array, or a tuple of the shapes of several.
 fn whole(shapes: &[&Shape]) -> Result<Shape> {
     for shape in shapes {
         ensure!(shape.as_array().is_some(), "operands must be arrays, one is {shape}");
@@ -64,7 +64,7 @@ fn whole(shapes: &[&Shape]) -> Result<Shape> {
     })
 }
 
-/// The operands that are data: without the root's number, where that is the last one.
+/// Returns the operands that are data, that is all but the root's number if there is one.
 fn without_root<'a>(cx: &ShapeContext<'a>, has_dynamic_root: bool) -> Result<&'a [&'a Shape]> {
     if !has_dynamic_root {
         return Ok(cx.operands());
@@ -76,7 +76,8 @@ fn without_root<'a>(cx: &ShapeContext<'a>, has_dynamic_root: bool) -> Result<&'a
     Ok(data)
 }
 
-/// Shape of a reduction of `operands`. Elements may be of another float precision than the reduction.
+/// Checks a reduction of `operands` and returns its shape. Elements may have another float precision than the
+/// reduction.
 fn reduced(cx: &ShapeContext<'_>, computation: CompId, operands: &[&Shape]) -> Result<Shape> {
     let name = cx.computation(computation)?.name();
     let scalar = |shape: &Shape| shape.as_array().filter(|a| a.is_scalar()).map(ArrayShape::element_type);
@@ -107,8 +108,9 @@ fn all_gather(op: &AllGather, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(Shape::Tuple(vec![expected, results]))
 }
 
-/// The result `written`, whose arrays are the operands but for `dimension`. Of the sizes of operand and result there,
-/// `order` says which is the larger; it is the other times the number of members.
+/// Checks the result shape `written`, whose arrays have the dimensions of the operands except along `dimension`.
+/// `order` sorts the operand's and the result's size along `dimension` into large and small; large must be `members`
+/// times small.
 fn scaled(
     cx: &ShapeContext<'_>,
     dimension: usize,
@@ -132,7 +134,7 @@ fn scaled(
         })?;
         let (large, small) = order(operand.dims()[dimension], size);
         let fits = match members {
-            // A program of one device may still speak of the devices it is meant for.
+            // A program that runs on one device may still have shapes for the number of devices it was written for.
             None | Some(1) => large == 0 || (small > 0 && large.is_multiple_of(small)),
             Some(n) => small.checked_mul(n) == Some(large),
         };
@@ -169,7 +171,7 @@ fn all_to_all(cx: &ShapeContext<'_>, dimension: Option<usize>, members: Option<u
 
 fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     check_channel(op.channel_id)?;
-    // A source may send each of its slices, and a target receive each, by a pair of its own.
+    // A source may send each of its slices in a separate pair, and a target may receive each in a separate pair.
     let arrays = cx.operands().first().map_or(1, |operand| operand.leaves().len().max(1));
     check_pairs(&op.pairs, if op.is_in_place() { op.slice_sizes.len() / arrays } else { 1 })?;
     let operands = cx.operands();
@@ -198,7 +200,7 @@ fn permute(op: &CollectivePermute, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-/// A source and a target stand in as many pairs as are `allowed`.
+/// Checks the pairs of sources and targets: each source and each target may be in at most `allowed` pairs.
 fn check_pairs(pairs: &[Vec<i64>], allowed: usize) -> Result<()> {
     let (mut sources, mut targets) = (HashMap::new(), HashMap::new());
     let times = if allowed == 1 { "once".to_string() } else { format!("{allowed} times") };

@@ -1,4 +1,4 @@
-//! Tests of collectives: groups in three forms, text, shapes, values on one device.
+//! Tests of collectives: three forms of groups, text, shapes, results on one device.
 
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use super::{IotaGroups, MeshGroups, ReplicaGroups};
@@ -11,7 +11,7 @@ use crate::{Literal, Module, Result};
 
 const ADD: &str = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }";
 
-/// A program over `x: f32[4,2]` and `i: s32[]`; printing it is a fixed point.
+/// Parses a program over `x: f32[4,2]` and `i: s32[]`; printing it must be a fixpoint.
 fn parse(header: &str, instructions: &str) -> Result<Module> {
     let text = format!(
         "HloModule m{header}\n{ADD}\nENTRY main {{\n x = f32[4,2] parameter(0)\n i = s32[] parameter(1)\n {instructions}\n}}"
@@ -22,7 +22,7 @@ fn parse(header: &str, instructions: &str) -> Result<Module> {
     Ok(module)
 }
 
-/// Its value for x = 0, 1, ... 7 and i = 1.
+/// Evaluates the program for x = 0, 1, ... 7 and i = 1.
 fn run(header: &str, instructions: &str) -> Result<Literal> {
     let module = VerifiedModule::new(parse(header, instructions)?)?;
     evaluate(&module, vec![array(F32, &[4, 2], &X), scalar(S32, 1.0)])
@@ -30,7 +30,7 @@ fn run(header: &str, instructions: &str) -> Result<Literal> {
 
 const X: [f64; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
-/// Operations that pass their operand on when they have one device.
+/// Operations that return their operand on one device.
 const IDENTITIES: &[&str] = &[
     "ROOT r = f32[4,2] all-reduce(x), to_apply=add",
     "ROOT r = f32[4,2] all-reduce(x), channel_id=1, replica_groups={{0}}, use_global_device_ids=true, to_apply=add",
@@ -99,7 +99,7 @@ fn slices_are_written_in_place() {
              ROOT r = f32[2,3] collective-permute(x, o, a, b), source_target_pairs={pairs}, slice_sizes={{{{1,1}}}}"
         )
     };
-    // Row 9 is clamped to row 3: element (3, 1) goes to (1, 1).
+    // Row 9 is clamped to row 3: element (3, 1) moves to (1, 1).
     assert_eq!(numbers(&run("", &program("{{0,0}}")).unwrap()), [10.0, 11.0, 12.0, 13.0, 7.0, 15.0]);
     assert_eq!(numbers(&run("", &program("{{0,1}}")).unwrap()), [10.0, 11.0, 12.0, 13.0, 14.0, 15.0]);
 }
@@ -115,7 +115,7 @@ fn ragged_rows() {
         numbers(&run("", &text).unwrap_or_else(|e| panic!("{e}")))
     };
     assert_eq!(rows("1, 3", "1, 1", "0, 2"), [2.0, 3.0, 22.0, 23.0, 6.0, 7.0]);
-    // Later entries win; rows that an array lacks are left out.
+    // Later entries overwrite earlier ones; rows out of bounds of an array are skipped.
     assert_eq!(rows("0, 2", "3, 9", "0, 1"), [0.0, 1.0, 4.0, 5.0, 6.0, 7.0]);
     assert_eq!(rows("-1, 9223372036854775807", "2, 2", "0, 0"), [20.0, 21.0, 0.0, 1.0, 24.0, 25.0]);
 }
