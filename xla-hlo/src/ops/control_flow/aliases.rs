@@ -1,9 +1,9 @@
-//! Aliases of operand buffers: results of fusions, custom calls and asynchronous calls that reuse them.
+//! Buffer aliases: results of fusions, custom calls and asynchronous calls that reuse operand buffers.
 
 use crate::ops::ShapeContext;
 use crate::{Error, Result, Shape};
 
-/// `{output}: (operand, {path})`: that part of the result lives in that operand's buffer.
+/// `{output}: (operand, {path})`: part `output` of the result shares the buffer of part `path` of the operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OutputOperandAlias {
     /// Path into the result.
@@ -15,11 +15,12 @@ pub struct OutputOperandAlias {
 }
 
 impl OutputOperandAlias {
-    /// Demands that those parts of the result and of an operand of `what` have the same shape.
+    /// Checks that the aliased parts of the result and of the operand have the same shape. The string names the
+    /// operation in errors.
     pub(in crate::ops) fn check(&self, what: &str, cx: &ShapeContext<'_>, result: &Shape) -> Result<()> {
         let operand = cx.operand(self.operand)?;
         let (from, to) = (result.subshape(&self.output), operand.subshape(&self.path));
-        // A buffer lives where the array lives that it is made of (`Pin`), and the other way round (`Unpin`).
+        // A buffer may alias the array that it is made from (`Pin`), and vice versa (`Unpin`).
         let fits = |from: &Shape, to: &Shape| match (from, to) {
             (Shape::Buffer(a), Shape::Array(b)) | (Shape::Array(b), Shape::Buffer(a)) => {
                 Shape::Array((**a).clone()).compatible(&Shape::Array(b.clone()))

@@ -1,4 +1,4 @@
-//! Text of fusions.
+//! Text form of fusions.
 
 use super::{FusionKind, OutputOperandAlias};
 use crate::Result;

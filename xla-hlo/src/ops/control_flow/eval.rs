@@ -6,7 +6,7 @@ use crate::eval::ScalarFunction;
 
 pub(super) fn while_loop(op: &While, ev: &mut Evaluator<'_>, operands: Vec<Literal>, _: &Shape) -> Result<Literal> {
     let mut state = first(operands)?;
-    // The state's clone lives only while the condition runs, so the body may update the state in place.
+    // The clone of the state is dropped when the condition returns, so that the body may update the state in place.
     while is_true(&ev.call(op.condition, vec![state.clone()])?)? {
         state = ev.call(op.body, vec![state])?;
     }
@@ -28,7 +28,7 @@ pub(super) fn conditional(
     ev.call(computation, vec![operand])
 }
 
-/// True is branch 0; an index out of range is the last branch.
+/// Returns the index of the selected branch: true selects branch 0, and an index out of range selects the last branch.
 fn branch(op: &Conditional, selector: &Literal) -> Result<usize> {
     match selector.get(0) {
         Scalar::Pred(p) => Ok(usize::from(!p)),

@@ -15,12 +15,12 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Error, Literal, Result, Shape};
 
-/// Runs `body` on the state while `condition` holds; the state is operand 0.
+/// `while`: runs `body` on the state as long as `condition` is true; the state is operand 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct While {
-    /// State to `pred[]`.
+    /// Computation from the state to `pred[]`.
     pub condition: CompId,
-    /// State to state.
+    /// Computation from the state to the next state.
     pub body: CompId,
 }
 
@@ -58,13 +58,13 @@ impl OpRules for While {
     }
 }
 
-/// Runs one of the branches on its operand. Operand 0 selects: a `pred[]` (true is branch 0) or an `s32[]` (out of
-/// range is the last branch); operand `i + 1` belongs to branch `i`.
+/// `conditional`: runs one of the branches on its operand. Operand 0 selects the branch: a `pred[]` (true selects
+/// branch 0) or an `s32[]` (a value out of range selects the last branch). Operand `i + 1` belongs to branch `i`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Conditional {
-    /// Two for a predicate, at least one for an index.
+    /// Branch computations: two for a predicate, at least one for an index.
     pub branches: Vec<CompId>,
-    /// Whether text says `true_computation` and `false_computation`.
+    /// Whether text names the branches `true_computation` and `false_computation`, for a selector of type `pred[]`.
     pub by_predicate: bool,
 }
 
@@ -110,12 +110,12 @@ impl OpRules for Conditional {
     }
 }
 
-/// A computation's result for the operands.
+/// `call`: runs a computation on the operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     /// Computation that is called.
     pub computation: CompId,
-    /// Whether the call stands for a named operation of the framework.
+    /// Whether the call represents a named composite operation of the framework.
     pub is_composite: bool,
 }
 
@@ -154,7 +154,7 @@ impl OpRules for Call {
     }
 }
 
-/// A scalar computation applied to each element of arrays of equal dimensions.
+/// `map`: applies a scalar computation to each element of arrays of equal dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Map {
     /// All dimensions of the operands, in order.
@@ -196,25 +196,25 @@ impl OpRules for Map {
     }
 }
 
-/// Kind of loop that a fusion becomes.
+/// Kind of loop generated for a fusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FusionKind {
-    /// One element of the result at a time.
+    /// Computes one element of the result at a time.
     Loop,
     /// Rooted in a reduction.
     Input,
-    /// A product followed by elementwise operations.
+    /// A dot followed by elementwise operations.
     Output,
-    /// A backend's own.
+    /// Backend-specific.
     Custom,
 }
 
-/// Operations compiled as one; the computation has no other caller.
+/// `fusion`: operations compiled as one kernel. Its computation has no other caller.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fusion {
     /// Kind of loop.
     pub kind: FusionKind,
-    /// Computation of the result from the operands.
+    /// Computation from the operands to the result.
     pub computation: CompId,
     /// Results that reuse operand buffers.
     pub aliases: Vec<OutputOperandAlias>,

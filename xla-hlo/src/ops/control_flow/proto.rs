@@ -8,7 +8,7 @@ use crate::text::AttributeWord;
 use crate::{ElementType, Opcode, Result, ResultExt};
 
 impl ProtoAttributes for While {
-    /// The body comes first, other than in text.
+    /// Reads the body before the condition, which is the reverse of the order in text.
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
         let [body, condition] = r.called()?;
         Ok(While { condition, body })
@@ -71,7 +71,7 @@ impl ProtoAttributes for Fusion {
     }
 }
 
-/// Reads results that reuse operand buffers.
+/// Reads aliases of results and operand buffers.
 pub(in crate::ops) fn read_aliases(protos: &[OutputOperandAliasing]) -> Result<Vec<OutputOperandAlias>> {
     let alias = |proto: &OutputOperandAliasing| {
         Ok(OutputOperandAlias {
@@ -83,7 +83,7 @@ pub(in crate::ops) fn read_aliases(protos: &[OutputOperandAliasing]) -> Result<V
     protos.iter().map(alias).collect::<Result<_>>().context(|| "output_operand_aliasing")
 }
 
-/// Writes results that reuse operand buffers.
+/// Writes aliases of results and operand buffers.
 pub(in crate::ops) fn write_aliases(aliases: &[OutputOperandAlias]) -> Result<Vec<OutputOperandAliasing>> {
     let proto = |alias: &OutputOperandAlias| {
         Ok(OutputOperandAliasing {

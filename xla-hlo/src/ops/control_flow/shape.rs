@@ -1,4 +1,4 @@
-//! Shape rules of the control flow family: arguments fit parameters, results fit the instruction.
+//! Shape rules of the control flow family: arguments must match parameters, and results the instruction.
 
 use super::*;
 use crate::{ArrayShape, ElementType};
@@ -65,7 +65,7 @@ pub(super) fn map(op: &Map, cx: &ShapeContext<'_>) -> Result<Shape> {
         }
         scalars.push(Shape::scalar(operand.element_type()));
     }
-    // Text may leave the dimensions out, which means all.
+    // Text may omit the dimensions, which means all of them.
     if !op.dimensions.is_empty() && !op.dimensions.iter().copied().eq(0..first.rank()) {
         return Err(Error::invalid_argument(format!(
             "dimensions of map must be all {} dimensions in order, they are {:?}",
