@@ -1,4 +1,4 @@
-//! Text of dimension labels, kinds and sparsity.
+//! Text form of dimension labels, convolution kinds and sparsity.
 
 use super::{ConvolutionDims, ConvolutionKind, Sparsity, SparsityConfig};
 use crate::ops::checks::ensure;
@@ -56,11 +56,11 @@ impl AttributeValue for ConvolutionDims {
     }
 }
 
-/// The labels of one array's dimensions.
+/// Dimension labels of one array.
 struct Labels {
-    /// Places of the two letters.
+    /// Positions of the two letters.
     named: [usize; 2],
-    /// Places of the digits 0, 1 and so on.
+    /// Positions of the digits 0, 1 and so on.
     spatial: Vec<usize>,
 }
 

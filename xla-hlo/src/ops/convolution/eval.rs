@@ -8,7 +8,8 @@ use crate::ops::dot_arithmetic::{Domain, Wrapping, converted, elements};
 use crate::ops::movement::strided::permuted;
 use crate::{ArrayShape, ElementKind, IndexIter, linear_index};
 
-/// Sums of products, as exact as the kind of their elements allows; precision and algorithm ask for less.
+/// Evaluates a convolution in the widest arithmetic for its class of elements; `precision` and `algorithm` only permit
+/// less accuracy and are ignored.
 pub(super) fn convolution(
     op: &Convolution,
     ev: &mut Evaluator<'_>,
@@ -35,7 +36,7 @@ pub(super) fn convolution(
     converted(sums?, shape.element_type())
 }
 
-/// All results; operands and result are of the type that the sums are computed in.
+/// Computes all results in the accumulator type, the common type of `input`, `kernel` and `shape`.
 fn sums_of_products<T: Domain>(
     ev: &mut Evaluator<'_>,
     op: &Convolution,
@@ -68,26 +69,26 @@ fn sums_of_products<T: Domain>(
     Ok(result)
 }
 
-/// A kernel `[output channel, window, input channel]` over an input `[image, spatial, channel]`.
+/// A kernel `[output channel, window, input channel]` applied to an input `[image, spatial, channel]`.
 struct Slide<'a, T> {
     windows: &'a [WindowDim],
     input: Vec<T>,
     /// Sizes of the input's spatial dimensions.
     base: Vec<usize>,
-    /// Channels of the input.
+    /// Number of channels of the input.
     channels: usize,
     kernel: Vec<T>,
-    /// Sizes of the window.
+    /// Window size along each spatial dimension.
     size: Vec<usize>,
-    /// Channels of the kernel's input: those of a group.
+    /// Number of input channels of the kernel, which is the size of one feature group.
     kernel_channels: usize,
-    /// Images of a group, one of the result each.
+    /// Number of images of one batch group, which is the batch size of the result.
     images: usize,
-    /// The result's channels of a group of channels, and of a group of images.
+    /// Number of output channels of one feature group, and of one batch group.
     outputs: (usize, usize),
 }
 
-/// Elements of the window at one position: places in the input and in the kernel, both of their spatial dimensions.
+/// In-bounds taps of the window at one position: linear spatial indices into the input and into the kernel.
 #[derive(Clone)]
 struct Taps {
     output: Vec<usize>,
@@ -119,7 +120,7 @@ impl<'a, T: Domain> Slide<'a, T> {
         })
     }
 
-    /// Products of a result, at most.
+    /// Returns the maximal number of products that contribute to a result.
     fn products(&self) -> usize {
         self.kernel_channels.saturating_mul(self.size.iter().product())
     }
@@ -141,7 +142,7 @@ impl<'a, T: Domain> Slide<'a, T> {
         Taps { output, places }
     }
 
-    /// The result at a position for an image and an output channel.
+    /// Computes the result for an image, an output channel and the window position of `taps`.
     fn sum(&self, taps: &Taps, image: usize, channel: usize) -> T {
         let first_channel = channel / self.outputs.0 * self.kernel_channels;
         let image = channel / self.outputs.1 * self.images + image;

@@ -12,94 +12,96 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementType, Error, Literal, Result, Shape};
 
-/// Roles of the dimensions of a convolution's arrays (`dim_labels=`). Spatial dimensions pair up by position.
+/// Roles of the dimensions of a convolution's arrays (`dim_labels=`). Spatial dimensions are paired by position.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConvolutionDims {
-    /// The images' dimension of the input: `b`.
+    /// Batch dimension of the input: `b`.
     pub input_batch: usize,
-    /// The channels' dimension of the input: `f`.
+    /// Channel dimension of the input: `f`.
     pub input_feature: usize,
-    /// Dimensions of the input that the window slides over: `0`, `1` and so on.
+    /// Spatial dimensions of the input: `0`, `1` and so on.
     pub input_spatial: Vec<usize>,
-    /// The input channels' dimension of the kernel: `i`.
+    /// Input channel dimension of the kernel: `i`.
     pub kernel_input_feature: usize,
-    /// The result channels' dimension of the kernel: `o`.
+    /// Output channel dimension of the kernel: `o`.
     pub kernel_output_feature: usize,
-    /// The window's dimensions in the kernel.
+    /// Spatial dimensions of the kernel.
     pub kernel_spatial: Vec<usize>,
-    /// The images' dimension of the result.
+    /// Batch dimension of the result.
     pub output_batch: usize,
-    /// The channels' dimension of the result.
+    /// Channel dimension of the result.
     pub output_feature: usize,
-    /// Dimensions of the window's positions in the result.
+    /// Spatial dimensions of the result, which index window positions.
     pub output_spatial: Vec<usize>,
 }
 
-/// `convolution_kind=`: what a convolution is for; says nothing about its value.
+/// `convolution_kind=`: purpose of a convolution; has no effect on its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ConvolutionKind {
-    /// Nobody said.
+    /// Not specified.
     #[default]
     Unset,
-    /// A layer's result.
+    /// Result of a layer.
     Forward,
-    /// The gradient of a layer's input.
+    /// Gradient of a layer's input.
     InputGradient,
-    /// The gradient of a layer's kernel.
+    /// Gradient of a layer's kernel.
     KernelGradient,
 }
 
-/// Of each `block` elements of an operand along `dimension`, `stride` apart, only `kept` are stored.
+/// Structured sparsity of an operand: only `kept` elements of each block are stored. A block consists of `block`
+/// elements along `dimension` at distance `stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sparsity {
-    /// Elements stored of a block.
+    /// Number of stored elements of a block.
     pub kept: usize,
-    /// Elements of a block.
+    /// Number of elements of a block.
     pub block: usize,
-    /// The operand's dimension.
+    /// Dimension of the operand.
     pub dimension: i64,
-    /// Distance of a block's elements.
+    /// Distance between the elements of a block.
     pub stride: i64,
 }
 
-/// `sparsity_config=`: operands of which not all elements are stored.
+/// `sparsity_config=`: structured sparsity of the operands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SparsityConfig {
-    /// Of the input.
+    /// Sparsity of the input.
     pub lhs: Option<Sparsity>,
-    /// Of the kernel.
+    /// Sparsity of the kernel.
     pub rhs: Option<Sparsity>,
 }
 
-/// A kernel (operand 1) slides over the spatial dimensions of an input (operand 0); each result is the sum of products
-/// of the elements under the kernel, over the input's channels. Padding and holes count as zero.
+/// `convolution`: slides a kernel (operand 1) over the spatial dimensions of an input (operand 0). Each result is the
+/// sum of products of the elements under the kernel, over the input's channels. Padding and dilation holes count as
+/// zero.
 ///
-/// The result's element type is the written one (preferred element type) and may differ from the operands'.
+/// The element type of the result is the written one (preferred element type) and may differ from the operands'.
 ///
-/// Whether padding times an infinity or NaN of the kernel is zero or NaN is for the platform to say: the evaluator
-/// leaves it out, and XLA does either, by element type.
+/// The platform decides whether padding times an infinity or NaN of the kernel is zero or NaN: the evaluator omits the
+/// product, and XLA does either, depending on the element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
-    /// One entry for each spatial dimension; sizes are the kernel's.
+    /// Window with one entry for each spatial dimension; its sizes equal the kernel's.
     pub window: Window,
     /// Roles of the dimensions.
     pub dims: ConvolutionDims,
-    /// Groups of channels; group `g` of the result's channels sees only group `g` of the input's.
+    /// Number of channel groups. Group `g` of the result's channels reads only group `g` of the input's channels.
     pub feature_group_count: usize,
-    /// Groups of images; group `g` of the result's channels sees only group `g` of the input's images.
+    /// Number of image groups. Group `g` of the result's channels reads only group `g` of the input's images.
     pub batch_group_count: usize,
-    /// One for each operand, or empty for the default.
+    /// Precision of each operand; empty for the default.
     pub precision: Vec<Precision>,
-    /// Overrides the precision.
+    /// Algorithm, which overrides `precision`.
     pub algorithm: Option<DotAlgorithm>,
     /// Purpose of the convolution.
     pub kind: ConvolutionKind,
-    /// Operands of which not all elements are stored; none can be evaluated yet.
+    /// Structured sparsity of the operands; the evaluator implements none yet.
     pub sparsity: SparsityConfig,
 }
 
 impl Convolution {
-    /// A convolution without groups, of default precision.
+    /// Creates a convolution without groups and with default precision.
     pub fn new(window: Window, dims: ConvolutionDims) -> Convolution {
         Convolution {
             window,
@@ -113,20 +115,21 @@ impl Convolution {
         }
     }
 
-    /// The element type in which sums of products are computed, to which operands are converted before and from which
-    /// the result is after: the result's type where that can hold more than the operands', else the wider of theirs.
+    /// Returns the accumulator type of a sum of products. Operands are converted to it first, and the sum is then
+    /// converted to `result`. It is `result` if that is the more precise operand type or more precise than both.
+    /// Otherwise it is the more precise operand type, or f32 instead of a float of fewer than 32 bits.
     pub fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
         dot_arithmetic::sum_type(lhs, rhs, result)
     }
 
-    /// Groups of the result's channels, whichever operand dimension they go with.
+    /// Returns the number of groups of the result's channels, be they feature groups or batch groups.
     pub fn groups(&self) -> usize {
         self.feature_group_count.max(self.batch_group_count)
     }
 }
 
 impl ConvolutionDims {
-    /// Number of dimensions that the window slides over.
+    /// Returns the number of spatial dimensions.
     pub fn spatial_rank(&self) -> usize {
         self.input_spatial.len()
     }

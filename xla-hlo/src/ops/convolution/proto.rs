@@ -40,7 +40,7 @@ pub(in crate::ops) fn write_dims(dims: &ConvolutionDims) -> Result<ConvolutionDi
     })
 }
 
-/// Reads a count of groups, of which there is one unless the message says more.
+/// Reads a number of groups; 0 means the default, 1.
 pub(in crate::ops) fn read_groups(field: &str, count: i64) -> Result<usize> {
     index(field, if count == 0 { 1 } else { count })
 }

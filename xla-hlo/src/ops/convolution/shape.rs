@@ -5,8 +5,8 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::dot_arithmetic;
 use crate::{ArrayShape, ElementType};
 
-/// The result has an image for each of the input's (or of a group of them), the kernel's output channels, and the
-/// window's positions.
+/// Returns the shape of the result. Its batch size is that of one batch group of the input, its channels are the
+/// kernel's output channels, and its spatial dimensions are the window's positions.
 pub(super) fn convolution(op: &Convolution, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (input, kernel, dims) = (cx.array(0)?, cx.array(1)?, &op.dims);
     let mut result = vec![0; dims.output_spatial.len() + 2];
@@ -31,7 +31,7 @@ pub(super) fn convolution(op: &Convolution, cx: &ShapeContext<'_>) -> Result<Sha
     checks::array(result_type(input, kernel, cx)?, result)
 }
 
-/// Each dimension of each array must have one role.
+/// Checks that each dimension of each array has exactly one role.
 fn check_roles(input: &ArrayShape, kernel: &ArrayShape, dims: &ConvolutionDims) -> Result<()> {
     let rank = dims.spatial_rank() + 2;
     for (what, shape, spatial, others) in [
@@ -54,7 +54,7 @@ fn check_roles(input: &ArrayShape, kernel: &ArrayShape, dims: &ConvolutionDims) 
     Ok(())
 }
 
-/// Images and channels of the operands.
+/// Batch size of the input, and channels of both operands.
 struct Channels {
     images: usize,
     input: usize,
@@ -93,7 +93,7 @@ impl Channels {
     }
 }
 
-/// Number of positions of the window along each spatial dimension.
+/// Returns the number of window positions along each spatial dimension.
 fn positions(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> Result<Vec<usize>> {
     let dims = &op.dims;
     ensure!(
@@ -116,7 +116,8 @@ fn positions(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape) -> Resul
     Ok(positions)
 }
 
-/// The written type, or that of the operand that holds the other's values: with one that does not, nobody could say.
+/// Returns the written type, or by default the operand type that represents all values of the other. Fails if neither
+/// operand type does.
 fn result_type(input: &ArrayShape, kernel: &ArrayShape, cx: &ShapeContext<'_>) -> Result<ElementType> {
     let (lhs, rhs) = (input.element_type(), kernel.element_type());
     let natural = dot_arithmetic::common_type(lhs, rhs).ok_or_else(|| {

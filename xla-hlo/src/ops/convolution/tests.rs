@@ -1,4 +1,4 @@
-//! Tests of convolutions: text, shapes, and values against known ones and sums over a padded input.
+//! Tests of convolutions: text, shapes, and comparison with known values and with sums over a padded input.
 
 use super::*;
 use crate::ops::WindowDim;
@@ -12,7 +12,7 @@ fn dim(size: usize) -> WindowDim {
     WindowDim { size, ..WindowDim::UNIT }
 }
 
-/// Labels in the order of `bf_io->bf` with the spatial dimensions between: `b01f_01io->b01f`.
+/// Returns labels in the order of `bf_io->bf` with the spatial dimensions in between: `b01f_01io->b01f`.
 fn channels_last(spatial: usize) -> ConvolutionDims {
     let places: Vec<usize> = (1..=spatial).collect();
     ConvolutionDims {
@@ -32,7 +32,7 @@ fn over(window: &[WindowDim]) -> Convolution {
     Convolution::new(Window { dims: window.to_vec() }, channels_last(window.len()))
 }
 
-/// A module of one convolution of two parameters.
+/// Writes a module with one convolution of two parameters.
 fn module(line: &str, input: &str, kernel: &str) -> String {
     format!(
         "HloModule m\n\nENTRY main {{\n  x = {input} parameter(0)\n  w = {kernel} parameter(1)\n  ROOT c = {line}\n}}\n"
@@ -175,7 +175,7 @@ fn types_of_sums() {
         let op = over(&[dim(w.array_shape().dims()[0])]);
         numbers(&run(|_| op, Some(shape.into()), &[x, w]).unwrap())
     };
-    // Results of jaxlib 0.10.2.
+    // Expected values are results of jaxlib 0.10.2.
     assert_eq!(product([S8, S8], S32, &[1., 2., 3., 100., 100.], &[1., 1., -2.]), [-3., -195., -97.]);
     assert_eq!(product([S8, S8], S8, &[1., 2., 3., 100., 100.], &[1., 1., -2.]), [-3., 61., -97.]);
     assert_eq!(product([S4, S4], S4, &[1., 2., 3., 5., -1.], &[1., 1., -2.]), [-3., -5., -6.]);
@@ -197,7 +197,7 @@ fn types_of_sums() {
     assert_eq!(product([C64, C64], F32, &[1., 2.], &[3., 4.]), [11.]);
 }
 
-/// The input's number at a place of the dilated and padded spatial dimensions, 0 where there is none.
+/// Returns the input's number at a position of the dilated and padded spatial dimensions, or 0 for holes and padding.
 fn at_place(x: &Literal, op: &Convolution, image: usize, channel: usize, places: &[i64]) -> f64 {
     let mut index = vec![0; places.len() + 2];
     (index[op.dims.input_batch], index[op.dims.input_feature]) = (image, channel);
@@ -212,7 +212,7 @@ fn at_place(x: &Literal, op: &Convolution, image: usize, channel: usize, places:
     numbers(x)[linear_index(x.array_shape().dims(), &index)]
 }
 
-/// One result, written out.
+/// Computes one result by its definition.
 fn written_out(op: &Convolution, x: &Literal, w: &Literal, result: &[usize]) -> f64 {
     let dims = &op.dims;
     let (sizes, base) = (w.array_shape().dims(), x.array_shape().dims());
