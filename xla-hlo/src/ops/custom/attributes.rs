@@ -1,4 +1,4 @@
-//! Text of custom calls.
+//! Text form of custom calls.
 
 use super::{CustomCall, CustomCallApi, CustomCallSchedule, DimLabels, PaddingType};
 use crate::ops::Precision;
@@ -60,7 +60,7 @@ impl AttributeValue for Literal {
         cursor.literal()
     }
 
-    /// An array's shape has a layout, without which XLA does not read it.
+    /// Writes a literal with its shape. The shape of an array includes a layout, which XLA's parser requires.
     fn write(&self, w: &mut AttributeWriter<'_>) {
         let text = self.to_string();
         match text.strip_prefix(&self.shape().to_string()).filter(|_| self.shape().as_array().is_some()) {
@@ -70,7 +70,7 @@ impl AttributeValue for Literal {
     }
 }
 
-/// All of them, in the order in which XLA prints them.
+/// Writes all attributes, in XLA's order.
 pub(super) fn write(op: &CustomCall, w: &mut AttributeWriter<'_>) {
     fn some<T: AttributeValue>(w: &mut AttributeWriter<'_>, name: &'static str, value: Option<&T>) {
         if let Some(value) = value {

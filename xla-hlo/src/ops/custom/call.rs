@@ -1,12 +1,12 @@
-//! The custom call itself: target and attributes.
+//! The custom call operation: target and attributes.
 
 use crate::ops::{OutputOperandAlias, Precision, Window};
 use crate::{CompId, Literal, Shape};
 
-/// `schedule=`: where a scheduler should put a call.
+/// `schedule=`: requested position of a call in the schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CustomCallSchedule {
-    /// Anywhere.
+    /// No preference.
     #[default]
     None,
     /// As late as possible.
@@ -15,70 +15,70 @@ pub enum CustomCallSchedule {
     Earliest,
 }
 
-/// `api_version=`: what XLA's own handlers of a target look like, and what the backend's text says.
+/// `api_version=`: interface of XLA's handlers of a target, and format of the text in `backend_config`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CustomCallApi {
-    /// The text is opaque.
+    /// Opaque text.
     #[default]
     Original,
-    /// The text is opaque; the handler may fail.
+    /// Opaque text; the handler returns a status.
     StatusReturning,
-    /// The same on every platform.
+    /// Opaque text; the handler returns a status and has the same signature on every platform.
     StatusReturningUnified,
-    /// The text is a dictionary of typed values; see [`FfiAttributes`](super::FfiAttributes).
+    /// A dictionary of typed values; see [`FfiAttributes`](super::FfiAttributes).
     TypedFfi,
 }
 
-/// `padding_type=`: how the window of a convolution is padded.
+/// `padding_type=`: padding of the window of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PaddingType {
-    /// Not at all.
+    /// No padding.
     Valid,
-    /// So that the result has as many elements as the input has strides.
+    /// Padding for a result size of the input size divided by the stride.
     Same,
 }
 
-/// The labels of a convolution's dimensions as text; a custom call gives them no meaning.
+/// Labels of a convolution's dimensions as text. They have no meaning for custom calls.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DimLabels(pub String);
 
-/// A call of a function by name. The handler's configuration is the instruction's `backend_config`.
+/// `custom-call`: a call of a function by name. The configuration of the handler is the instruction's `backend_config`.
 ///
-/// The result's shape is the written one.
+/// The shape of the result is the written one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CustomCall {
-    /// The function's name.
+    /// Name of the function.
     pub target: String,
-    /// The window of calls that stand for a convolution.
+    /// Window, for calls that represent a convolution.
     pub window: Option<Window>,
-    /// The labels of a convolution's dimensions, such as `b01f_01io->b01f`; `?` stands for dimensions without one.
+    /// Labels of a convolution's dimensions, such as `b01f_01io->b01f`; `?` denotes a dimension without a label.
     pub dim_labels: Option<DimLabels>,
-    /// Groups of channels of a convolution.
+    /// Number of channel groups of a convolution.
     pub feature_group_count: i64,
-    /// Groups of images of a convolution.
+    /// Number of image groups of a convolution.
     pub batch_group_count: i64,
-    /// One for each operand, or empty for the default.
+    /// Precision of each operand; empty for the default.
     pub precision: Vec<Precision>,
     /// Padding of the window.
     pub padding_type: Option<PaddingType>,
-    /// Operand shapes with the layouts that the function wants. Without them it takes any.
+    /// Operand shapes with the layouts that the function requires; `None` if it accepts any layout.
     pub operand_layouts: Option<Vec<Shape>>,
-    /// Whether the call does more than give its result.
+    /// Whether the call has an effect beyond its result.
     pub has_side_effect: bool,
-    /// A value for the function.
+    /// A literal argument of the function.
     pub literal: Option<Literal>,
-    /// Results that live in operand buffers.
+    /// Results that share operand buffers.
     pub aliases: Vec<OutputOperandAlias>,
-    /// Wish for the call's place in the schedule.
+    /// Requested position in the schedule.
     pub schedule: CustomCallSchedule,
-    /// Interface of XLA's handlers.
+    /// Interface of XLA's handlers of the target.
     pub api: CustomCallApi,
-    /// Computations that the function may run.
+    /// Computations that the function may call.
     pub computations: Vec<CompId>,
 }
 
 impl CustomCall {
-    /// A call of `target` without attributes.
+    /// Creates a call of `target` without attributes.
     pub fn new(target: impl Into<String>) -> CustomCall {
         CustomCall {
             target: target.into(),
@@ -98,8 +98,8 @@ impl CustomCall {
         }
     }
 
-    /// The results that live in operand buffers, as numbers of leaves: of an operand's among all operands', of a
-    /// result's among all results', arrays and tokens depth first.
+    /// Returns the aliases as pairs of leaf indices: of an operand's leaf among the leaves of all operands, and of a
+    /// result's leaf among the leaves of the result. Leaves are arrays and tokens, depth first.
     pub fn aliased_leaves(&self, operands: &[&Shape], result: &Shape) -> Vec<(usize, usize)> {
         let place = |shape: &Shape, path: &[usize]| shape.leaves().iter().position(|(leaf, _)| leaf == path);
         let alias = |alias: &OutputOperandAlias| {

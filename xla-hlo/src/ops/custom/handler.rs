@@ -4,7 +4,7 @@ use super::context::CustomCallContext;
 use super::raw::RawCustomCall;
 use crate::{Literal, Result};
 
-/// The meaning of a custom call's target.
+/// Implementation of a custom call's target.
 ///
 /// Any function of a context and operands is a handler:
 ///
@@ -41,13 +41,13 @@ use crate::{Literal, Result};
 /// # }
 /// ```
 pub trait CustomCallHandler: Send + Sync {
-    /// The result for those operands, of the shape [`CustomCallContext::result_shape`].
+    /// Returns the result for the operands, of the shape [`CustomCallContext::result_shape`].
     ///
-    /// May be called from several threads at once, in any order that the program's data allows; calls without side
-    /// effect also any number of times, or never.
+    /// May be called from several threads at once, in any order that respects the program's data dependences. Calls
+    /// without side effects may be executed any number of times, or never.
     fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal>;
 
-    /// The ability to work on raw memory, which whoever has the operands as bytes then uses; see
+    /// Returns the implementation on raw memory, if there is one. Callers that have operands as bytes use it; see
     /// [`OnMemory`](super::OnMemory).
     fn raw(&self) -> Option<&dyn RawCustomCall> {
         None

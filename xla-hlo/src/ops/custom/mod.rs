@@ -1,7 +1,8 @@
 //! Custom calls: attributes, rules, and the handlers that evaluate them.
 //!
-//! The meaning of a call is up to a [`CustomCallHandler`], found by the call's target in a [`CustomCallRegistry`], an
-//! ordinary value that whoever runs a program hands in. Some targets that frameworks emit are built in.
+//! A call is implemented by a [`CustomCallHandler`], which is looked up by the call's target in a
+//! [`CustomCallRegistry`]. The caller that runs a program passes the registry as an ordinary value. Some targets that
+//! frameworks emit are built in.
 
 mod attributes;
 mod builtin;

@@ -1,4 +1,4 @@
-//! Handlers on raw memory for callers that have literals: the evaluator, platforms with layouts of their own.
+//! Adapter from raw-memory handlers to literals, for the evaluator and for platforms with their own layouts.
 
 use super::context::CustomCallContext;
 use super::handler::CustomCallHandler;
@@ -6,12 +6,12 @@ use super::raw::{RawCall, RawCustomCall, RawOperand, RawResult};
 use crate::shape::IndexIter;
 use crate::{ArrayShape, Error, Literal, Result, Shape};
 
-/// A handler of a custom call that works on raw memory.
+/// Adapter that makes a [`CustomCallHandler`] of a handler on raw memory.
 #[derive(Clone, Copy, Debug)]
 pub struct OnMemory<H>(pub H);
 
 impl<H: RawCustomCall> CustomCallHandler for OnMemory<H> {
-    /// Lays the operands out as the program states, executes the call, and reads the results.
+    /// Stores the operands in the layouts of the program, executes the call, and reads the results.
     fn call(&self, call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
         let fresh;
         let state = match call.state {
@@ -48,7 +48,7 @@ impl<H: RawCustomCall> CustomCallHandler for OnMemory<H> {
     }
 }
 
-/// Arrays and tokens of a value, depth first.
+/// Returns the arrays and tokens of a value, depth first.
 fn leaves_of(literal: Literal) -> Vec<Literal> {
     match literal.shape() {
         Shape::Tuple(_) => literal.into_elements().into_iter().flat_map(leaves_of).collect(),
@@ -56,7 +56,7 @@ fn leaves_of(literal: Literal) -> Vec<Literal> {
     }
 }
 
-/// The inverse of [`leaves_of`].
+/// Assembles a value from its leaves; the inverse of [`leaves_of`].
 fn regroup(shape: &Shape, leaves: &mut dyn Iterator<Item = Result<Literal>>) -> Result<Literal> {
     match shape {
         Shape::Tuple(elements) => {
@@ -68,7 +68,7 @@ fn regroup(shape: &Shape, leaves: &mut dyn Iterator<Item = Result<Literal>>) -> 
     }
 }
 
-/// The bytes of a value in the layout of its shape.
+/// Returns the bytes of a value in the layout of its shape.
 fn laid_out(shape: &Shape, value: &Literal) -> Vec<u8> {
     let Shape::Array(array) = shape else { return Vec::new() };
     let mut bytes = vec![0; value.byte_len()];
@@ -80,7 +80,7 @@ fn laid_out(shape: &Shape, value: &Literal) -> Vec<u8> {
     bytes
 }
 
-/// The value of that shape whose bytes are in the shape's layout.
+/// Reads a value of shape `shape` from bytes in the shape's layout.
 fn read(shape: &Shape, bytes: Vec<u8>) -> Result<Literal> {
     let array = match shape {
         Shape::Array(array) => array,
@@ -97,7 +97,7 @@ fn read(shape: &Shape, bytes: Vec<u8>) -> Result<Literal> {
     Literal::from_bytes(array, logical_bytes)
 }
 
-/// Calls `f` with each element's number in row-major order and in the order of the layout.
+/// Calls `f` with the index of each element in row-major order and in the order of the layout.
 fn for_each_place(shape: &ArrayShape, f: &mut dyn FnMut(usize, usize)) {
     let strides = crate::strides(shape.dims(), &shape.minor_to_major());
     let mut indices = IndexIter::new(shape.dims());

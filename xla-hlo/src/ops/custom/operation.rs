@@ -1,11 +1,12 @@
-//! Custom calls that stand for an HLO operation, or on one device for the identity.
+//! Custom calls that are equivalent to an HLO operation, or to the identity on one device.
 
 use super::CustomCall;
 use crate::ops::{CompareDirection, Op, OpRules, ShapeContext, TopK};
 use crate::sdy::target;
 use crate::{CompId, Error, Module, Result, Shape};
 
-/// Targets that say where values are or which devices share them: on one device with one memory, their operands.
+/// Targets that specify the location or the sharding of values. On one device with one memory they return their
+/// operands.
 const IDENTITIES: [&str; 12] = [
     target::CONSTRAINT,
     target::FULL_TO_SHARD,
@@ -21,23 +22,24 @@ const IDENTITIES: [&str; 12] = [
     "LayoutConstraint",
 ];
 
-/// Operation that a custom call without a handler stands for.
+/// Operation equivalent to a custom call without a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomCallOperation {
-    /// It returns its operand, or its operands as a tuple. A declared side effect is for partitioners.
+    /// Returns its operand, or its operands as a tuple. A declared side effect only concerns partitioners.
     Identity,
-    /// It returns the empty tuple. A declared side effect is for partitioners.
+    /// Returns the empty tuple. A declared side effect only concerns partitioners.
     Nothing,
-    /// It returns the greatest or least elements of the rows of its only operand.
+    /// Returns the greatest or least elements of the rows of its only operand.
     TopK(TopK),
 }
 
 impl CustomCall {
-    /// The operation that the target stands for, on operands and with a written result of those shapes; `None` for
-    /// targets that a handler computes. Targets with an operation here never use a handler, not even a registered one.
+    /// Returns the operation that the target is equivalent to, for operands and a written result of these shapes.
+    /// `None` for targets that need a handler. Targets with an operation never use a handler, not even a registered
+    /// one.
     ///
-    /// [`Error::Unimplemented`] for what only several devices can do, [`Error::InvalidArgument`] for other operands or
-    /// results than the target has.
+    /// Fails with [`Error::Unimplemented`] if the target requires several devices, and with [`Error::InvalidArgument`]
+    /// if the operands or the result do not match the target.
     pub fn operation(
         &self,
         module: &Module,
@@ -56,7 +58,7 @@ impl CustomCall {
             return Ok(None);
         };
         let named = |error: Error| error.context(format!("custom call {:?}", self.target));
-        // The border of a computation by hand has any number of values.
+        // The boundary of a manual computation passes any number of values.
         let takes_any = [target::GLOBAL_TO_LOCAL, target::LOCAL_TO_GLOBAL].contains(&&*self.target);
         if operands.len() != 1 && !takes_any {
             return Err(named(Error::invalid_argument(format!("it takes one operand, not {}", operands.len()))));
@@ -76,7 +78,8 @@ impl CustomCall {
         Err(named(Error::invalid_argument(format!("it has shape {expected} on one device, not {written}"))))
     }
 
-    /// `k` is in the result's shape, the order in the computation, if there is one.
+    /// Converts the custom call `TopK`. `k` follows from the shape of the result, the order from the computation, if
+    /// any.
     fn top_k(&self, module: &Module, result: &Shape) -> Result<TopK> {
         let values = result.as_tuple().and_then(|parts| parts.first()).and_then(Shape::as_array);
         let k = values.and_then(|values| values.dims().last().copied()).unwrap_or(0);
@@ -89,7 +92,7 @@ impl CustomCall {
     }
 }
 
-/// Whether a comparator of parameters 0 and 1 puts the greater one first, rather than the lesser.
+/// Whether a comparator of parameters 0 and 1 sorts in descending order. Fails for other comparators.
 fn is_descending(module: &Module, comparator: CompId) -> Result<bool> {
     let computation = &module[comparator];
     let root = computation.root_if_set().map(|root| &computation[root]);

@@ -15,7 +15,7 @@ proto_numbers! { CustomCallApi: 1 => Original, 2 => StatusReturning, 3 => Status
 
 proto_numbers! { PaddingType: 1 => Valid, 2 => Same }
 
-/// Numbers that mean that nothing was said.
+/// Enum value for an attribute that is not set.
 const UNSAID: i32 = 0;
 
 impl ProtoAttributes for CustomCall {
@@ -89,11 +89,11 @@ impl ProtoAttributes for CustomCall {
     }
 }
 
-/// No array has more dimensions.
+/// Upper bound of dimension numbers: no array has more dimensions.
 const MAX_RANK: usize = 64;
 
-/// Dimension labels as text, such as `b01f_01io->b01f`; `?` for a dimension without a role. A label that text left out
-/// is dimension 0 in protobuf, and yields to one that is given.
+/// Returns dimension labels as text, such as `b01f_01io->b01f`, with `?` for a dimension without a role. A label
+/// omitted in text is dimension 0 in protobuf, and is overwritten by a label that is present.
 fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     let side = |a: (char, i64), b: (char, i64), spatial: &[i64]| {
         let mut labels = Vec::new();
@@ -122,7 +122,7 @@ fn read_labels(dims: &ConvolutionDimensionNumbers) -> Result<DimLabels> {
     )))
 }
 
-/// Dimensions by role, 0 for missing labels; spatial ones count from 0.
+/// Returns dimension numbers by role; a missing label is 0. Spatial dimensions are numbered from 0.
 fn write_labels(labels: &DimLabels) -> Result<ConvolutionDimensionNumbers> {
     let wrong = || Error::invalid_argument(format!("dim_labels={} has not three parts", labels.0));
     let (input, rest) = labels.0.split_once('_').ok_or_else(wrong)?;

@@ -1,10 +1,10 @@
-//! Custom calls on raw memory: handlers that get operands and results as bytes, in the layouts of the program.
+//! Custom calls on raw memory: handlers receive operands and results as bytes, in the layouts of the program.
 
 use super::context::{CallState, CustomCallContext};
 use crate::{Result, Shape};
 
-/// The meaning of a custom call's target, on bytes where they lie. [`OnMemory`](super::OnMemory) makes a
-/// [`CustomCallHandler`](super::CustomCallHandler) of it.
+/// Implementation of a custom call's target that operates on bytes in place. [`OnMemory`](super::OnMemory) converts it
+/// to a [`CustomCallHandler`](super::CustomCallHandler).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,26 +35,27 @@ use crate::{Result, Shape};
 /// # }
 /// ```
 pub trait RawCustomCall: Send + Sync {
-    /// Makes the state of a call, once for each call of a program when it is loaded. Its error is that of loading.
+    /// Creates the state of a call. Called once for each call of a program when the program is loaded; an error fails
+    /// the load.
     fn instantiate(&self, call: &CustomCallContext<'_>) -> Result<CallState> {
         let _ = call;
         Ok(std::sync::Arc::new(()))
     }
 
-    /// The first stage of a run, before any call of the program is initialised.
+    /// First stage of a run, before any call of the program is initialised.
     fn prepare(&self, call: &CustomCallContext<'_>, state: &CallState) -> Result<()> {
         let _ = (call, state);
         Ok(())
     }
 
-    /// The second stage of a run, before any of its calls is executed.
+    /// Second stage of a run, before any of its calls is executed.
     fn initialize(&self, call: &CustomCallContext<'_>, state: &CallState) -> Result<()> {
         let _ = (call, state);
         Ok(())
     }
 
-    /// Computes the results. May be called from several threads at once, in any order that the program's data allows;
-    /// calls without side effect also any number of times, or never.
+    /// Computes the results. May be called from several threads at once, in any order that respects the program's data
+    /// dependences. Calls without side effects may be executed any number of times, or never.
     fn execute(&self, call: &mut RawCall<'_>) -> Result<()>;
 }
 
@@ -62,32 +63,33 @@ pub trait RawCustomCall: Send + Sync {
 pub struct RawCall<'a> {
     /// The call, and the values of the run.
     pub context: CustomCallContext<'a>,
-    /// The call's own state.
+    /// State of this call.
     pub state: &'a CallState,
-    /// Number of the device among the platform's.
+    /// Index of the device on its platform.
     pub device: usize,
-    /// The operands' arrays and tokens, depth first.
+    /// Arrays and tokens of the operands, depth first.
     pub operands: Vec<RawOperand<'a>>,
-    /// The result's arrays and tokens, depth first.
+    /// Arrays and tokens of the result, depth first.
     pub results: Vec<RawResult<'a>>,
 }
 
 /// An array or token of the operands.
 #[derive(Clone, Debug)]
 pub struct RawOperand<'a> {
-    /// Its shape; an array's has the layout that the bytes are in: dense, each element in whole bytes.
+    /// Shape of the operand. The layout of an array describes the bytes: dense, each element in whole bytes.
     pub shape: &'a Shape,
-    /// The bytes; none of tokens and of operands that a result aliases.
+    /// Bytes of the operand; empty for tokens and for operands that a result aliases.
     pub bytes: &'a [u8],
-    /// The result that lives in this operand's memory, which holds the operand's bytes until they are written over.
+    /// Index of the result that shares this operand's memory. The memory holds the operand's bytes until the handler
+    /// overwrites them.
     pub alias: Option<usize>,
 }
 
 /// An array or token of the results.
 #[derive(Debug)]
 pub struct RawResult<'a> {
-    /// Its shape, as of [`RawOperand::shape`].
+    /// Shape of the result, with the layout conventions of [`RawOperand::shape`].
     pub shape: &'a Shape,
-    /// The bytes, with arbitrary contents unless it aliases an operand; none of tokens.
+    /// Bytes of the result, with arbitrary contents unless it aliases an operand; empty for tokens.
     pub bytes: &'a mut [u8],
 }

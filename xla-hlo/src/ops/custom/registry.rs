@@ -1,4 +1,4 @@
-//! Registry of handlers of custom calls.
+//! Registry of custom call handlers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,46 +14,47 @@ use super::states::{CallStates, LoadedCall};
 use crate::effects::Effects;
 use crate::{Error, Instruction, Literal, Module, Op, Result, ResultExt};
 
-/// Handlers by target: those that are registered, then those that are built in.
+/// Handlers by target. Registered handlers precede built-in ones.
 ///
 /// | built in | returns |
 /// | --- | --- |
 /// | `Eigh` | eigenvectors and eigenvalues of symmetric matrices |
 /// | `Qr` | Householder vectors with the triangular factor, and their scales |
-/// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that those stand for |
+/// | `ProductOfElementaryHouseholderReflectors` | the matrix with orthonormal columns that the reflectors represent |
 /// | `lapack_{s,d,c,z}R_ffi` of R = `potrf`, `getrf`, `geqrf`, `geqp3`, `trsm`, `gtsv` | factors and solutions, as JAX calls them |
 /// | of R = `gesdd`, `gesvd`, `geev`, `gees`, `gehrd` | singular values, eigenvalues, Schur and Hessenberg forms |
-/// | of R = `orgqr`, `ormqr`, `syevd`, `sytrd` (s, d), `ungqr`, `unmqr`, `heevd`, `hetrd` (c, z) | the same of reflections and symmetric matrices |
+/// | of R = `orgqr`, `ormqr`, `syevd`, `sytrd` (s, d), `ungqr`, `unmqr`, `heevd`, `hetrd` (c, z) | products of reflections, decompositions of symmetric matrices |
 /// | `tridiagonal_solve_perturbed_ffi` | solutions of tridiagonal systems that may be singular |
 /// | `cpu_csr_sparse_dense_ffi` | products of a matrix in compressed rows and a dense array |
 ///
-/// A clone is another handle to the same handlers: what one registers, programs find that are loaded or run by any.
+/// Clones share the same handlers: a handler registered with one clone is used by programs that are loaded or run with
+/// any of them.
 #[derive(Clone, Default)]
 pub struct CustomCallRegistry {
     handlers: Arc<RwLock<Handlers>>,
-    /// Runs what is registered.
+    /// Wrapper around the execution of registered handlers.
     around: Option<fn(&mut dyn FnMut())>,
-    /// The run that this handle is for.
+    /// Context of the run that uses this registry.
     run: Option<Arc<RunContext>>,
     states: Option<Arc<CallStates>>,
 }
 
 type Handlers = BTreeMap<String, Arc<dyn CustomCallHandler>>;
 
-/// A handler and where it comes from.
+/// A handler and its origin.
 enum Found {
     Registered(Arc<dyn CustomCallHandler>),
     BuiltIn(&'static dyn CustomCallHandler),
 }
 
 impl CustomCallRegistry {
-    /// A registry of the built-in handlers alone.
+    /// Creates a registry that only has the built-in handlers.
     pub fn new() -> CustomCallRegistry {
         CustomCallRegistry::default()
     }
 
-    /// Gives a target its meaning, before anything built in; returns the handler that it replaces. Programs whose
-    /// calls were [instantiated](CustomCallRegistry::instantiate) before keep theirs.
+    /// Registers the handler of a target, which takes precedence over a built-in one. Returns the handler that it
+    /// replaces. Programs whose calls were [instantiated](CustomCallRegistry::instantiate) before keep their handlers.
     pub fn register(
         &self,
         target: impl Into<String>,
@@ -62,27 +63,26 @@ impl CustomCallRegistry {
         self.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(target.into(), handler)
     }
 
-    /// Whether there is a handler of a target.
+    /// Whether a target has a handler.
     pub fn has(&self, target: &str) -> bool {
         self.registered(target).is_some() || builtin::find(target).is_some()
     }
 
-    /// The same handlers for a caller that runs those that are registered inside of `around`: because they may wait, or
-    /// call back.
+    /// Returns a registry that runs registered handlers inside of `around`, since they may block or call back.
     #[must_use]
     pub fn with_calls_inside(mut self, around: fn(&mut dyn FnMut())) -> CustomCallRegistry {
         self.around = Some(around);
         self
     }
 
-    /// The same handlers for one run of a program, with the values of the run and the states of the program's calls.
+    /// Returns a registry for one run of a program, with the values of the run and the states of the program's calls.
     #[must_use]
     pub fn for_run(&self, run: Arc<RunContext>, states: Arc<CallStates>) -> CustomCallRegistry {
         CustomCallRegistry { run: Some(run), states: Some(states), ..self.clone() }
     }
 
-    /// Makes the states of a module's live calls on raw memory. The module must be neither moved nor changed while they
-    /// are used.
+    /// Creates the states of a module's live custom calls on raw memory. The module must not be moved or changed while
+    /// the states are in use.
     pub fn instantiate(&self, module: &Module) -> Result<CallStates> {
         let mut states = CallStates::default();
         for (computation, id) in Effects::of(module).live_instructions(module) {
@@ -98,8 +98,8 @@ impl CustomCallRegistry {
         Ok(states)
     }
 
-    /// Runs the stages that come before a run, for the calls of the module that this is [for](Self::for_run): all are
-    /// prepared, then all are initialised.
+    /// Runs the stages that precede a run for all calls with states (see [`CustomCallRegistry::for_run`]): prepares all
+    /// calls, and then initialises all.
     pub fn begin_run(&self, module: &Module) -> Result<()> {
         type Stage = fn(&dyn RawCustomCall, &CustomCallContext<'_>, &CallState) -> Result<()>;
         let stages: [Stage; 2] =
@@ -118,13 +118,13 @@ impl CustomCallRegistry {
         Ok(())
     }
 
-    /// Whether a call was instantiated, so that [`CustomCallRegistry::call_raw`] does it.
+    /// Whether a call was instantiated, so that [`CustomCallRegistry::call_raw`] executes it.
     pub fn is_raw(&self, instruction: &Instruction) -> bool {
         self.states.as_ref().is_some_and(|states| states.find(instruction).is_some())
     }
 
-    /// Has a call that was instantiated executed on raw memory, with what `execute` makes of its context and state;
-    /// `None` for other calls, which [`CustomCallRegistry::call`] does.
+    /// Executes an instantiated call on raw memory: calls `execute` with the handler, the context and the state of the
+    /// call. `None` for other calls, which [`CustomCallRegistry::call`] executes.
     pub fn call_raw<T>(
         &self,
         instruction: &Instruction,
@@ -137,9 +137,9 @@ impl CustomCallRegistry {
         Some(outcome.context(|| format!("custom call {:?}", op.target)))
     }
 
-    /// Demands that every live custom call of a module has a handler or stands for an operation
-    /// ([`CustomCall::operation`](super::CustomCall::operation)); [`Error::Unimplemented`] names the first one that has
-    /// none.
+    /// Checks that every live custom call of a module has a handler or is equivalent to an operation
+    /// ([`CustomCall::operation`](super::CustomCall::operation)). [`Error::Unimplemented`] names the first call that
+    /// has neither.
     pub fn check(&self, module: &Module) -> Result<()> {
         for (id, instruction) in Effects::of(module).live_instructions(module) {
             let (computation, found) = (&module[id], &module[id][instruction]);
@@ -155,8 +155,8 @@ impl CustomCallRegistry {
 
     /// Runs the custom call of an instruction.
     ///
-    /// Errors: those of the handler, [`Error::Unimplemented`] where there is none, [`Error::Internal`] where its result
-    /// does not have the instruction's shape.
+    /// Fails with the error of the handler, with [`Error::Unimplemented`] if there is no handler, and with
+    /// [`Error::Internal`] if the result does not have the instruction's shape.
     pub fn call(&self, instruction: &Instruction, operands: Vec<Literal>) -> Result<Literal> {
         let Op::CustomCall(op) = instruction.op() else {
             return Err(Error::internal(format!("{} is not a custom call", instruction.opcode())));
@@ -196,14 +196,14 @@ impl CustomCallRegistry {
         CustomCallContext { op, config, result: instruction.shape(), run, state }
     }
 
-    /// Runs code of a handler.
+    /// Runs a handler inside of the wrapper, if there is one.
     fn inside<T>(&self, work: impl FnOnce() -> T) -> T {
         let Some(around) = self.around else { return work() };
         let (mut work, mut result) = (Some(work), None);
         around(&mut || result = work.take().map(|work| work()));
         match (result, work) {
             (Some(result), _) => result,
-            // It did not call: the handler is run all the same.
+            // The wrapper did not call its argument, so the handler runs without it.
             (None, Some(work)) => work(),
             (None, None) => unreachable!("work that was taken has a result"),
         }

@@ -1,10 +1,10 @@
-//! Values handed along with a run, for the handlers of its custom calls.
+//! Values passed to a run, for the handlers of its custom calls.
 
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
 
-/// Values by their types, and the number of the run. Cheap to make for every run, and to share between runs.
+/// Values by their types, and the id of the run. Cheap to create for every run, and to share between runs.
 ///
 /// ```
 /// use xla_hlo::ops::RunContext;
@@ -22,18 +22,18 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// A context without values. Runs on several devices that belong together have the same number.
+    /// Creates a context without values. The runs of one program on several devices share an id.
     pub fn new(run_id: i64) -> RunContext {
         RunContext { run_id, values: Vec::new() }
     }
 
-    /// The context of runs that were given none.
+    /// Returns the default context, for runs without a context.
     pub fn nothing() -> &'static RunContext {
         static NOTHING: RunContext = RunContext { run_id: 0, values: Vec::new() };
         &NOTHING
     }
 
-    /// The same with one more value, in the place of one of its type.
+    /// Adds a value, which replaces an existing value of its type.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, value: T) -> RunContext {
         self.values.retain(|(ty, _)| *ty != TypeId::of::<T>());
@@ -41,12 +41,12 @@ impl RunContext {
         self
     }
 
-    /// The number of the run.
+    /// Returns the id of the run.
     pub fn run_id(&self) -> i64 {
         self.run_id
     }
 
-    /// The value of that type.
+    /// Returns the value of type `T`.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         let (_, value) = self.values.iter().find(|(ty, _)| *ty == TypeId::of::<T>())?;
         value.downcast_ref()

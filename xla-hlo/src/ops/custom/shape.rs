@@ -3,7 +3,7 @@
 use super::*;
 use crate::ops::checks::ensure;
 
-/// The written shape; the attributes must speak of operands and results that exist.
+/// Returns the written shape. Attributes must refer to operands and results that exist.
 pub(super) fn custom_call(op: &CustomCall, cx: &ShapeContext<'_>) -> Result<Shape> {
     let result = cx.written()?;
     if let Some(shapes) = &op.operand_layouts {

@@ -7,16 +7,16 @@ use super::context::CallState;
 use super::handler::CustomCallHandler;
 use crate::{CompId, InstrId, Instruction};
 
-/// States of a loaded program's custom calls on raw memory, with their handlers as they were when it was loaded; see
-/// [`CustomCallRegistry::instantiate`](super::CustomCallRegistry::instantiate).
+/// States of a loaded program's custom calls on raw memory, with the handlers that were registered when it was loaded;
+/// see [`CustomCallRegistry::instantiate`](super::CustomCallRegistry::instantiate).
 #[derive(Default)]
 pub struct CallStates {
     calls: Vec<LoadedCall>,
-    /// Places in `calls` by the addresses of the instructions.
+    /// Indices into `calls` by the addresses of the instructions.
     places: HashMap<usize, usize>,
 }
 
-/// A call with its state.
+/// A custom call with its handler and state.
 pub(super) struct LoadedCall {
     pub instruction: (CompId, InstrId),
     pub handler: Arc<dyn CustomCallHandler>,
@@ -24,7 +24,7 @@ pub(super) struct LoadedCall {
 }
 
 impl CallStates {
-    /// Whether there are none.
+    /// Whether there are no states.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Tests of custom calls: text, rules, typed attributes, handlers registered and built in.
+//! Tests of custom calls: text, rules, typed attributes, registered and built-in handlers.
 
 mod lapack;
 mod systems;
@@ -11,7 +11,7 @@ use crate::text::{parse_literal, parse_module};
 use crate::{ArrayShape, ElementType, Scalar, VerifiedModule};
 use ElementType::{C128, F32, F64, S32};
 
-/// A module around one custom call, `ROOT r`, of operands x and y.
+/// Writes a module around one custom call, `ROOT r`, of operands x and y.
 fn module(call: &str) -> String {
     format!(
         "HloModule m\nf {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }}\n\
@@ -148,7 +148,7 @@ fn typed_attributes() {
     assert!(attributes.integer("c").unwrap_err().message().contains("attribute c must be an integer"));
 }
 
-/// Runs a custom call by a registry.
+/// Runs a custom call with a registry.
 fn call(registry: &CustomCallRegistry, call: &str, operands: Vec<Literal>) -> Result<Literal> {
     let parameters: Vec<String> =
         (0..operands.len()).map(|i| format!("p{i} = {} parameter({i})", operands[i].shape())).collect();
@@ -196,7 +196,7 @@ fn registered_handlers_are_called() {
     assert_eq!(numbers(&seven), [7.0]);
 }
 
-/// A configuration is any bytes; handlers that want text or typed values get one error.
+/// A configuration is arbitrary bytes; handlers that require text or typed values fail with one error.
 #[test]
 fn configuration_of_bytes_reaches_its_handler() {
     let registry = CustomCallRegistry::new();
@@ -228,7 +228,7 @@ fn parts(literal: &Literal) -> Vec<Complex> {
         .collect()
 }
 
-/// `x y` of an n by k and a k by m matrix.
+/// Multiplies an n by k and a k by m matrix.
 fn product((n, k, m): (usize, usize, usize), x: &[Complex], y: &[Complex]) -> Vec<Complex> {
     let times = |a: Complex, b: Complex| (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0);
     (0..n * m)
@@ -255,7 +255,7 @@ fn assert_close(what: &str, found: &[Complex], expected: &[Complex]) {
     }
 }
 
-/// A matrix without structure.
+/// Returns a matrix without structure.
 fn matrix(ty: ElementType, dims: &[usize]) -> Literal {
     let at = |i: usize, k: usize| ((i * 7919 + k) % 101) as f64 / 50.0 - 1.0;
     Literal::from_fn(&ArrayShape::new(ty, dims), |i| match ty.is_complex() {
@@ -311,7 +311,7 @@ fn eigenvectors() {
         for n in [0, 1, 2, 5, 12] {
             let g = parts(&matrix(ty, &[n, n]));
             let a: Vec<Complex> = g.iter().zip(adjoint((n, n), &g)).map(|(x, y)| (x.0 + y.0, x.1 + y.1)).collect();
-            // Only the lower triangle may matter.
+            // Only the lower triangle may have an effect.
             let a_literal =
                 Literal::from_fn(&ArrayShape::new(ty, [n, n]), |at| match (ty.is_complex(), at / n < at % n) {
                     (true, true) => Scalar::Complex(9.0, 9.0),
@@ -343,7 +343,7 @@ fn singular_values() {
         [(F64, F64, "dgesdd"), (C128, F64, "zgesdd"), (F64, F64, "dgesvd"), (C128, F64, "zgesvd")]
     {
         for (rows, columns, rank) in [(5, 3, 3), (3, 5, 3), (4, 4, 2), (1, 1, 0), (0, 2, 0)] {
-            // The last rows and columns repeat others, or are 0.
+            // The last rows and columns are copies of others, or 0.
             let whole = parts(&matrix(ty, &[rows, rank.max(1)]));
             let other = parts(&matrix(ty, &[rank.max(1), columns]));
             let a = match rank {

@@ -1,14 +1,15 @@
-//! Eigenvalues of symmetric and Hermitian matrices by rotations (C. Jacobi, 1846).
+//! Eigenvalues of symmetric and Hermitian matrices by Jacobi rotations (C. Jacobi, 1846).
 
 use super::matrix::{Matrix, array, elements, for_field, matrices};
 use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result, Scalar};
 
-/// Sweeps over all pairs of rows; far fewer are needed, since each squares the error.
+/// Maximal number of sweeps over all pairs of rows. Convergence is quadratic, so that far fewer are needed.
 const MOST_SWEEPS: usize = 60;
 
-/// `(eigenvectors as columns, eigenvalues)`, ascending. The text begins with `1` where the lower triangle counts.
+/// Returns `(eigenvectors as columns, eigenvalues)`, ascending. Reads the upper triangle if the configuration starts
+/// with `0`, otherwise the lower one.
 pub(super) fn eigh(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     let lower = !call.config().trim_ascii_start().starts_with(b"0");
@@ -16,7 +17,7 @@ pub(super) fn eigh(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Resu
     Ok(Literal::tuple(vec![array(call, 0, &vectors)?, array(call, 1, &values)?]))
 }
 
-/// Elements of the eigenvectors and of the eigenvalues of all matrices of an array.
+/// Returns the elements of the eigenvectors and of the eigenvalues of all matrices of an array.
 pub(super) fn decompose_all<T: Field>(a: &Literal, lower: bool) -> Result<(Vec<Scalar>, Vec<Scalar>)> {
     let (mut vectors, mut values) = (Vec::new(), Vec::new());
     for matrix in matrices::<T>("the operand", a)? {
@@ -30,7 +31,7 @@ pub(super) fn decompose_all<T: Field>(a: &Literal, lower: bool) -> Result<(Vec<S
     Ok((elements(&vectors), values))
 }
 
-/// Eigenvectors as columns and eigenvalues, ascending; NaN where the matrix is not finite.
+/// Returns eigenvectors as columns and eigenvalues, ascending; NaN if the matrix is not finite.
 fn decompose<T: Field>(a: &Matrix<T>, lower: bool) -> (Matrix<T>, Vec<f64>) {
     let n = a.rows;
     let mut a = Matrix::from_fn(n, n, |i, j| match (i == j, (i > j) == lower) {
@@ -57,7 +58,7 @@ fn decompose<T: Field>(a: &Matrix<T>, lower: bool) -> (Matrix<T>, Vec<f64>) {
     (vectors, order.iter().map(|&i| value(a.at(i, i).real())).collect())
 }
 
-/// The square of the magnitude.
+/// Returns the square of the magnitude.
 pub(super) fn square<T: Field>(x: T) -> f64 {
     match x.to_element() {
         Scalar::Complex(re, im) => re * re + im * im,
@@ -65,7 +66,8 @@ pub(super) fn square<T: Field>(x: T) -> f64 {
     }
 }
 
-/// Makes elements `p, q` and `q, p` zero by a rotation of two columns and two rows, which `v` collects.
+/// Makes elements `p, q` and `q, p` zero by a rotation of two columns and two rows, and accumulates the rotation in
+/// `v`.
 fn rotate<T: Field>(a: &mut Matrix<T>, v: &mut Matrix<T>, p: usize, q: usize) {
     let off = a.at(p, q);
     if square(off) == 0.0 {
@@ -86,10 +88,11 @@ pub(super) struct Rotation<T> {
 }
 
 impl<T: Field> Rotation<T> {
-    /// The one that makes the Hermitian matrix of those diagonal elements and `off`, which is not 0, above it diagonal.
+    /// Returns the rotation that diagonalizes the 2 by 2 Hermitian matrix with diagonal elements `first` and `second`
+    /// and upper element `off`, which must not be 0.
     pub(super) fn new(off: T, first: f64, second: f64) -> Rotation<T> {
         let size = square(off).sqrt();
-        // The phase makes the element real, then the angle is that of a symmetric matrix.
+        // The phase makes `off` real; the angle is then that of a symmetric matrix.
         let phase = off.divided_by(T::from_real(size));
         let theta = (second - first) / (2.0 * size);
         let tangent = theta.signum() / (theta.abs() + theta.hypot(1.0));
@@ -106,7 +109,7 @@ impl<T: Field> Rotation<T> {
         }
     }
 
-    /// Multiplies by its adjoint on the left.
+    /// Multiplies by the adjoint of the rotation on the left.
     fn turn_rows(&self, m: &mut Matrix<T>, p: usize, q: usize) {
         for j in 0..m.columns {
             let (x, y) = (m.at(p, j), m.at(q, j));
@@ -116,7 +119,7 @@ impl<T: Field> Rotation<T> {
     }
 }
 
-/// `x a + y b`.
+/// Returns `x a + y b`.
 fn combination<T: Field>(x: T, a: T, y: T, b: T) -> T {
     let negative = T::ZERO.minus_product(x, a).minus_product(y, b);
     T::ZERO.minus_product(negative, T::from_real(1.0))

@@ -1,9 +1,9 @@
-//! LAPACK's flags: attributes that are the code of one of two letters.
+//! LAPACK's flags: attributes whose value is the code of one of two letters.
 
 use crate::ops::FfiAttributes;
 use crate::{Error, Result};
 
-/// Whether an attribute is that letter, where only one other is allowed.
+/// Whether an attribute is the letter `yes`. Fails if it is neither `yes` nor `no`.
 pub(super) fn is_letter(attributes: &FfiAttributes, name: &str, yes: char, no: char) -> Result<bool> {
     let code = attributes.integer(name)?;
     let found = u8::try_from(code).map(char::from);

@@ -1,4 +1,5 @@
-//! Eigenvectors of general matrices, from Schur forms by back substitution (Golub and Van Loan, section 7.6.4).
+//! Eigenvectors of general matrices, computed from Schur forms by back substitution (Golub and Van Loan, section
+//! 7.6.4).
 
 use super::flags::is_letter;
 use super::matrix::{Matrix, array, elements, for_field, matrices, square_size};
@@ -9,12 +10,12 @@ use crate::{Error, Literal, Result, Scalar};
 
 type Complex = (f64, f64);
 
-/// Elements of a vector are kept below this size while it is computed.
+/// Upper bound of the elements of a vector while it is computed.
 const LARGE: f64 = 1e100;
 
-/// LAPACK's `geev`: `(eigenvalues, left eigenvectors, right eigenvectors, info)`, of real matrices with real and
-/// imaginary parts of the eigenvalues apart. Vectors that were not asked for are 0; everything is, with `info` -4,
-/// where a matrix is not finite.
+/// LAPACK's `geev`: `(eigenvalues, left eigenvectors, right eigenvectors, info)`. For real matrices, the real and the
+/// imaginary parts of the eigenvalues are separate results. Eigenvectors that were not requested are 0. If a matrix is
+/// not finite, all its results are 0 and `info` is -4.
 pub(super) fn geev(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     for_field!(a, geev_in(call, a))
@@ -48,12 +49,12 @@ fn geev_in<T: SchurField>(call: &CustomCallContext<'_>, a: &Literal) -> Result<L
     Ok(Literal::tuple(arrays.collect::<Result<_>>()?))
 }
 
-/// `d^-1 a d` with a diagonal `d` of powers of two, whose rows and columns are of like size, and `d` (B. Parlett and C.
-/// Reinsch, 1969).
+/// Returns `d^-1 a d` and `d`, a diagonal matrix of powers of two that makes the norms of rows and columns similar (B.
+/// Parlett and C. Reinsch, 1969).
 fn balance<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>) {
     let n = a.rows;
     let (mut a, mut scales) = (a.clone(), vec![1.0; n]);
-    // Each sweep makes the matrix smaller by a twentieth at least; more sweeps than these gain nothing.
+    // Each scaling reduces the norm of a row and its column by at least 5%. More sweeps than this bring no gain.
     for _ in 0..100 {
         let mut any = false;
         for (i, scale) in scales.iter_mut().enumerate() {
@@ -80,7 +81,8 @@ fn balance<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>) {
     (a, scales)
 }
 
-/// Eigenvectors as columns, of length 1, those of complex eigenvalues with a real element of greatest size.
+/// Returns eigenvectors as columns of length 1. If the matrix or the eigenvalue is complex, the greatest element is
+/// real.
 fn vectors<T: Field>(
     schur: &Schur<T>,
     scale: impl Fn(usize) -> f64,
@@ -110,7 +112,8 @@ fn vectors<T: Field>(
     Matrix::from_fn(n, n, |i, j| columns[j][i])
 }
 
-/// The vectors `x` with `t x = x value`, of a triangular matrix or one with blocks for pairs of eigenvalues.
+/// Returns the vectors `x` with `t x = x value`. `t` is triangular, or block triangular with blocks for pairs of
+/// eigenvalues.
 fn right_vectors(t: &Matrix<Complex>, values: &[Complex]) -> Vec<Vec<Complex>> {
     let greatest = t.elements.iter().map(|x| x.modulus()).fold(0.0, f64::max);
     let least = if greatest == 0.0 { f64::MIN_POSITIVE } else { (greatest * f64::EPSILON).max(f64::MIN_POSITIVE) };
@@ -138,8 +141,8 @@ fn right_vectors(t: &Matrix<Complex>, values: &[Complex]) -> Vec<Vec<Complex>> {
         .collect()
 }
 
-/// Finds element `i`, or elements `i` and `i + 1`, of an eigenvector from those after it. A pivot below `least` becomes
-/// `least`: the vector is then as long as it takes to be one of a matrix that differs by that.
+/// Computes element `i`, or elements `i` and `i + 1`, of an eigenvector from the elements after it. A pivot below
+/// `least` is replaced by `least`: the result is then an eigenvector of a matrix that differs by that amount.
 fn substitute(t: &Matrix<Complex>, value: Complex, x: &mut [Complex], i: usize, pair: bool, least: f64) {
     let known = if pair { i + 2 } else { i + 1 };
     let right = |row: usize| (known..t.rows).fold(Complex::ZERO, |sum, k| sum.minus_product(t.at(row, k), x[k]));
@@ -160,7 +163,8 @@ fn substitute(t: &Matrix<Complex>, value: Complex, x: &mut [Complex], i: usize, 
     }
 }
 
-/// The vectors `y` with `y^H t = value y^H`: right ones of the adjoint, which is triangular from its end.
+/// Returns the vectors `y` with `y^H t = value y^H`. These are right eigenvectors of the adjoint, which is upper
+/// triangular after its rows and columns are reversed.
 fn left_vectors(t: &Matrix<Complex>, values: &[Complex]) -> Vec<Vec<Complex>> {
     let n = t.rows;
     let adjoint = Matrix::from_fn(n, n, |i, j| t.at(n - 1 - j, n - 1 - i).conjugate());

@@ -1,5 +1,5 @@
-//! Similar matrices of a narrower form, Hessenberg or tridiagonal, by reflections (Golub and Van Loan, algorithms 7.4.2
-//! and 8.3.1).
+//! Reduction to similar Hessenberg or tridiagonal matrices by Householder reflections (Golub and Van Loan, algorithms
+//! 7.4.2 and 8.3.1).
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result, Scalar};
 
-/// LAPACK's `gehrd`: `(h and the vectors of the reflections below it, tau, info)`. Only rows and columns from `low` to
-/// `high` (from 1) are not in the form yet.
+/// LAPACK's `gehrd`: `(h with the vectors of the reflections below it, tau, info)`. Only rows and columns from `low` to
+/// `high` (from 1) are reduced; the others already have Hessenberg form.
 pub(super) fn gehrd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     for_field!(a, gehrd_in(call, a))
@@ -34,8 +34,8 @@ fn gehrd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Liter
     Ok(Literal::tuple(vec![array(call, 0, &elements(&matrices))?, array(call, 1, &scales)?, array(call, 2, &info)?]))
 }
 
-/// Replaces a matrix by `q^H a q`, zero below its first subdiagonal, where the vectors of the reflections stand whose
-/// product `q` is; returns their scales, one for each column but the last.
+/// Replaces a matrix by `q^H a q` in Hessenberg form. `q` is the product of reflections whose vectors are stored below
+/// the first subdiagonal. Returns their scales, one for each column but the last.
 pub(super) fn reduce<T: Field>(a: &mut Matrix<T>, active: Range<usize>) -> Vec<T> {
     let n = a.columns;
     let mut scales = vec![T::ZERO; n.saturating_sub(1)];
@@ -50,7 +50,7 @@ pub(super) fn reduce<T: Field>(a: &mut Matrix<T>, active: Range<usize>) -> Vec<T
     scales
 }
 
-/// The product of the reflections that [`reduce`] left below the subdiagonal.
+/// Returns the product of the reflections that [`reduce`] stored below the subdiagonal.
 pub(super) fn product<T: Field>(a: &Matrix<T>, scales: &[T]) -> Matrix<T> {
     let mut q = Matrix::identity(a.rows);
     for (k, &scale) in scales.iter().enumerate().rev() {
@@ -59,8 +59,9 @@ pub(super) fn product<T: Field>(a: &Matrix<T>, scales: &[T]) -> Matrix<T> {
     q
 }
 
-/// LAPACK's `sytrd` and `hetrd`: `(a, d, e, tau, info)`. The triangle `uplo` of `a` holds diagonal and off-diagonal of
-/// the tridiagonal matrix, which `d` and `e` are, too, and the vectors of the reflections; the other one stays.
+/// LAPACK's `sytrd` and `hetrd`: `(a, d, e, tau, info)`. The triangle `uplo` of `a` contains the diagonal and the
+/// off-diagonal of the tridiagonal matrix, which are also `d` and `e`, and the vectors of the reflections. The other
+/// triangle is unchanged.
 pub(super) fn sytrd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let lower = is_letter(&call.attributes()?, "uplo", 'L', 'U')?;
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
@@ -72,7 +73,7 @@ fn sytrd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, lower: bool) ->
     let mut matrices = matrices::<T>("the operand", a)?;
     let (mut diagonal, mut off, mut scales) = (Vec::new(), Vec::new(), Vec::new());
     for matrix in &mut matrices {
-        // The upper triangle from its end is the lower one from its beginning.
+        // Reversing rows and columns maps the upper triangle to the lower one.
         let place = |i: usize, j: usize| if lower { (i, j) } else { (n - 1 - i, n - 1 - j) };
         let given = |i: usize, j: usize| matrix.at(place(i, j).0, place(i, j).1);
         let mut reduced = Matrix::from_fn(n, n, |i, j| match i.cmp(&j) {
@@ -80,7 +81,7 @@ fn sytrd_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, lower: bool) ->
             std::cmp::Ordering::Equal => T::from_real(given(i, i).real()),
             std::cmp::Ordering::Less => given(j, i).conjugate(),
         });
-        // A Hermitian matrix of Hessenberg form is tridiagonal.
+        // A Hermitian matrix in Hessenberg form is tridiagonal.
         let mut taus = reduce(&mut reduced, 0..n);
         for (i, j) in (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))) {
             let value = if i == j { T::from_real(reduced.at(i, i).real()) } else { reduced.at(i, j) };

@@ -1,4 +1,4 @@
-//! Orthogonal decompositions by reflections (A. Householder, 1958), stored as LAPACK stores them.
+//! Orthogonal decompositions by Householder reflections (A. Householder, 1958), stored as in LAPACK.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result};
 
-/// `(a, tau)`: the upper triangle of `a` is R; below it stand the vectors of the reflections `1 - tau v v^H`, whose
-/// first element 1 is left out.
+/// Returns `(a, tau)`. The upper triangle of `a` is R. Below it are the vectors of the reflections `1 - tau v v^H`,
+/// without their first element, which is 1.
 pub(super) fn qr(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     for_field!(a, qr_in(call, a))
@@ -23,7 +23,8 @@ fn qr_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Literal>
     Ok(Literal::tuple(vec![array(call, 0, &elements(&matrices))?, array(call, 1, &scales)?]))
 }
 
-/// The first columns of the product of the reflections that operands 0 and 1 hold, as many as operand 0 has.
+/// Returns the first columns of the product of the reflections in operands 0 and 1. The number of columns is operand
+/// 0's.
 pub(super) fn product(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a, scales] = &operands[..] else { return Err(Error::invalid_argument("it takes two operands")) };
     for_field!(a, product_in(call, a, scales))
@@ -37,7 +38,7 @@ fn product_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, scales: &Lite
     array(call, 0, &elements(&matrices))
 }
 
-/// The scales of the reflections in each matrix of `a`, of which there may be fewer than it has columns.
+/// Returns the scales of the reflections in each matrix of `a`. There may be fewer scales than columns.
 fn scales_of<T: Field>(a: &Literal, scales: &Literal) -> Result<Vec<Vec<T>>> {
     let (matrices, rows, columns) = sizes("operand 0", a.shape().expect_array()?)?;
     let shape = scales.shape().expect_array()?;
@@ -50,8 +51,8 @@ fn scales_of<T: Field>(a: &Literal, scales: &Literal) -> Result<Vec<Vec<T>>> {
     Ok((0..matrices).map(|k| (k * count..(k + 1) * count).map(element).collect()).collect())
 }
 
-/// LAPACK's `ormqr` and `unmqr`: operand 2 multiplied, from the left or the right, by the product of the reflections
-/// that operands 0 and 1 hold, or by its adjoint.
+/// LAPACK's `ormqr` and `unmqr`: multiplies operand 2, from the left or the right, by the product of the reflections in
+/// operands 0 and 1, or by its adjoint.
 pub(super) fn multiply(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a, scales, c] = &operands[..] else { return Err(Error::invalid_argument("it takes three operands")) };
     for_field!(a, multiply_in(call, a, scales, c))
@@ -68,7 +69,7 @@ fn multiply_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, scales: &Lit
         return Err(Error::invalid_argument(message));
     }
     for ((product, a), scales) in products.iter_mut().zip(&vectors).zip(scales_of::<T>(a, scales)?) {
-        // The last reflection is next to what the product multiplies from the left.
+        // The last reflection of a product is the first to be applied from the left.
         let mut order: Vec<usize> = (0..scales.len()).collect();
         if left != adjoint {
             order.reverse();
@@ -85,24 +86,25 @@ fn multiply_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, scales: &Lit
     array(call, 0, &elements(&products))
 }
 
-/// Replaces a matrix by R and the vectors; returns the scales.
+/// Replaces a matrix by R and the vectors of the reflections; returns the scales.
 pub(super) fn factor<T: Field>(a: &mut Matrix<T>) -> Vec<T> {
     (0..a.rows.min(a.columns)).map(|k| factor_column(a, k)).collect()
 }
 
-/// One step of [`factor`], which brings column `k` into its form; returns its scale.
+/// Performs one step of [`factor`], which reduces column `k`; returns its scale.
 pub(super) fn factor_column<T: Field>(a: &mut Matrix<T>, k: usize) -> T {
     let rows = k..a.rows;
     let scale = make_reflection(a, rows.clone(), k);
     let vector = vector(a, rows, k);
-    // R is what the adjoints of the reflections make of the matrix.
+    // R is the result of applying the adjoints of the reflections to the matrix.
     let columns = k + 1..a.columns;
     reflect(a, k, &vector, scale.conjugate(), columns);
     scale
 }
 
-/// Turns those rows of a column into `beta` and a vector, where `1 - tau v v^H`, adjoint, takes the column to `beta e`.
-/// `beta` is real; returns `tau`. A column that is zero below (and real) stays, with `tau` 0.
+/// Replaces `rows` of a column by `beta`, which is real, and the vector of a reflection. The adjoint of `1 - tau v v^H`
+/// maps the column to `beta e`. Returns `tau`; it is 0, and the column unchanged, if the first element is real and the
+/// others are zero.
 pub(super) fn make_reflection<T: Field>(a: &mut Matrix<T>, rows: Range<usize>, column: usize) -> T {
     let alpha = a.at(rows.start, column);
     let below = (rows.start + 1..rows.end).map(|i| a.at(i, column).modulus()).fold(0.0, f64::hypot);
@@ -120,12 +122,12 @@ pub(super) fn make_reflection<T: Field>(a: &mut Matrix<T>, rows: Range<usize>, c
     beta.minus(alpha).divided_by(beta)
 }
 
-/// The vector of a reflection in those rows of a column, whose first element 1 is left out there.
+/// Returns the vector of a reflection stored in `rows` of a column, including its first element 1, which is not stored.
 pub(super) fn vector<T: Field>(a: &Matrix<T>, rows: Range<usize>, column: usize) -> Vec<T> {
     rows.clone().map(|i| if i == rows.start { T::from_real(1.0) } else { a.at(i, column) }).collect()
 }
 
-/// Applies `1 - tau v v^H` from the left to those columns, in the rows from `top` on.
+/// Applies `1 - tau v v^H` from the left to `columns`, in the rows from `top` on.
 pub(super) fn reflect<T: Field>(a: &mut Matrix<T>, top: usize, v: &[T], tau: T, columns: Range<usize>) {
     for j in columns {
         // minus v^H a
@@ -137,7 +139,7 @@ pub(super) fn reflect<T: Field>(a: &mut Matrix<T>, top: usize, v: &[T], tau: T, 
     }
 }
 
-/// Applies `1 - tau v v^H` from the right to those rows, in the columns from `first` on.
+/// Applies `1 - tau v v^H` from the right to `rows`, in the columns from `first` on.
 pub(super) fn reflect_rows<T: Field>(a: &mut Matrix<T>, rows: Range<usize>, first: usize, v: &[T], tau: T) {
     for i in rows {
         let dot = v.iter().enumerate().fold(T::ZERO, |sum, (j, &v)| sum.plus(a.at(i, first + j).times(v)));
@@ -148,7 +150,7 @@ pub(super) fn reflect_rows<T: Field>(a: &mut Matrix<T>, rows: Range<usize>, firs
     }
 }
 
-/// The first columns of the product of the reflections, as many as the matrix that holds them has.
+/// Returns the first columns of the product of the reflections; the number of columns is that of `a`.
 pub(super) fn columns_of_product<T: Field>(a: &Matrix<T>, scales: &[T]) -> Matrix<T> {
     let mut q = Matrix::from_fn(a.rows, a.columns, |i, j| if i == j { T::from_real(1.0) } else { T::ZERO });
     for (k, &scale) in scales.iter().enumerate().rev() {

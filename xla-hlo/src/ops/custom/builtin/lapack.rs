@@ -1,5 +1,5 @@
-//! LAPACK routines under the names that JAX gives them, `lapack_spotrf_ffi` and the like; the letter says the element
-//! type, which the operands say too.
+//! LAPACK routines under JAX's names, such as `lapack_spotrf_ffi`. The letter before the routine is the element type,
+//! which the operands also determine.
 
 use super::eigen::decompose_all;
 use super::flags::is_letter;
@@ -9,7 +9,7 @@ use crate::ops::linalg::{self, field::Field};
 use crate::ops::{CustomCallContext, CustomCallHandler, TransposeKind, TriangularSolve};
 use crate::{Error, Literal, Result, Scalar};
 
-/// The handler of a routine.
+/// Returns the handler of a routine.
 pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
     let routine = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
     let (precision, routine) = routine.split_at_checked(1)?;
@@ -34,8 +34,8 @@ pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
     Some(handler)
 }
 
-/// `(factor, info)`. The other triangle stays as it is in the operand, and so do rows from a pivot that is not positive
-/// on.
+/// LAPACK's `potrf`, a Cholesky factorization: `(factor, info)`. The other triangle is copied from the operand, as are
+/// the rows from the first non-positive pivot on.
 fn potrf(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let lower = is_letter(&call.attributes()?, "uplo", 'L', 'U')?;
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
@@ -61,7 +61,7 @@ fn potrf_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, lower: bool) ->
     Ok(Literal::tuple(vec![array(call, 0, &elements(&matrices))?, array(call, 1, &info)?]))
 }
 
-/// `(factors, exchanged rows, info)`.
+/// LAPACK's `getrf`, an LU factorization: `(factors, exchanged rows, info)`.
 fn getrf(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     for_field!(a, getrf_in(call, a))
@@ -78,7 +78,8 @@ fn getrf_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal) -> Result<Liter
     Ok(Literal::tuple(vec![array(call, 0, &elements(&matrices))?, array(call, 1, &exchanges)?, array(call, 2, &info)?]))
 }
 
-/// `(eigenvectors, eigenvalues, info)`; without vectors the first is of no meaning.
+/// LAPACK's `syevd` and `heevd`: `(eigenvectors, eigenvalues, info)`. If no eigenvectors are requested, the first
+/// result has no meaning.
 fn syevd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let lower = is_letter(&call.attributes()?, "uplo", 'L', 'U')?;
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
@@ -88,7 +89,7 @@ fn syevd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal
     Ok(Literal::tuple(vec![array(call, 0, &vectors)?, array(call, 1, &values)?, array(call, 2, &info)?]))
 }
 
-/// The solution of a triangular system.
+/// LAPACK's `trsm`: the solution of a triangular system.
 fn trsm(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let attributes = call.attributes()?;
     let kind = attributes.integer("trans_x")?;

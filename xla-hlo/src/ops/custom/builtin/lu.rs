@@ -1,15 +1,15 @@
-//! Triangular factors with row exchanges (Gaussian elimination with partial pivoting).
+//! LU factorization with row exchanges (Gaussian elimination with partial pivoting).
 
 use super::matrix::Matrix;
 use crate::Scalar;
 use crate::ops::linalg::field::Field;
 
-/// Replaces a matrix by its factors, the unit diagonal of the lower one left out. Gives the row (from 1) that each row
-/// was exchanged with, and the first column (from 1) without a pivot, or 0.
+/// Replaces a matrix by its factors, without the unit diagonal of the lower one. Returns for each row the number (from
+/// 1) of the row exchanged with it, and the first column (from 1) without a pivot, or 0.
 pub(super) fn factor<T: Field>(a: &mut Matrix<T>) -> (Vec<i64>, i64) {
     let (mut exchanges, mut failed) = (Vec::new(), 0);
     for k in 0..a.rows.min(a.columns) {
-        // The first of the largest.
+        // Selects the first of the largest elements.
         let larger = |best: usize, i: usize| if size(a.at(i, k)) > size(a.at(best, k)) { i } else { best };
         let pivot = (k..a.rows).reduce(larger).unwrap_or(k);
         exchanges.push(pivot as i64 + 1);
@@ -32,7 +32,7 @@ pub(super) fn factor<T: Field>(a: &mut Matrix<T>) -> (Vec<i64>, i64) {
     (exchanges, failed)
 }
 
-/// The sum of the parts' magnitudes, by which LAPACK chooses pivots.
+/// Returns the sum of the magnitudes of the parts, which is LAPACK's criterion for pivots.
 fn size<T: Field>(x: T) -> f64 {
     match x.to_element() {
         Scalar::Complex(re, im) => re.abs() + im.abs(),

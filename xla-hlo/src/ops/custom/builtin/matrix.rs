@@ -22,7 +22,7 @@ impl<T: Field> Matrix<T> {
         Matrix::from_fn(n, n, |i, j| if i == j { T::from_real(1.0) } else { T::ZERO })
     }
 
-    /// The conjugate of the transpose.
+    /// Returns the conjugate transpose.
     pub(super) fn adjoint(&self) -> Matrix<T> {
         Matrix::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conjugate())
     }
@@ -36,7 +36,7 @@ impl<T: Field> Matrix<T> {
     }
 }
 
-/// Rows and columns of the matrices that an array holds, and how many there are.
+/// Returns the number of matrices in an array, and their numbers of rows and columns.
 pub(super) fn sizes(what: &str, shape: &ArrayShape) -> Result<(usize, usize, usize)> {
     let ty = shape.element_type();
     match shape.dims() {
@@ -49,7 +49,7 @@ pub(super) fn sizes(what: &str, shape: &ArrayShape) -> Result<(usize, usize, usi
     }
 }
 
-/// Rows of the square matrices that an array holds.
+/// Returns the number of rows of the square matrices in an array.
 pub(super) fn square_size(what: &str, array: &Literal) -> Result<usize> {
     let shape = array.shape().expect_array()?;
     match sizes(what, shape)? {
@@ -58,7 +58,7 @@ pub(super) fn square_size(what: &str, array: &Literal) -> Result<usize> {
     }
 }
 
-/// The matrices that an array holds.
+/// Returns the matrices in an array.
 pub(super) fn matrices<T: Field>(what: &str, array: &Literal) -> Result<Vec<Matrix<T>>> {
     let (count, rows, columns) = sizes(what, array.shape().expect_array()?)?;
     let size = rows * columns;
@@ -67,12 +67,12 @@ pub(super) fn matrices<T: Field>(what: &str, array: &Literal) -> Result<Vec<Matr
     Ok((0..count).map(matrix).collect())
 }
 
-/// The arrays of a result, one after the other.
+/// Returns the shapes of the arrays of a result, in order.
 pub(super) fn result_arrays<'a>(call: &CustomCallContext<'a>) -> Vec<&'a Shape> {
     call.result_shape().leaves().into_iter().map(|(_, leaf)| leaf).collect()
 }
 
-/// A result array, filled with those elements.
+/// Returns result array `number`, filled with the given elements.
 pub(super) fn array(call: &CustomCallContext<'_>, number: usize, elements: &[Scalar]) -> Result<Literal> {
     let shapes = result_arrays(call);
     let shape = shapes.get(number).copied().and_then(Shape::as_array);
@@ -88,7 +88,7 @@ pub(super) fn array(call: &CustomCallContext<'_>, number: usize, elements: &[Sca
     Literal::from_fn(shape, |i| converted(elements[i], ty))
 }
 
-/// An element as one of that type's kind: the real part for real types.
+/// Converts an element to the kind of a type; real types take the real part.
 fn converted(element: Scalar, ty: crate::ElementType) -> Scalar {
     match (element, ty.kind()) {
         (Scalar::Complex(re, _), crate::ElementKind::Float) => Scalar::Float(re),
@@ -98,12 +98,12 @@ fn converted(element: Scalar, ty: crate::ElementType) -> Scalar {
     }
 }
 
-/// Elements of matrices one after the other.
+/// Returns the elements of several matrices, concatenated.
 pub(super) fn elements<T: Field>(matrices: &[Matrix<T>]) -> Vec<Scalar> {
     matrices.iter().flat_map(|m| m.elements.iter().map(|x| x.to_element())).collect()
 }
 
-/// Runs a generic function for the kind of number that an operand has.
+/// Calls a generic function for the number field (real or complex) of an operand.
 macro_rules! for_field {
     ($operand:expr, $function:ident ( $($argument:expr),* )) => {
         if $operand.shape().element_type().is_some_and(crate::ElementType::is_complex) {

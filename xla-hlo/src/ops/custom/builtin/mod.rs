@@ -16,7 +16,7 @@ mod tridiagonal;
 
 use super::CustomCallHandler;
 
-/// The handler that is built in for a target.
+/// Returns the built-in handler of a target.
 pub(super) fn find(target: &str) -> Option<&'static dyn CustomCallHandler> {
     let handler: &'static dyn CustomCallHandler = match target {
         "Eigh" => &eigen::eigh,

@@ -1,5 +1,4 @@
-//! Orthogonal decompositions with exchanged columns (P. Businger and G. Golub, 1965; Golub and Van Loan, algorithm
-//! 5.4.1).
+//! QR decompositions with column pivoting (P. Businger and G. Golub, 1965; Golub and Van Loan, algorithm 5.4.1).
 
 use super::householder::factor_column;
 use super::matrix::{Matrix, array, elements, for_field, matrices};
@@ -7,8 +6,8 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result, Scalar};
 
-/// LAPACK's `geqp3`: `(a, columns, tau)`, where `a` and `tau` are as in `geqrf`, of the matrix whose column `j` is
-/// column `columns[j]` (from 1) of operand 0. Columns for which operand 1 is not 0 come first, in their order.
+/// LAPACK's `geqp3`: `(a, columns, tau)`. `a` and `tau` are the result of `geqrf` for the matrix whose column `j` is
+/// column `columns[j]` (from 1) of operand 0. Columns with a nonzero element in operand 1 come first, in their order.
 pub(super) fn geqp3(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a, columns] = &operands[..] else { return Err(Error::invalid_argument("it takes two operands")) };
     for_field!(a, geqp3_in(call, a, columns))
@@ -35,7 +34,7 @@ fn geqp3_in<T: Field>(call: &CustomCallContext<'_>, a: &Literal, columns: &Liter
     ]))
 }
 
-/// Replaces a matrix by R and the vectors; returns which column stands where, and the scales.
+/// Replaces a matrix by R and the vectors of the reflections; returns the order of the columns, and the scales.
 fn factor<T: Field>(a: &mut Matrix<T>, fixed: &[bool]) -> (Vec<usize>, Vec<T>) {
     let mut order: Vec<usize> = (0..a.columns).collect();
     let mut count = 0;
@@ -46,7 +45,7 @@ fn factor<T: Field>(a: &mut Matrix<T>, fixed: &[bool]) -> (Vec<usize>, Vec<T>) {
     let mut scales = Vec::new();
     for k in 0..a.rows.min(a.columns) {
         if k >= count {
-            // Norms are computed anew, not corrected, so that none is lost to cancellation.
+            // Norms are recomputed instead of updated, which avoids cancellation.
             let norm = |j: usize| (k..a.rows).map(|i| a.at(i, j).modulus()).fold(0.0, f64::hypot);
             let norms: Vec<f64> = (k..a.columns).map(norm).collect();
             let greatest = (0..norms.len()).reduce(|best, j| if norms[j] > norms[best] { j } else { best });

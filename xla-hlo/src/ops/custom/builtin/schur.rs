@@ -1,5 +1,5 @@
-//! Schur forms of general matrices: upper triangular, with blocks of two by two for the complex eigenvalues of real
-//! ones.
+//! Schur forms of general matrices: upper triangular, with 2 by 2 diagonal blocks for the pairs of complex eigenvalues
+//! of real matrices.
 
 mod complex;
 mod real;
@@ -10,33 +10,34 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result, Scalar};
 
-/// Steps for each eigenvalue after which an iteration gives up; two or three are usual.
+/// Maximal number of iterations for each eigenvalue; two or three are usual.
 const MOST_STEPS: usize = 60;
 
-/// Steps after which an iteration that does not converge takes another shift.
+/// Number of iterations without convergence before an exceptional shift.
 const EXCEPTIONAL: usize = 10;
 
-/// `a = z t z^H` with a unitary `z`.
+/// Schur form `a = z t z^H` with a unitary `z`.
 pub(super) struct Schur<T> {
     pub t: Matrix<T>,
     pub z: Matrix<T>,
-    /// In the order of the diagonal; of a pair, the one with the positive imaginary part comes first.
+    /// Eigenvalues in the order of the diagonal. In a complex pair, the one with the positive imaginary part comes
+    /// first.
     pub values: Vec<(f64, f64)>,
-    /// 0, or how many eigenvalues, the first ones, have not been found.
+    /// Number of leading eigenvalues that were not found; 0 on success.
     pub failed: usize,
 }
 
-/// A kind of number for which there is an iteration from Hessenberg to Schur form.
+/// A number field with an iteration from Hessenberg to Schur form.
 pub(super) trait SchurField: Field {
-    /// Makes `h` triangular, or triangular of blocks, by similarity transformations, which `z` collects. Returns how
-    /// many rows of it, the first ones, are not.
+    /// Makes `h` triangular or block triangular by similarity transformations, which are accumulated in `z`. Returns
+    /// the number of leading rows that did not converge.
     fn iterate(h: &mut Matrix<Self>, z: &mut Matrix<Self>) -> usize;
 
-    /// The eigenvalues of a Schur form.
+    /// Returns the eigenvalues of a Schur form.
     fn values(t: &Matrix<Self>) -> Vec<(f64, f64)>;
 }
 
-/// The Schur form of a square matrix; NaN where it is not finite.
+/// Returns the Schur form of a square matrix; NaN if the matrix is not finite.
 pub(super) fn decompose<T: SchurField>(a: &Matrix<T>) -> Schur<T> {
     let n = a.rows;
     let greatest =
@@ -46,7 +47,8 @@ pub(super) fn decompose<T: SchurField>(a: &Matrix<T>) -> Schur<T> {
         let z = Matrix::from_fn(n, n, |_, _| T::NAN);
         return Schur { values: T::values(&t), t, z, failed: 0 };
     }
-    // Squares of elements must neither overflow nor vanish; a power of two is exact. Its inverse is finite, too.
+    // Squares of elements must neither overflow nor underflow. Scaling by a power of two is exact, and its inverse is
+    // finite.
     let scale = if greatest == 0.0 { 1.0 } else { greatest.log2().floor().clamp(-1000.0, 1000.0).exp2() };
     let mut t = Matrix::from_fn(n, n, |i, j| a.at(i, j).times(T::from_real(1.0 / scale)));
     let scales = reduce(&mut t, 0..n);
@@ -59,12 +61,12 @@ pub(super) fn decompose<T: SchurField>(a: &Matrix<T>) -> Schur<T> {
     Schur { values: T::values(&t), t, z, failed }
 }
 
-/// The first row of the last part of `h` up to row `end` that no zero on the subdiagonal divides; negligible elements
-/// there are set to 0.
+/// Returns the first row of the unreduced block of `h` that ends at row `end`: a block without a zero on its
+/// subdiagonal. Sets the negligible subdiagonal element before the block to 0.
 fn undivided<T: Field>(h: &mut Matrix<T>, end: usize) -> usize {
     for l in (1..=end).rev() {
         let near = h.at(l, l).modulus() + h.at(l - 1, l - 1).modulus();
-        // The matrix has elements of magnitude 1.
+        // The greatest element of the scaled matrix has magnitude 1.
         let scale = if near == 0.0 { 1.0 } else { near };
         if h.at(l, l - 1).modulus() <= f64::EPSILON * scale {
             *h.at_mut(l, l - 1) = T::ZERO;
@@ -74,8 +76,8 @@ fn undivided<T: Field>(h: &mut Matrix<T>, end: usize) -> usize {
     0
 }
 
-/// LAPACK's `gees`: `(t, z, eigenvalues, how many were selected, info)`, of real matrices with real and imaginary parts
-/// of the eigenvalues apart. Without vectors `z` is 0.
+/// LAPACK's `gees`: `(t, z, eigenvalues, number of selected eigenvalues, info)`. For real matrices, the real and the
+/// imaginary parts of the eigenvalues are separate results. If no vectors are requested, `z` is 0.
 pub(super) fn gees(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [a] = &operands[..] else { return Err(Error::invalid_argument("it takes one operand")) };
     if call.attributes()?.integer("sort")? != i64::from(b'N') {
@@ -101,7 +103,7 @@ fn gees_in<T: SchurField>(call: &CustomCallContext<'_>, a: &Literal) -> Result<L
     Ok(Literal::tuple(arrays.collect::<Result<_>>()?))
 }
 
-/// Eigenvalues as LAPACK returns them: complex numbers, for real matrices real and imaginary parts.
+/// Returns eigenvalues in LAPACK's form: complex numbers, or real and imaginary parts for real matrices.
 pub(super) fn eigenvalue_parts(a: &Literal, values: &[(f64, f64)]) -> Vec<Vec<Scalar>> {
     if a.shape().element_type().is_some_and(crate::ElementType::is_complex) {
         return vec![values.iter().map(|value| value.to_element()).collect()];

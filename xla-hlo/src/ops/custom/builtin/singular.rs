@@ -1,4 +1,4 @@
-//! Singular values by rotations of columns (M. Hestenes, 1958).
+//! Singular values by one-sided Jacobi rotations of columns (M. Hestenes, 1958).
 
 use super::eigen::{Rotation, square};
 use super::householder::{columns_of_product, factor};
@@ -7,18 +7,19 @@ use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{Error, Literal, Result, Scalar, Shape};
 
-/// Sweeps over all pairs of columns; far fewer are needed.
+/// Maximal number of sweeps over all pairs of columns; far fewer are needed.
 const MOST_SWEEPS: usize = 60;
 
-/// LAPACK's `gesdd`: `(overwritten operand, singular values descending, u, v^H, info)`. Of `u` and `v^H` there are as
-/// many columns and rows as the result has; with the mode `N` they are zero.
+/// LAPACK's `gesdd`: `(operand, singular values descending, u, v^H, info)`. The result shape determines the number of
+/// columns of `u` and of rows of `v^H`. With mode `N` both are zero.
 ///
-/// For a matrix that is not finite, they are zero and `info` is -4.
+/// If a matrix is not finite, its singular values, `u` and `v^H` are zero, and `info` is -4.
 pub(super) fn gesdd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     decompose_all(call, &operands, NotFinite { value: 0.0, info: -4 })
 }
 
-/// LAPACK's `gesvd`: the same, but NaN where the matrix is not finite.
+/// LAPACK's `gesvd`: like [`gesdd`], but if a matrix is not finite, its singular values, `u` and `v^H` are NaN, and
+/// `info` is 0.
 pub(super) fn gesvd(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     decompose_all(call, &operands, NotFinite { value: f64::NAN, info: 0 })
 }
@@ -73,8 +74,8 @@ fn decompose_in<T: Field>(
     Ok(Literal::tuple(arrays.collect::<Result<_>>()?))
 }
 
-/// `a = u s v^H` with as many columns of `u` and `v` as `a` has rows or columns, whichever are fewer; of `u` without
-/// those for singular values of 0.
+/// Returns `(u, s, v)` with `a = u s v^H`. `u` and `v` have min(rows, columns) columns. The columns of zero singular
+/// values are omitted in `u`, or in `v` if `a` has fewer rows than columns.
 fn decompose<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
     if a.rows < a.columns {
         let (u, values, v) = decompose(&a.adjoint());
@@ -91,14 +92,15 @@ fn decompose<T: Field>(a: &Matrix<T>) -> (Matrix<T>, Vec<f64>, Matrix<T>) {
     order.sort_by(|&i, &j| sizes[j].total_cmp(&sizes[i]));
     let u = Matrix::from_fn(a.rows, n, |i, j| w.at(i, order[j]).divided_by(T::from_real(sizes[order[j]])));
     let v = Matrix::from_fn(n, n, |i, j| v.at(i, order[j]));
-    // Of columns without a size, which have no direction either, any that are orthogonal to the others will do.
+    // Columns of size 0 have no direction; any columns orthogonal to the others are valid.
     let least = sizes.iter().fold(0.0, |a: f64, &b| a.max(b)) * f64::EPSILON * f64::EPSILON;
     let known = order.iter().take_while(|&&j| sizes[j] > least || sizes[j].is_nan()).count();
     let u = Matrix::from_fn(u.rows, known, |i, j| u.at(i, j));
     (u, order.iter().map(|&j| sizes[j]).collect(), v)
 }
 
-/// Turns every pair of columns that are not orthogonal so that they are; tells whether there was one.
+/// Rotates every pair of columns that are not orthogonal, so that they become orthogonal. Returns whether there was
+/// such a pair.
 fn sweep<T: Field>(w: &mut Matrix<T>, v: &mut Matrix<T>) -> bool {
     let mut any = false;
     for q in 1..w.columns {
@@ -115,13 +117,13 @@ fn sweep<T: Field>(w: &mut Matrix<T>, v: &mut Matrix<T>) -> bool {
     any
 }
 
-/// Column `p`, adjoint, times column `q`.
+/// Returns the inner product of column `p` (conjugated) and column `q`.
 fn inner<T: Field>(w: &Matrix<T>, p: usize, q: usize) -> T {
     let negative = (0..w.rows).fold(T::ZERO, |sum, i| sum.minus_product(w.at(i, p).conjugate(), w.at(i, q)));
     T::ZERO.minus_product(negative, T::from_real(1.0))
 }
 
-/// Orthonormal columns, and others orthogonal to them until there are `count`.
+/// Extends orthonormal columns by orthogonal ones to `count` columns.
 fn completed<T: Field>(u: &Matrix<T>, count: usize) -> Result<Matrix<T>> {
     if count > u.rows {
         let message = format!("there cannot be {count} orthogonal vectors of {} elements", u.rows);

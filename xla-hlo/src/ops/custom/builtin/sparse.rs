@@ -3,10 +3,11 @@
 use crate::ops::CustomCallContext;
 use crate::{ElementKind, Error, Literal, Result, Scalar};
 
-/// JAX's `cpu_csr_sparse_dense`: a matrix in compressed rows, `(elements, row starts, columns)`, times a vector or a
-/// matrix.
+/// JAX's `cpu_csr_sparse_dense`: multiplies a matrix in compressed sparse row format,
+/// `(elements, row starts, columns)`, by a vector or a matrix.
 ///
-/// The rows are as many as the result has. Places outside of the arrays, with which JAX pads them, hold nothing.
+/// The number of rows is that of the result. Entries with indices out of bounds, which JAX uses as padding, are
+/// skipped.
 pub(super) fn compressed_rows_times_dense(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let [data, starts, columns, dense] = &operands[..] else {
         return Err(Error::invalid_argument("it takes four operands"));
@@ -53,7 +54,7 @@ fn places(what: &str, array: &Literal) -> Result<Vec<i128>> {
         .ok_or_else(|| Error::invalid_argument(format!("{what} must be integers, it is {shape}")))
 }
 
-/// In double precision, or modulo 2^64.
+/// Sums products in double precision, or modulo 2^64 for integers.
 fn sum_of_products(terms: impl Iterator<Item = (Scalar, Scalar)>, kind: ElementKind) -> Scalar {
     let mut integer = 0_u64;
     let (mut re, mut im) = (0.0, 0.0);
@@ -64,7 +65,7 @@ fn sum_of_products(terms: impl Iterator<Item = (Scalar, Scalar)>, kind: ElementK
             (Scalar::Signed(a), Scalar::Signed(b)) => integer = integer.wrapping_add(a.wrapping_mul(b) as u64),
             (Scalar::Unsigned(a), Scalar::Unsigned(b)) => integer = integer.wrapping_add(a.wrapping_mul(b)),
             (Scalar::Pred(a), Scalar::Pred(b)) => integer |= u64::from(a && b),
-            // The types of both are those of the result.
+            // Both operands have the result's type.
             _ => {}
         }
     }

@@ -1,11 +1,11 @@
-//! Tridiagonal systems of equations, by elimination with exchanges of rows (Golub and Van Loan, section 4.3).
+//! Tridiagonal systems of equations, solved by elimination with row exchanges (Golub and Van Loan, section 4.3).
 
 use super::matrix::{Matrix, array, elements, for_field, matrices, sizes};
 use crate::ops::CustomCallContext;
 use crate::ops::linalg::field::Field;
 use crate::{ElementType, Error, Literal, Result, Scalar};
 
-/// A system after elimination: the rest is upper triangular.
+/// An upper triangular system, the result of elimination.
 struct Eliminated<T> {
     diagonal: Vec<T>,
     above: Vec<T>,
@@ -13,8 +13,8 @@ struct Eliminated<T> {
     right: Matrix<T>,
 }
 
-/// The diagonals of one system, each as long as the matrix has rows: `below[0]` and the last element of `above` do not
-/// count.
+/// The diagonals of one system. Each has the length of the main diagonal; `below[0]` and the last element of `above`
+/// are unused.
 struct System<T> {
     below: Vec<T>,
     diagonal: Vec<T>,
@@ -22,7 +22,7 @@ struct System<T> {
     right: Matrix<T>,
 }
 
-/// Systems from `(below, diagonal, above, right-hand sides)`.
+/// Returns the systems in the operands `(below, diagonal, above, right-hand sides)`.
 fn systems<T: Field>(operands: &[Literal]) -> Result<Vec<System<T>>> {
     let [below, diagonal, above, right] = operands else {
         return Err(Error::invalid_argument("it takes four operands"));
@@ -72,7 +72,7 @@ fn eliminate<T: Field>(system: System<T>) -> Eliminated<T> {
 }
 
 impl<T: Field> Eliminated<T> {
-    /// Turns the right-hand sides into the solutions. `pivot` returns the divisor of a row with that value.
+    /// Replaces the right-hand sides by the solutions. `pivot` maps the pivot and the value of a row to the divisor.
     fn substitute(&mut self, pivot: impl Fn(T, T) -> T) {
         let (n, x) = (self.diagonal.len(), &mut self.right);
         for j in 0..x.columns {
@@ -90,8 +90,8 @@ impl<T: Field> Eliminated<T> {
     }
 }
 
-/// LAPACK's `gtsv`: `(second diagonal above, diagonal, diagonal above, solutions, info)` of the triangular factor;
-/// `info` is the row (from 1) whose pivot is 0, and then the right-hand sides are what elimination left.
+/// LAPACK's `gtsv`: `(second upper diagonal, diagonal, upper diagonal, solutions, info)` of the triangular factor. If a
+/// pivot is 0, `info` is its row (from 1), and the right-hand sides are returned as elimination left them.
 pub(super) fn gtsv(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let Some(a) = operands.first() else { return Err(Error::invalid_argument("it takes four operands")) };
     for_field!(a, gtsv_in(call, &operands))
@@ -108,7 +108,7 @@ fn gtsv_in<T: Field>(call: &CustomCallContext<'_>, operands: &[Literal]) -> Resu
             solved.substitute(|pivot, _| pivot);
         }
         let n = below.len();
-        // The first element of the diagonal below and the last do not hold any of the factor.
+        // The second upper diagonal overwrites the lower one, except for its first and last elements.
         let kept = |i: usize| if i == 0 || i + 1 == n { below[i] } else { solved.second_above[i - 1] };
         parts[0].extend((0..n).map(|i| kept(i).to_element()));
         parts[1].extend(solved.diagonal.iter().map(|x| x.to_element()));
@@ -122,9 +122,9 @@ fn gtsv_in<T: Field>(call: &CustomCallContext<'_>, operands: &[Literal]) -> Resu
     Ok(Literal::tuple(arrays.collect::<Result<_>>()?))
 }
 
-/// JAX's `tridiagonal_solve_perturbed`: the solution of a system that may be singular. A pivot by which division would
-/// overflow is moved away from 0 by the precision of the greatest element of the triangular factor, doubled until it
-/// does not.
+/// JAX's `tridiagonal_solve_perturbed`: the solution of a system that may be singular. If division by a pivot would
+/// overflow, the pivot is moved away from 0 by the precision of the greatest element of the triangular factor. The
+/// change is doubled until division does not overflow.
 pub(super) fn solve_perturbed(call: &CustomCallContext<'_>, operands: Vec<Literal>) -> Result<Literal> {
     let Some(a) = operands.first() else { return Err(Error::invalid_argument("it takes four operands")) };
     let (epsilon, least) = match a.shape().element_type() {
@@ -154,7 +154,7 @@ fn perturbed_in<T: Field>(
     array(call, 0, &elements(&solutions))
 }
 
-/// A pivot by which a value can be divided without overflow.
+/// Perturbs a pivot until `value` can be divided by it without overflow.
 fn perturbed<T: Field>(mut pivot: T, value: T, tolerance: f64, least: f64) -> T {
     let direction = match pivot.modulus() {
         0.0 => T::from_real(1.0_f64.copysign(pivot.real())),

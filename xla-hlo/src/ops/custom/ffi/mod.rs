@@ -1,4 +1,4 @@
-//! Typed attributes of custom calls: MLIR's text of a dictionary, `{dim = 4 : i64, uplo = 76 : ui8, name = "x"}`.
+//! Typed attributes of custom calls: an MLIR dictionary as text, `{dim = 4 : i64, uplo = 76 : ui8, name = "x"}`.
 
 mod read;
 #[cfg(test)]
@@ -10,32 +10,32 @@ use std::collections::BTreeMap;
 use crate::module::backend_config;
 use crate::{ElementType, Error, Literal, Result, Scalar};
 
-/// A typed value.
+/// Value of a typed attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FfiValue {
-    /// A name without a value.
+    /// No value: the attribute is a name only.
     Unit,
-    /// `true` or `false`.
+    /// A boolean, `true` or `false`.
     Boolean(bool),
-    /// `4 : i64` or `1.5 : f32`; without a type, integers are `s64` and others `f64`.
+    /// A number, `4 : i64` or `1.5 : f32`. Without a type, integers are `s64` and other numbers `f64`.
     Number(ElementType, Scalar),
-    /// `array<i32: 1, 2>`.
+    /// An array of numbers, `array<i32: 1, 2>`.
     Numbers(ElementType, Vec<Scalar>),
-    /// `dense<[1, 2]> : tensor<2xi32>`.
+    /// A tensor, `dense<[1, 2]> : tensor<2xi32>`.
     Elements(Literal),
-    /// `@name`, or `@outer::@inner`.
+    /// A symbol, `@name` or `@outer::@inner`.
     Symbol(Vec<String>),
-    /// `f32`.
+    /// A type, `f32`.
     Type(ElementType),
-    /// `"text"`, or any bytes.
+    /// A string of arbitrary bytes, `"text"`.
     Text(Vec<u8>),
-    /// `[1 : i64, "text"]`.
+    /// A list of values, `[1 : i64, "text"]`.
     List(Vec<FfiValue>),
-    /// `{name = value}`.
+    /// A dictionary, `{name = value}`.
     Dictionary(FfiAttributes),
 }
 
-/// Typed values by name. As text they are what MLIR prints, names in order.
+/// Typed values by name. The text form is the same as MLIR's, with names in order.
 ///
 /// ```
 /// use xla_hlo::ops::FfiAttributes;
@@ -53,22 +53,23 @@ pub enum FfiValue {
 pub struct FfiAttributes(BTreeMap<String, FfiValue>);
 
 impl FfiAttributes {
-    /// Reads a dictionary; an empty text is an empty one. The error says at which byte of the text what was expected.
+    /// Parses a dictionary; empty text is an empty dictionary. The error contains the byte position and the expected
+    /// token.
     pub fn parse(text: &str) -> Result<FfiAttributes> {
         read::attributes(text)
     }
 
-    /// The value of that name.
+    /// Returns the value of an attribute.
     pub fn get(&self, name: &str) -> Option<&FfiValue> {
         self.0.get(name)
     }
 
-    /// Names and values, in the order of names.
+    /// Iterates over names and values, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &FfiValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// An integer of any type that fits.
+    /// Returns an integer attribute of any type whose value fits `i64`.
     pub fn integer(&self, name: &str) -> Result<i64> {
         match self.demand(name)? {
             FfiValue::Number(_, number) => number.as_i128().and_then(|n| i64::try_from(n).ok()),
@@ -77,7 +78,7 @@ impl FfiAttributes {
         .ok_or_else(|| self.wrong(name, "an integer"))
     }
 
-    /// A floating-point number.
+    /// Returns a float attribute.
     pub fn float(&self, name: &str) -> Result<f64> {
         match self.demand(name)? {
             FfiValue::Number(_, Scalar::Float(x)) => Ok(*x),
@@ -85,7 +86,7 @@ impl FfiAttributes {
         }
     }
 
-    /// A truth value.
+    /// Returns a boolean attribute.
     pub fn boolean(&self, name: &str) -> Result<bool> {
         match self.demand(name)? {
             FfiValue::Boolean(value) => Ok(*value),
@@ -93,7 +94,7 @@ impl FfiAttributes {
         }
     }
 
-    /// A text; an error where the bytes of the string are not UTF-8.
+    /// Returns a string attribute as text. Fails if its bytes are not UTF-8.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.demand(name)? {
             FfiValue::Text(bytes) => backend_config::text(&format!("attribute {name}"), bytes),

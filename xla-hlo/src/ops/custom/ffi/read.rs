@@ -1,4 +1,4 @@
-//! Reader of typed attributes.
+//! Parser of typed attributes.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,8 @@ fn keyword(r: &mut MlirReader<'_>) -> Result<FfiValue> {
     }
 }
 
-/// `<[[1, 2], [3, 4]]> : tensor<2x2xi32>`, `<1> : ...` for equal elements, or their bytes in hexadecimal digits.
+/// Parses a tensor: `<[[1, 2], [3, 4]]> : tensor<2x2xi32>`, `<1> : ...` for equal elements, or their bytes as
+/// hexadecimal digits.
 fn elements(r: &mut MlirReader<'_>) -> Result<Literal> {
     r.expect("<")?;
     let mut texts = Vec::new();
@@ -143,7 +144,7 @@ fn nested_elements<'t>(r: &mut MlirReader<'t>, out: &mut Vec<&'t str>) -> Result
     Ok(())
 }
 
-/// An element of an array: a number or a truth value.
+/// Parses an element of an array: a number or a boolean.
 fn element<'t>(r: &mut MlirReader<'t>) -> Result<&'t str> {
     if r.accept("true") {
         return Ok("1");
@@ -151,7 +152,7 @@ fn element<'t>(r: &mut MlirReader<'t>) -> Result<&'t str> {
     if r.accept("false") { Ok("0") } else { number(r) }
 }
 
-/// The text of a number.
+/// Parses the text of a number.
 fn number<'t>(r: &mut MlirReader<'t>) -> Result<&'t str> {
     match r.word(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')) {
         "" => Err(r.expected("a value")),
@@ -159,7 +160,7 @@ fn number<'t>(r: &mut MlirReader<'t>) -> Result<&'t str> {
     }
 }
 
-/// A number as a value of that type. Patterns such as `0x7FC00000` are bits of floats.
+/// Converts a number to a value of type `ty`. Hexadecimal patterns such as `0x7FC00000` are the bits of a float.
 fn typed(r: &MlirReader<'_>, number: &str, ty: ElementType) -> Result<Scalar> {
     let hex = number.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
     let integer = || hex.map(i128::from).or_else(|| number.parse::<i128>().ok());
@@ -173,7 +174,7 @@ fn typed(r: &MlirReader<'_>, number: &str, ty: ElementType) -> Result<Scalar> {
         },
         ElementKind::Complex => None,
     };
-    // A float is rounded; an integer must fit.
+    // Floats are rounded, but integers must fit.
     let fits = |v: &Scalar| ty.is_float() || v.rounded(ty) == *v;
     value
         .filter(fits)
@@ -181,7 +182,7 @@ fn typed(r: &MlirReader<'_>, number: &str, ty: ElementType) -> Result<Scalar> {
         .ok_or_else(|| r.wrong(&format!("`{number}`"), format!("is not of type {ty}")))
 }
 
-/// A type of numbers: `i64` (signed), `si64`, `ui64`, `index`, `f32`, `bf16`.
+/// Parses a number type: `i64` (signed), `si64`, `ui64`, `index`, `f32`, `bf16`.
 fn element_type(r: &mut MlirReader<'_>) -> Result<ElementType> {
     r.peek();
     let start = r.at();

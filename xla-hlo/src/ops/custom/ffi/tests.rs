@@ -1,4 +1,4 @@
-//! Typed attributes: text of MLIR reads back as itself, and odd texts as what MLIR makes of them.
+//! Tests of typed attributes: MLIR's text reads back as itself, and unusual text as in MLIR.
 
 use super::{FfiAttributes, FfiValue};
 
@@ -6,7 +6,7 @@ fn printed(text: &str) -> String {
     FfiAttributes::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_string()
 }
 
-/// Attributes as jaxlib prints them.
+/// Attributes as printed by jaxlib.
 #[test]
 fn printed_attributes_are_read_and_printed_the_same() {
     for text in [
@@ -24,7 +24,7 @@ fn printed_attributes_are_read_and_printed_the_same() {
     }
 }
 
-/// Floats that six digits do not tell, as MLIR prints them.
+/// Floats that need more than six digits are printed as in MLIR.
 #[test]
 fn floats_are_printed_with_as_many_digits_as_they_need() {
     for (value, expected) in [

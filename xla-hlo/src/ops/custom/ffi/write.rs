@@ -1,4 +1,4 @@
-//! Typed attributes as MLIR prints them.
+//! Printer of typed attributes in MLIR's format.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{FfiAttributes, FfiValue};
 use crate::text::{mlir_name, mlir_quoted_bytes};
 use crate::{ElementKind, ElementType, Literal, Scalar};
 
-/// Tensors of more elements are printed as the digits of their bytes.
+/// Tensors with more elements are printed as the hexadecimal digits of their bytes.
 const MOST_ELEMENTS: usize = 100;
 
 impl fmt::Display for FfiAttributes {
@@ -50,7 +50,7 @@ impl fmt::Display for FfiValue {
     }
 }
 
-/// An item of a list, without the type that a number has where none is written.
+/// Formats an item of a list. The type of a number is omitted if it is the default.
 fn item(value: &FfiValue) -> String {
     match value {
         FfiValue::Number(ty @ (ElementType::S64 | ElementType::F64), value) => number(*ty, *value),
@@ -58,7 +58,7 @@ fn item(value: &FfiValue) -> String {
     }
 }
 
-/// MLIR's name of a type; its integers are signless where HLO's are signed.
+/// Returns MLIR's name of a type. HLO's signed integers are signless integers in MLIR.
 fn type_name(ty: ElementType) -> String {
     match ty.kind() {
         ElementKind::Pred => "i1".to_string(),
@@ -67,7 +67,7 @@ fn type_name(ty: ElementType) -> String {
         ElementKind::Complex if ty == ElementType::C64 => "complex<f32>".to_string(),
         ElementKind::Complex => "complex<f64>".to_string(),
         ElementKind::Float if ty.bit_width() < 16 => {
-            // `f8E4M3FN`: everything but the first letter is large.
+            // All letters but the first are upper case: `f8E4M3FN`.
             let name = ty.name().to_uppercase();
             name.replacen('F', "f", 1)
         }
@@ -88,7 +88,7 @@ fn elements(literal: &Literal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     } else if shape.element_count() > 0 {
         let dims = shape.dims();
         for i in 0..shape.element_count() {
-            // Brackets open and close where the index of a dimension begins anew.
+            // Brackets open and close at the boundaries of each dimension.
             let rows = |from: usize| {
                 dims.iter()
                     .rev()
@@ -122,7 +122,8 @@ fn number(ty: ElementType, value: Scalar) -> String {
     }
 }
 
-/// Six digits if they tell the number from all others, otherwise as many as do; bits where that is no decimal fraction.
+/// Formats a float with six digits if these identify it uniquely, otherwise with the necessary number of digits. Uses
+/// hexadecimal bits if the result is not a decimal fraction.
 fn float(ty: ElementType, value: f64) -> String {
     let bits = |value: f64| Scalar::Float(value).rounded(ty).to_bits(ty);
     let short = six_digits(value);
@@ -138,7 +139,7 @@ fn float(ty: ElementType, value: f64) -> String {
     }
 }
 
-/// `1.500000e+00`.
+/// Formats a float like `1.500000e+00`.
 fn six_digits(value: f64) -> String {
     let text = format!("{value:.5e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -146,8 +147,8 @@ fn six_digits(value: f64) -> String {
     format!("{mantissa}0e{sign}{exponent:0>2}")
 }
 
-/// The decimal digits that always suffice for the type, without zeros at their end; with an exponent only where there
-/// would be more than three zeros.
+/// Formats a float with sufficient decimal digits for its type, without trailing zeros. Uses an exponent only in place
+/// of more than three zeros.
 fn decimal(ty: ElementType, value: f64) -> Option<String> {
     const MOST_ZEROS: i32 = 3;
     if !value.is_finite() {
@@ -167,7 +168,7 @@ fn decimal(ty: ElementType, value: f64) -> Option<String> {
     let digits = digits.trim_end_matches('0');
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let count = digits.len() as i32;
-    // The number is `digits` times ten to this.
+    // The number is `digits` times ten to the power of `power`.
     let power = exponent - (count - 1);
     let is_scientific = match power {
         0.. => power > MOST_ZEROS || count + power > precision as i32,

@@ -1,16 +1,16 @@
-//! Tests of LAPACK's decompositions of general matrices by residuals.
+//! Tests of LAPACK's decompositions of general matrices, which check residuals.
 
 use super::*;
 use ElementType::{C64, C128, F32, F64};
 
 const TYPES: [ElementType; 4] = [F32, F64, C64, C128];
 
-/// Tolerance of elements of size 1.
+/// Returns the tolerance for elements of size 1.
 fn tolerance(ty: ElementType) -> f64 {
     if matches!(ty, F32 | C64) { 1e-5 } else { 1e-12 }
 }
 
-/// The results of a routine on one literal or more; `results` are their shapes without `ty`, which `?` stands for.
+/// Returns the results of a routine on one or more literals. `results` are their shapes, with `?` in place of `ty`.
 pub(super) fn routine(
     name: &str,
     ty: ElementType,
@@ -40,7 +40,7 @@ fn run(name: &str, ty: ElementType, config: &str, results: &[&str], operands: &[
     routine(name, ty, config, results, operands).unwrap_or_else(|e| panic!("{ty} {name}: {e}"))
 }
 
-/// A literal of complex numbers, or of their real parts.
+/// Returns a literal of complex numbers, or of their real parts.
 pub(super) fn literal(ty: ElementType, dims: &[usize], values: &[Complex]) -> Literal {
     let element = |i: usize| match ty.is_complex() {
         true => Scalar::Complex(values[i].0, values[i].1),
@@ -53,7 +53,7 @@ fn real(values: &[f64]) -> Vec<Complex> {
     values.iter().map(|&x| (x, 0.0)).collect()
 }
 
-/// A matrix without structure.
+/// Returns a matrix without structure.
 fn random(ty: ElementType, rows: usize, columns: usize) -> Literal {
     let (mut seed, count) = (17_u64, rows * columns);
     let mut next = || {
@@ -64,7 +64,8 @@ fn random(ty: ElementType, rows: usize, columns: usize) -> Literal {
     literal(ty, &[rows, columns], &values)
 }
 
-/// Square matrices: without structure, defective, singular, with eigenvalues of equal size, of sizes far apart, empty.
+/// Returns square matrices: without structure, defective, singular, with eigenvalues of equal size or of very different
+/// sizes, empty.
 fn squares(ty: ElementType) -> Vec<(usize, Literal)> {
     let mut all: Vec<(usize, Literal)> = [0, 1, 2, 3, 7, 20].map(|n| (n, random(ty, n, n))).into();
     let jordan = |n: usize, value: f64| {
@@ -105,7 +106,7 @@ fn assert_near(what: &str, found: &[Complex], expected: &[Complex], tolerance: f
     }
 }
 
-/// Eigenvalues from the first results, and the other results.
+/// Splits results into the eigenvalues, which come first, and the others.
 fn eigenvalues(ty: ElementType, results: &[Literal]) -> (Vec<Complex>, &[Literal]) {
     if ty.is_complex() {
         return (parts(&results[0]), &results[1..]);
@@ -202,7 +203,7 @@ fn eigenvectors_of_general_matrices() {
     assert_eq!(parts(&results[3]), real(&[1.0, 0.0, 0.0, 1.0]));
 }
 
-/// The product of reflections whose vectors begin `offset` rows below the diagonal of a matrix with `n` rows.
+/// Returns the product of reflections whose vectors start `offset` rows below the diagonal of a matrix with `n` rows.
 fn reflections(n: usize, offset: usize, vectors: &dyn Fn(usize, usize) -> Complex, taus: &[Complex]) -> Vec<Complex> {
     let mut q = identity(n);
     for (k, &tau) in taus.iter().enumerate() {
@@ -268,7 +269,7 @@ fn tridiagonal_forms_of_either_triangle() {
                 'L' => i * n + j,
                 _ => (n - 1 - i) * n + n - 1 - j,
             };
-            // The given triangle as if it were the lower one, and what the results say of it.
+            // The given triangle mirrored to the lower one, and the results converted accordingly.
             let conjugate = |x: Complex| (x.0, -x.1);
             let hermitian: Vec<Complex> = (0..n * n)
                 .map(|at| match (at / n, at % n) {

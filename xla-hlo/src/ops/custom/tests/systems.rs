@@ -8,7 +8,7 @@ use ElementType::{C64, S64};
 fn tridiagonal_systems() {
     for (ty, bound) in [(F32, 1e-4), (F64, 1e-12), (C64, 1e-4), (C128, 1e-12)] {
         for (n, columns) in [(1, 1), (2, 3), (3, 1), (8, 2), (0, 1), (3, 0)] {
-            // The first diagonal below and the last above are not part of the matrix.
+            // The first element of the lower diagonal and the last of the upper diagonal are not part of the matrix.
             let part = |start: f64| -> Vec<Complex> {
                 (0..n).map(|i| ((start + 7.0 * i as f64) % 5.0 - 1.7, (start * i as f64) % 3.0 - 1.0)).collect()
             };
@@ -44,7 +44,7 @@ fn tridiagonal_systems() {
     }
 }
 
-/// Factors of systems with and without exchanges, and of a singular one, as LAPACK leaves them.
+/// Factors of systems with and without row exchanges, and of a singular one, equal LAPACK's.
 #[test]
 fn factors_of_tridiagonal_systems() {
     let solve = |below: &[f64], diagonal: &[f64], above: &[f64]| {
@@ -62,7 +62,7 @@ fn factors_of_tridiagonal_systems() {
     assert_eq!((&found[3][..], &found[4][..]), (&[1.0; 4][..], &[1.0][..]));
 }
 
-/// The values are the results of jaxlib's handler.
+/// Expected values are results of jaxlib's handler.
 #[test]
 fn singular_tridiagonal_systems_are_perturbed() {
     let solve = |ty: ElementType, below: &[f64], diagonal: &[f64], above: &[f64], right: &[f64]| {
@@ -88,7 +88,7 @@ fn sparse_rows_times_dense_arrays() {
     let target =
         r#"custom_call_target="cpu_csr_sparse_dense_ffi", api_version=API_VERSION_TYPED_FFI, backend_config={}"#;
     for (ty, places) in [(F32, S32), (C128, S64), (S32, S32), (ElementType::BF16, S32), (ElementType::U8, S64)] {
-        // The third entry is beyond the columns, the last beyond the rows, as padding is.
+        // The third entry is out of bounds of the columns, and the last of the rows, like padding.
         let data = array(ty, &[6], &[1.0, 2.0, 100.0, 3.0, 4.0, 9.0]);
         let starts = array(places, &[4], &[0.0, 3.0, 3.0, 5.0]);
         let columns = array(places, &[6], &[0.0, 3.0, 4.0, 1.0, 1.0, 0.0]);

@@ -1,5 +1,4 @@
-//! The QR iteration with one shift on complex Hessenberg matrices (J. Francis, 1961; the shift is J. Wilkinson's,
-//! 1968).
+//! Single-shift QR iteration on complex Hessenberg matrices (J. Francis, 1961), with J. Wilkinson's shift (1968).
 
 use super::super::matrix::Matrix;
 use super::{EXCEPTIONAL, MOST_STEPS, SchurField, undivided};
@@ -35,7 +34,7 @@ impl SchurField for Complex {
     }
 }
 
-/// The eigenvalue of the last two rows that is nearer to the last diagonal element.
+/// Returns the eigenvalue of the last 2 by 2 block that is nearer to the last diagonal element.
 fn wilkinson_shift(h: &Matrix<Complex>, last: usize) -> Complex {
     let (a, d) = (h.at(last - 1, last - 1), h.at(last, last));
     let half = a.minus(d).times((0.5, 0.0));
@@ -55,7 +54,7 @@ fn square_root(x: Complex) -> Complex {
     }
 }
 
-/// A step on rows `first` to `last`: it chases a bulge of one row from the top to the bottom.
+/// Performs one QR step on rows `first` to `last`, which chases a bulge of one row from top to bottom.
 fn step(h: &mut Matrix<Complex>, z: &mut Matrix<Complex>, first: usize, last: usize, shift: Complex) {
     for k in first..last {
         let (x, y) = match k > first {
@@ -66,7 +65,7 @@ fn step(h: &mut Matrix<Complex>, z: &mut Matrix<Complex>, first: usize, last: us
         if length == 0.0 {
             continue;
         }
-        // The unit vector that becomes the first of the two.
+        // The unit vector that becomes the first of the two rows.
         let (p, q) = (x.divided_by((length, 0.0)), y.divided_by((length, 0.0)));
         for j in k.saturating_sub(1).max(first)..h.columns {
             let (x, y) = (h.at(k, j), h.at(k + 1, j));

@@ -1,5 +1,5 @@
-//! The double-shift QR iteration on real Hessenberg matrices (J. Francis, 1961; Golub and Van Loan, algorithms 7.5.1
-//! and 7.5.2).
+//! Double-shift QR iteration on real Hessenberg matrices (J. Francis, 1961; Golub and Van Loan, algorithms 7.5.1 and
+//! 7.5.2).
 
 use super::super::householder::{make_reflection, reflect, reflect_rows, vector};
 use super::super::matrix::Matrix;
@@ -43,10 +43,10 @@ impl SchurField for f64 {
     }
 }
 
-/// A step on rows `first` to `last`, three at least: it chases a bulge of two rows from the top to the bottom.
+/// Performs one QR step on rows `first` to `last`, at least three, which chases a bulge of two rows from top to bottom.
 fn step(h: &mut Matrix<f64>, z: &mut Matrix<f64>, first: usize, last: usize, is_exceptional: bool) {
     let n = h.rows;
-    // Trace and determinant of the last two rows, whose eigenvalues are the shifts, or of some others.
+    // Trace and determinant of the last 2 by 2 block, whose eigenvalues are the shifts, or of an exceptional shift.
     let (trace, determinant) = if is_exceptional {
         let size = h.at(last, last - 1).abs() + h.at(last - 1, last - 2).abs();
         let diagonal = 0.75 * size + h.at(last, last);
@@ -55,7 +55,7 @@ fn step(h: &mut Matrix<f64>, z: &mut Matrix<f64>, first: usize, last: usize, is_
         let (a, d) = (h.at(last - 1, last - 1), h.at(last, last));
         (a + d, a * d - h.at(last - 1, last) * h.at(last, last - 1))
     };
-    // The first column of the shifted square.
+    // First column of the doubly shifted square.
     let (a, below) = (h.at(first, first), h.at(first + 1, first));
     let start = [
         a * a + h.at(first, first + 1) * below - trace * a + determinant,
@@ -71,7 +71,7 @@ fn step(h: &mut Matrix<f64>, z: &mut Matrix<f64>, first: usize, last: usize, is_
         let tau = make_reflection(&mut column, 0..rows, 0);
         let v = vector(&column, 0..rows, 0);
         if k > first {
-            // Effect of the reflection on the column that it was made from.
+            // Effect of the reflection on the column that determined it.
             (0..rows).for_each(|i| *h.at_mut(k + i, k - 1) = if i == 0 { column.at(0, 0) } else { 0.0 });
         }
         reflect(h, k, &v, tau, k..n);
@@ -80,8 +80,8 @@ fn step(h: &mut Matrix<f64>, z: &mut Matrix<f64>, first: usize, last: usize, is_
     }
 }
 
-/// Makes the block in rows `i` and `i + 1` triangular, if its eigenvalues are real, or else its diagonal elements
-/// equal.
+/// Makes the block in rows `i` and `i + 1` triangular if its eigenvalues are real, and otherwise makes its diagonal
+/// elements equal.
 fn standardize(h: &mut Matrix<f64>, z: &mut Matrix<f64>, i: usize) {
     let (a, b, c, d) = (h.at(i, i), h.at(i, i + 1), h.at(i + 1, i), h.at(i + 1, i + 1));
     let half = 0.5 * (a - d);
@@ -91,7 +91,7 @@ fn standardize(h: &mut Matrix<f64>, z: &mut Matrix<f64>, i: usize) {
         let mean = 0.5 * (h.at(i, i) + h.at(i + 1, i + 1));
         (*h.at_mut(i, i), *h.at_mut(i + 1, i + 1)) = (mean, mean);
     }
-    // After rounding, what was a pair may be two real ones.
+    // After rounding, a complex pair may have become two real eigenvalues.
     let (a, b, c, d) = (h.at(i, i), h.at(i, i + 1), h.at(i + 1, i), h.at(i + 1, i + 1));
     let half = 0.5 * (a - d);
     let discriminant = half * half + b * c;
@@ -106,7 +106,7 @@ fn standardize(h: &mut Matrix<f64>, z: &mut Matrix<f64>, i: usize) {
     }
 }
 
-/// Turns columns and rows `i` and `i + 1` so that the unit vector becomes the first of the two.
+/// Rotates columns and rows `i` and `i + 1`, so that the unit vector `(cosine, sine)` becomes the first of the two.
 fn rotate(h: &mut Matrix<f64>, z: &mut Matrix<f64>, i: usize, cosine: f64, sine: f64) {
     for j in i..h.columns {
         let (x, y) = (h.at(i, j), h.at(i + 1, j));
