@@ -1,4 +1,4 @@
-//! Text of precisions and algorithms.
+//! Text form of precisions and algorithms.
 
 use super::{DotAlgorithm, Precision};
 use crate::Result;

@@ -1,20 +1,21 @@
-//! Dimension numbers of a dot: batch, free (M, N) and contracted (K) dimensions of each operand.
+//! Dimension numbers of a dot: batch, free (M, N) and contracting (K) dimensions of each operand.
 
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, Result};
 
-/// Roles of the dimensions of two arrays: batch, contracted, free.
+/// Roles of the dimensions of a dot's operands: batch, contracting, free.
 ///
-/// The result has the batch dimensions, then the free ones of the left, then the free ones of the right operand.
+/// The result has the batch dimensions, then the free dimensions of the left operand, then the free dimensions of the
+/// right operand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DotDims {
-    /// Batch dimensions of the left operand, paired by position with the right's.
+    /// Batch dimensions of the left operand, paired by position with the right operand's.
     pub lhs_batch: Vec<usize>,
     /// Batch dimensions of the right operand.
     pub rhs_batch: Vec<usize>,
-    /// Contracted dimensions of the left operand, paired by position with the right's.
+    /// Contracting dimensions (K) of the left operand, paired by position with the right operand's.
     pub lhs_contracting: Vec<usize>,
-    /// Contracted dimensions of the right operand.
+    /// Contracting dimensions (K) of the right operand.
     pub rhs_contracting: Vec<usize>,
 }
 
@@ -25,28 +26,28 @@ pub struct DotOperandDims<'a> {
     pub batch: &'a [usize],
     /// Free dimensions, ascending, as in the result: M of the left operand, N of the right.
     pub free: Vec<usize>,
-    /// Contracted dimensions, K, paired by position with the other operand's.
+    /// Contracting dimensions, K, paired by position with the other operand's.
     pub contracting: &'a [usize],
 }
 
 impl DotDims {
-    /// Dimensions of the left operand, which has that rank.
+    /// Returns the dimensions of the left operand, whose rank is `rank`.
     pub fn lhs(&self, rank: usize) -> DotOperandDims<'_> {
         DotOperandDims::new(rank, &self.lhs_batch, &self.lhs_contracting)
     }
 
-    /// Dimensions of the right operand, which has that rank.
+    /// Returns the dimensions of the right operand, whose rank is `rank`.
     pub fn rhs(&self, rank: usize) -> DotOperandDims<'_> {
         DotOperandDims::new(rank, &self.rhs_batch, &self.rhs_contracting)
     }
 
-    /// Dimensions of both operands, left first.
+    /// Returns the dimensions of both operands, left first.
     pub fn operands(&self, ranks: [usize; 2]) -> [DotOperandDims<'_>; 2] {
         [self.lhs(ranks[0]), self.rhs(ranks[1])]
     }
 
-    /// Multiplications for each element of the result: the extents of K multiplied, by the shape of the left operand.
-    /// Saturates.
+    /// Returns K, the number of multiplications for each element of the result: the product of the sizes of `lhs` along
+    /// the contracting dimensions. Saturates.
     pub fn contracted_elements(&self, lhs: &ArrayShape) -> usize {
         self.lhs_contracting.iter().map(|&d| lhs.dims()[d]).fold(1, usize::saturating_mul)
     }
@@ -81,7 +82,7 @@ impl<'a> DotOperandDims<'a> {
         DotOperandDims { batch, free, contracting }
     }
 
-    /// The permutation that puts batch dimensions first, then free ones, then contracted ones.
+    /// Returns the permutation into batch, free and contracting dimensions, in this order.
     pub fn permutation(&self) -> Vec<usize> {
         [self.batch, &self.free, self.contracting].concat()
     }

@@ -7,8 +7,8 @@ use crate::ops::dot_arithmetic::{Domain, Wrapping, converted, elements, rounded_
 use crate::ops::movement::strided::permuted;
 use crate::{ArrayShape, ElementKind, ElementType};
 
-/// Sums of products, as exact as the kind of [`Dot::sum_type`] allows, converted to the result's type; precision and
-/// algorithm ask for less.
+/// Evaluates a dot in the widest arithmetic for the class of [`Dot::sum_type`] and converts the sums to the result
+/// type. `precision` and `algorithm` only permit less accuracy and are ignored.
 pub(super) fn dot(op: &Dot, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [lhs, rhs] = checks::operands(operands)?;
     let dims = &op.dims;
@@ -27,7 +27,7 @@ pub(super) fn dot(op: &Dot, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shap
     converted(sums?, result)
 }
 
-/// An operand as an array `[batch, free, contracting]`, row major.
+/// An operand as a row-major array `[batch, free, contracting]`.
 struct Side {
     element_type: ElementType,
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ struct Side {
 impl Side {
     fn new(operand: &Literal, dims: &DotOperandDims<'_>) -> Side {
         let shape = operand.array_shape();
-        // Saturates only where another dimension is empty.
+        // Saturates only if another dimension has size 0.
         let count = |dims: &[usize]| dims.iter().fold(1usize, |n, &d| n.saturating_mul(shape.dims()[d]));
         Side {
             element_type: shape.element_type(),

@@ -23,21 +23,22 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementType, Error, Literal, Result, Shape};
 
-/// Contraction of two arrays. The result's element type is the written one (preferred element type), of any kind; see
-/// [`Dot::sum_type`].
+/// `dot`: contraction of two arrays. The element type of the result is the written one (preferred element type) and may
+/// be of any kind; see [`Dot::sum_type`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
     /// Roles of the dimensions.
     pub dims: DotDims,
-    /// One for each operand, or empty for the default.
+    /// Precision of each operand; empty for the default.
     pub precision: Vec<Precision>,
-    /// Overrides the precision.
+    /// Algorithm, which overrides `precision`.
     pub algorithm: Option<DotAlgorithm>,
 }
 
 impl Dot {
-    /// The element type in which sums of products are computed before they are converted to `result`: the result's type
-    /// where that can hold more than the operands', otherwise the wider of theirs.
+    /// Returns the accumulator type of a sum of products that is then converted to `result`. It is `result` if that is
+    /// the more precise operand type or more precise than both. Otherwise it is the more precise operand type, or f32
+    /// instead of a float of fewer than 32 bits.
     pub fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
         dot_arithmetic::sum_type(lhs, rhs, result)
     }

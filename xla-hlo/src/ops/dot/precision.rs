@@ -1,29 +1,29 @@
-//! Precision of a dot: what each operand asks for, and algorithms that override it.
+//! Precision of a dot: the requirement of each operand, and algorithms that override it.
 
-/// `operand_precision=`: how exact products must be.
+/// `operand_precision=`: required accuracy of products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// As the platform likes.
+    /// Chosen by the platform.
     #[default]
     Default,
-    /// More exact.
+    /// Higher than the platform's default.
     High,
-    /// As exact as the type.
+    /// Full precision of the element type.
     Highest,
 }
 
 macro_rules! dot_algorithms {
     ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
-        /// `algorithm=`: input, product and accumulator types of a dot, overriding the precision.
+        /// `algorithm=`: operand and accumulator types of a dot, which override the precision.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the names say operand, operand and accumulator types")]
         pub enum DotAlgorithm { $($variant,)* }
 
         impl DotAlgorithm {
-            /// All of them.
+            /// All algorithms.
             pub const ALL: &[DotAlgorithm] = &[$(DotAlgorithm::$variant,)*];
 
-            /// The name in text.
+            /// Returns the name in text.
             pub const fn name(self) -> &'static str {
                 match self { $(DotAlgorithm::$variant => $name,)* }
             }

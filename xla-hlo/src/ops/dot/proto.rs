@@ -25,7 +25,7 @@ proto_numbers! {
     13 => Bf16Bf16F32X9,
 }
 
-/// Precision of products: `operand_precision` (as in text, empty where it is the default) and `algorithm`.
+/// Reads the precision of products: `operand_precision` (as in text, empty for the default) and `algorithm`.
 pub(in crate::ops) fn read_precision_config(
     config: Option<&PrecisionConfig>,
 ) -> Result<(Vec<Precision>, Option<DotAlgorithm>)> {
@@ -42,7 +42,7 @@ pub(in crate::ops) fn read_precision_config(
     Ok((precisions, algorithm))
 }
 
-/// The message for [`read_precision_config`] of an operation with that many operands that have a precision.
+/// Writes a message for [`read_precision_config`]. `operands` is the number of operands that have a precision.
 pub(in crate::ops) fn write_precision_config(
     precisions: &[Precision],
     algorithm: Option<DotAlgorithm>,
@@ -73,7 +73,7 @@ fn write_dims(dims: &DotDims) -> Result<DotDimensionNumbers> {
     })
 }
 
-/// The dimensions in a message that must have them.
+/// Reads the dimension numbers of a message, which must be present.
 fn required_dims(message: &mut HloInstructionProto) -> Result<DotDims> {
     read_dims(&*required("dot_dimension_numbers", message.dot_dimension_numbers.take())?)
 }

@@ -6,28 +6,28 @@ use crate::ops::checks::{self, ensure};
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, ElementType, Literal, Result, Scalar, Shape, linear_index, multi_index};
 
-/// Contraction of two arrays of floats, operands 0 and 1, whose blocks have scales, operands 2 and 3.
+/// `scaled-dot`: contraction of two float arrays, operands 0 and 1, whose blocks have scale factors, operands 2 and 3.
 ///
-/// A scale has as many dimensions as its array, each a divisor of the array's: it serves a block of as many elements as
-/// the quotient says (32 in MX formats, 16 in NVFP4, a whole dimension for size 1). `bf16[1,1]` means that there is
-/// none.
+/// A scale has the rank of its array, and each of its dimensions divides the array's. One scale factor applies to a
+/// block whose extent along each dimension is the quotient (32 in MX formats, 16 in NVFP4, the whole dimension if the
+/// scale has size 1). A scale of shape `bf16[1,1]` means no scaling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScaledDot {
     /// Roles of the dimensions.
     pub dims: DotDims,
-    /// One for each of the first two operands, or empty for the default.
+    /// Precision of each of the first two operands; empty for the default.
     pub precision: Vec<Precision>,
-    /// Overrides the precision.
+    /// Algorithm, which overrides `precision`.
     pub algorithm: Option<DotAlgorithm>,
 }
 
 impl ScaledDot {
-    /// The contraction of the arrays once they are scaled.
+    /// Returns the dot of the arrays after scaling.
     pub fn unscaled(&self) -> Dot {
         Dot { dims: self.dims.clone(), precision: self.precision.clone(), algorithm: self.algorithm }
     }
 
-    /// Whether a scale of that shape stands for no scaling.
+    /// Whether a scale of this shape means no scaling.
     pub fn is_no_scale(scale: &ArrayShape) -> bool {
         scale.element_type() == ElementType::BF16 && scale.dims() == [1, 1]
     }
@@ -78,7 +78,7 @@ fn infer_shape(op: &ScaledDot, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(result)
 }
 
-/// The array times its scales, in `f64`, where the products of all narrower types are exact.
+/// Multiplies an array by its scales in `f64`, where products of all narrower types are exact.
 fn scaled(array: &Literal, scale: &Literal) -> Result<Literal> {
     let shape = array.array_shape().clone().with_element_type(ElementType::F64);
     let (dims, blocks) = (shape.dims(), scale.array_shape().dims());

@@ -5,14 +5,15 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::dot_arithmetic::precision;
 use crate::{ArrayShape, ElementType};
 
-/// Batch and contracting dimensions pair up by position and size; the result has batch, left free, right free
-/// dimensions.
+/// Returns the shape of a dot, `[batch, left free, right free]`. Batch and contracting dimensions are paired by
+/// position and must agree in size.
 pub(super) fn dot(op: &Dot, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (ty, dims) = contraction(&op.dims, &op.precision, &[], cx)?;
     checks::array(ty, dims)
 }
 
-/// Element type and dimensions of a contraction of operands 0 and 1, `dropped` dimensions of the right one aside.
+/// Returns the element type and dimensions of a contraction of operands 0 and 1. The result omits the free dimensions
+/// `dropped` of the right operand.
 pub(super) fn contraction(
     dims: &DotDims,
     precision: &[Precision],
@@ -58,7 +59,7 @@ fn check_pairs(what: &str, (lhs, left): (&ArrayShape, &[usize]), (rhs, right): (
     Ok(())
 }
 
-/// The written type, or the operands' wider one.
+/// Returns the written type, or by default the more precise of the operand types.
 fn result_type(lhs: ElementType, rhs: ElementType, cx: &ShapeContext<'_>) -> ElementType {
     cx.written_element_type_or(if precision(rhs) > precision(lhs) { rhs } else { lhs })
 }

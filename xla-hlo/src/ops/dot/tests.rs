@@ -1,4 +1,4 @@
-//! Tests of the dot family: against sums by index, for every element type, and at the edges.
+//! Tests of the dot family: comparison with sums by index, for every element type, and edge cases.
 
 use super::*;
 use crate::ops::testing::{array, assert_refused, numbers, run};
@@ -29,7 +29,7 @@ fn evaluate(op: &Dot, lhs: &Literal, rhs: &Literal, ty: ElementType) -> Result<L
     run(|_| op.clone(), Some(written.into()), &[lhs.clone(), rhs.clone()])
 }
 
-/// The sum of products at one index of the result, each operand's index put together by its dimensions' roles.
+/// Computes one result by its definition, with operand indices assembled from the roles of their dimensions.
 fn written_out(dims: &DotDims, lhs: &Literal, rhs: &Literal, index: &[usize]) -> f64 {
     let (l, r) = (lhs.array_shape().dims(), rhs.array_shape().dims());
     let free_l: Vec<usize> =
@@ -58,7 +58,7 @@ fn written_out(dims: &DotDims, lhs: &Literal, rhs: &Literal, index: &[usize]) ->
 
 #[test]
 fn every_arrangement_of_dimensions() {
-    // Roles, dimensions of the left and of the right operand and of the result.
+    // Roles, dimensions of the left operand, of the right operand, and of the result.
     type Case = (DotDims, Vec<usize>, Vec<usize>, Vec<usize>);
     let cases: Vec<Case> = vec![
         (dims(&[], &[], &[1], &[0]), vec![2, 3], vec![3, 4], vec![2, 4]),
@@ -144,7 +144,7 @@ fn sums_are_converted_to_other_kinds_of_numbers() {
             _ => numbers(&product)[0],
         }
     };
-    // XLA's results.
+    // Expected values are XLA's results.
     for (l, r, result, expected) in [
         (BF16, BF16, S32, 4.0),
         (F32, F64, U8, 4.0),

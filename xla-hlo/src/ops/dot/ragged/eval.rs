@@ -1,4 +1,4 @@
-//! Evaluator of ragged dots: sums of products, element by element.
+//! Evaluator of ragged dots, which computes each sum of products separately.
 
 use super::{RaggedDot, RaggedMode};
 use crate::ops::dot::Dot;
@@ -26,7 +26,7 @@ pub(super) fn ragged_dot(
     converted(sums?, result)
 }
 
-/// End of each group, in an array like that of the sizes: no further than `extent`.
+/// Returns the end of each group, in an array of the shape of `sizes`; no end exceeds `extent`.
 fn ends(sizes: &Literal, extent: usize) -> Vec<usize> {
     let groups = sizes.array_shape().dims().last().copied().unwrap_or(0).max(1);
     let mut ends = Vec::with_capacity(sizes.array_shape().element_count());
@@ -53,7 +53,7 @@ impl Sums<'_> {
         Literal::from_fn(self.shape, |i| self.one::<T>(&multi_index(self.shape.dims(), i)).to_element(ty))
     }
 
-    /// The sum at one index of the result.
+    /// Computes the sum at one index of the result.
     fn one<T: Domain>(&self, index: &[usize]) -> T {
         let (op, dims) = (self.op, &self.op.dims);
         let (l, r) = (self.lhs.array_shape(), self.rhs.array_shape());
@@ -88,7 +88,7 @@ impl Sums<'_> {
         sum
     }
 
-    /// The group of an element of the left operand.
+    /// Returns the group of an element of the left operand, or `None` if it is in no group.
     fn group_of(&self, index: &[usize]) -> Option<usize> {
         let dims = self.sizes.array_shape().dims();
         let groups = *dims.last()?;
@@ -101,7 +101,7 @@ impl Sums<'_> {
     }
 }
 
-/// Sets coordinates: `values` along `dims`.
+/// Sets the coordinates of `index` along `dims` to `values`, for each pair of `roles`.
 fn put<const N: usize>(index: &mut [usize], roles: [(&[usize], &[usize]); N]) {
     for (dims, values) in roles {
         dims.iter().zip(values).for_each(|(&d, &v)| index[d] = v);

@@ -8,37 +8,39 @@ mod tests;
 use super::{DotDims, Precision};
 use crate::{Error, Result};
 
-/// Contraction of two arrays, operands 0 and 1, where one dimension of the left one falls into groups, one after the
-/// other from its beginning, of the sizes in operand 2.
+/// `ragged-dot`: contraction of two arrays, operands 0 and 1, in which one dimension of the left operand is partitioned
+/// into consecutive groups. Operand 2 contains the group sizes.
 ///
-/// The role of the dimension decides what the groups are for: see [`RaggedMode`]. Group sizes are integers, `[groups]`
-/// or, for other sizes at each index of the dimensions outside of the ragged one, those dimensions and then `groups`.
-/// Negative sizes count as 0, and elements beyond the last group belong to none.
+/// The role of the ragged dimension decides how groups are used, see [`RaggedMode`]. Group sizes are integers of shape
+/// `[groups]`. If sizes differ by the index along dimensions outside of the ragged one ([`RaggedDot::prefix`]), these
+/// dimensions precede `groups`. Negative sizes count as 0, and elements after the last group belong to no group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RaggedDot {
     /// Roles of the dimensions.
     pub dims: DotDims,
-    /// The dimension of the left operand that falls into groups.
+    /// The dimension of the left operand that is partitioned into groups.
     pub ragged_dimension: usize,
-    /// The dimension of the right operand that counts groups, where there is one.
+    /// The dimension of the right operand that enumerates groups, if there is one.
     pub group_dimension: Option<usize>,
-    /// One for each of the first two operands, or empty for the default.
+    /// Precision of each of the first two operands; empty for the default.
     pub precision: Vec<Precision>,
 }
 
 /// Role of the ragged dimension of a ragged dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RaggedMode {
-    /// A free one: rows of group g are multiplied with the matrix g of the right operand; rows of no group give zeros.
+    /// Free dimension (M): rows of group g are multiplied by matrix g of the right operand; rows in no group yield
+    /// zeros.
     Rows,
-    /// A contracted one: the result has a first dimension of groups, each summed over its own elements.
+    /// Contracting dimension (K): the result has an additional first dimension of groups, and each group is summed
+    /// separately.
     Contracted,
-    /// A batch one: this is a dot, whatever the groups are.
+    /// Batch dimension: the operation is a plain dot, and the groups have no effect.
     Batch,
 }
 
 impl RaggedDot {
-    /// Role of the ragged dimension.
+    /// Returns the role of the ragged dimension.
     pub fn mode(&self) -> RaggedMode {
         if self.dims.lhs_batch.contains(&self.ragged_dimension) {
             RaggedMode::Batch
@@ -49,7 +51,7 @@ impl RaggedDot {
         }
     }
 
-    /// Dimensions of the left operand, of that rank, for which there may be group sizes of their own, in their order.
+    /// Returns the dimensions of the left operand, of rank `lhs_rank`, along which group sizes may vary, in order.
     pub fn prefix(&self, lhs_rank: usize) -> Vec<usize> {
         let outside = |dims: &[usize]| -> Vec<usize> {
             dims.iter().copied().take_while(|&d| d != self.ragged_dimension).collect()
@@ -65,7 +67,7 @@ impl RaggedDot {
         }
     }
 
-    /// From lists of dimensions, as text and messages have them.
+    /// Creates a ragged dot from lists of dimensions, the form of text and messages.
     pub(in crate::ops::dot) fn with_lists(
         dims: DotDims,
         ragged: &[usize],

@@ -74,7 +74,7 @@ fn infer_shape(op: &RaggedDot, cx: &ShapeContext<'_>) -> Result<Shape> {
     })
 }
 
-/// Checks the array of group sizes; gives the number of groups.
+/// Checks the array of group sizes; returns the number of groups.
 fn check_sizes(op: &RaggedDot, lhs: &ArrayShape, sizes: &ArrayShape) -> Result<usize> {
     checks::integer("operand 2, the group sizes,", sizes)?;
     let prefix: Option<Vec<usize>> = op.prefix(lhs.rank()).iter().map(|&d| lhs.dims().get(d).copied()).collect();

@@ -9,7 +9,7 @@ fn counting(ty: ElementType, dims: &[usize]) -> Literal {
     array(ty, dims, &(0..count).map(|i| (i % 7) as f64 - 2.0).collect::<Vec<_>>())
 }
 
-/// `ragged-dot` with those shapes, element types `f32` and `s32`.
+/// Writes a `ragged-dot` with operands of these shapes; element types are `f32` and `s32`.
 fn ragged(lhs: &[usize], rhs: &[usize], sizes: &[usize], attributes: &str) -> String {
     format!(
         "ENTRY e {{ x = f32{lhs:?} parameter(0)\n w = f32{rhs:?} parameter(1)\n g = s32{sizes:?} parameter(2)\n \
@@ -111,7 +111,7 @@ fn broken_ragged_rules_are_named() {
     }
 }
 
-/// `scaled-dot` of matrices with scales in those shapes.
+/// Writes a `scaled-dot` of matrices with scales of these shapes.
 fn scaled(lhs: &str, rhs: &str, lhs_scale: &str, rhs_scale: &str, result: &str) -> String {
     format!(
         "ENTRY e {{ a = {lhs} parameter(0)\n b = {rhs} parameter(1)\n sa = {lhs_scale} parameter(2)\n \
