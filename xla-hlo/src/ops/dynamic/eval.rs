@@ -1,10 +1,10 @@
-//! Evaluator of operations on sizes.
+//! Evaluator of operations on dynamic sizes.
 
 use super::super::checks;
 use super::Dynamic;
 use crate::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
 
-/// `shape` is the instruction's own, with bounds.
+/// Evaluates an operation on dynamic sizes. `shape` is the shape of the instruction, with bounds.
 pub(super) fn evaluate(op: &Dynamic, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     let x = operands.first().ok_or_else(checks::missing_operand)?;
     let sizes: Vec<i128> = operands[1..].iter().map(|size| size.get(0).as_i128().unwrap_or_default()).collect();

@@ -1,8 +1,8 @@
 //! Dynamic array sizes.
 //!
-//! A dimension of shape `f32[<=8]` has a static bound and a dynamic size. When
-//! evaluated, a value simply has its own sizes, so every operation respects them; compilers compute on arrays of the
-//! bounds and ignore elements past the sizes.
+//! A dimension of shape `f32[<=8]` has a static bound and a dynamic size. Values in the evaluator have their actual
+//! sizes, so every operation respects them. Compilers compute on arrays at the bounds and ignore elements past the
+//! sizes.
 
 mod eval;
 mod proto;
@@ -17,27 +17,28 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, Computation, Dynamism, Error, InstrId, Literal, Result, Shape};
 
-/// An operation on sizes.
+/// An operation on dynamic sizes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dynamic {
-    /// The size of a dimension, `s32[]`.
+    /// `get-dimension-size`: the size of a dimension, `s32[]`.
     GetDimensionSize {
-        /// Number of the dimension.
+        /// Index of the dimension.
         dimension: usize,
     },
-    /// Operand 0 with another size, operand 1, of a dimension: elements past it are cut off, and elements that come
-    /// in view are undefined. Sizes below 0 count as 0, and sizes above the bound as the bound.
+    /// `set-dimension-size`: operand 0 with the size of a dimension changed to operand 1. Elements past the new size
+    /// are removed, and new elements are undefined. The size is clamped to `0..=bound`.
     SetDimensionSize {
-        /// Number of the dimension.
+        /// Index of the dimension.
         dimension: usize,
     },
-    /// The elements of operand 0 in row-major order under the sizes of the other operands, one `s32[]` for each
-    /// dimension of the result. As many elements as before are needed.
+    /// `dynamic-reshape`: reshapes operand 0 in row-major order to the sizes in the other operands, one `s32[]` for
+    /// each dimension of the result. The number of elements must not change.
     DynamicReshape,
 }
 
 impl Dynamic {
-    /// Demands that a result whose size is set says so. It may be static where the size is a constant, the whole bound.
+    /// Checks that the written result of `set-dimension-size` is dynamic in its dimension. It may be static if the size
+    /// is a constant equal to the bound.
     pub(crate) fn check_written(&self, computation: &Computation, id: InstrId) -> Result<()> {
         let Dynamic::SetDimensionSize { dimension } = *self else { return Ok(()) };
         let result = computation[id].shape().expect_array()?;

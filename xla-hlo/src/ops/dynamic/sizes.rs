@@ -1,4 +1,4 @@
-//! Evaluates any operation on values whose sizes are below their bounds.
+//! Evaluation of operations on values whose sizes are below their bounds.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::super::Family;
 use crate::ops::{Op, ShapeContext};
 use crate::{ArrayShape, Dynamism, Error, Literal, Module, Result, Shape};
 
-/// Whether a value may have other sizes than its shape says.
+/// Whether the sizes of a value may differ from its shape.
 pub(crate) fn is_dynamic(shape: &Shape) -> bool {
     match shape {
         Shape::Array(array) => !array.is_static(),
@@ -15,7 +15,8 @@ pub(crate) fn is_dynamic(shape: &Shape) -> bool {
     }
 }
 
-/// Whether a value of shape `value` may stand where `shape` is said: sizes of dynamic dimensions are up to the bound.
+/// Whether a value of shape `value` is valid for `shape`: a bounded dimension has at most the size of its bound, an
+/// unbounded one any size.
 pub(crate) fn fits(value: &Shape, shape: &Shape) -> bool {
     match (value, shape) {
         (Shape::Array(value), Shape::Array(shape)) if !shape.is_static() => {
@@ -35,9 +36,10 @@ pub(crate) fn fits(value: &Shape, shape: &Shape) -> bool {
     }
 }
 
-/// The operation, and the shape of its result, on operands of the sizes they really have; `shape` has the bounds.
+/// Returns the operation and the shape of its result for operands of actual sizes. `shape` holds the bounds of the
+/// result.
 ///
-/// Operands at their real sizes: of dimensions that pair up, the smallest size counts for all, and the others are cut.
+/// Also resizes the operands: dimensions that must agree are cut to the smallest of their sizes.
 pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], shape: &Shape) -> Result<(Op, Shape)> {
     cut_to_common_sizes(op, operands)?;
     let op = &slices_that_fit(op, operands, shape)?;
@@ -47,7 +49,7 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
         inferred.map_err(|e| e.context(format!("{} on arrays of the sizes they have when running", op.opcode())))
     };
     let shape = match op {
-        // These know sizes, or hand their operands on to who does.
+        // These operations handle sizes themselves, or pass their operands on to operations that do.
         Op::Dynamic(_)
         | Op::Tuple(_)
         | Op::GetTupleElement(_)
@@ -78,8 +80,9 @@ pub(crate) fn at_real_sizes(op: &Op, module: &Module, operands: &mut [Literal], 
     Ok((op.clone(), shape))
 }
 
-/// The operation on slices that end where their array ends, along dimensions of which the result has a bound. Along
-/// others slices keep their size, and an array that is too small for them grows by elements that mean nothing.
+/// Adapts slice sizes to the actual size of the array. Along dimensions that are dynamic in the result, a slice ends at
+/// the end of the array. Along other dimensions slices keep their size, and an array that is too small grows by
+/// undefined elements.
 fn slices_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<Op> {
     let ends = |d: usize| shape.as_array().is_some_and(|result| result.dynamism(d) != Dynamism::Static);
     let Some(x) = operands.first().and_then(|x| x.shape().as_array()) else { return Ok(op.clone()) };
@@ -131,7 +134,7 @@ fn slices_that_fit(op: &Op, operands: &mut [Literal], shape: &Shape) -> Result<O
 fn cut_to_common_sizes(op: &Op, operands: &mut [Literal]) -> Result<()> {
     let arrays = operands.iter().filter_map(|o| o.shape().as_array());
     let rank = arrays.map(ArrayShape::rank).max().unwrap_or_default();
-    // Of each operand, the number of the size that each dimension has; equal numbers pair up.
+    // For each dimension of an operand, the id of its size. Dimensions with equal ids must agree in size.
     let numbers = |i: usize, own: usize| -> Option<Vec<usize>> {
         match op {
             Op::Dot(dot) => {
@@ -170,7 +173,8 @@ fn with_dims(shape: &Shape, dims: Vec<usize>) -> Result<Shape> {
     Ok(ArrayShape::new(shape.expect_array()?.element_type(), dims).into())
 }
 
-/// The sizes of a reshape's result: the only dynamic dimension takes the elements that the others leave.
+/// Returns the sizes of a reshape's result. If exactly one dimension is dynamic, its size follows from the number of
+/// elements and the other sizes.
 fn reshaped(value: &ArrayShape, result: &ArrayShape) -> Result<Vec<usize>> {
     let mut dims = result.dims().to_vec();
     let mut dynamic = (0..result.rank()).filter(|&d| result.dynamism(d) != Dynamism::Static);

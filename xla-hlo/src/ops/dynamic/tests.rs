@@ -1,4 +1,4 @@
-//! Dynamic sizes: text, shapes, and operations on values below their bounds.
+//! Tests of dynamic sizes: text, shapes, and operations on values below their bounds.
 
 use super::super::testing::{array, assert_refused, numbers, scalar};
 use crate::ElementType::{F32, S32};
@@ -7,7 +7,7 @@ use crate::text::parse_module;
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result, Shape};
 
-/// The value of a program over `x: f32[2,4]` = 1 to 8 and `k: s32[]`, where `y` is `x` with `k` columns.
+/// Evaluates a program over `x: f32[2,4]` = 1 to 8 and `k: s32[]`, in which `y` is `x` with `k` columns.
 fn run(instructions: &str, k: f64) -> Result<Literal> {
     let text = format!(
         "add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }}\n\
