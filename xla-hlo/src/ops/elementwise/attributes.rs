@@ -1,4 +1,4 @@
-//! Text of comparisons and accuracies.
+//! Text form of comparisons and accuracies.
 
 use super::{CompareDirection, CompareType, ResultAccuracy};
 use crate::Result;
@@ -50,7 +50,7 @@ impl AttributeValue for ResultAccuracy {
     }
 }
 
-/// `{atol=1,rtol=0.5,ulps=2}`; omitted fields are 0.
+/// Reads `{atol=1,rtol=0.5,ulps=2}`; omitted fields are 0.
 fn read_tolerance(cursor: &mut AttributeCursor<'_>) -> Result<ResultAccuracy> {
     let (mut atol, mut rtol, mut ulps) = (0.0f64, 0.0f64, 0);
     cursor.braced(|c| {

@@ -1,29 +1,29 @@
-//! Functions of complex numbers, computed in pairs of `f64`; the caller rounds the parts to the element type.
+//! Functions of complex numbers, computed on pairs of `f64`. The caller rounds the parts to the element type.
 //!
-//! Special values follow Annex G of the C standard; branch cuts and formulas follow W. Kahan, "Branch cuts for complex
-//! elementary functions, or much ado about nothing's sign bit" (1987). Products are plain, as in XLA and numpy: an
-//! infinite factor may give NaN parts. XLA:CPU differs from Annex G for exponentials of an infinite imaginary part (it
-//! gives NaN in both parts) and has no inverse trigonometric functions of complex numbers.
+//! Special values follow Annex G of the C standard. Branch cuts and formulas follow W. Kahan, "Branch cuts for complex
+//! elementary functions, or much ado about nothing's sign bit" (1987). Multiplication uses the plain formula, as in XLA
+//! and numpy: an infinite factor may result in NaN parts. XLA:CPU differs from Annex G for exponentials of an infinite
+//! imaginary part (NaN in both parts) and has no inverse trigonometric functions of complex numbers.
 
 use super::{BinaryOp, UnaryOp, double_double};
 
-/// Real and imaginary part.
+/// Complex number: real and imaginary part.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Complex {
     pub re: f64,
     pub im: f64,
 }
 
-/// A unary operation on complex numbers, by its result.
+/// Function of one complex number, by its result.
 #[derive(Clone, Copy)]
 pub(super) enum ComplexUnary {
-    /// A complex number of the same type.
+    /// Returns a complex number of the same type.
     Complex(fn(Complex) -> Complex),
-    /// A float of the parts' type.
+    /// Returns a float of the type of the parts.
     Real(fn(Complex) -> f64),
 }
 
-/// The function of an operation on complex numbers, where it has one.
+/// Returns the complex function of an operation, or `None` if it has none.
 pub(super) fn unary(op: UnaryOp) -> Option<ComplexUnary> {
     use UnaryOp::*;
     let function: fn(Complex) -> Complex = match op {
@@ -57,7 +57,7 @@ pub(super) fn unary(op: UnaryOp) -> Option<ComplexUnary> {
     Some(ComplexUnary::Complex(function))
 }
 
-/// The function of an operation on complex numbers, where it has one.
+/// Returns the complex function of an operation, or `None` if it has none.
 pub(super) fn binary(op: BinaryOp) -> Option<fn(Complex, Complex) -> Complex> {
     use BinaryOp::*;
     match op {
@@ -73,12 +73,12 @@ pub(super) fn binary(op: BinaryOp) -> Option<fn(Complex, Complex) -> Complex> {
     }
 }
 
-/// The later in lexicographic order; the first with a NaN if there is one.
+/// Returns the later number in lexicographic order, or the first operand with a NaN.
 pub(super) fn maximum(a: Complex, b: Complex) -> Complex {
     if a.is_nan() || (!b.is_nan() && (a.re, a.im) >= (b.re, b.im)) { a } else { b }
 }
 
-/// The earlier in lexicographic order; the first with a NaN if there is one.
+/// Returns the earlier number in lexicographic order, or the first operand with a NaN.
 pub(super) fn minimum(a: Complex, b: Complex) -> Complex {
     if a.is_nan() || (!b.is_nan() && (a.re, a.im) <= (b.re, b.im)) { a } else { b }
 }
@@ -130,7 +130,7 @@ impl Complex {
         Complex::new(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
     }
 
-    /// The exponent that brings the greater part near 1; 0 for zero, infinities and NaN.
+    /// Returns the binary exponent of the greater part; 0 for zero, infinities and NaN.
     fn exponent(self) -> i32 {
         let greatest = self.re.abs().max(self.im.abs());
         if greatest > 0.0 && greatest.is_finite() { libm::frexp(greatest).1 } else { 0 }
@@ -144,12 +144,12 @@ impl Complex {
         libm::hypot(self.re, self.im)
     }
 
-    /// The angle.
+    /// Returns the angle.
     fn arg(self) -> f64 {
         libm::atan2(self.im, self.re)
     }
 
-    /// z / |z|; zeros stay as they are.
+    /// Returns z / |z|; zeros are returned unchanged.
     fn sign(self) -> Complex {
         if self.re == 0.0 && self.im == 0.0 {
             return self;
@@ -162,12 +162,12 @@ impl Complex {
         Complex::new(self.re / divisor, self.im / divisor)
     }
 
-    /// The quotient with scaling, and with the infinities and zeros of Annex G where the parts come out as NaN.
+    /// Returns the quotient, computed with scaling. If both parts are NaN, follows Annex G for infinities and zeros.
     pub(super) fn div(self, other: Complex) -> Complex {
         let exponent = other.exponent();
         let divisor = other.scalbn(-exponent);
         let norm = divisor.re * divisor.re + divisor.im * divisor.im;
-        // The divisor is near 1 now; of the dividend only what is near overflow must be brought down.
+        // The divisor is near 1 now; the dividend needs scaling only if it is near overflow.
         let shift = (self.exponent() - 1000).max(0);
         let quotient = self.scalbn(-shift).mul(divisor.conj()).scale_down(norm).scalbn(shift - exponent);
         if !(quotient.re.is_nan() && quotient.im.is_nan()) {
@@ -185,13 +185,13 @@ impl Complex {
         quotient
     }
 
-    /// Infinite parts become 1 and others 0, signs kept.
+    /// Replaces infinite parts by 1 and others by 0, with signs preserved.
     fn boxed(self) -> Complex {
         let part = |x: f64| f64::from(u8::from(x.is_infinite())).copysign(x);
         Complex::new(part(self.re), part(self.im))
     }
 
-    /// e^z. The factor e^re is applied in two halves, since it may overflow where the product does not.
+    /// Returns e^z. The factor e^re is applied in two halves if it might overflow although the product does not.
     pub(super) fn exp(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
@@ -209,8 +209,8 @@ impl Complex {
         if re.abs() < 700.0 { direction.scale(libm::exp(re)) } else { direction.scale(half).scale(half) }
     }
 
-    /// e^z - 1: the real part is expm1(re) cos(im) - 2 sin(im/2)^2. An endless imaginary part gives NaN, whatever the
-    /// real part is, unlike [`Complex::exp`].
+    /// Returns e^z - 1. The real part is expm1(re) cos(im) - 2 sin(im/2)^2. An infinite or NaN imaginary part results
+    /// in NaN for every real part, unlike in [`Complex::exp`].
     fn expm1(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
@@ -227,21 +227,21 @@ impl Complex {
         Complex::new(libm::expm1(re) * libm::cos(im) - 2.0 * half_sine * half_sine, e.im)
     }
 
-    /// log |z| and the angle.
+    /// Returns log z: log |z| and the angle.
     pub(super) fn log(self) -> Complex {
         let Complex { re, im } = self;
         let size = self.abs();
         let log_size = if (0.5..2.0).contains(&size) {
             double_double::log_hypot_near_one(re, im)
         } else {
-            // Scaled, since |z| may overflow or be subnormal where its logarithm is an ordinary number.
+            // Scaled, since |z| may overflow or be subnormal although its logarithm is an ordinary number.
             let exponent = self.exponent();
             libm::log(self.scalbn(-exponent).abs()) + f64::from(exponent) * std::f64::consts::LN_2
         };
         Complex::new(log_size, self.arg())
     }
 
-    /// log(1 + z).
+    /// Returns log(1 + z).
     fn log1p(self) -> Complex {
         let sum = Complex::new(1.0 + self.re, self.im);
         if (0.5..2.0).contains(&sum.abs()) {
@@ -250,7 +250,7 @@ impl Complex {
         sum.log()
     }
 
-    /// 1 / (1 + e^-z), by whichever exponential does not overflow.
+    /// Returns 1 / (1 + e^-z), computed with the exponential that does not overflow.
     fn logistic(self) -> Complex {
         if self.re >= 0.0 {
             return ONE.div(ONE.add(self.neg().exp()));
@@ -259,7 +259,7 @@ impl Complex {
         e.div(ONE.add(e))
     }
 
-    /// The root in the right half plane; the imaginary part keeps its sign.
+    /// Returns the square root in the right half-plane. Its imaginary part has the sign of the operand's.
     pub(super) fn sqrt(self) -> Complex {
         let Complex { re, im } = self;
         if im.is_infinite() {
@@ -283,7 +283,8 @@ impl Complex {
         Complex::new(re, im.copysign(self.im)).scalbn(half_exponent)
     }
 
-    /// a^b = e^(b log a); 1 for exponent 0 and for base 1, whatever the other is.
+    /// Returns a^b = e^(b log a). The result is 1 if the exponent is 0 or the base is 1, even if the other operand is
+    /// NaN.
     fn power(self, exponent: Complex) -> Complex {
         let real_exponent = exponent.im == 0.0;
         if (real_exponent && exponent.re == 0.0) || self == ONE {
@@ -297,7 +298,7 @@ impl Complex {
         if real_exponent { log.scale(exponent.re).exp() } else { log.mul(exponent).exp() }
     }
 
-    /// -i log((x + i y) / sqrt(x^2 + y^2)), the first argument being y.
+    /// Returns -i log((x + i y) / sqrt(x^2 + y^2)); `self` is y.
     fn atan2(self, x: Complex) -> Complex {
         let direction = x.add(self.times_i());
         let size = x.mul(x).add(self.mul(self)).sqrt();

@@ -1,14 +1,15 @@
-//! Hyperbolic functions of complex numbers and their inverses; the trigonometric ones are theirs turned by i.
+//! Hyperbolic functions of complex numbers and their inverses. Trigonometric functions are derived from them by
+//! multiplication by i.
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
 use super::complex::Complex;
 
-/// Beyond this 1 + z is z.
+/// Above this magnitude 1 + z rounds to z.
 const GREAT: f64 = 1e18;
 
 impl Complex {
-    /// sinh re cos im + i cosh re sin im.
+    /// Returns sinh z = sinh re cos im + i cosh re sin im.
     pub(super) fn sinh(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
@@ -21,12 +22,12 @@ impl Complex {
         if re.abs() < 700.0 {
             return Complex::new(libm::sinh(re) * libm::cos(im), libm::cosh(re) * libm::sin(im));
         }
-        // Here sinh and cosh are e^|re| / 2, which may overflow where the product does not.
+        // Here sinh and cosh are e^|re| / 2, which may overflow although the product does not.
         let e = Complex::new(re.abs() - LN_2, im).exp();
         Complex::new(e.re * 1f64.copysign(re), e.im)
     }
 
-    /// cosh re cos im + i sinh re sin im.
+    /// Returns cosh z = cosh re cos im + i sinh re sin im.
     pub(super) fn cosh(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
@@ -43,7 +44,8 @@ impl Complex {
         Complex::new(e.re, e.im * 1f64.copysign(re))
     }
 
-    /// Kahan's formula: with t = tan im, s = sinh re, c = cosh re, b = 1 + t^2, it is (b c s + i t) / (1 + b s^2).
+    /// Returns tanh z by Kahan's formula: with t = tan im, s = sinh re, c = cosh re, b = 1 + t^2, it is (b c s + i t) /
+    /// (1 + b s^2).
     pub(super) fn tanh(self) -> Complex {
         let Complex { re, im } = self;
         if im == 0.0 {
@@ -66,7 +68,7 @@ impl Complex {
         Complex::new(b * c * s / denominator, t / denominator)
     }
 
-    /// log |2 z|, for great and infinite z.
+    /// Returns log |2 z|, for large and infinite z.
     fn log_of_twice(self) -> f64 {
         self.log().re + LN_2
     }
@@ -75,7 +77,7 @@ impl Complex {
         self.re.abs().max(self.im.abs()) > GREAT
     }
 
-    /// Kahan's formula; far from the origin the angle and log |2 z|.
+    /// Returns acos z by Kahan's formula; for large z the angle and log |2 z|.
     pub(super) fn acos(self) -> Complex {
         let Complex { re, im } = self;
         if self.is_nan() {
@@ -93,13 +95,13 @@ impl Complex {
         Complex::new(2.0 * libm::atan2(minus.re, plus.re), libm::asinh(plus.conj().mul(minus).im))
     }
 
-    /// i acos z, turned into the right half plane.
+    /// Returns acosh z: i acos z with the sign that puts it into the right half-plane.
     pub(super) fn acosh(self) -> Complex {
         let w = self.acos();
         Complex::new(w.im.abs(), w.re.copysign(self.im))
     }
 
-    /// Kahan's formula for asin, turned; far from the origin log |2 z| and the angle.
+    /// Returns asinh z by Kahan's formula for asin, multiplied by i; for large z log |2 z| and the angle.
     pub(super) fn asinh(self) -> Complex {
         let Complex { re, im } = self;
         if self.is_nan() {
@@ -114,8 +116,8 @@ impl Complex {
         Complex::new(libm::asinh(plus.conj().mul(minus).im), libm::atan2(im, plus.mul(minus).re))
     }
 
-    /// log1p(4 x / ((1 - x)^2 + y^2)) / 4 for x = |re|, and half the angle of (1 - x^2 - y^2, 2 y); far out 1/z and a
-    /// right angle.
+    /// Returns atanh z. With x = |re|, the real part is log1p(4 x / ((1 - x)^2 + y^2)) / 4, and the imaginary part is
+    /// half the angle of (1 - x^2 - y^2, 2 y). For large z these are the real part of 1/z and pi/2.
     pub(super) fn atanh(self) -> Complex {
         let (x, y) = (self.re.abs(), self.im);
         let turned = |real: f64, imaginary: f64| Complex::new(real.copysign(self.re), imaginary);

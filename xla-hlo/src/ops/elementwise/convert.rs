@@ -4,11 +4,12 @@ use super::ReducePrecision;
 use crate::literal::float_format::FloatFormat;
 use crate::{ElementKind, ElementType, Scalar};
 
-/// The number as a value that, rounded or wrapped to the element type, is the number rounded once.
+/// Converts a number to an element type. The returned value, after it is rounded or wrapped to that type, equals the
+/// number rounded once.
 ///
-/// Floats become integers by truncation, saturating, NaN as 0; everything but zero is true. Integers wrap. XLA's LLVM
-/// path goes through `f16` or `f32` on the way to 8-bit floats and so may round twice; here, as in `ml_dtypes` from
-/// `f32`, there is one rounding.
+/// Conversion from floats to integers truncates and saturates; NaN becomes 0. Every number but zero is true. Integers
+/// wrap. XLA's LLVM path converts to 8-bit floats by `f16` or `f32` and so may round twice; here, as in `ml_dtypes`
+/// from `f32`, there is one rounding.
 pub(super) fn convert(x: Scalar, to: ElementType) -> Scalar {
     match to.kind() {
         ElementKind::Pred => Scalar::Pred(match x {
@@ -41,7 +42,7 @@ pub(super) fn convert(x: Scalar, to: ElementType) -> Scalar {
     }
 }
 
-/// The number as an `f64` that rounds to the float type as the number itself would.
+/// Returns the number as an `f64` that rounds to the float type as the number itself would.
 fn real_number(x: Scalar, to: ElementType) -> f64 {
     match x {
         Scalar::Pred(p) => f64::from(u8::from(p)),
@@ -54,8 +55,8 @@ fn real_number(x: Scalar, to: ElementType) -> f64 {
     }
 }
 
-/// Integers of more than 53 bits would be rounded twice on their way through `f64` to a narrower type. A bit set below
-/// what the narrower type keeps, standing for all bits lost, makes the second rounding see the number itself.
+/// Returns an integer as an `f64` that rounds correctly to a narrower type. Integers of more than 53 bits would be
+/// rounded twice. To prevent that, the lost bits are replaced by a sticky bit below the precision of the narrower type.
 fn integer_to_float(v: u64, to: ElementType) -> f64 {
     let lost_bits = 11u32.saturating_sub(v.leading_zeros());
     if to == ElementType::F64 || lost_bits == 0 {
@@ -66,9 +67,9 @@ fn integer_to_float(v: u64, to: ElementType) -> f64 {
     (kept | (u64::from(lost != 0) << lost_bits)) as f64
 }
 
-/// A key whose integer order is the total order of the patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
+/// Returns a key whose integer order is the total order of bit patterns: -NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN.
 ///
-/// Types with one NaN in the place of -0 have it there in the order, too: the order is of patterns.
+/// In types whose only NaN has the bit pattern of -0, NaN is ordered like -0.
 pub(in crate::ops) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
     let bits = x.to_bits(ty);
     if !ty.is_signed() {
@@ -78,8 +79,8 @@ pub(in crate::ops) fn total_order_key(ty: ElementType, x: Scalar) -> i64 {
     if pattern < 0 { pattern ^ i64::MAX } else { pattern }
 }
 
-/// Rounds the mantissa to fewer bits, to nearest even; then exponents above the range become infinity,
-/// those below its normal range zero.
+/// Rounds the mantissa to fewer bits, to nearest even. Then exponents above the reduced range become infinity, and
+/// exponents below its normal range zero.
 pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar) -> Scalar {
     let Some(format) = FloatFormat::of(ty) else {
         return reduce_power_of_two(op, x);
@@ -97,7 +98,7 @@ pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar)
     } else if op.exponent_bits >= format.exponent_bits {
         sign | magnitude
     } else {
-        // The exponent field e means 2^(e - bias); `exponent_bits` bits reach from 1 - reach to reach.
+        // The exponent field e means 2^(e - bias); `exponent_bits` bits represent exponents from 1 - reach to reach.
         let reach = (1i64 << op.exponent_bits.saturating_sub(1)) - 1;
         match field - i64::from(format.bias) {
             exponent if exponent > reach => format.overflow(sign),
@@ -108,7 +109,7 @@ pub(super) fn reduce_precision(op: &ReducePrecision, ty: ElementType, x: Scalar)
     Scalar::from_bits(ty, reduced)
 }
 
-/// To nearest even; a carry runs into the exponent by itself.
+/// Rounds to nearest even; a carry propagates into the exponent field.
 fn round_mantissa(magnitude: u64, from_bits: u32, to_bits: u32) -> u64 {
     let Some(drop) = from_bits.checked_sub(to_bits).filter(|&drop| drop > 0) else {
         return magnitude;
@@ -119,7 +120,8 @@ fn round_mantissa(magnitude: u64, from_bits: u32, to_bits: u32) -> u64 {
     rounded & !((1 << drop) - 1)
 }
 
-/// `f8e8m0fnu` has powers of two alone, and neither zero nor infinity for values out of range: NaN it is.
+/// Reduces the precision of `f8e8m0fnu`, which only has powers of two. Values out of range become NaN, since the type
+/// has neither zero nor infinity.
 fn reduce_power_of_two(op: &ReducePrecision, x: Scalar) -> Scalar {
     let Scalar::Float(v) = x else { return x };
     let reach = if op.exponent_bits >= 8 { 127 } else { (1 << op.exponent_bits.saturating_sub(1)) - 1 };

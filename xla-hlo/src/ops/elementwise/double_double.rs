@@ -1,9 +1,9 @@
-//! Double-double numbers, for functions whose usual formulas are wrong by more than one ulp in `f64`.
+//! Double-double arithmetic, for functions whose usual formulas have errors above one ulp in `f64`.
 //!
-//! The arithmetic is Dekker's and Knuth's error-free transformations; the functions are their Taylor series after a
-//! reduction of the argument, and Newton steps for the inverses. Slow, and short enough to be checked by eye.
+//! The arithmetic uses Dekker's and Knuth's error-free transformations. The functions are Taylor series after argument
+//! reduction, and Newton steps for the inverses. They are slow, but short enough to be checked by eye.
 
-/// `hi + lo`, where `lo` is at most half an ulp of `hi`.
+/// The sum `hi + lo`, where `lo` is at most half an ulp of `hi`.
 #[derive(Clone, Copy)]
 struct Dd {
     hi: f64,
@@ -19,14 +19,14 @@ impl From<f64> for Dd {
 }
 
 impl Dd {
-    /// The exact sum of two numbers.
+    /// Returns the exact sum of two numbers.
     fn two_sum(a: f64, b: f64) -> Dd {
         let hi = a + b;
         let b_part = hi - a;
         Dd { hi, lo: (a - (hi - b_part)) + (b - b_part) }
     }
 
-    /// The exact product of two numbers (unless it underflows).
+    /// Returns the exact product of two numbers, unless it underflows.
     fn two_product(a: f64, b: f64) -> Dd {
         let hi = a * b;
         Dd { hi, lo: libm::fma(a, b, -hi) }
@@ -76,7 +76,7 @@ impl Dd {
         Dd::from(root).add(self.sub(Dd::two_product(root, root)).div(2.0 * root))
     }
 
-    /// Times 2^e, without under- or overflow.
+    /// Multiplies by 2^e, without underflow or overflow.
     fn scale(self, e: i32) -> Dd {
         let factor = libm::scalbn(1.0, e);
         Dd { hi: self.hi * factor, lo: self.lo * factor }
@@ -86,53 +86,54 @@ impl Dd {
         self.hi + self.lo
     }
 
-    /// The number times 2^e, which may under- or overflow.
+    /// Returns the number times 2^e, which may underflow or overflow.
     fn scaled_value(self, e: i32) -> f64 {
         libm::scalbn(self.value(), e)
     }
 }
 
-/// e^r - 1 for |r| below 0.35 by its Taylor series: r (1 + r/2 (1 + r/3 (1 + ...))).
+/// Returns e^r - 1 for |r| < 0.35 by its Taylor series: r (1 + r/2 (1 + r/3 (1 + ...))).
 ///
-/// Good to 2^-75 at least: the terms from the tenth on are below 2^-35, and so need but the precision of `f64`.
+/// Accurate to at least 2^-75: terms from the tenth on are below 2^-35, so that `f64` precision suffices for them.
 fn expm1_series(r: Dd) -> Dd {
     let tail = (10..=20).rev().fold(1.0, |sum, n| sum * r.hi / f64::from(n) + 1.0);
     let sum = (2..10).rev().fold(Dd::from(tail), |sum, n| sum.mul(r).div_small(n).add(1.0));
     r.mul(sum)
 }
 
-/// `(part, k)` with e^x = (1 + part) 2^k and a small part.
+/// Returns `(part, k)` with e^x = (1 + part) 2^k and a small part.
 fn exp_reduced(x: f64) -> (Dd, i32) {
     let k = libm::rint(x / LN_2.hi);
     (expm1_series(Dd::from(x).sub(LN_2.mul(k))), k as i32)
 }
 
-/// e^x - 1 for |x| below 100.
+/// Returns e^x - 1 for |x| < 100.
 fn expm1_wide(x: f64) -> Dd {
     let (part, k) = exp_reduced(x);
     if k == 0 { part } else { part.add(1.0).scale(k).sub(1.0) }
 }
 
-/// log(1 + u) for u from -1/2 to 2^60: one Newton step from the rounded value doubles its bits.
+/// Returns log(1 + u) for u from -1/2 to 2^60: one Newton step doubles the accurate bits of the rounded value.
 fn log1p_wide(u: Dd) -> Dd {
     let guess = libm::log1p(u.hi);
     let em1 = expm1_wide(guess);
     Dd::from(guess).add(u.sub(em1).div(em1.add(1.0)))
 }
 
-/// log x for positive x.
+/// Returns log x for positive x.
 fn log_wide(x: f64) -> Dd {
     let (mut fraction, mut exponent) = libm::frexp(x);
-    // From 0.7 to 1.4, so that the parts do not cancel for x near 1.
+    // The fraction is from 0.7 to 1.4, so that the summands do not cancel for x near 1.
     if fraction < std::f64::consts::FRAC_1_SQRT_2 {
         (fraction, exponent) = (2.0 * fraction, exponent - 1);
     }
     log1p_wide(Dd::from(fraction - 1.0)).add(LN_2.mul(f64::from(exponent)))
 }
 
-/// sin t and cos t for |t| up to 3.2 by their Taylor series: 1 - t^2/(1 2) (1 - t^2/(3 4) (1 - ...)) for the cosine.
+/// Returns sin t and cos t for |t| <= 3.2 by their Taylor series: 1 - t^2/(1 2) (1 - t^2/(3 4) (1 - ...)) for the
+/// cosine.
 ///
-/// Good to 2^-75 at least: the terms from the twelfth on are below 2^-32, and so need but the precision of `f64`.
+/// Accurate to at least 2^-75: terms from the twelfth on are below 2^-32, so that `f64` precision suffices for them.
 fn sin_cos(t: f64) -> (Dd, Dd) {
     let square = Dd::two_product(t, t);
     let series = |first: u32| {
@@ -143,13 +144,13 @@ fn sin_cos(t: f64) -> (Dd, Dd) {
     (series(2).mul(t), series(1))
 }
 
-/// Beyond this x^2 + 1 is x^2 in double-double arithmetic.
+/// Above this magnitude x^2 + 1 rounds to x^2 in double-double arithmetic.
 const GREAT: f64 = 1e16;
 
-/// Arguments below this have themselves as sine, logarithm and so on; their squares would underflow.
+/// Below this magnitude the sine, the logarithm and so on equal their argument, and its square would underflow.
 const TINY: f64 = 1e-150;
 
-/// e^x.
+/// Returns e^x.
 pub(super) fn exp(x: f64) -> f64 {
     if x.is_nan() || x.abs() > 800.0 {
         return libm::exp(x);
@@ -158,7 +159,7 @@ pub(super) fn exp(x: f64) -> f64 {
     part.add(1.0).scaled_value(k)
 }
 
-/// e^x - 1.
+/// Returns e^x - 1.
 pub(super) fn expm1(x: f64) -> f64 {
     if x.is_nan() || x.abs() < TINY || x.abs() > 80.0 {
         return if x > 80.0 { exp(x) } else { libm::expm1(x) };
@@ -166,12 +167,12 @@ pub(super) fn expm1(x: f64) -> f64 {
     expm1_wide(x).value()
 }
 
-/// The natural logarithm.
+/// Returns the natural logarithm.
 pub(super) fn log(x: f64) -> f64 {
     if x > 0.0 && x.is_finite() { log_wide(x).value() } else { libm::log(x) }
 }
 
-/// log(1 + x).
+/// Returns log(1 + x).
 pub(super) fn log1p(x: f64) -> f64 {
     if x.is_nan() || x.abs() < TINY || x <= -1.0 || x == f64::INFINITY {
         return libm::log1p(x);
@@ -179,12 +180,12 @@ pub(super) fn log1p(x: f64) -> f64 {
     if x.abs() < 0.5 {
         return log1p_wide(x.into()).value();
     }
-    // The part of x that 1 + x loses is a relative change of the sum.
+    // The rounding error of 1 + x is a relative change of the sum.
     let sum = Dd::two_sum(1.0, x);
     log_wide(sum.hi).add(sum.lo / sum.hi).value()
 }
 
-/// Hyperbolic sine.
+/// Returns the hyperbolic sine.
 pub(super) fn sinh(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() || x.abs() < TINY {
         return x;
@@ -199,7 +200,7 @@ pub(super) fn sinh(x: f64) -> f64 {
     result.copysign(x)
 }
 
-/// Hyperbolic cosine.
+/// Returns the hyperbolic cosine.
 pub(super) fn cosh(x: f64) -> f64 {
     if !x.is_finite() {
         return x.abs();
@@ -209,7 +210,7 @@ pub(super) fn cosh(x: f64) -> f64 {
     if k > 60 { e.scaled_value(k - 1) } else { e.scale(k).add(Dd::from(1.0).div(e.scale(k))).value() * 0.5 }
 }
 
-/// Hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 pub(super) fn tanh(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() || x.abs() < TINY {
         return x;
@@ -218,7 +219,7 @@ pub(super) fn tanh(x: f64) -> f64 {
     em1.div(em1.add(2.0)).value().copysign(x)
 }
 
-/// 1 / (1 + e^-x).
+/// Returns 1 / (1 + e^-x).
 pub(super) fn logistic(x: f64) -> f64 {
     if x.is_nan() {
         return x;
@@ -234,7 +235,7 @@ pub(super) fn logistic(x: f64) -> f64 {
     numerator.div(e.add(1.0)).value()
 }
 
-/// Inverse hyperbolic sine: log1p(a + a^2 / (1 + sqrt(1 + a^2))) for a = |x|.
+/// Returns the inverse hyperbolic sine: log1p(a + a^2 / (1 + sqrt(1 + a^2))) for a = |x|.
 pub(super) fn asinh(x: f64) -> f64 {
     let a = x.abs();
     if a < TINY || !x.is_finite() {
@@ -249,7 +250,7 @@ pub(super) fn asinh(x: f64) -> f64 {
     result.value().copysign(x)
 }
 
-/// Inverse hyperbolic cosine: log1p(t + sqrt(t (t + 2))) for t = x - 1.
+/// Returns the inverse hyperbolic cosine: log1p(t + sqrt(t (t + 2))) for t = x - 1.
 pub(super) fn acosh(x: f64) -> f64 {
     if x.is_nan() || x == f64::INFINITY {
         return x;
@@ -264,7 +265,7 @@ pub(super) fn acosh(x: f64) -> f64 {
     log1p_wide(t.mul(t.add(2.0)).sqrt().add(t)).value()
 }
 
-/// Inverse hyperbolic tangent: log1p(2 a / (1 - a)) / 2 for a = |x|.
+/// Returns the inverse hyperbolic tangent: log1p(2 a / (1 - a)) / 2 for a = |x|.
 pub(super) fn atanh(x: f64) -> f64 {
     let a = x.abs();
     if a < TINY || a.is_nan() {
@@ -277,12 +278,12 @@ pub(super) fn atanh(x: f64) -> f64 {
     (0.5 * log1p_wide(u).value()).copysign(x)
 }
 
-/// The angle of (x, y): one Newton step on the angle from the rounded value.
+/// Returns the angle of (x, y): one Newton step from the rounded angle.
 pub(super) fn atan2(y: f64, x: f64) -> f64 {
     let guess = libm::atan2(y, x);
     let exponent = libm::frexp(x.abs().max(y.abs())).1;
     let (x, y) = (libm::scalbn(x, -exponent), libm::scalbn(y, -exponent));
-    // Specials are exact already; so are angles that are a quotient far below 1.
+    // Special values are already exact, and so are angles that equal a quotient far below 1.
     let plain = x.is_finite() && y.is_finite() && x.abs() > 1e-150 && y.abs() > 1e-150;
     if !plain {
         return guess;
@@ -293,25 +294,25 @@ pub(super) fn atan2(y: f64, x: f64) -> f64 {
     Dd::from(guess).add(across.div(along)).value()
 }
 
-/// 1 / sqrt(x).
+/// Returns 1 / sqrt(x).
 pub(super) fn rsqrt(x: f64) -> f64 {
     if x <= 0.0 || !x.is_finite() {
         return 1.0 / libm::sqrt(x);
     }
-    // x = fraction 4^half keeps the square of the root in range.
+    // The scaling x = fraction 4^half keeps the square of the root in range.
     let half = libm::frexp(x).1 / 2;
     let root = Dd::from(libm::scalbn(x, -2 * half)).sqrt();
     Dd::from(1.0).div(root).scaled_value(-half)
 }
 
-/// log(x^2 + y^2) / 2 where that is near 0 and the squares neither under- nor overflow: x^2 + y^2 - 1 loses nothing
-/// here.
+/// Returns log(x^2 + y^2) / 2 if that is near 0 and the squares neither underflow nor overflow. Here x^2 + y^2 - 1 is
+/// computed without cancellation error.
 pub(super) fn log_hypot_near_one(x: f64, y: f64) -> f64 {
     let less_one = Dd::two_product(x, x).sub(1.0).add(Dd::two_product(y, y));
     0.5 * libm::log1p(less_one.value())
 }
 
-/// log((1 + x)^2 + y^2) / 2 where that is near 0: x (2 + x) + y^2 loses nothing here.
+/// Returns log((1 + x)^2 + y^2) / 2 if that is near 0. Here x (2 + x) + y^2 is computed without cancellation error.
 pub(super) fn log_hypot_of_one_plus(x: f64, y: f64) -> f64 {
     let less_one = Dd::two_sum(2.0, x).mul(x).add(Dd::two_product(y, y));
     0.5 * libm::log1p(less_one.value())

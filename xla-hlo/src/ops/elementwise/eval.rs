@@ -1,4 +1,4 @@
-//! Evaluator of the elementwise family: one scalar function, applied to every element.
+//! Evaluator of the elementwise family, which applies one scalar function to every element.
 
 use super::function::ElementFunction;
 use super::*;
@@ -56,7 +56,7 @@ pub(super) fn reduce_precision(
     apply(ev, op.clone().into(), &operands, shape)
 }
 
-/// Applies the operation to every element; scalar operands beside arrays serve every element.
+/// Applies the operation to every element. Scalar operands are broadcast to the size of array operands.
 fn apply(ev: &mut Evaluator<'_>, op: Op, operands: &[Literal], shape: &Shape) -> Result<Literal> {
     let shape = shape.expect_array()?;
     let types: Vec<_> = operands.iter().map(|operand| operand.array_shape().element_type()).collect();
@@ -75,12 +75,12 @@ fn apply(ev: &mut Evaluator<'_>, op: Op, operands: &[Literal], shape: &Shape) ->
     }
 }
 
-/// The elements of an operand, with facts about all of them looked up once.
+/// Elements of an operand, with the properties needed for access to each of them.
 #[derive(Clone, Copy)]
 struct Column<'a> {
     ty: ElementType,
     bytes: &'a [u8],
-    /// Bytes from one element to the next: none for a scalar and for a splat.
+    /// Bytes from one element to the next; 0 for a scalar or a splat.
     step: usize,
 }
 
@@ -103,28 +103,28 @@ fn operand(operands: &[Literal], i: usize) -> Result<&Literal> {
     operands.get(i).ok_or_else(|| Error::internal(format!("operand {i} is missing")))
 }
 
-/// Each element of the result takes its bits from consecutive elements, the first of them the least significant.
+/// Joins consecutive elements into one element of the result; the first contains the least significant bits.
 fn join_bits(operand: &Literal, shape: &ArrayShape) -> Result<Literal> {
     let from = operand.array_shape().element_type();
     let parts = shape.element_type().bit_width() / from.bit_width();
     Literal::from_fn(shape, |i| {
         let bits = (0..parts).rev().fold(0, |bits, part| {
             let next = operand.get(i * parts + part).to_bits(from);
-            // A shift by all 64 bits cannot happen: a part is narrower than the whole.
+            // The shift is never by all 64 bits, since a part is narrower than the whole.
             (bits << from.bit_width()) | next
         });
         Scalar::from_bits(shape.element_type(), bits)
     })
 }
 
-/// Consecutive elements of the result take their bits from one element, the first of them the least significant.
+/// Splits each element into consecutive elements of the result; the first contains the least significant bits.
 fn split_bits(operand: &Literal, shape: &ArrayShape) -> Result<Literal> {
     let from = operand.array_shape().element_type();
     let width = shape.element_type().bit_width();
     let parts = from.bit_width() / width;
     Literal::from_fn(shape, |i| {
         let bits = operand.get(i / parts).to_bits(from);
-        // A truth value is the one bit, whatever is beside it.
+        // A boolean is a single bit, so the other bits are masked.
         Scalar::from_bits(shape.element_type(), bits >> (i % parts * width) & mask(width))
     })
 }

@@ -1,7 +1,7 @@
 //! Scalar functions of elementwise operations, resolved for element types.
 //!
-//! The tables of `integer`, `real` and `complex` say once which operations exist for which types; shape rules and
-//! evaluation both ask here.
+//! The tables in `integer`, `real` and `complex` define which operations exist for which types. Shape rules and the
+//! evaluator both use them.
 
 use super::complex::{self, Complex, ComplexUnary};
 use super::real::{self, RealUnary};
@@ -20,7 +20,7 @@ pub(super) enum UnaryFunction {
 }
 
 impl UnaryFunction {
-    /// The function, where the operation has one for that type.
+    /// Returns the function of an operation for elements of type `ty`, or `None` if it is undefined.
     pub(super) fn of(op: UnaryOp, ty: ElementType) -> Option<UnaryFunction> {
         match ty.kind() {
             ElementKind::Pred => integer::pred_unary(op).map(UnaryFunction::Pred),
@@ -31,7 +31,7 @@ impl UnaryFunction {
         }
     }
 
-    /// The element type of the result for elements of type `ty`.
+    /// Returns the element type of the result for elements of type `ty`.
     pub(super) fn result_type(self, ty: ElementType) -> ElementType {
         match self {
             UnaryFunction::Real(RealUnary::Pred(_)) => ElementType::Pred,
@@ -70,12 +70,12 @@ pub(super) enum BinaryFunction {
     Unsigned(fn(u64, u64, u32) -> u64),
     Real(fn(f64, f64) -> f64),
     Complex(fn(Complex, Complex) -> Complex),
-    /// Two floats become the parts of a complex number.
+    /// Combines two floats into a complex number.
     MakeComplex,
 }
 
 impl BinaryFunction {
-    /// The function, where the operation has one for that type.
+    /// Returns the function of an operation for elements of type `ty`, or `None` if it is undefined.
     pub(super) fn of(op: BinaryOp, ty: ElementType) -> Option<BinaryFunction> {
         match ty.kind() {
             ElementKind::Pred => integer::pred_binary(op).map(BinaryFunction::Pred),
@@ -87,7 +87,7 @@ impl BinaryFunction {
         }
     }
 
-    /// The element type of the result for elements of type `ty`.
+    /// Returns the element type of the result for elements of type `ty`.
     pub(super) fn result_type(self, ty: ElementType) -> ElementType {
         match self {
             BinaryFunction::MakeComplex => ty.complex_of().unwrap_or(ty),
@@ -127,7 +127,7 @@ impl BinaryFunction {
 #[derive(Clone)]
 pub struct ElementFunction {
     kind: Kind,
-    /// Element type of the operand that decides (the value, not a predicate).
+    /// Element type of the operand that selects the function (a value, not a predicate).
     operand: ElementType,
     result: ElementType,
 }
@@ -145,8 +145,8 @@ enum Kind {
 }
 
 impl ElementFunction {
-    /// Resolves an operation for its operands' types and its result's; `None` if it is not elementwise. Types that the
-    /// shape rule of the operation refuses are an error.
+    /// Resolves an operation for the types of its operands and its result. `None` if the operation is not elementwise;
+    /// an error for types that its shape rule rejects.
     pub fn new(op: &Op, operands: &[ElementType], result: ElementType) -> Result<Option<ElementFunction>> {
         let Some(&first) = operands.first() else { return Ok(None) };
         let missing = || Error::invalid_argument(format!("{} is not defined for {first}", op.opcode()));
@@ -164,14 +164,14 @@ impl ElementFunction {
         Ok(Some(ElementFunction { kind, operand, result }))
     }
 
-    /// The result for one element of each operand, each a value of its type.
+    /// Returns the result for one element of each operand. Each element must be a value of its operand's type.
     pub fn apply(&self, operands: &[Scalar]) -> Scalar {
         self.compute(operands).rounded(self.result)
     }
 
-    /// The result before it is rounded or wrapped to its type, which writing it to a literal does. Panics, as
-    /// [`ElementFunction::apply`] does, for another number of operands or values of another kind than those resolved
-    /// for.
+    /// Returns the result before it is rounded or wrapped to its type, which happens when it is written to a literal.
+    /// Like [`ElementFunction::apply`], panics if the number of operands or the kinds of values differ from the
+    /// resolved ones.
     pub fn compute(&self, operands: &[Scalar]) -> Scalar {
         let bits = self.operand.bit_width() as u32;
         match (&self.kind, operands) {
@@ -203,7 +203,7 @@ fn compare(op: &Compare, ty: ElementType, a: Scalar, b: Scalar) -> bool {
         (_, Scalar::Signed(a), Scalar::Signed(b)) => Some(a.cmp(&b)),
         (_, Scalar::Unsigned(a), Scalar::Unsigned(b)) => Some(a.cmp(&b)),
         (_, Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(&b),
-        // Only asked for equality.
+        // Complex numbers are compared only for equality.
         (_, Scalar::Complex(..), Scalar::Complex(..)) => (a == b).then_some(Equal),
         (_, a, _) => mismatch(a),
     };
@@ -217,7 +217,7 @@ fn compare(op: &Compare, ty: ElementType, a: Scalar, b: Scalar) -> bool {
     }
 }
 
-/// min(max(x, min), max); a NaN among them is the result, looked for in the order of the operands.
+/// Returns min(max(x, min), max). If any operand is NaN, returns the first NaN in operand order.
 fn clamp(min: Scalar, x: Scalar, max: Scalar) -> Scalar {
     match (min, x, max) {
         (Scalar::Pred(min), Scalar::Pred(x), Scalar::Pred(max)) => Scalar::Pred((x | min) & max),
@@ -244,7 +244,7 @@ fn from_complex(z: Complex) -> Scalar {
     Scalar::Complex(z.re, z.im)
 }
 
-/// Operations are resolved for their operands' types, so another kind of value is a bug of the caller.
+/// Panics for a value of another kind than the operation was resolved for, which is a bug of the caller.
 fn mismatch(x: Scalar) -> ! {
     unreachable!("an elementwise function was given {x:?}")
 }

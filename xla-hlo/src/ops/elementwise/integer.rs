@@ -1,12 +1,12 @@
 //! Functions of integers and booleans.
 //!
-//! Integers come sign- or zero-extended to 64 bits together with their width; results are wrapped to the width by the
-//! caller. Corner cases (division by zero, overflow, shifts beyond the width) are those XLA defines.
+//! Integers are sign-extended or zero-extended to 64 bits and passed with their bit width. The caller wraps results to
+//! that width. Corner cases (division by zero, overflow, shifts beyond the width) follow XLA.
 
 use super::{BinaryOp, UnaryOp};
 use crate::literal::scalar::{mask, sign_extend};
 
-/// The function of an operation on truth values, where it has one.
+/// Returns the function of an operation on booleans, or `None` if it has none.
 pub(super) fn pred_unary(op: UnaryOp) -> Option<fn(bool) -> bool> {
     use UnaryOp::*;
     match op {
@@ -17,7 +17,7 @@ pub(super) fn pred_unary(op: UnaryOp) -> Option<fn(bool) -> bool> {
     }
 }
 
-/// The function of an operation on truth values, where it has one: sums are disjunctions, products conjunctions.
+/// Returns the function of an operation on booleans, or `None` if it has none. Addition is OR, multiplication AND.
 pub(super) fn pred_binary(op: BinaryOp) -> Option<fn(bool, bool) -> bool> {
     use BinaryOp::*;
     match op {
@@ -29,7 +29,7 @@ pub(super) fn pred_binary(op: BinaryOp) -> Option<fn(bool, bool) -> bool> {
     }
 }
 
-/// Function of an operation on signed integers of a bit width, where it has one.
+/// Returns the function of an operation on signed integers of a bit width, or `None` if it has none.
 pub(super) fn signed_unary(op: UnaryOp) -> Option<fn(i64, u32) -> i64> {
     use UnaryOp::*;
     match op {
@@ -45,7 +45,7 @@ pub(super) fn signed_unary(op: UnaryOp) -> Option<fn(i64, u32) -> i64> {
     }
 }
 
-/// Function of an operation on unsigned integers of a bit width, where it has one.
+/// Returns the function of an operation on unsigned integers of a bit width, or `None` if it has none.
 pub(super) fn unsigned_unary(op: UnaryOp) -> Option<fn(u64, u32) -> u64> {
     use UnaryOp::*;
     match op {
@@ -59,7 +59,7 @@ pub(super) fn unsigned_unary(op: UnaryOp) -> Option<fn(u64, u32) -> u64> {
     }
 }
 
-/// Function of an operation on signed integers of a bit width, where it has one.
+/// Returns the function of an operation on signed integers of a bit width, or `None` if it has none.
 pub(super) fn signed_binary(op: BinaryOp) -> Option<fn(i64, i64, u32) -> i64> {
     use BinaryOp::*;
     match op {
@@ -82,7 +82,7 @@ pub(super) fn signed_binary(op: BinaryOp) -> Option<fn(i64, i64, u32) -> i64> {
     }
 }
 
-/// Function of an operation on unsigned integers of a bit width, where it has one.
+/// Returns the function of an operation on unsigned integers of a bit width, or `None` if it has none.
 pub(super) fn unsigned_binary(op: BinaryOp) -> Option<fn(u64, u64, u32) -> u64> {
     use BinaryOp::*;
     match op {
@@ -113,7 +113,8 @@ fn ones(x: u64, bits: u32) -> u64 {
     u64::from((x & mask(bits as usize)).count_ones())
 }
 
-/// Shift amounts are unsigned numbers of the operand's width, so a negative amount is a great one.
+/// Returns the shift amount, or `None` if it is not below the bit width. Amounts are unsigned numbers of the operand's
+/// width, so that negative amounts are large.
 fn shift_amount(amount: u64, bits: u32) -> Option<u32> {
     u32::try_from(amount & mask(bits as usize)).ok().filter(|&n| n < bits)
 }
@@ -126,13 +127,13 @@ fn shift_right_logical(x: u64, amount: u64, bits: u32) -> u64 {
     shift_amount(amount, bits).map_or(0, |n| (x & mask(bits as usize)) >> n)
 }
 
-/// Fills with the top bit of the width, for unsigned types too.
+/// Shifts right and fills with the top bit of the width, for unsigned types too.
 fn shift_right_arithmetic(x: u64, amount: u64, bits: u32) -> u64 {
     let n = shift_amount(amount, bits).unwrap_or(bits - 1);
     (sign_extend(x, bits as usize) >> n) as u64
 }
 
-/// Negative exponents give 1 for base 1 and 0 for every other base, -1 included.
+/// Raises to a power. A negative exponent results in 1 for base 1, and in 0 for every other base including -1.
 fn signed_power(base: i64, exponent: i64, _: u32) -> i64 {
     match u64::try_from(exponent) {
         Ok(exponent) => wrapping_power(base as u64, exponent) as i64,

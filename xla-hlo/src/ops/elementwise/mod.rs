@@ -21,7 +21,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ElementKind, ElementType, Error, Literal, Result, Shape};
 
-/// Declares the operations of a family member by the names they have as opcodes.
+/// Declares an enum of operations whose variants have the names of their opcodes.
 macro_rules! by_opcode {
     ($(#[$doc:meta])* $name:ident: $($variant:ident)*) => {
         $(#[$doc])*
@@ -30,15 +30,15 @@ macro_rules! by_opcode {
         pub enum $name { $($variant,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
 
-            /// The opcode, as text spells it.
+            /// Returns the opcode, which is the operation's name in text.
             pub const fn opcode(self) -> Opcode {
                 match self { $($name::$variant => Opcode::$variant,)* }
             }
 
-            /// The operation of that opcode, if it belongs here.
+            /// Returns the operation of an opcode, or `None` if the opcode is not in this enum.
             pub const fn from_opcode(opcode: Opcode) -> Option<$name> {
                 match opcode { $(Opcode::$variant => Some($name::$variant),)* _ => None }
             }
@@ -59,33 +59,33 @@ by_opcode! {
         ShiftRightArithmetic ShiftRightLogical Subtract Xor
 }
 
-/// `result_accuracy=`: how exact a transcendental function must be.
+/// `result_accuracy=`: required accuracy of a transcendental function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ResultAccuracy {
-    /// As the platform likes.
+    /// Chosen by the platform.
     #[default]
     Default,
-    /// More exact.
+    /// Higher than the platform's default.
     High,
-    /// As exact as can be.
+    /// Highest possible.
     Highest,
-    /// Within a tolerance; the numbers are the bits of `f64`, so that they can be compared and hashed.
+    /// Within a tolerance. Floats are stored as the bits of `f64`, so that they can be compared and hashed.
     Tolerance {
-        /// Absolute tolerance.
+        /// Absolute tolerance, as the bits of an `f64`.
         atol: u64,
-        /// Relative tolerance.
+        /// Relative tolerance, as the bits of an `f64`.
         rtol: u64,
-        /// Units in the last place.
+        /// Tolerance in units in the last place.
         ulps: i64,
     },
 }
 
-/// A function of each element of one array.
+/// Applies a function to each element of one array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Unary {
-    /// The function.
+    /// Function that is applied to the elements.
     pub op: UnaryOp,
-    /// Required accuracy; only transcendental functions have a choice.
+    /// Required accuracy; only affects transcendental functions.
     pub accuracy: ResultAccuracy,
 }
 
@@ -95,10 +95,10 @@ impl From<UnaryOp> for Unary {
     }
 }
 
-/// A function of the elements of two arrays of equal dimensions.
+/// Applies a function to the elements of two arrays of equal dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binary {
-    /// The function.
+    /// Function that is applied to the elements.
     pub op: BinaryOp,
 }
 
@@ -114,35 +114,35 @@ pub enum CompareDirection {
     Lt,
 }
 
-/// In which order a comparison thinks.
+/// Order of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CompareType {
-    /// IEEE: NaN is unordered, zeros are equal.
+    /// IEEE order: NaN is unordered, and zeros are equal.
     Float,
-    /// -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
+    /// Total order: -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
     TotalOrder,
-    /// Two's complement.
+    /// Order of two's complement integers.
     Signed,
-    /// Unsigned, also for truth values.
+    /// Order of unsigned integers and booleans.
     Unsigned,
 }
 
-/// A comparison of the elements of two arrays.
+/// `compare`: a comparison of the elements of two arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Compare {
-    /// Direction.
+    /// Direction of the comparison.
     pub direction: CompareDirection,
-    /// In which order; `None` is the default of the element type.
+    /// Order of the elements; `None` for the default order of the element type.
     pub order: Option<CompareType>,
 }
 
 impl Compare {
-    /// A comparison in the default order of the element type.
+    /// Creates a comparison in the default order of the element type.
     pub fn new(direction: CompareDirection) -> Compare {
         Compare { direction, order: None }
     }
 
-    /// The order in force for operands of that type.
+    /// Returns the effective order for operands of type `ty`.
     pub fn order_for(&self, ty: ElementType) -> CompareType {
         self.order.unwrap_or(match ty.kind() {
             ElementKind::Float | ElementKind::Complex => CompareType::Float,
@@ -152,28 +152,30 @@ impl Compare {
     }
 }
 
-/// Element of operand 1 where operand 0 is true, else of operand 2. A scalar predicate chooses the whole array.
+/// `select`: the element of operand 1 if operand 0 is true, otherwise of operand 2. A scalar predicate selects the
+/// whole array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Select;
 
-/// `clamp(min, x, max)`; bounds may be scalars.
+/// `clamp(min, x, max)`: limits elements to a range. The bounds may be scalars.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Clamp;
 
-/// The same number in another element type.
+/// `convert`: converts numbers to another element type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Convert;
 
-/// The same bits in another element type; a width ratio adds or removes a minor-most dimension.
+/// `bitcast-convert`: reinterprets bits as another element type. If the widths differ, a minor-most dimension of their
+/// ratio is added or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BitcastConvert;
 
-/// A float rounded as if it had fewer bits.
+/// `reduce-precision`: reduces the precision of floats to fewer exponent and mantissa bits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReducePrecision {
-    /// Exponent bits, at least 1.
+    /// Number of exponent bits, at least 1.
     pub exponent_bits: u32,
-    /// Mantissa bits.
+    /// Number of mantissa bits.
     pub mantissa_bits: u32,
 }
 

@@ -61,7 +61,7 @@ impl ProtoAttributes for Binary {
 }
 
 impl ProtoAttributes for Compare {
-    /// As in text, an order that is the element type's own is not kept.
+    /// Drops an order that is the default of the element type, as in text.
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
         let plain = Compare::new(ProtoReader::word("comparison_direction", &r.message.comparison_direction)?);
         if r.message.comparison_type.is_empty() {

@@ -1,22 +1,23 @@
-//! Functions of floating-point numbers, computed in `f64`; the caller rounds results to the element type.
+//! Functions of floats, computed in `f64`. The caller rounds results to the element type.
 //!
-//! Everything comes from the `libm` crate, never from the system's library, so that the oracle returns the same bits on
-//! every machine. Its errors are below one ulp of `f64`, but for some functions that [`double_double`] has for `f64`;
-//! narrower types take the faster `libm` forms, whose errors vanish in the rounding.
+//! All functions are from the `libm` crate and never from the system's library, so that the reference evaluator returns
+//! the same bits on every machine. The errors of `libm` are below one ulp of `f64`, except in the functions that
+//! [`double_double`] implements for `f64`. Narrower types use the faster `libm` functions, whose errors vanish when
+//! results are rounded.
 
 use super::{BinaryOp, UnaryOp, double_double};
 use crate::ElementType;
 
-/// A unary operation on floats, by its result.
+/// Function of one float, by its result.
 #[derive(Clone, Copy)]
 pub(super) enum RealUnary {
-    /// A float of the same type.
+    /// Returns a float of the same type.
     Real(fn(f64) -> f64),
-    /// A truth value.
+    /// Returns a boolean.
     Pred(fn(f64) -> bool),
 }
 
-/// The function of an operation on floats of a type, where it has one.
+/// Returns the function of an operation on floats of type `ty`, or `None` if it has none.
 pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
     use UnaryOp::*;
     let wide = ty == ElementType::F64;
@@ -24,7 +25,7 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
         Abs => f64::abs,
         Acos => libm::acos,
         Acosh if wide => double_double::acosh,
-        // For large negative numbers `libm` takes the logarithm of nearly nothing.
+        // For large negative numbers `libm` computes the logarithm of a number close to zero.
         Acosh => |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) },
         Asin => libm::asin,
         Asinh if wide => double_double::asinh,
@@ -70,7 +71,8 @@ pub(super) fn unary(op: UnaryOp, ty: ElementType) -> Option<RealUnary> {
     Some(RealUnary::Real(function))
 }
 
-/// The function of an operation on floats of a type, where it has one; `complex` is none: it makes another type.
+/// Returns the function of an operation on floats of type `ty`, or `None` if it has none. `complex` has none, because
+/// its result has another type.
 pub(super) fn binary(op: BinaryOp, ty: ElementType) -> Option<fn(f64, f64) -> f64> {
     use BinaryOp::*;
     match op {
@@ -88,22 +90,22 @@ pub(super) fn binary(op: BinaryOp, ty: ElementType) -> Option<fn(f64, f64) -> f6
     }
 }
 
-/// The greater; the first NaN if there is one; +0 over -0.
+/// Returns the greater number, or the first NaN; +0 is greater than -0.
 pub(super) fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
 }
 
-/// The lesser; the first NaN if there is one; -0 over +0.
+/// Returns the lesser number, or the first NaN; -0 is less than +0.
 pub(super) fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
 }
 
-/// -1, 1, or the argument itself where it is zero or NaN.
+/// Returns -1 or 1; zero and NaN are returned unchanged.
 fn sign(x: f64) -> f64 {
     if x.is_nan() || x == 0.0 { x } else { 1f64.copysign(x) }
 }
 
-/// 1 / (1 + e^-x), by whichever exponential does not overflow.
+/// Returns 1 / (1 + e^-x), computed with the exponential that does not overflow.
 fn logistic(x: f64) -> f64 {
     if x >= 0.0 {
         return 1.0 / (1.0 + libm::exp(-x));

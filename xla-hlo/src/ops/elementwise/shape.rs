@@ -1,7 +1,7 @@
 //! Shape rules of the elementwise family.
 //!
-//! As strict as XLA's compiler: operands have equal dimensions and element types (no implicit broadcasting, no mixed
-//! precision), and an operation takes only the element types it is defined for.
+//! The rules are as strict as XLA's: operands have equal dimensions and element types (no implicit broadcast, no mixed
+//! precision), and an operation accepts only the element types that it is defined for.
 
 use super::function::{BinaryFunction, UnaryFunction};
 use super::*;
@@ -108,7 +108,7 @@ pub(super) fn bitcast_convert(_: &BitcastConvert, cx: &ShapeContext<'_>) -> Resu
     Ok(Shape::array(to, dims))
 }
 
-/// Dimensions of a bitcast-convert to that type; `None` where widths or the minor dimension do not fit.
+/// Returns the dimensions of a bitcast-convert to type `to`; `None` if the widths or the minor dimension do not fit.
 fn bitcast_dims(x: &ArrayShape, to: ElementType) -> Option<Vec<usize>> {
     let (from_bits, to_bits) = (x.element_type().bit_width(), to.bit_width());
     let mut dims = x.dims().to_vec();
@@ -137,7 +137,7 @@ pub(super) fn reduce_precision(op: &ReducePrecision, cx: &ShapeContext<'_>) -> R
     Ok(plain(x, x.element_type()))
 }
 
-/// The error for an element type that an operation does not have, with the kinds it has.
+/// Returns the error for an element type that an operation does not support; lists the supported kinds.
 fn undefined(opcode: Opcode, ty: ElementType, is_defined: impl Fn(ElementType) -> bool) -> Error {
     let kinds = [
         (ElementType::Pred, "pred"),
@@ -148,11 +148,11 @@ fn undefined(opcode: Opcode, ty: ElementType, is_defined: impl Fn(ElementType) -
     ];
     let names: Vec<_> = kinds.iter().filter(|(ty, _)| is_defined(*ty)).map(|(_, name)| *name).collect();
     let kinds = names.join(", ");
-    // Of a kind that it has, an operation may still take only some types: complex takes f32 and f64.
+    // An operation may support only some types of a kind: complex takes f32 and f64.
     Error::invalid_argument(format!("operands of {opcode} must be {kinds}; it is not defined for {ty}"))
 }
 
-/// The two operands, which must have equal dimensions and element type.
+/// Returns the two operands, which must have equal dimensions and element types.
 fn equal_operands<'a>(opcode: Opcode, cx: &ShapeContext<'a>) -> Result<(&'a ArrayShape, &'a ArrayShape)> {
     let (a, b) = (cx.array(0)?, cx.array(1)?);
     expect_equal(&format!("operands of {opcode}"), a, b)?;
@@ -181,17 +181,18 @@ fn expect_dims(opcode: &str, operand: &ArrayShape, result: &ArrayShape) -> Resul
     )))
 }
 
-/// The shape without its layout, for messages.
+/// Returns the shape without its layout, for error messages.
 fn brief(shape: &ArrayShape) -> ArrayShape {
     shape.clone().with_layout(None)
 }
 
-/// The dimensions of `x` with another element type, without layout.
+/// Returns the dimensions of `x` with another element type, without layout.
 fn plain(x: &ArrayShape, ty: ElementType) -> Shape {
     brief(x).with_element_type(ty).into()
 }
 
-/// The same for two shapes of equal dimensions; dimensions that are dynamic in one are dynamic in the result.
+/// Returns the common dimensions of two shapes with another element type, without layout. A dimension that is dynamic
+/// in either shape is dynamic in the result.
 fn merged(a: &ArrayShape, b: &ArrayShape, ty: ElementType) -> Shape {
     let dynamism = (0..a.rank()).map(|d| if a.dynamism(d) == Dynamism::Static { b.dynamism(d) } else { a.dynamism(d) });
     brief(a).with_element_type(ty).with_dynamism(dynamism.collect()).into()
