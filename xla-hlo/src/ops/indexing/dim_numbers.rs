@@ -1,16 +1,17 @@
-//! Slices of one array at start indices that another array lists, for gather and scatter.
+//! Dimension numbers of gather and scatter, whose slices start at the indices in an array.
 
 use super::{Gather, Scatter};
 use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, Literal, Result, Scalar};
 
-/// The dimension numbers of a gather, or of a scatter under the names of the gather that reads the elements it writes.
+/// Dimension numbers of a gather or a scatter. A scatter is represented by the gather that reads the elements that the
+/// scatter writes.
 pub(super) struct DimNumbers<'a> {
-    /// Dimensions of the slices (gather's result, scatter's updates) that run inside a slice, ascending.
+    /// Dimensions of the slices array (result of gather, updates of scatter) that run inside a slice, ascending.
     pub offset_dims: &'a [usize],
-    /// Operand dimensions of size 1 in the slice that the slices leave out.
+    /// Operand dimensions of slice size 1 that the slices array omits.
     pub collapsed_dims: &'a [usize],
-    /// Operand dimension of each component of a start.
+    /// Operand dimension of each component of a start index.
     pub start_index_map: &'a [usize],
     pub operand_batching_dims: &'a [usize],
     pub indices_batching_dims: &'a [usize],
@@ -60,8 +61,8 @@ impl<'a> From<&'a Scatter> for DimNumbers<'a> {
 }
 
 impl DimNumbers<'_> {
-    /// Checks everything but the slices: each operand dimension is batching, collapsed, or runs along one of
-    /// `offset_dims`; each component of a start has an operand dimension.
+    /// Checks all dimension numbers. Each operand dimension must be batching, collapsed, or inside slices
+    /// (`offset_dims`), and each component of a start index must have an operand dimension.
     pub(super) fn check(&self, operand: &ArrayShape, indices: &ArrayShape) -> Result<()> {
         let [offset, collapsed, map, batching, indices_batching] = self.names;
         let rank = operand.rank();
@@ -122,19 +123,19 @@ impl DimNumbers<'_> {
         Ok(())
     }
 
-    /// Dimensions of the starts that number them: all but the one of the components.
+    /// Returns the dimensions of the indices array that enumerate start indices, which are all but `index_vector_dim`.
     pub(super) fn batch_dims(&self, indices: &ArrayShape) -> Vec<usize> {
         (0..indices.rank()).filter(|&d| d != self.index_vector_dim).collect()
     }
 
-    /// Operand dimensions that run along `offset_dims`, in that order.
+    /// Returns the operand dimensions that correspond to `offset_dims`, in that order.
     pub(super) fn window_dims(&self, operand_rank: usize) -> Vec<usize> {
         let mut runs = vec![true; operand_rank];
         self.collapsed_dims.iter().chain(self.operand_batching_dims).for_each(|&d| runs[d] = false);
         (0..operand_rank).filter(|&d| runs[d]).collect()
     }
 
-    /// Role of each dimension of the slices.
+    /// Returns the role of each dimension of the slices array.
     pub(super) fn slice_dims(&self, operand_rank: usize, indices: &ArrayShape) -> Vec<SliceDim> {
         let batch = self.batch_dims(indices);
         let mut dims: Vec<Option<SliceDim>> = vec![None; self.offset_dims.len() + batch.len()];
@@ -145,7 +146,7 @@ impl DimNumbers<'_> {
         dims.into_iter().filter_map(|dim| dim.or_else(|| batch.next())).collect()
     }
 
-    /// The start with number `batch`, an index along [`DimNumbers::batch_dims`]; neither clamped nor checked.
+    /// Returns the start index at position `batch` along [`DimNumbers::batch_dims`], neither clamped nor checked.
     pub(super) fn start(&self, operand_rank: usize, indices: &Literal, batch: &[usize]) -> Vec<i128> {
         let dims = indices.array_shape().dims();
         let mut index = batch.to_vec();
@@ -167,11 +168,11 @@ impl DimNumbers<'_> {
     }
 }
 
-/// Dimension that a dimension of the slices runs along.
+/// Role of a dimension of the slices array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SliceDim {
-    /// This dimension of the operand, inside a slice.
+    /// Runs inside a slice, along this operand dimension.
     Window(usize),
-    /// This dimension of the starts.
+    /// Enumerates start indices, along this dimension of the indices array.
     Batch(usize),
 }

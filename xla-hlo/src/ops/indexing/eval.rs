@@ -7,12 +7,12 @@ use crate::ops::combiner::{Combiner, reduction_result};
 use crate::ops::movement::strided::{View, clamp_start, copy_slice};
 use crate::{ElementType, IndexIter, Scalar, linear_index};
 
-/// Copies the slice at each start, moved inwards where it would not fit.
+/// Copies the slice at each start index, which is clamped so that the slice fits.
 pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand, indices] = checks::operands(operands)?;
     let result = shape.expect_array()?;
     if let Some(element) = operand.as_splat() {
-        // Of one element there is only one thing to find, wherever the indices look.
+        // All elements are equal, so the indices make no difference.
         return Literal::splat_of_bytes(result, element);
     }
     operand.densify()?;
@@ -37,13 +37,13 @@ pub(super) fn gather(op: &Gather, _: &mut Evaluator<'_>, operands: Vec<Literal>,
     Ok(out)
 }
 
-/// Positions of the windows in the slices: the result of a gather, the updates of a scatter.
+/// Mapping from windows to the slices array, which is the result of a gather or the updates of a scatter.
 struct Slices {
-    /// Of each operand dimension, the slices' dimension that runs along it, if one does.
+    /// For each operand dimension, the dimension of the slices array that runs along it, if any.
     window: Vec<Option<usize>>,
-    /// Of each dimension that numbers the starts, the slices' dimension.
+    /// For each batch dimension of the indices array, the dimension of the slices array.
     batch: Vec<usize>,
-    /// Number of starts along each of those.
+    /// Size of each batch dimension.
     batch_sizes: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl Slices {
         slices
     }
 
-    /// The slice of one start as a view of the slices, its dimensions in the operand's order.
+    /// Returns the slice of one start index as a view of the slices array, with dimensions in the operand's order.
     fn place(&self, slices: &View, batch: &[usize]) -> View {
         let mut view = slices.clone();
         self.batch.iter().zip(batch).for_each(|(&d, &i)| view.advance(d, i));
@@ -71,8 +71,8 @@ impl Slices {
     }
 }
 
-/// Combines each window of the updates into the inputs, in row-major order of the starts; a window that does not fit is
-/// dropped.
+/// Combines each window of the updates into the inputs, in row-major order of the start indices. Windows that are not
+/// fully in bounds are skipped.
 pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let mut inputs = operands;
     let mut rest = inputs.split_off(inputs.len() / 2);
@@ -113,12 +113,12 @@ pub(super) fn scatter(op: &Scatter, ev: &mut Evaluator<'_>, operands: Vec<Litera
     reduction_result(shape, values.inputs)
 }
 
-/// The arrays that are written, and the updates combined into them.
+/// The arrays that are written, and the updates that are combined into them.
 struct Values {
     inputs: Vec<Literal>,
     updates: Vec<Literal>,
     combiner: Combiner,
-    /// Whether elements of the updates are copied as they are.
+    /// Whether elements of the updates are copied unchanged.
     copies: bool,
     current: Vec<Scalar>,
 }

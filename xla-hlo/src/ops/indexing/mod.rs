@@ -12,24 +12,25 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
-/// Slices of operand 0 at the starts that operand 1 lists. Starts are clamped so that slices fit.
+/// `gather`: slices of operand 0 at the start indices in operand 1. Start indices are clamped so that slices fit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gather {
     /// Result dimensions that run inside a slice, ascending.
     pub offset_dims: Vec<usize>,
-    /// Operand dimensions of size 1 in the slice that the result leaves out.
+    /// Operand dimensions of slice size 1 that the result omits.
     pub collapsed_slice_dims: Vec<usize>,
-    /// Operand dimension that component `i` of a start belongs to.
+    /// Operand dimension of component `i` of a start index.
     pub start_index_map: Vec<usize>,
     /// Operand dimensions indexed by the batch position.
     pub operand_batching_dims: Vec<usize>,
-    /// Dimensions of the indices that go with them.
+    /// Dimensions of the indices array, paired by position with `operand_batching_dims`.
     pub start_indices_batching_dims: Vec<usize>,
-    /// Dimension of the indices that holds the components; its rank means an implicit trailing 1.
+    /// Dimension of the indices array that holds the components. If it equals the rank of the array, there is an
+    /// implicit trailing dimension of size 1.
     pub index_vector_dim: usize,
-    /// Size of a slice.
+    /// Size of a slice along each operand dimension.
     pub slice_sizes: Vec<usize>,
-    /// A promise that starts ascend.
+    /// Promise of the program that start indices are in ascending order.
     pub indices_are_sorted: bool,
 }
 
@@ -79,27 +80,28 @@ impl OpRules for Gather {
     }
 }
 
-/// Windows of N updates combined into N inputs at the places the indices name; operands are inputs, indices, updates.
-/// A window that does not fit is dropped whole.
+/// `scatter`: combines windows of N updates into N inputs at the start indices in the indices array. Operands are the
+/// inputs, the indices, and the updates. A window that is not fully in bounds is skipped as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scatter {
-    /// Dimensions of the updates that run inside a slice, ascending.
+    /// Dimensions of the updates that run inside a window, ascending.
     pub update_window_dims: Vec<usize>,
-    /// Input dimensions of size 1 in the slice that updates leave out.
+    /// Input dimensions of window size 1 that the updates omit.
     pub inserted_window_dims: Vec<usize>,
-    /// Input dimension that component `i` of a place belongs to.
+    /// Input dimension of component `i` of a start index.
     pub scatter_dims_to_operand_dims: Vec<usize>,
     /// Input dimensions indexed by the batch position.
     pub input_batching_dims: Vec<usize>,
-    /// Dimensions of the indices that go with them.
+    /// Dimensions of the indices array, paired by position with `input_batching_dims`.
     pub scatter_indices_batching_dims: Vec<usize>,
-    /// Dimension of the indices that holds the components; its rank means an implicit trailing 1.
+    /// Dimension of the indices array that holds the components. If it equals the rank of the array, there is an
+    /// implicit trailing dimension of size 1.
     pub index_vector_dim: usize,
-    /// A promise that places ascend.
+    /// Promise of the program that start indices are in ascending order.
     pub indices_are_sorted: bool,
-    /// A promise that places differ.
+    /// Promise of the program that start indices are distinct.
     pub unique_indices: bool,
-    /// N current values and N updates to N results.
+    /// Combiner from N current values and N updates to N results.
     pub computation: CompId,
 }
 

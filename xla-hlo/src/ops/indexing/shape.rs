@@ -6,7 +6,7 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::combiner::Accumulators;
 use crate::{ArrayShape, ElementType};
 
-/// The result has the starts' batch dimensions and the slice's dimensions, those at `offset_dims`.
+/// Returns the shape of a gather: the batch dimensions of the indices array, and slice dimensions at `offset_dims`.
 pub(super) fn gather(op: &Gather, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, indices) = (cx.array(0)?, cx.array(1)?);
     let dim_numbers = DimNumbers::from(op);
@@ -31,7 +31,8 @@ pub(super) fn gather(op: &Gather, cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::array(operand.element_type(), dims)
 }
 
-/// Updates have the starts' batch dimensions and windows that fit into the inputs; results are like the inputs.
+/// Checks that updates have the batch dimensions of the indices array and windows that fit into the inputs; returns the
+/// shapes of the inputs.
 pub(super) fn scatter(op: &Scatter, cx: &ShapeContext<'_>) -> Result<Shape> {
     let count = cx.operands().len() / 2;
     ensure!(
@@ -87,7 +88,7 @@ fn check_update(
     Ok(())
 }
 
-/// The combiner takes current values and updates and returns values of the inputs' types.
+/// Checks that the combiner returns values of the inputs' types.
 fn check_combiner(op: &Scatter, cx: &ShapeContext<'_>, inputs: &[ElementType], updates: &[ElementType]) -> Result<()> {
     let accumulators = Accumulators::check(cx, op.computation, updates, inputs)?;
     let name = cx.computation(op.computation)?.name();

@@ -1,5 +1,4 @@
-//! Tests of the indexing family: results of XLA:CPU, every element type, limits of index types, and broken
-//! rules.
+//! Tests of the indexing family: results of XLA:CPU, every element type, limits of index types, and violated rules.
 
 use super::*;
 use crate::builder::ModuleBuilder;
@@ -10,7 +9,7 @@ use crate::ops::testing::{
 use crate::{ArrayShape, ElementType, Literal, Scalar};
 use ElementType::{BF16, F32, Pred, S8, S32, S64, U8, U64};
 
-/// Rows of a matrix at starts `[n, 1]`.
+/// Gathers rows of a matrix at start indices `[n, 1]`.
 fn rows(columns: usize) -> Gather {
     Gather {
         offset_dims: vec![1],
@@ -24,7 +23,8 @@ fn rows(columns: usize) -> Gather {
     }
 }
 
-/// 2 x 2 slices with components of a start along dimension 0, last component first, and slice dimensions 0 and 2.
+/// Gathers 2 x 2 slices. Components of a start index are along dimension 0, last component first; slice dimensions are
+/// 0 and 2.
 fn slices() -> Gather {
     Gather {
         offset_dims: vec![0, 2],
@@ -36,7 +36,8 @@ fn slices() -> Gather {
     }
 }
 
-/// Rows of batches of matrices: starts are `[n, batch]`, each one component without a dimension of its own.
+/// Gathers rows of batches of matrices. The indices array is `[n, batch]`, each index one component without its own
+/// dimension.
 fn batched_rows(columns: usize) -> Gather {
     Gather {
         offset_dims: vec![2],
@@ -50,7 +51,7 @@ fn batched_rows(columns: usize) -> Gather {
     }
 }
 
-/// The scatter that writes where the gather reads.
+/// Returns the scatter that writes the elements that the gather reads.
 fn writing(op: Gather, computation: CompId) -> Scatter {
     Scatter {
         update_window_dims: op.offset_dims,
@@ -79,7 +80,7 @@ fn scatter_add(op: Gather, x: &Literal, starts: &Literal, updates: &Literal) -> 
     numbers(&run(op, None, &[x.clone(), starts.clone(), updates.clone()]).unwrap())
 }
 
-/// Starts of [`slices`] in a 4 x 3 matrix: the columns, then the rows.
+/// Start indices of [`slices`] in a 4 x 3 matrix: columns, then rows.
 fn slice_starts() -> Literal {
     array(S32, &[2, 5], &[0.0, 1.0, 2.0, -1.0, 1.0, 0.0, 3.0, 2.0, 2.0, 1.0])
 }
@@ -138,7 +139,7 @@ fn windows_are_written_whole_or_not_at_all() {
     let updates = array(F32, &[5, 3], &(1..=15).map(|i| f64::from(i) * 100.0).collect::<Vec<_>>());
     let result = scatter_add(rows(3), &x, &starts, &updates);
     assert_eq!(result, [0.0, 1.0, 2.0, 803.0, 1004.0, 1205.0, 6.0, 7.0, 8.0, 409.0, 510.0, 611.0]);
-    // Box n has the values 400 n + 100, 200, 300, 400; updates are [row, n, column].
+    // Window n has the values 400 n + 100, 200, 300, 400; updates are [row, n, column].
     let value = |i: usize| ((i / 2 % 5) * 4 + (i / 10) * 2 + i % 2 + 1) as f64 * 100.0;
     let updates = array(F32, &[2, 5, 2], &(0..20).map(value).collect::<Vec<_>>());
     let result = scatter_add(slices(), &x, &slice_starts(), &updates);
@@ -184,7 +185,7 @@ fn starts_and_arrays_without_elements() {
     assert_eq!(gather(rows(3), &x, &array(S32, &[0, 1], &[])), []);
     assert_eq!(gather(rows(0), &x, &array(S32, &[2, 1], &[0.0, 1.0])), []);
     assert_eq!(scatter_add(rows(3), &x, &array(S32, &[0, 1], &[]), &array(F32, &[0, 3], &[])), numbers(&x));
-    // A start of no components is the origin.
+    // A start index without components is the origin.
     let whole = Gather {
         collapsed_slice_dims: vec![],
         offset_dims: vec![0, 1],
@@ -194,7 +195,7 @@ fn starts_and_arrays_without_elements() {
         ..rows(3)
     };
     assert_eq!(gather(whole, &x, &array(S32, &[0], &[])), numbers(&x));
-    // Too many starts to visit each, but no elements at any of them.
+    // Too many start indices to visit, but no elements at any of them.
     let none = Gather {
         collapsed_slice_dims: vec![],
         offset_dims: vec![1, 2],
