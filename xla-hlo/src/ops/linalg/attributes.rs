@@ -1,4 +1,4 @@
-//! Text of linear algebra.
+//! Text form of linear algebra attributes.
 
 use super::TransposeKind;
 use crate::text::attribute_words;

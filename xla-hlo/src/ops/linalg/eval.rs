@@ -1,4 +1,4 @@
-//! Evaluator of the linear algebra family: textbook methods in double precision, rounded once.
+//! Evaluator of the linear algebra family: textbook methods in double precision, with one rounding of results.
 
 use super::field::Field;
 use super::*;
@@ -33,8 +33,8 @@ fn cholesky_in<T: Field>(op: &Cholesky, a: &Literal, result: &ArrayShape) -> Res
     Literal::from_fn(result, |i| values[i].to_element())
 }
 
-/// The factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky, 1910), up to the first pivot
-/// that is not positive. Returns how many rows there are.
+/// Computes the lower triangular factor of the matrix whose lower triangle is `a(i, j)`, row by row (A.-L. Cholesky,
+/// 1910). Stops at the first pivot that is not positive. Returns the number of completed rows.
 pub(in crate::ops) fn lower_factor<T: Field>(n: usize, a: impl Fn(usize, usize) -> T, l: &mut [T]) -> usize {
     for i in 0..n {
         for j in 0..i {
@@ -62,8 +62,8 @@ pub(in crate::ops) fn triangular_solve(op: &TriangularSolve, operands: Vec<Liter
     }
 }
 
-/// Each right-hand side by itself: a column of `b`, or a row where the unknown stands left, since `x op(a) = b` is
-/// `op(a)^T x^T = b^T`.
+/// Solves for each right-hand side separately. It is a column of `b` or, if the unknown is on the left, a row:
+/// `x op(a) = b` is equivalent to `op(a)^T x^T = b^T`.
 fn solve_in<T: Field>(op: &TriangularSolve, a: &Literal, b: &Literal, result: &ArrayShape) -> Result<Literal> {
     let &[.., rows, columns] = result.dims() else { return Err(checks::missing_operand()) };
     let (n, count) = if op.left_side { (rows, columns) } else { (columns, rows) };
@@ -87,7 +87,7 @@ fn solve_in<T: Field>(op: &TriangularSolve, a: &Literal, b: &Literal, result: &A
     Literal::from_fn(result, |i| x[i].to_element())
 }
 
-/// Solves for one unknown after the other, from the end where the matrix has one coefficient a row.
+/// Solves for the unknowns sequentially, starting with the row that has a single coefficient.
 fn substitute<T: Field>(lower: bool, unit_diagonal: bool, a: impl Fn(usize, usize) -> T, x: &mut [T]) {
     let n = x.len();
     for step in 0..n {

@@ -1,4 +1,4 @@
-//! Number fields of linear algebra: double precision, real or complex.
+//! Number fields of linear algebra: real and complex numbers in double precision.
 
 use crate::Scalar;
 
@@ -17,7 +17,7 @@ pub(in crate::ops) trait Field: Copy {
 
     fn conjugate(self) -> Self;
 
-    /// The magnitude, without overflow.
+    /// Returns the magnitude, without overflow.
     fn modulus(self) -> f64;
 
     fn plus(self, x: Self) -> Self;
@@ -26,7 +26,7 @@ pub(in crate::ops) trait Field: Copy {
 
     fn times(self, x: Self) -> Self;
 
-    /// `self - x * y`.
+    /// Returns `self - x * y`.
     fn minus_product(self, x: Self, y: Self) -> Self;
 
     fn divided_by(self, divisor: Self) -> Self;
@@ -84,7 +84,7 @@ impl Field for f64 {
     }
 }
 
-/// Real and imaginary part.
+/// Complex numbers: real and imaginary part.
 impl Field for (f64, f64) {
     const ZERO: (f64, f64) = (0.0, 0.0);
     const NAN: (f64, f64) = (f64::NAN, f64::NAN);
@@ -132,7 +132,7 @@ impl Field for (f64, f64) {
         (self.0 - (x.0 * y.0 - x.1 * y.1), self.1 - (x.0 * y.1 + x.1 * y.0))
     }
 
-    /// Scaled so that no part of the divisor overflows when squared (R. Smith, 1962).
+    /// Divides with scaling, so that no square of a part of the divisor overflows (R. Smith, 1962).
     fn divided_by(self, divisor: (f64, f64)) -> (f64, f64) {
         let (a, b) = self;
         let (c, d) = divisor;

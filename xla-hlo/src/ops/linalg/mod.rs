@@ -1,6 +1,7 @@
 //! Matrix decompositions and triangular systems of equations.
 //!
-//! Elements are floats or complex numbers; the last two dimensions are a matrix, those before them number matrices.
+//! Elements are floats or complex numbers. The last two dimensions are a matrix, the dimensions before them enumerate
+//! matrices.
 
 mod attributes;
 mod eval;
@@ -18,14 +19,14 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Literal, Result, Shape};
 
-/// The triangular factor of a positive definite matrix: `a = l l^H` with `l` lower triangular, or `a = u^H u` with `u`
-/// upper triangular.
+/// `cholesky`: the triangular factor of a positive definite matrix: `a = l l^H` with `l` lower triangular, or
+/// `a = u^H u` with `u` upper triangular.
 ///
-/// Only that triangle of the operand is read, and of its diagonal only the real parts; the other triangle of the result
-/// is zero. The result for a matrix that is not positive definite is NaN in both triangles.
+/// Only the corresponding triangle of the operand is read, and only the real parts of its diagonal. The other triangle
+/// of the result is zero. If the matrix is not positive definite, both triangles of the result are NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cholesky {
-    /// Whether the lower triangle is meant.
+    /// Whether the factor is lower triangular.
     pub lower: bool,
 }
 
@@ -58,27 +59,27 @@ impl OpRules for Cholesky {
 /// Transformation of the matrix of a [`TriangularSolve`] before solving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransposeKind {
-    /// Nothing.
+    /// The matrix is used unchanged.
     NoTranspose,
-    /// It is transposed.
+    /// The matrix is transposed.
     Transpose,
-    /// It is transposed and conjugated.
+    /// The matrix is transposed and conjugated.
     Adjoint,
 }
 
-/// The `x` with `op(a) x = b`, or `x op(a) = b`, where `a` is triangular.
+/// `triangular-solve`: the solution `x` of `op(a) x = b` or `x op(a) = b`, where `a` is triangular.
 ///
-/// Only that triangle of operand 0, `a`, is read. A zero on its diagonal acts as in a division: infinities,
-/// NaN.
+/// Only the corresponding triangle of operand 0, `a`, is read. A zero on its diagonal acts like a division by zero,
+/// which results in infinities or NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TriangularSolve {
-    /// Whether `op(a)` stands left of `x`.
+    /// Whether the equation is `op(a) x = b`, with `op(a)` to the left of `x`.
     pub left_side: bool,
     /// Whether `a` is lower triangular.
     pub lower: bool,
-    /// Whether the diagonal of `a` is taken to be 1, whatever stands there.
+    /// Whether the diagonal of `a` is assumed to be 1; its elements are not read then.
     pub unit_diagonal: bool,
-    /// The `op` of `op(a)`.
+    /// The transformation `op`.
     pub transpose_a: TransposeKind,
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::ArrayShape;
 use crate::ops::checks::{self, ensure};
 
-/// Like the operand, whose matrices are square.
+/// Returns the shape of the operand, whose matrices must be square.
 pub(super) fn cholesky(cx: &ShapeContext<'_>) -> Result<Shape> {
     let a = cx.array(0)?;
     square("the operand", a)?;
@@ -12,13 +12,13 @@ pub(super) fn cholesky(cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::array(a.element_type(), a.dims().to_vec())
 }
 
-/// Like operand 1, of which each matrix has as many rows (or columns, where the unknown stands left) as operand 0's
-/// has.
+/// Returns the shape of operand 1. The number of rows of each of its matrices (or columns, if the unknown is on the
+/// left) must equal the size of operand 0's matrices.
 pub(super) fn triangular_solve(op: &TriangularSolve, cx: &ShapeContext<'_>) -> Result<Shape> {
     triangular_solve_of(op, cx.array(0)?, cx.array(1)?)
 }
 
-/// The same of operands that no context holds.
+/// Returns the shape of a triangular solve like [`triangular_solve`], for operands that are not in a shape context.
 pub(in crate::ops) fn triangular_solve_of(op: &TriangularSolve, a: &ArrayShape, b: &ArrayShape) -> Result<Shape> {
     square("operand 0", a)?;
     numbers("operand 0", a)?;

@@ -1,4 +1,4 @@
-//! Tests of the linear algebra family: results against the equations they solve, and the rules.
+//! Tests of the linear algebra family: residuals of results in their equations, and violated rules.
 
 use super::*;
 use crate::ops::testing::{array, assert_refused, numbers, run};
@@ -38,7 +38,7 @@ fn times(a: Complex, b: Complex) -> Complex {
     (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
 }
 
-/// `x y` of matrices of n rows, k and m columns.
+/// Multiplies matrices `x` and `y` with n rows, k shared and m result columns.
 fn product(
     (n, k, m): (usize, usize, usize),
     x: impl Fn(usize, usize) -> Complex,
@@ -71,7 +71,7 @@ fn factors_multiply_to_the_matrix() {
             let mut a = product((n, n, n), g, |i, j| conjugate(g(j, i)));
             (0..n).for_each(|i| a[i * n + i].0 += 1.0);
             for lower in [true, false] {
-                // The other triangle, and imaginary parts on the diagonal, must not matter.
+                // The other triangle, and imaginary parts on the diagonal, must have no effect.
                 let spoilt = matrix(ty, &[n, n], |at| match (at / n).cmp(&(at % n)) {
                     std::cmp::Ordering::Equal => (a[at].0, 7.0),
                     order if (order == std::cmp::Ordering::Greater) == lower => a[at],
@@ -106,7 +106,7 @@ fn what_is_not_positive_definite_is_nan_by_itself() {
     }
 }
 
-/// Every form of the operation.
+/// Returns every form of the operation.
 fn forms() -> impl Iterator<Item = TriangularSolve> {
     let kinds = [TransposeKind::NoTranspose, TransposeKind::Transpose, TransposeKind::Adjoint];
     (0..24).map(move |i| TriangularSolve {
