@@ -1,4 +1,4 @@
-//! Text of slices and paddings.
+//! Text form of slices and paddings.
 
 use super::{PadDim, SliceRange};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
@@ -36,7 +36,7 @@ impl AttributeValue for Vec<SliceRange> {
 impl AttributeValue for Vec<PadDim> {
     const WHAT: &'static str = "padding such as 0_1x2_2_1, low_high or low_high_interior for each dimension";
 
-    /// The padding of a scalar is written as nothing.
+    /// Reads the padding of each dimension; the padding of a scalar is the empty string.
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self> {
         if cursor.kind() == TokenKind::End {
             return Ok(Vec::new());

@@ -1,14 +1,14 @@
-//! Evaluator of the movement family: copies elements as bytes, so every bit survives for every element type.
+//! Evaluator of the movement family. It copies elements as bytes, which preserves every bit of every element type.
 
 use super::strided::{View, clamp_start, copy_slice};
 use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, MemoryStep, MemoryStepKind, Scalar};
 
-/// A new array of `result` filled by copying a slice of its size out of `operand` as `view` says.
+/// Copies a slice of `operand`, whose position and strides `view` describes, into a new array of shape `result`.
 fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Literal> {
     let shape = result.expect_array()?;
-    // Of one element there is only one thing to see, whatever the view.
+    // If all elements are equal, the view makes no difference.
     if let Some(element) = one_element(operand) {
         return Literal::splat_of_bytes(shape, element);
     }
@@ -18,7 +18,7 @@ fn read_through(operand: &Literal, view: &View, result: &Shape) -> Result<Litera
     Ok(out)
 }
 
-/// The bytes of the element that all are.
+/// Returns the bytes of an element if all elements are known to be equal: a splat or a scalar.
 fn one_element(operand: &Literal) -> Option<&[u8]> {
     operand.as_splat().or_else(|| operand.array_shape().is_scalar().then(|| operand.bytes()))
 }
@@ -27,7 +27,7 @@ fn width(shape: &ArrayShape) -> usize {
     shape.element_type().byte_width()
 }
 
-/// A view of all of an operand.
+/// Returns the row-major view of a whole operand.
 fn whole(operand: &Literal) -> View {
     View::row_major(operand.array_shape().dims())
 }
@@ -71,7 +71,7 @@ pub(super) fn slice(op: &Slice, _: &mut Evaluator<'_>, operands: Vec<Literal>, s
     read_through(&operand, &view, shape)
 }
 
-/// The operand's elements that are not trimmed go to their places in an array full of the padding value.
+/// Copies the elements that are not trimmed to their positions in an array filled with the padding value.
 pub(super) fn pad(op: &Pad, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand, value] = checks::operands(operands)?;
     let shape = shape.expect_array()?;
@@ -80,7 +80,7 @@ pub(super) fn pad(op: &Pad, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape
     let mut dims = Vec::with_capacity(op.dims.len());
     for (d, pad) in op.dims.iter().enumerate() {
         let (size, out_size) = (operand.array_shape().dims()[d], shape.dims()[d]);
-        // Element i goes to low + i * step: those from `first` up to `end` land inside the result.
+        // Element i moves to low + i * step: elements `first..end` are in bounds of the result.
         let (low, step) = (i128::from(pad.low), pad.interior as u128 + 1);
         let below = |bound: i128| bound.max(0).cast_unsigned().div_ceil(step).min(size as u128) as usize;
         let first = below(-low);
@@ -94,7 +94,7 @@ pub(super) fn pad(op: &Pad, _: &mut Evaluator<'_>, operands: Vec<Literal>, shape
     Ok(out)
 }
 
-/// An array whose elements all have those bytes.
+/// Creates an array whose elements all have the bytes `element`.
 fn filled(shape: &ArrayShape, element: &[u8]) -> Result<Literal> {
     let mut out = Literal::zeros(shape)?;
     out.bytes_mut().chunks_exact_mut(element.len()).for_each(|chunk| chunk.copy_from_slice(element));
@@ -127,11 +127,11 @@ pub(super) fn reverse(op: &Reverse, _: &mut Evaluator<'_>, operands: Vec<Literal
     read_through(&operand, &view, shape)
 }
 
-/// Integers wrap, floats are rounded.
+/// Fills the array with indices along a dimension, which wrap to integer types and are rounded to float types.
 pub(super) fn iota(op: &Iota, _: &mut Evaluator<'_>, _: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let shape = shape.expect_array()?;
     let size = shape.dims()[op.dimension];
-    // Saturates only where another dimension is empty, and then nothing is counted.
+    // Saturates only if another dimension has size 0, and then there are no elements.
     let inner = shape.dims()[op.dimension + 1..].iter().fold(1usize, |n, &d| n.saturating_mul(d));
     Literal::from_fn(shape, |i| Scalar::from_i64(shape.element_type(), (i / inner % size) as i64))
 }
@@ -147,7 +147,7 @@ pub(super) fn dynamic_slice(
     read_through(operand, &view, shape)
 }
 
-/// Writes in place when nobody else holds the operand.
+/// Updates the operand in place if no other literal shares its buffer.
 pub(super) fn dynamic_update_slice(
     _: &DynamicUpdateSlice,
     _: &mut Evaluator<'_>,
@@ -165,7 +165,8 @@ pub(super) fn dynamic_update_slice(
     Ok(operand)
 }
 
-/// The starts of scalars or of one vector, each clamped so that a slice of `sizes` fits into an array of `dims`.
+/// Reads the start indices from scalars or from one vector. Each is clamped so that a slice of `sizes` fits into an
+/// array of `dims`.
 fn clamped_starts(starts: &[Literal], dims: &[usize], sizes: &[usize]) -> Result<Vec<usize>> {
     let elements = starts.iter().flat_map(|s| (0..s.array_shape().element_count()).map(|i| s.get(i)));
     let starts: Vec<usize> = elements
@@ -180,17 +181,16 @@ pub(super) fn copy(_: &Copy, _: &mut Evaluator<'_>, operands: Vec<Literal>, _: &
     Ok(operand)
 }
 
-/// The operand's bytes as its layout puts them in memory, read as the result's layout finds them there. Padding is
-/// zero.
+/// Writes the operand to memory in its own layout and reads it back in the layout of the result. Padding is zero.
 ///
-/// Called outside of [`Evaluator::call`] there is no instruction to give the operand's layout; it is row major then.
+/// Outside of [`Evaluator::call`] there is no instruction that specifies the operand's layout; it is row-major then.
 pub(super) fn bitcast(_: &Bitcast, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
     let from = ev.operand_shape(0).and_then(Shape::as_array).unwrap_or(operand.array_shape());
     from_memory(to_memory(&operand, from)?, shape.expect_array()?)
 }
 
-/// The bytes of an array in the order and packing of the layout of `shape`.
+/// Returns the bytes of an array in the element order and packing of the layout of `shape`.
 fn to_memory(literal: &Literal, shape: &ArrayShape) -> Result<Vec<u8>> {
     let mut bytes = literal.bytes().to_vec();
     for step in shape.memory_steps()? {
@@ -202,16 +202,16 @@ fn to_memory(literal: &Literal, shape: &ArrayShape) -> Result<Vec<u8>> {
     Ok(bytes.chunks(8 / bits).map(pack).collect())
 }
 
-/// The array of `shape` whose bytes those are in the order and packing of its layout.
+/// Reads an array of `shape` from bytes in the element order and packing of its layout.
 fn from_memory(mut bytes: Vec<u8>, shape: &ArrayShape) -> Result<Literal> {
     if let Some(bits) = packed_bits(shape) {
         bytes = bytes.into_iter().flat_map(|byte| (0..8 / bits).map(move |i| byte >> (i * bits))).collect();
     }
-    // The source may be padded otherwise than this array.
+    // The source may have other padding than this array.
     bytes.resize(shape.memory_element_count()? * width(shape), 0);
     let ty = shape.element_type();
     if ty.bit_width() < 8 {
-        // Reading drops the neighbours' bits, writing extends the sign.
+        // Reading drops the bits of neighbouring elements, writing extends the sign.
         bytes.chunks_exact_mut(1).for_each(|element| Scalar::read(ty, element).write(ty, element));
     }
     for step in shape.memory_steps()?.into_iter().rev() {
@@ -220,7 +220,7 @@ fn from_memory(mut bytes: Vec<u8>, shape: &ArrayShape) -> Result<Literal> {
     Literal::from_bytes(shape, bytes)
 }
 
-/// Elements of `width` bytes after a step.
+/// Applies one step of a memory layout to elements of `width` bytes.
 fn moved(bytes: Vec<u8>, width: usize, MemoryStep { kind, from, to }: &MemoryStep) -> Vec<u8> {
     if bytes.is_empty() || matches!(kind, MemoryStepKind::Reshape) {
         return bytes;
@@ -237,7 +237,7 @@ fn moved(bytes: Vec<u8>, width: usize, MemoryStep { kind, from, to }: &MemorySte
     out
 }
 
-/// Bits of an element where several share a byte, low bits first.
+/// Returns the number of bits of an element if several elements share a byte (first element in the low bits).
 fn packed_bits(shape: &ArrayShape) -> Option<usize> {
     Some(shape.storage_bits()).filter(|&bits| bits < 8)
 }

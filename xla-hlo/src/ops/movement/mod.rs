@@ -13,10 +13,11 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Operand dimension `i` becomes result dimension `dimensions[i]`; the result repeats along the others.
+/// `broadcast`: operand dimension `i` becomes result dimension `dimensions[i]`; the operand is repeated along all other
+/// dimensions of the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broadcast {
-    /// Result dimensions of the operand's; as many as the operand has.
+    /// Result dimension of each operand dimension.
     pub dimensions: Vec<usize>,
 }
 
@@ -44,10 +45,10 @@ impl OpRules for Broadcast {
     }
 }
 
-/// Other dimensions, same elements in row-major order.
+/// `reshape`: changes the dimensions and keeps the row-major order of elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reshape {
-    /// The dimension whose size the framework left open.
+    /// The dimension whose size the framework left to be inferred.
     pub inferred_dimension: Option<usize>,
 }
 
@@ -77,7 +78,7 @@ impl OpRules for Reshape {
     }
 }
 
-/// Result dimension `i` is operand dimension `permutation[i]`.
+/// `transpose`: result dimension `i` is operand dimension `permutation[i]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transpose {
     /// Operand dimensions in the order of the result.
@@ -108,21 +109,21 @@ impl OpRules for Transpose {
     }
 }
 
-/// `[start:limit:stride]` of one dimension; `limit` is exclusive.
+/// Range `[start:limit:stride]` of one dimension; `limit` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SliceRange {
     /// First index.
     pub start: usize,
-    /// One past the last index that may be taken.
+    /// Exclusive upper bound of the indices.
     pub limit: usize,
-    /// Step, at least 1.
+    /// Step between indices, at least 1.
     pub stride: usize,
 }
 
-/// A strided slice of the operand.
+/// `slice`: a strided slice of the operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
-    /// One for each dimension.
+    /// Range of each dimension.
     pub ranges: Vec<SliceRange>,
 }
 
@@ -150,21 +151,21 @@ impl OpRules for Slice {
     }
 }
 
-/// Padding of one dimension. Negative `low` and `high` trim, after `interior` was inserted.
+/// Padding of one dimension. Negative `low` and `high` remove elements after `interior` padding is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PadDim {
-    /// Elements in front.
+    /// Number of elements added before the first; negative values remove elements.
     pub low: i64,
-    /// Elements after the last.
+    /// Number of elements added after the last; negative values remove elements.
     pub high: i64,
-    /// Elements between two of the operand's.
+    /// Number of elements added between neighbouring elements of the operand.
     pub interior: usize,
 }
 
-/// Operand 0 with operand 1, a scalar, around and between its elements.
+/// `pad`: adds operand 1, a scalar, around and between the elements of operand 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pad {
-    /// One for each dimension.
+    /// Padding of each dimension.
     pub dims: Vec<PadDim>,
 }
 
@@ -192,10 +193,10 @@ impl OpRules for Pad {
     }
 }
 
-/// Operands one after the other along a dimension.
+/// `concatenate`: concatenates the operands along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concatenate {
-    /// Dimension along which they are put together.
+    /// Dimension along which the operands are concatenated.
     pub dimension: usize,
 }
 
@@ -223,7 +224,7 @@ impl OpRules for Concatenate {
     }
 }
 
-/// The operand with some dimensions backwards.
+/// `reverse`: reverses the order of elements along some dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reverse {
     /// Dimensions to reverse.
@@ -254,10 +255,10 @@ impl OpRules for Reverse {
     }
 }
 
-/// The index along a dimension.
+/// `iota`: each element is its index along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Iota {
-    /// The dimension that counts.
+    /// The dimension whose index is the value.
     pub dimension: usize,
 }
 
@@ -285,11 +286,11 @@ impl OpRules for Iota {
     }
 }
 
-/// A slice of operand 0 whose start the other operands give: scalars, or one vector. Starts are clamped so that the
-/// slice fits.
+/// `dynamic-slice`: a slice of operand 0. The other operands are its start indices: scalars, or one vector. They are
+/// clamped so that the slice fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicSlice {
-    /// Size of the slice.
+    /// Size of the slice along each dimension.
     pub sizes: Vec<usize>,
 }
 
@@ -317,8 +318,8 @@ impl OpRules for DynamicSlice {
     }
 }
 
-/// Operand 0 with operand 1 written at the start that the other operands give. Starts are clamped so that the slice
-/// fits.
+/// `dynamic-update-slice`: operand 0 with a slice replaced by operand 1. The other operands are the start indices:
+/// scalars, or one vector. They are clamped so that the slice fits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DynamicUpdateSlice;
 
@@ -344,7 +345,7 @@ impl OpRules for DynamicUpdateSlice {
     }
 }
 
-/// The same value in another buffer, perhaps in another layout.
+/// `copy`: copies a value into another buffer, possibly with another layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Copy;
 
@@ -370,10 +371,11 @@ impl OpRules for Copy {
     }
 }
 
-/// The bytes that the operand's layout puts in memory, read as an array of another shape and layout.
+/// `bitcast`: reinterprets the bytes of the operand, in the memory order of its layout, as an array of another shape
+/// and layout.
 ///
-/// Tiles, orders of dimensions and packing count. Both arrays take the same number of bits, with their padding or
-/// without it. Padding is zero where the result has elements there.
+/// Tiling, dimension order and packing of both layouts matter. Both arrays take the same number of bits, either with or
+/// without their padding. If padding of the operand becomes an element of the result, its value is zero.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Bitcast;
 
@@ -399,7 +401,7 @@ impl OpRules for Bitcast {
     }
 }
 
-/// `dimensions={d}` with exactly one dimension.
+/// Reads `dimensions={d}`, which must name exactly one dimension.
 fn single_dimension(r: &mut AttributeReader<'_>) -> Result<usize> {
     match r.required::<Vec<usize>>("dimensions")?[..] {
         [d] => Ok(d),

@@ -4,12 +4,12 @@ use super::*;
 use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, ElementKind};
 
-/// The written shape as the result: the text has its say about layout elsewhere.
+/// Returns the written shape as the result; layouts are handled separately.
 fn as_written(shape: &ArrayShape) -> Shape {
     shape.clone().with_layout(None).into()
 }
 
-/// Each operand dimension becomes a result dimension of the same size.
+/// Checks that each operand dimension has the size of its result dimension; returns the written shape.
 pub(super) fn broadcast(op: &Broadcast, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, result) = (cx.array(0)?, cx.written_array()?);
     checks::same_element_type(("the operand", operand), ("the result", result))?;
@@ -29,7 +29,7 @@ pub(super) fn broadcast(op: &Broadcast, cx: &ShapeContext<'_>) -> Result<Shape> 
     Ok(as_written(result))
 }
 
-/// The result has as many elements as the operand.
+/// Checks that operand and result have the same number of elements; returns the written shape.
 pub(super) fn reshape(op: &Reshape, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, result) = (cx.array(0)?, cx.written_array()?);
     checks::same_element_type(("the operand", operand), ("the result", result))?;
@@ -41,7 +41,7 @@ pub(super) fn reshape(op: &Reshape, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(as_written(result))
 }
 
-/// The permutation names each operand dimension once.
+/// Returns the permuted shape; the permutation must name each operand dimension once.
 pub(super) fn transpose(op: &Transpose, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     checks::distinct("dimensions", &op.permutation, operand.rank())?;
@@ -54,7 +54,7 @@ pub(super) fn transpose(op: &Transpose, cx: &ShapeContext<'_>) -> Result<Shape> 
     checks::array(operand.element_type(), op.permutation.iter().map(|&d| operand.dims()[d]).collect())
 }
 
-/// Every range lies inside its dimension; a result dimension has ceil((limit - start) / stride) elements.
+/// Checks that every range is in bounds. A result dimension has ceil((limit - start) / stride) elements.
 pub(super) fn slice(op: &Slice, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     ensure!(
@@ -76,7 +76,7 @@ pub(super) fn slice(op: &Slice, cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::array(operand.element_type(), dims)
 }
 
-/// A result dimension has low + d + (d - 1) * interior + high elements.
+/// Returns the padded shape: a dimension of d elements becomes low + d + (d - 1) * interior + high.
 pub(super) fn pad(op: &Pad, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, value) = (cx.array(0)?, cx.array(1)?);
     checks::scalar("the padding value", value)?;
@@ -96,7 +96,7 @@ pub(super) fn pad(op: &Pad, cx: &ShapeContext<'_>) -> Result<Shape> {
     checks::array(operand.element_type(), dims)
 }
 
-/// Operands agree in everything but the size of the dimension along which they are put together.
+/// Returns the shape of the concatenation. Operands may differ only in the size of the concatenated dimension.
 pub(super) fn concatenate(op: &Concatenate, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (first, d) = (cx.array(0)?, op.dimension);
     ensure!(d < first.rank(), "dimension {d} is not a dimension of operand 0, which is {first}");
@@ -117,14 +117,14 @@ pub(super) fn concatenate(op: &Concatenate, cx: &ShapeContext<'_>) -> Result<Sha
     checks::array(first.element_type(), dims)
 }
 
-/// The reversed dimensions exist and differ.
+/// Checks that the reversed dimensions exist and are distinct.
 pub(super) fn reverse(op: &Reverse, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     checks::distinct("dimensions", &op.dimensions, operand.rank())?;
     Ok(as_written(operand))
 }
 
-/// The result has the counting dimension, and elements that can count.
+/// Checks that the dimension exists and that elements are numbers, not booleans.
 pub(super) fn iota(op: &Iota, cx: &ShapeContext<'_>) -> Result<Shape> {
     let result = cx.written_array()?;
     ensure!(op.dimension < result.rank(), "iota_dimension={} is not a dimension of the result {result}", op.dimension);
@@ -136,7 +136,7 @@ pub(super) fn iota(op: &Iota, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(as_written(result))
 }
 
-/// The slice fits into the operand.
+/// Checks that the slice fits into the operand.
 pub(super) fn dynamic_slice(op: &DynamicSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     ensure!(
@@ -148,7 +148,7 @@ pub(super) fn dynamic_slice(op: &DynamicSlice, cx: &ShapeContext<'_>) -> Result<
     checks::array(operand.element_type(), op.sizes.clone())
 }
 
-/// The update fits into the operand.
+/// Checks that the update fits into the operand.
 pub(super) fn dynamic_update_slice(_: &DynamicUpdateSlice, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, update) = (cx.array(0)?, cx.array(1)?);
     checks::same_element_type(("the operand", operand), ("the update", update))?;
@@ -160,7 +160,8 @@ pub(super) fn dynamic_update_slice(_: &DynamicUpdateSlice, cx: &ShapeContext<'_>
     Ok(as_written(operand))
 }
 
-/// Starts are scalars of one integer type, one for each dimension, or one vector with as many elements.
+/// Checks the start indices: one scalar for each dimension, all of the same integer type, or one integer vector of that
+/// length.
 fn check_starts(cx: &ShapeContext<'_>, first: usize, operand: &ArrayShape) -> Result<()> {
     let count = cx.operands().len().saturating_sub(first);
     let starts = (first..first + count).map(|i| cx.array(i)).collect::<Result<Vec<_>>>()?;
@@ -187,12 +188,12 @@ fn check_starts(cx: &ShapeContext<'_>, first: usize, operand: &ArrayShape) -> Re
     Ok(())
 }
 
-/// Any value may be copied.
+/// Accepts a value of any shape.
 pub(super) fn copy(_: &Copy, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(cx.operand(0)?.without_layout())
 }
 
-/// Both shapes take the same number of bits, with or without the padding of layouts.
+/// Checks that both shapes take the same number of bits, with or without the padding of layouts.
 pub(super) fn bitcast(_: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, result) = (cx.array(0)?, cx.written_array()?);
     for shape in [operand, result] {
@@ -209,12 +210,12 @@ pub(super) fn bitcast(_: &Bitcast, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(as_written(result))
 }
 
-/// Bits of the elements in memory: packed when the layout says so, padding of tiles not counted.
+/// Returns the number of bits of the elements in memory. Packing is taken into account, padding of tiles is not.
 fn storage_bits(shape: &ArrayShape) -> Result<u128> {
     Ok(shape.checked_element_count()? as u128 * shape.storage_bits() as u128)
 }
 
-/// The same with padding.
+/// Returns the number of bits of the array in memory, including padding of tiles.
 fn memory_bits(shape: &ArrayShape) -> Result<u128> {
     Ok(shape.memory_element_count()? as u128 * shape.storage_bits() as u128)
 }

@@ -1,10 +1,10 @@
-//! Copies strided slices between arrays: the one loop of every data movement operation, bit for bit.
+//! Strided copies between arrays: the bit-exact loop shared by all data movement operations.
 
 use crate::{IndexIter, Literal, strides};
 
-/// Places of the elements of a box in an array: the one at `index` is element `base + sum of index[d] * strides[d]`.
+/// Strided view of a slice of an array: the element at `index` is element `base + sum of index[d] * strides[d]`.
 ///
-/// Arithmetic wraps: views of slices without elements may overflow, and nothing is read or written through them.
+/// Arithmetic wraps: views of slices without elements may overflow, but nothing is read or written through them.
 #[derive(Clone, Debug)]
 pub(in crate::ops) struct View {
     base: isize,
@@ -12,13 +12,13 @@ pub(in crate::ops) struct View {
 }
 
 impl View {
-    /// A whole array of `dims`, row major.
+    /// Returns a view of a whole row-major array of `dims`.
     pub(in crate::ops) fn row_major(dims: &[usize]) -> View {
         let minor_to_major: Vec<usize> = (0..dims.len()).rev().collect();
         View { base: 0, strides: strides(dims, &minor_to_major).into_iter().map(|s| s as isize).collect() }
     }
 
-    /// The slice begins at `start` instead.
+    /// Moves the first element of the view to `start`.
     pub(in crate::ops) fn at(mut self, start: &[usize]) -> View {
         for (d, &i) in start.iter().enumerate() {
             self.advance(d, i);
@@ -26,30 +26,31 @@ impl View {
         self
     }
 
-    /// Moves the beginning by `i` elements along dimension `d`.
+    /// Moves the first element by `i` elements along dimension `d`.
     pub(in crate::ops) fn advance(&mut self, d: usize, i: usize) {
         self.base = self.base.wrapping_add(self.strides[d].wrapping_mul(i as isize));
     }
 
-    /// Takes only each `step`-th element of dimension `d`.
+    /// Selects every `step`-th element of dimension `d`.
     pub(in crate::ops) fn step(&mut self, d: usize, step: usize) {
         self.strides[d] = self.strides[d].wrapping_mul(step as isize);
     }
 
-    /// Runs dimension `d`, which has `size` elements, backwards.
+    /// Reverses dimension `d`, which has `size` elements.
     pub(in crate::ops) fn reverse(&mut self, d: usize, size: usize) {
         self.advance(d, size.wrapping_sub(1));
         self.strides[d] = self.strides[d].wrapping_neg();
     }
 
-    /// Box dimension `i` is dimension `dims[i]` of this view, or repeats where that is `None`.
+    /// Returns a view whose dimension `i` is dimension `dims[i]` of this view, or a repetition (stride 0) if `dims[i]`
+    /// is `None`.
     pub(in crate::ops) fn select(&self, dims: impl IntoIterator<Item = Option<usize>>) -> View {
         let strides = dims.into_iter().map(|d| d.map_or(0, |d| self.strides[d])).collect();
         View { base: self.base, strides }
     }
 }
 
-/// One dimension of a slice with its strides in both arrays.
+/// One dimension of a slice, with its strides in both arrays.
 #[derive(Clone, Copy)]
 struct Axis {
     size: usize,
@@ -57,7 +58,7 @@ struct Axis {
     to: isize,
 }
 
-/// Copies a slice of `dims` elements of `width` bytes from where `from` says in `source` to where `to` says in
+/// Copies a slice of shape `dims` with elements of `width` bytes from the view `from` of `source` to the view `to` of
 /// `target`.
 pub(in crate::ops) fn copy_slice(
     dims: &[usize],
@@ -87,7 +88,8 @@ pub(in crate::ops) fn copy_slice(
     }
 }
 
-/// The dimensions of the slice, without those of size 1, and neighbours that lie alike in both arrays made one.
+/// Returns the dimensions of a slice, except dimensions of size 1. Merges neighbouring dimensions that are contiguous
+/// in both arrays.
 fn merged_axes(dims: &[usize], from: &View, to: &View) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::with_capacity(dims.len());
     for (d, &size) in dims.iter().enumerate().filter(|&(_, &size)| size != 1) {
@@ -102,7 +104,7 @@ fn merged_axes(dims: &[usize], from: &View, to: &View) -> Vec<Axis> {
     axes
 }
 
-/// Copies the elements along one dimension; element types are 1, 2, 4, 8 or 16 bytes wide.
+/// Copies the elements along one dimension. `WIDTH` is 1, 2, 4, 8 or 16 bytes.
 fn copy_row<const WIDTH: usize>(axis: Axis, source: &[u8], target: &mut [u8], starts: (isize, isize)) {
     let (mut read, mut write) = starts;
     if axis.from == 1 && axis.to == 1 {
@@ -118,7 +120,7 @@ fn copy_row<const WIDTH: usize>(axis: Axis, source: &[u8], target: &mut [u8], st
     }
 }
 
-/// The bytes of an array with its dimensions in another order, row major: dimension `i` is dimension `order[i]`.
+/// Returns the bytes of an array in row-major order after a permutation: dimension `i` is dimension `order[i]`.
 pub(in crate::ops) fn permuted(array: &Literal, order: &[usize]) -> Vec<u8> {
     let shape = array.array_shape();
     let dims: Vec<usize> = order.iter().map(|&d| shape.dims()[d]).collect();
@@ -129,7 +131,7 @@ pub(in crate::ops) fn permuted(array: &Literal, order: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// A start between 0 and `last`. Wide enough for every index type, so that large unsigned values stay large.
+/// Clamps a start index to `0..=last`. `i128` represents every index type, so that large unsigned values stay large.
 pub(in crate::ops) fn clamp_start(start: i128, last: usize) -> usize {
     start.clamp(0, last as i128) as usize
 }

@@ -1,11 +1,11 @@
-//! Tests of the movement family: against an index formula for every element type, and at the edges.
+//! Tests of the movement family: comparison with an index formula for every element type, and edge cases.
 
 use super::*;
 use crate::ops::Op;
 use crate::ops::testing::{array, assert_refused, distinct_bytes, numbers, run, run_in_layouts, scalar};
 use crate::{ArrayShape, ElementType, IndexIter, Layout, Literal, Scalar, linear_index};
 
-/// Demands that each element of the result is, bit for bit, the element of the operand that `source` names.
+/// Asserts that each element of the result equals, bit for bit, the operand element whose index `source` returns.
 fn check_every_type(
     op: impl Into<Op>,
     dims: &[usize],
