@@ -1,4 +1,4 @@
-//! Text of epsilons.
+//! Text form of epsilons.
 
 use super::Epsilon;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter};

@@ -1,4 +1,4 @@
-//! Evaluator of the normalization family: everything in `f64`, results rounded once.
+//! Evaluator of the normalization family, which computes in `f64` and rounds results once.
 
 use super::*;
 use crate::ops::checks;
@@ -23,7 +23,7 @@ pub(super) fn batch_norm(op: &BatchNorm, operands: &[Literal], shape: &Shape) ->
     }
 }
 
-/// Gradients of x, scale and offset.
+/// Computes the gradients of x, scale and offset.
 fn gradients(x: &Features, operands: &[Literal], epsilon: f64) -> Result<[Vec<f64>; 3]> {
     let [scale, mean, variance, gradient] = [1, 2, 3, 4].map(|i| operands.get(i).map(numbers).unwrap_or_default());
     let inverse: Vec<f64> = variance.iter().map(|v| 1.0 / (v + epsilon).sqrt()).collect();
@@ -40,10 +40,10 @@ fn gradients(x: &Features, operands: &[Literal], epsilon: f64) -> Result<[Vec<f6
     Ok([of_x.collect(), of_scale, of_offset])
 }
 
-/// An array whose elements each belong to a feature.
+/// An array whose elements are grouped by feature.
 struct Features {
     values: Vec<f64>,
-    /// Elements from one feature to the next.
+    /// Distance between elements of consecutive features.
     stride: usize,
     count: usize,
 }
@@ -52,12 +52,12 @@ impl Features {
     fn new(operands: &[Literal], i: usize, feature_index: usize) -> Result<Features> {
         let x = operands.get(i).ok_or_else(checks::missing_operand)?;
         let dims = x.array_shape().dims();
-        // Saturates only where another dimension is empty.
+        // Saturates only if another dimension has size 0.
         let stride = dims[feature_index + 1..].iter().fold(1usize, |n, &d| n.saturating_mul(d));
         Ok(Features { values: numbers(x), stride: stride.max(1), count: dims[feature_index] })
     }
 
-    /// `f(feature, position, value)` of each element.
+    /// Returns `f(feature, position, value)` for each element.
     fn each<T>(&self, f: impl Fn(usize, usize, f64) -> T) -> impl Iterator<Item = T> {
         self.values.iter().enumerate().map(move |(i, &v)| f(i / self.stride % self.count.max(1), i, v))
     }
@@ -66,14 +66,14 @@ impl Features {
         (self.values.len() / self.count.max(1)) as f64
     }
 
-    /// For each feature the sum of `f(position)` over its elements.
+    /// Returns for each feature the sum of `f(position)` over its elements.
     fn sums(&self, f: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.count];
         self.each(|feature, i, _| (feature, f(i))).for_each(|(feature, v)| sums[feature] += v);
         sums
     }
 
-    /// For each feature the mean of `f(feature, value)` over its elements.
+    /// Returns for each feature the mean of `f(feature, value)` over its elements.
     fn means(&self, f: impl Fn(usize, f64) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.count];
         self.each(|feature, _, v| (feature, f(feature, v))).for_each(|(feature, v)| sums[feature] += v);

@@ -12,14 +12,14 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Kind of the operation.
+/// Kind of batch normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchNormKind {
-    /// `(x, scale, offset)` to `(normalised x, mean, variance)`, the statistics being those of `x`.
+    /// Maps `(x, scale, offset)` to `(normalised x, mean, variance)`, where mean and variance are computed from `x`.
     Training,
-    /// `(x, scale, offset, mean, variance)` to the normalised `x`.
+    /// Maps `(x, scale, offset, mean, variance)` to the normalised `x`.
     Inference,
-    /// `(x, scale, mean, variance, gradient of the result)` to the gradients of `(x, scale, offset)`.
+    /// Maps `(x, scale, mean, variance, gradient of the result)` to the gradients of `(x, scale, offset)`.
     Grad,
 }
 
@@ -34,35 +34,35 @@ impl BatchNormKind {
     }
 }
 
-/// Number that is added to a variance before its root is taken: an `f32`, held as bits so that it can be compared and
-/// hashed.
+/// Number added to a variance before the square root: an `f32`, stored as bits so that it can be compared and hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Epsilon(u32);
 
 impl Epsilon {
-    /// That number.
+    /// Creates an epsilon from its value.
     pub fn new(value: f32) -> Epsilon {
         Epsilon(value.to_bits())
     }
 
-    /// The number.
+    /// Returns the value.
     pub fn get(self) -> f32 {
         f32::from_bits(self.0)
     }
 }
 
-/// Normalisation over all dimensions but one, the features: `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
+/// Normalisation over all dimensions but the feature dimension:
+/// `(x - mean) / sqrt(variance + epsilon) * scale + offset`.
 ///
-/// `x` is an array of floats; scale, offset, mean and variance are vectors with an element for each feature. The
-/// variance is the biased one: squares are divided by how many elements a feature has. Statistics of no elements are
-/// NaN.
+/// `x` is an array of floats. Scale, offset, mean and variance are vectors with one element for each feature. The
+/// variance is biased: the sum of squares is divided by the number of elements of a feature. Statistics of no elements
+/// are NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatchNorm {
-    /// Kind of the operation.
+    /// Kind of batch normalisation.
     pub kind: BatchNormKind,
-    /// Added to the variance.
+    /// Number added to the variance.
     pub epsilon: Epsilon,
-    /// The dimension of `x` that counts features.
+    /// The feature dimension of `x`.
     pub feature_index: usize,
 }
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::ops::checks::{self, ensure};
 use crate::{ArrayShape, ElementType};
 
-/// Vectors have an element for each feature, the gradient has the shape of `x`. Arrays of that shape have its element
-/// type; vectors of the result may be written in another float type.
+/// Checks that vectors have one element for each feature and that the gradient has the shape of `x`. Results of the
+/// shape of `x` have its element type; result vectors may be written in another float type.
 pub(super) fn batch_norm(op: &BatchNorm, cx: &ShapeContext<'_>) -> Result<Shape> {
     let x = cx.array(0)?;
     checks::float("operand 0", x)?;
@@ -42,7 +42,7 @@ pub(super) fn batch_norm(op: &BatchNorm, cx: &ShapeContext<'_>) -> Result<Shape>
     Ok(Shape::Tuple([whole].into_iter().chain(vectors).collect()))
 }
 
-/// The float type that is written for element `i` of the result.
+/// Returns the float type that is written for element `i` of the result.
 fn written_type(cx: &ShapeContext<'_>, i: usize) -> Option<ElementType> {
     let written = cx.written().ok()?.as_tuple()?.get(i)?.element_type()?;
     written.is_float().then_some(written)

@@ -1,4 +1,4 @@
-//! Tests of the normalization family: against XLA's numbers, for every float type, and at the edges.
+//! Tests of the normalization family: comparison with XLA's numbers, every float type, and edge cases.
 
 use super::*;
 use crate::ElementType;
