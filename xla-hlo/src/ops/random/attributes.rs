@@ -1,4 +1,4 @@
-//! Text of generators and distributions.
+//! Text form of generators and distributions.
 
 use super::{RngAlgorithm, RngDistribution};
 use crate::text::attribute_words;

@@ -1,27 +1,29 @@
-//! Evaluator of rng: Philox bits at the device's counter, mapped to a distribution.
+//! Evaluator of `rng`: Philox bits at the device's counter, mapped to a distribution.
 //!
-//! Compilers that put `rng` in terms of other operations follow this file step by step, so that all platforms draw the
-//! same numbers (normal ones up to the accuracy of logarithm, sine and cosine):
+//! Compilers that lower `rng` to other operations follow this file step by step, so that all platforms draw the same
+//! numbers (normal floats up to the accuracy of logarithm, sine and cosine):
 //!
-//! - the bits are those of rng-bit-generator with the state `(RNG_KEY, counter)`, as many words as [`words_of_rng`]
-//!   says;
-//! - floats are made in `f32`, of 32-bit words, and then rounded to narrower types; `f64` is made of 64-bit words;
-//! - an even float is `a + u * (b - a)` with `u` in `[0, 1)` of the word's upper bits, as many as the mantissa has;
-//!   where that rounds to `b` or more, it is `a`;
-//! - an even integer is `a` plus the remainder of a word by `b - a`, unsigned, in the width of the word;
-//! - normal floats come in pairs from two words by the method of Box and Muller, `r = sqrt(-2 ln(1 - u))` times cosine
-//!   and sine of `2 pi v`: words of the first half give `u`, those of the second `v`; the first half of the numbers is
-//!   the cosines, the second half the sines.
+//! - The bits are the output of rng-bit-generator for the state `(RNG_KEY, counter)`. The number of words is determined
+//!   by [`words_of_rng`].
+//! - Floats are computed in `f32` from 32-bit words, and then rounded to narrower types; `f64` is computed from 64-bit
+//!   words.
+//! - A uniform float is `a + u * (b - a)`, where `u` in `[0, 1)` consists of the upper bits of the word, one for each
+//!   bit of the mantissa. A result of `b` or more after rounding is replaced by `a`.
+//! - A uniform integer is `a` plus the unsigned remainder of a word by `b - a`, in the width of the word.
+//! - Normal floats are computed in pairs from two words by the Box-Muller method: `r = sqrt(-2 ln(1 - u))` times cosine
+//!   and sine of `2 pi v`. The first half of the words contains all `u`, the second half all `v`. The first half of the
+//!   numbers are the cosines, the second half the sines.
 
 use super::eval::philox_bits;
 use super::*;
 use crate::ops::checks;
 use crate::{ArrayShape, ElementKind, ElementType, Scalar};
 
-/// The generator's key.
+/// Key of the generator.
 pub const RNG_KEY: u64 = 0x5851_F42D_4C95_7F2D;
 
-/// Element type and number of the words that `rng` makes an array of: 64 bits for 64-bit elements, else 32.
+/// Returns the element type and number of random words that `rng` consumes for an array: 64-bit words for 64-bit
+/// elements, otherwise 32-bit words.
 pub fn words_of_rng(distribution: RngDistribution, shape: &ArrayShape) -> (ElementType, usize) {
     let wide = shape.element_type().bit_width() > 32;
     let count = shape.element_count();
@@ -56,7 +58,7 @@ pub(super) fn rng(op: &Rng, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shap
     }
 }
 
-/// The counter's halves, before the counter moves on.
+/// Returns the halves of the counter, and then advances the counter.
 pub(super) fn rng_get_and_update_state(
     op: &RngGetAndUpdateState,
     ev: &mut Evaluator<'_>,
@@ -66,7 +68,7 @@ pub(super) fn rng_get_and_update_state(
     Literal::from_fn(shape.expect_array()?, |i| Scalar::Unsigned((before >> (64 * i)) as u64))
 }
 
-/// The type in which floats are made.
+/// Returns the type that is used to compute floats of type `ty`.
 fn made_in(ty: ElementType) -> ElementType {
     if ty == ElementType::F64 { ElementType::F64 } else { ElementType::F32 }
 }
@@ -78,12 +80,12 @@ fn real(x: Scalar) -> f64 {
     }
 }
 
-/// An `f64` rounded to that float type.
+/// Rounds an `f64` to a float type.
 fn rounded(ty: ElementType, x: f64) -> f64 {
     real(Scalar::Float(x).rounded(ty))
 }
 
-/// A number in `[0, 1)` of a word's upper bits.
+/// Returns a number in `[0, 1)` from the upper bits of a word.
 fn unit(made_in: ElementType, bits: u64) -> f64 {
     match made_in {
         ElementType::F64 => (bits >> 12) as f64 * (-52f64).exp2(),

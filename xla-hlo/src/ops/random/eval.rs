@@ -1,7 +1,7 @@
-//! Evaluator of the random family, bit for bit that of XLA.
+//! Evaluator of the random family, which returns the same bits as XLA.
 //!
-//! The generators are those of J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). The mapping of
-//! their words to the elements of a shape is XLA's own.
+//! The generators are from J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). The mapping of their
+//! words to the elements of a shape is specific to XLA.
 
 use super::*;
 use crate::{ArrayShape, Scalar, multi_index};
@@ -20,7 +20,8 @@ pub(super) fn rng_bit_generator(
     let (counter, bits) = match op.algorithm {
         RngAlgorithm::ThreeFry => threefry_bits(words[0], words[1], shape)?,
         RngAlgorithm::Philox | RngAlgorithm::Default => {
-            // A state of two words is a key, which then is the counter's upper half too, and the lower half.
+            // A two-word state contains the key, which is also the upper half of the counter, and the lower half of the
+            // counter.
             let high = *words.get(2).unwrap_or(&words[0]);
             philox_bits(words[0], u128::from(words[1]) | u128::from(high) << 64, shape)?
         }
@@ -39,8 +40,8 @@ fn word(state: &Literal, i: usize) -> u64 {
     }
 }
 
-/// The next counter and the bits: words of consecutive blocks over the elements in row-major order, one to four of them
-/// for a block by their width.
+/// Returns the next counter and the bits. The words of consecutive blocks are assigned to elements in row-major order:
+/// two elements for each block if they are wider than 32 bits, otherwise four.
 pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let per_block = if ty.bit_width() > 32 { 2 } else { 4 };
@@ -60,8 +61,8 @@ pub(super) fn philox_bits(key: u64, counter: u128, shape: &ArrayShape) -> Result
     Ok((counter.wrapping_add(blocks as u128), bits))
 }
 
-/// The next counter and the bits. Elements of 64 bits take a block each. Narrower ones come from two halves of the
-/// shape, cut along one dimension: a block yields the elements 2i and 2i + 1 along it.
+/// Returns the next counter and the bits. Each element of 64 bits takes a block. For narrower elements, one dimension
+/// is split in halves, and a block yields the elements 2i and 2i + 1 along it.
 fn threefry_bits(key: u64, counter: u64, shape: &ArrayShape) -> Result<(u128, Literal)> {
     let ty = shape.element_type();
     let at = |i: usize| threefry(key, counter.wrapping_add(i as u64));
@@ -72,7 +73,7 @@ fn threefry_bits(key: u64, counter: u64, shape: &ArrayShape) -> Result<(u128, Li
         })?;
         return Ok((u128::from(counter.wrapping_add(shape.element_count() as u64)), bits));
     }
-    // A scalar is cut like an array of one element.
+    // A scalar is split like an array of one element.
     let dims = if shape.is_scalar() { &[1][..] } else { shape.dims() };
     let cut = cut_dimension(dims);
     let mut half = dims.to_vec();
@@ -87,7 +88,7 @@ fn threefry_bits(key: u64, counter: u64, shape: &ArrayShape) -> Result<(u128, Li
     Ok((u128::from(counter.wrapping_add(blocks as u64)), bits))
 }
 
-/// The first even dimension; where all are odd, the first of the largest.
+/// Returns the first even dimension or, if all dimensions are odd, the first of the largest.
 fn cut_dimension(dims: &[usize]) -> usize {
     let largest = dims.iter().copied().max().unwrap_or(0);
     let even = dims.iter().position(|size| size % 2 == 0);
@@ -102,7 +103,7 @@ fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
-/// One block of Philox 4x32 with 10 rounds.
+/// Computes one block of Philox 4x32-10.
 fn philox(key: u64, counter: u128) -> [u32; 4] {
     let (mut k0, mut k1) = halves(key);
     let ((mut x0, mut x1), (mut x2, mut x3)) = (halves(counter as u64), halves((counter >> 64) as u64));
@@ -116,7 +117,7 @@ fn philox(key: u64, counter: u128) -> [u32; 4] {
     [x0, x1, x2, x3]
 }
 
-/// One block of Threefry 2x32 with 20 rounds.
+/// Computes one block of Threefry 2x32-20.
 fn threefry(key: u64, counter: u64) -> [u32; 2] {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
     let (k0, k1) = halves(key);

@@ -16,21 +16,21 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// Generator of the bits.
+/// Generator of random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RngAlgorithm {
-    /// The platform's: Philox everywhere here.
+    /// Chosen by the platform; all platforms of this workspace use Philox.
     Default,
-    /// Threefry 2x32, 20 rounds.
+    /// Threefry 2x32-20.
     ThreeFry,
-    /// Philox 4x32, 10 rounds.
+    /// Philox 4x32-10.
     Philox,
 }
 
-/// Random bits from a state: returns `(new state, bits)`.
+/// `rng-bit-generator`: random bits from a state. Returns `(new state, bits)`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngBitGenerator {
-    /// The generator.
+    /// Generator algorithm.
     pub algorithm: RngAlgorithm,
 }
 
@@ -61,19 +61,19 @@ impl OpRules for RngBitGenerator {
 /// Distribution of the numbers of `rng`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RngDistribution {
-    /// Evenly from operand 0 on, below operand 1: `[a, b)`.
+    /// Uniform over `[a, b)`, where `a` is operand 0 and `b` operand 1.
     Uniform,
-    /// Normally, with operand 0 the mean and operand 1 the standard deviation.
+    /// Normal, where operand 0 is the mean and operand 1 the standard deviation.
     Normal,
 }
 
-/// Random numbers of the written shape, drawn from the device's [`RandomState`](crate::eval::RandomState).
+/// `rng`: random numbers of the written shape, drawn from the device's [`RandomState`](crate::eval::RandomState).
 ///
-/// Both operands are scalars of the result's element type: floats for either distribution, integers and truth values
-/// for the uniform one. The numbers are this project's own: see `distribution.rs`.
+/// Both operands are scalars of the result's element type: floats for either distribution, integers and booleans for
+/// the uniform one. The numbers are specific to this project, see `distribution.rs`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rng {
-    /// The distribution.
+    /// Distribution of the numbers.
     pub distribution: RngDistribution,
 }
 
@@ -101,8 +101,8 @@ impl OpRules for Rng {
     }
 }
 
-/// The device's [`RandomState`](crate::eval::RandomState) before it is moved on by `delta`: `u64[2]`, the low half
-/// first.
+/// `rng-get-and-update-state`: the device's [`RandomState`](crate::eval::RandomState) before it is advanced by `delta`.
+/// The result is `u64[2]`, low half first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RngGetAndUpdateState {
     /// Increment of the counter.
@@ -133,9 +133,10 @@ impl OpRules for RngGetAndUpdateState {
     }
 }
 
-/// Floats as integers, rounded to one of the two neighbours: away from zero with a chance of their fraction.
+/// `stochastic-convert`: floats converted to integers by rounding to one of the two neighbours. The probability of
+/// rounding away from zero is the fraction of the magnitude.
 ///
-/// Operand 1 are the random bits, unsigned integers as wide as the floats of operand 0.
+/// Operand 1 contains the random bits, unsigned integers as wide as the floats of operand 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StochasticConvert;
 

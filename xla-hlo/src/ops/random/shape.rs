@@ -33,12 +33,12 @@ pub(super) fn rng_bit_generator(op: &RngBitGenerator, cx: &ShapeContext<'_>) -> 
     }
 }
 
-/// Random bits make an integer or, as its pattern, a float.
+/// Whether elements of a type can be made of random bits: integers, and floats by their bit pattern.
 fn has_patterns(ty: ElementType) -> bool {
     ty.is_integer() || ty.is_float()
 }
 
-/// The written shape; both parameters are scalars of its element type.
+/// Returns the written shape. Both parameters must be scalars of its element type.
 pub(super) fn rng(op: &Rng, cx: &ShapeContext<'_>) -> Result<Shape> {
     ensure!(cx.operands().len() == 2, "rng takes the 2 parameters of its distribution, not {}", cx.operands().len());
     let result = cx.written_array()?;

@@ -14,8 +14,8 @@ pub(super) fn convert(operands: Vec<Literal>, shape: &Shape) -> Result<Literal> 
     })
 }
 
-/// Works on the magnitude: its fraction in units of the random bits, what is below a unit cut off, is the number of
-/// random values for which it is rounded up. NaN becomes 0, values out of range the end of the range.
+/// Rounds the magnitude of `x` up if the random bits are below its fraction, which is truncated to a multiple of
+/// 2^-random_bits. NaN becomes 0, and values out of range are clamped.
 fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
     let (least, greatest) = range(to);
     if x.is_nan() {
@@ -24,8 +24,7 @@ fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
     let whole = x.abs().trunc();
     let fraction = libm::ldexp(x.abs() - whole, random_bits).trunc();
     let magnitude = if (random as u128) < fraction as u128 { whole + 1.0 } else { whole };
-    // Beyond 2^53 floats have no fraction, so that the sum is exact; conversion to i128 saturates far outside of the
-    // range.
+    // Floats above 2^53 have no fraction, so that the sum is exact. The conversion to i128 saturates far out of range.
     let value = magnitude as i128 * if x < 0.0 { -1 } else { 1 };
     let value = value.clamp(least, greatest);
     match to.kind() {
@@ -36,7 +35,7 @@ fn round(x: f64, random: u64, random_bits: i32, to: ElementType) -> Scalar {
     }
 }
 
-/// Least and greatest value of an integer type.
+/// Returns the least and the greatest value of an integer type.
 fn range(ty: ElementType) -> (i128, i128) {
     let bits = ty.bit_width();
     match ty.kind() {

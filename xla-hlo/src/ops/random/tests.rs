@@ -1,4 +1,4 @@
-//! Tests of random numbers, the counter behind them, and stochastic rounding.
+//! Tests of random numbers, of the device's counter, and of stochastic rounding.
 
 use super::*;
 use crate::builder::ModuleBuilder;
