@@ -7,7 +7,7 @@ use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reductio
 use crate::ops::movement::strided::permuted;
 use crate::{ElementType, Error, Scalar};
 
-/// Reduces in row-major order of the reduced dimensions, or as [`Reducer::tree`] does where the combiner allows.
+/// Reduces in row-major order of the reduced dimensions, or by [`Runs::tree`] if the combiner is associative.
 pub(super) fn reduce(op: &Reduce, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let operands = ReduceOperands::new(operands);
     let types: Vec<ElementType> = operands.arrays.iter().map(|a| a.array_shape().element_type()).collect();
@@ -24,11 +24,11 @@ pub(super) fn reduce(op: &Reduce, ev: &mut Evaluator<'_>, operands: Vec<Literal>
     reduction_result(shape, outputs)
 }
 
-/// The arrays with reduced dimensions innermost, so that each result reduces one run of elements.
+/// The arrays with the reduced dimensions innermost, so that each result reduces one contiguous run of elements.
 struct Runs {
     inits: Vec<Scalar>,
     arrays: Vec<(ElementType, Vec<u8>)>,
-    /// Elements reduced into one result.
+    /// Number of elements reduced into one result.
     length: usize,
 }
 
@@ -40,7 +40,7 @@ impl Runs {
             let dims = array.array_shape().dims();
             let mut reduced = op.dimensions.clone();
             reduced.sort_unstable();
-            // Saturates only where another dimension is empty; then there is nothing to reduce.
+            // Saturates only if another dimension has size 0; then there is nothing to reduce.
             length = reduced.iter().fold(1usize, |n, &d| n.saturating_mul(dims[d]));
             let order = [shape::kept(op, dims.len()), reduced].concat();
             arrays.push((ty, permuted(array, &order)));
@@ -48,7 +48,7 @@ impl Runs {
         Runs { inits, arrays, length }
     }
 
-    /// The results at position `i`.
+    /// Computes the results at position `i`.
     fn reduced(&self, ev: &mut Evaluator<'_>, combiner: &mut Combiner, i: usize) -> Result<Vec<Scalar>> {
         let mut accumulators = self.inits.clone();
         let run = i * self.length..(i + 1) * self.length;
@@ -64,8 +64,8 @@ impl Runs {
         Ok(accumulators)
     }
 
-    /// Halves combined with halves: the error of a long sum grows with the logarithm of its length, not with the
-    /// length. Where one run is much work, several threads each do parts of its tree.
+    /// Pairwise reduction: combines the results of halves, so that the error of a long sum grows with the logarithm of
+    /// its length and not with its length. If a run is long, several threads compute parts of its tree.
     fn tree(&self, ev: &mut Evaluator<'_>, combiner: &mut Combiner, run: Range<usize>) -> Result<Scalar> {
         let longest = ev.chunk_length(run.len(), combiner.work()).max(LEAF);
         if run.len() <= longest {
@@ -95,10 +95,10 @@ impl Runs {
     }
 }
 
-/// Elements that a leaf of the tree has at most.
+/// Maximal number of elements in a leaf of the tree.
 const LEAF: usize = 8;
 
-/// The reduction of a run from those of its halves, and so on down to runs that are not longer than `longest`.
+/// Reduces a run by combining the results of its halves, recursively down to runs of at most `longest` elements.
 fn halves(
     ev: &mut Evaluator<'_>,
     combiner: &mut Combiner,
@@ -111,7 +111,7 @@ fn halves(
     combiner.pair(ev, a, b)
 }
 
-/// The runs that are the leaves of [`halves`], in order.
+/// Returns the runs that are the leaves of [`halves`], in order.
 fn parts(run: Range<usize>, longest: usize) -> Vec<Range<usize>> {
     match halved(&run, longest) {
         Some([left, right]) => [parts(left, longest), parts(right, longest)].concat(),

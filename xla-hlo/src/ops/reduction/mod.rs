@@ -16,15 +16,16 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Result, Shape};
 
-/// A reduction over dimensions of N arrays with N initial values; operands are the arrays, then the initial values.
+/// `reduce`: a reduction over dimensions of N arrays with N initial values. Operands are the arrays, followed by the
+/// initial values.
 ///
-/// The computation takes N accumulators and N elements and returns N results (a tuple when N > 1). Order is
-/// unspecified.
+/// The computation takes N accumulators and N elements and returns N results (a tuple if N > 1). The order of
+/// combination is unspecified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reduce {
-    /// Dimensions that disappear.
+    /// Dimensions that are reduced.
     pub dimensions: Vec<usize>,
-    /// The combiner.
+    /// Combiner of accumulators and elements.
     pub computation: CompId,
 }
 

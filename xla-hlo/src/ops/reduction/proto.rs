@@ -17,7 +17,7 @@ impl ProtoAttributes for Reduce {
     }
 }
 
-/// `is_associative` has three values: not said, true, false.
+/// Value of `is_associative` for true. The field has three values: 0 for unspecified, true, false.
 const TRUE: i32 = 1;
 const FALSE: i32 = 2;
 

@@ -7,23 +7,25 @@ use crate::ops::movement::strided::{View, copy_slice};
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{ArrayShape, CompId, Error, Literal, Result, Shape};
 
-/// A loop over one dimension: each step takes a slice of every input and the carries, and returns a slice of every
-/// output and the next carries.
+/// `scan`: a loop over one dimension. Each step takes a slice of every input and the carries, and returns a slice of
+/// every output and the next carries.
 ///
-/// Operands are inputs, then initial carries. The computation takes the slices of the inputs (without the dimension),
-/// then the carries, and returns the slices of the outputs, then the next carries. The result is the outputs, then the
-/// last carries: a tuple if the computation returns one, which it need not for a single array.
+/// Operands are the inputs, followed by the initial carries. The computation takes the slices of the inputs (without
+/// the dimension) and then the carries. It returns the slices of the outputs and then the next carries. The result is
+/// the outputs followed by the last carries: a tuple if the computation returns a tuple, which is optional for a single
+/// array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
-    /// The dimension of inputs and outputs that steps run over.
+    /// The dimension of inputs and outputs over which steps iterate.
     pub dimension: usize,
-    /// Number of the operands, the last ones, that are carries.
+    /// Number of carries, which are the last operands.
     pub num_carries: usize,
-    /// Whether steps go from the last slice to the first; slices keep their places.
+    /// Whether steps run from the last slice to the first. Each output slice has the index of its input slice in both
+    /// cases.
     pub is_reverse: bool,
-    /// Whether the computation is associative in its carries, so that steps might be grouped otherwise.
+    /// Whether the computation is associative in its carries, so that steps may be regrouped.
     pub is_associative: bool,
-    /// One step.
+    /// Computation of one step.
     pub computation: CompId,
 }
 
@@ -108,7 +110,8 @@ fn infer_shape(op: &Scan, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-/// Number of steps: that of the inputs, or else of the written result.
+/// Returns the number of steps, which is the size of the scanned dimension in the inputs or, without inputs, in the
+/// written result.
 fn steps(op: &Scan, cx: &ShapeContext<'_>, inputs: &[&ArrayShape]) -> Result<usize> {
     let d = op.dimension;
     let Some(first) = inputs.first() else {
@@ -128,14 +131,14 @@ fn steps(op: &Scan, cx: &ShapeContext<'_>, inputs: &[&ArrayShape]) -> Result<usi
     Ok(first.dims()[d])
 }
 
-/// An array without a dimension.
+/// Returns the shape of an array without one dimension.
 fn sliced(array: &ArrayShape, dimension: usize) -> Shape {
     let mut dims = array.dims().to_vec();
     dims.remove(dimension);
     Shape::array(array.element_type(), dims)
 }
 
-/// As many arrays of that shape, one after the other along a new dimension.
+/// Returns the shape of `steps` slices stacked along a new dimension.
 fn stacked(slice: &Shape, dimension: usize, steps: usize) -> Result<Shape> {
     let array = slice.as_array().ok_or_else(|| {
         Error::invalid_argument(format!(
@@ -174,7 +177,7 @@ fn evaluate(op: &Scan, ev: &mut Evaluator<'_>, mut operands: Vec<Literal>, shape
     }
 }
 
-/// View of the slice at `at` of an array: a box without the dimension.
+/// Returns the view of the slice at index `at`, which has all dimensions but `dimension`.
 fn slice_view(dims: &[usize], dimension: usize, at: usize) -> View {
     let mut view = View::row_major(dims);
     view.advance(dimension, at);

@@ -3,7 +3,7 @@
 use crate::ElementType::S32;
 use crate::ops::testing::{array, numbers, printed_root, run_text};
 
-/// Steps, named after their operands and results: x and c are vectors of 3.
+/// Step computations, named after their operands and results; x and c are vectors of 3 elements.
 const STEPS: &str = "
     digits { x = s32[3] parameter(0)
         c = s32[3] parameter(1)

@@ -1,4 +1,4 @@
-//! Tests of the reduction family: order, rounding, several arrays, and the edges.
+//! Tests of the reduction family: order, rounding, several arrays, and edge cases.
 
 use super::*;
 use crate::builder::ModuleBuilder;
@@ -107,7 +107,7 @@ fn long_sums_stay_accurate() {
 
 #[test]
 fn several_arrays_reduce_together() {
-    // The greatest value and where it is, the first of equals.
+    // Returns the greatest value and its index, which is the lowest index among equal values.
     let argmax = |m: &mut ModuleBuilder| {
         let computation = function(m, &[F32, S32, F32, S32], |b, p| {
             let stays = b.compare(CompareDirection::Ge, p[0], p[2])?;
