@@ -5,11 +5,11 @@ use crate::eval::ScalarFunction;
 use crate::ops::checks;
 use crate::ops::combiner::reduction_result;
 
-/// Sorts each row stably by merging.
+/// Sorts each row by a stable merge sort.
 pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let dims = operands.first().ok_or_else(checks::missing_operand)?.array_shape().dims();
     let count: usize = dims.iter().product();
-    // A dimension without elements has no rows, however many its others would make.
+    // If any dimension has size 0, there is nothing to sort, however large the other dimensions are.
     let (length, inner) = match count {
         0 => return reduction_result(shape, operands),
         _ => (dims[op.dimension], dims[op.dimension + 1..].iter().product::<usize>()),
@@ -32,8 +32,8 @@ pub(super) fn sort(op: &Sort, ev: &mut Evaluator<'_>, operands: Vec<Literal>, sh
     reduction_result(shape, results)
 }
 
-/// The numbers below `count` in the order of the comparator, equal ones ascending. They are all there whatever the
-/// comparator returns. `arguments` appends its arguments for two numbers to the vector beside it.
+/// Sorts the numbers below `count` by the comparator, stably. The result is a permutation even if the comparator is not
+/// an order. `arguments` appends the comparator's arguments for two numbers to a vector.
 fn merge_sorted(
     ev: &mut Evaluator<'_>,
     comparator: &mut (ScalarFunction, Vec<Scalar>),
@@ -61,7 +61,7 @@ fn merge_sorted(
     Ok(sorted)
 }
 
-/// Merges two sorted runs into `merged`, which has as many places as both.
+/// Merges two sorted runs into `merged`, whose length is the sum of theirs.
 fn merge(
     (mut left, mut right): (&[usize], &[usize]),
     merged: &mut [usize],
@@ -80,7 +80,7 @@ fn merge(
     Ok(())
 }
 
-/// The best of each row, by a stable sort of the whole row.
+/// Selects the best elements of each row by a stable sort of the whole row.
 pub(super) fn top_k(op: &TopK, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
     let Some([values, places]) = shape.as_tuple() else {

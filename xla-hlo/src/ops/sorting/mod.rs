@@ -11,18 +11,18 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, ElementType, Error, Literal, Result, Scalar, Shape};
 
-/// N arrays of equal dimensions, sorted together along one of them; returns the arrays, in a tuple when N > 1.
+/// `sort`: sorts N arrays of equal dimensions together along one dimension. Returns the arrays, in a tuple if N > 1.
 ///
-/// The comparator takes `(a_0, b_0, ..., a_N-1, b_N-1)`, the elements at two places, and says whether place `a` comes
-/// before place `b`. Sorting is always stable here, whatever `is_stable` says. If the comparator is no strict weak
-/// order, the result is some permutation.
+/// The comparator takes `(a_0, b_0, ..., a_N-1, b_N-1)`, the elements at two positions, and returns whether position
+/// `a` precedes position `b`. Sorting is always stable here, even if `is_stable` is false. If the comparator is not a
+/// strict weak order, the result is some permutation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sort {
-    /// The dimension that is sorted along.
+    /// The dimension along which rows are sorted.
     pub dimension: usize,
-    /// Whether the program relies on elements keeping their order where neither comes before the other.
+    /// Whether the program relies on equivalent elements keeping their order.
     pub is_stable: bool,
-    /// The comparator.
+    /// Comparator of the elements at two positions.
     pub computation: CompId,
 }
 
@@ -70,17 +70,18 @@ impl OpRules for Sort {
     }
 }
 
-/// The `k` greatest or least elements of each row along the last dimension, best first, as `(values, s32 places)`.
+/// `topk`: the `k` greatest or least elements of each row along the last dimension, best first, as
+/// `(values, s32 indices)`.
 ///
-/// The order is that of integers and, for floats, of their patterns (IEEE's total order: -NaN < -inf < -0 < 0 < inf <
-/// NaN). Of equal elements the one with the lower place comes first.
+/// Integers are compared by value, floats by bit pattern (IEEE's total order: -NaN < -inf < -0 < 0 < inf < NaN). Among
+/// equal elements, lower indices come first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopK {
-    /// Number of elements of each row.
+    /// Number of selected elements of each row.
     pub k: usize,
-    /// The greatest rather than the least.
+    /// Whether to select the greatest instead of the least elements.
     pub largest: bool,
-    /// Written by newer programs; the order is stable in any case.
+    /// Whether the program asks for a stable order, which newer programs do. The order is stable in any case.
     pub is_stable: bool,
 }
 
@@ -116,8 +117,7 @@ impl OpRules for TopK {
     }
 }
 
-/// An integer whose order is the order in which [`TopK`] compares elements; `None` for complex numbers, which have
-/// none.
+/// Returns an integer key with the element order of [`TopK`]; `None` for complex numbers, which have no order.
 pub(super) fn order_key(ty: ElementType, x: Scalar) -> Option<i128> {
     match x {
         Scalar::Pred(p) => Some(i128::from(p)),

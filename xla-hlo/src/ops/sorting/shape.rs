@@ -3,7 +3,7 @@
 use super::*;
 use crate::ops::checks::{self, ensure};
 
-/// The shapes of the operands, which have the same dimensions.
+/// Returns the shapes of the operands, which must have the same dimensions.
 pub(super) fn sort(op: &Sort, cx: &ShapeContext<'_>) -> Result<Shape> {
     let first = cx.array(0)?;
     ensure!(
@@ -40,7 +40,7 @@ pub(super) fn sort(op: &Sort, cx: &ShapeContext<'_>) -> Result<Shape> {
     }
 }
 
-/// Values of the operand's type and places, with `k` elements in the last dimension.
+/// Returns the shapes of the values and their indices, with `k` elements in the last dimension.
 pub(super) fn top_k(op: &TopK, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     let ty = operand.element_type();

@@ -1,4 +1,4 @@
-//! Tests of the sorting family: order and stability, comparators of every kind, every element type, and broken rules.
+//! Tests of the sorting family: order and stability, comparators of every kind, every element type, and violated rules.
 
 use super::*;
 use crate::builder::{ComputationBuilder, ModuleBuilder};
@@ -7,7 +7,7 @@ use crate::ops::{Compare, CompareDirection, CompareType};
 use crate::{ArrayShape, ElementKind, InstrId};
 use ElementType::{BF16, C64, F8E4M3FNUZ, F32, Pred, S8, S32, U8};
 
-/// A sort whose comparator over scalars of those types (of each operand twice) is written by `body`.
+/// Builds a sort whose comparator takes two scalars of the type of each operand and is written by `body`.
 fn sort_by(
     dimension: usize,
     types: &[ElementType],
@@ -53,7 +53,7 @@ fn equal_elements_keep_their_order() {
 
 #[test]
 fn the_comparator_may_look_at_every_array() {
-    // By the second array, and where that is equal by the first, descending.
+    // By the second array, and for equal elements by the first, descending.
     let body = |b: &mut ComputationBuilder<'_>, p: &[InstrId]| {
         let before = b.compare(CompareDirection::Lt, p[2], p[3])?;
         let equal = b.compare(CompareDirection::Eq, p[2], p[3])?;
@@ -134,7 +134,7 @@ fn floats_are_taken_in_the_total_order_of_their_patterns() {
     let x = x.unwrap();
     assert_eq!(top_k(&x, 8, true).1, [3.0, 5.0, 0.0, 1.0, 7.0, 2.0, 4.0, 6.0]);
     assert_eq!(top_k(&x, 8, false).1, [6.0, 4.0, 2.0, 1.0, 7.0, 0.0, 5.0, 3.0]);
-    // The one NaN of this type has the pattern of a negative zero, and its place: XLA agrees.
+    // The only NaN of this type has the bit pattern of a negative zero and is sorted like one, as in XLA.
     let x = Literal::from_bytes(&ArrayShape::new(F8E4M3FNUZ, [3]), vec![0x80, 0x01, 0x81]).unwrap();
     assert_eq!(top_k(&x, 3, true).1, [1.0, 0.0, 2.0]);
 }
