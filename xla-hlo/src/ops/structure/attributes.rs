@@ -1,4 +1,4 @@
-//! Text of domains.
+//! Text form of domains.
 
 use super::Domain;
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};

@@ -14,7 +14,8 @@ pub(super) fn tuple(_: &Tuple, _: &mut Evaluator<'_>, operands: Vec<Literal>, _:
     Ok(Literal::tuple(operands))
 }
 
-/// The evaluator's driver does the same without holding the whole tuple; this serves who evaluates one instruction.
+/// Takes the element out of the whole tuple. Serves callers that evaluate one instruction; the evaluator's driver
+/// handles `get-tuple-element` itself, without holding the whole tuple.
 pub(super) fn get_tuple_element(
     op: &GetTupleElement,
     _: &mut Evaluator<'_>,

@@ -39,10 +39,10 @@ impl OpRules for Parameter {
     }
 }
 
-/// `constant(literal)`.
+/// `constant(literal)`: a literal value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Constant {
-    /// The value.
+    /// Value of the constant.
     pub literal: Literal,
 }
 
@@ -68,7 +68,7 @@ impl OpRules for Constant {
     }
 }
 
-/// Values put together.
+/// `tuple(...)`: a tuple of its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tuple;
 
@@ -94,10 +94,10 @@ impl OpRules for Tuple {
     }
 }
 
-/// One value of a tuple.
+/// `get-tuple-element`: one element of a tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GetTupleElement {
-    /// Which, from 0.
+    /// Index of the element, from 0.
     pub index: usize,
 }
 
@@ -125,7 +125,7 @@ impl OpRules for GetTupleElement {
     }
 }
 
-/// Identity that blocks motion and merging across it.
+/// `opt-barrier`: identity that blocks code motion and CSE across it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OptBarrier;
 
@@ -151,14 +151,14 @@ impl OpRules for OptBarrier {
     }
 }
 
-/// The border between two regions of different shardings; returns its operand.
+/// `domain`: the boundary between two regions of different shardings; returns its operand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Domain {
-    /// Subject of the border: `sharding`.
+    /// Property that differs between the regions: always `sharding`.
     pub kind: String,
-    /// The sharding before it.
+    /// Sharding of the region before the boundary.
     pub entry: Sharding,
-    /// The sharding after it.
+    /// Sharding of the region after the boundary.
     pub exit: Sharding,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters, constants and tuples in protobuf.
+//! Parameters, constants, tuples and domains in protobuf.
 
 use super::{Constant, Domain, GetTupleElement, OptBarrier, Parameter, Tuple};
 use crate::proto::numbers::{fit, index, required};
@@ -42,7 +42,8 @@ impl ProtoAttributes for GetTupleElement {
 }
 
 impl ProtoAttributes for Domain {
-    /// XLA names the sides from the operand's point of view: what text calls the entry is the exit of messages.
+    /// Swaps the two sides: XLA names them from the operand's point of view, so that the entry in text is the exit in
+    /// messages.
     fn read_proto(_: Opcode, r: &mut ProtoReader<'_>) -> Result<Self> {
         let (entry, exit) = (r.message.domain_exit_sharding.take(), r.message.domain_entry_sharding.take());
         Ok(Domain {

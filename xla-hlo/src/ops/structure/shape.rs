@@ -45,7 +45,8 @@ pub(super) fn opt_barrier(_: &OptBarrier, cx: &ShapeContext<'_>) -> Result<Shape
     Ok(cx.operand(0)?.without_layout())
 }
 
-/// Values come into a computation here, so here their sizes are checked.
+/// Checks that the sizes of a shape do not overflow. Values enter a computation at parameters, so the check is done
+/// there.
 fn check_addressable(shape: &Shape) -> Result<()> {
     for (_, leaf) in shape.leaves() {
         match leaf {
