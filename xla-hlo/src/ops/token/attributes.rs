@@ -1,4 +1,4 @@
-//! Text of transfers.
+//! Text form of transfers.
 
 use super::{Channel, Transfer};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! Evaluator of transfers, which have no peer on the host.
+//! Evaluator of transfers. It rejects all of them, because it has no peer on the host or on other devices.
 
 use super::Transfer;
 use crate::ops::OpRules as _;

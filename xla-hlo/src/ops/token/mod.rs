@@ -1,4 +1,4 @@
-//! Tokens, which order effects, and transfers to and from the host and other devices.
+//! Tokens, which order side effects, and transfers to and from the host and other devices.
 
 mod attributes;
 mod eval;
@@ -12,7 +12,7 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{Error, Literal, Result, Shape};
 
-/// A token that comes after all operand tokens; without operands, a fresh one.
+/// `after-all`: a token ordered after all operand tokens; without operands, a new token.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AfterAll;
 
@@ -38,7 +38,7 @@ impl OpRules for AfterAll {
     }
 }
 
-/// Operand 0, of any shape, not before the token that is operand 1.
+/// `add-dependency`: returns operand 0, of any shape, ordered after the token that is operand 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddDependency;
 
@@ -64,38 +64,39 @@ impl OpRules for AddDependency {
     }
 }
 
-/// Data that comes from or goes to the host or another device. Every one of them is an effect.
+/// Data transfer from or to the host or another device. All transfers are side effects.
 ///
-/// No platform of this workspace has queues to a host or links between devices yet: compilers refuse these operations
-/// by name, and so does the evaluator.
+/// No platform of this workspace has queues to a host or links between devices yet: compilers and the evaluator reject
+/// these operations by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// The next value that the host has put into the device's queue: `(data, token)`; the operand is a token.
+    /// Takes the next value that the host has put into the device's queue. The operand is a token. Returns
+    /// `(data, token)`.
     Infeed {
-        /// A backend's own text.
+        /// Backend-specific text.
         config: String,
     },
-    /// Puts operand 0 into the queue that the host reads, not before the token that is operand 1; returns a token.
+    /// Puts operand 0 into the queue that the host reads, ordered after the token that is operand 1. Returns a token.
     Outfeed {
-        /// Shape that the host gets, with its layout; absent: operand 0 as it is.
+        /// Shape that the host receives, with its layout; `None` for the shape of operand 0.
         shape: Option<Shape>,
-        /// A backend's own text.
+        /// Backend-specific text.
         config: String,
     },
-    /// Begins to send operand 0, not before the token that is operand 1; returns `(data, u32[], token)`.
+    /// Starts to send operand 0, ordered after the token that is operand 1. Returns `(data, u32[], token)`.
     Send(Channel),
-    /// Waits until a `send` is done; returns a token.
+    /// Waits until a `send` is done. Returns a token.
     SendDone(Channel),
-    /// Begins to receive, not before the token that is operand 0; returns `(data, u32[], token)`.
+    /// Starts to receive, ordered after the token that is operand 0. Returns `(data, u32[], token)`.
     Recv(Channel),
-    /// Waits until a `recv` is done; returns `(data, token)`.
+    /// Waits until a `recv` is done. Returns `(data, token)`.
     RecvDone(Channel),
 }
 
-/// Channel: the two ends of a transfer that belong together.
+/// Channel of a transfer, which connects the sender and the receiver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Channel {
-    /// The channel's number, positive; absent: the backend finds out.
+    /// Number of the channel, not negative; `None` if the backend chooses it.
     pub id: Option<i64>,
     /// Whether the other end is the host.
     pub is_host_transfer: bool,

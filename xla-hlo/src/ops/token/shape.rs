@@ -67,12 +67,12 @@ fn outfeed(shape: Option<&Shape>, cx: &ShapeContext<'_>) -> Result<Shape> {
     Ok(Shape::Token)
 }
 
-/// Result shape of `send` and `recv`.
+/// Returns the result shape of `send` and `recv`.
 fn in_flight(data: &Shape) -> Shape {
     Shape::Tuple(vec![data.without_layout(), Shape::scalar(ElementType::U32), Shape::Token])
 }
 
-/// The data of a started transfer.
+/// Returns the data shape of a started transfer.
 fn data_of(shape: &Shape) -> Option<&Shape> {
     match shape.as_tuple()? {
         [data, context, Shape::Token] => context.compatible(&Shape::scalar(ElementType::U32)).then_some(data),
@@ -80,7 +80,7 @@ fn data_of(shape: &Shape) -> Option<&Shape> {
     }
 }
 
-/// The data of the transfer that operand 0 started.
+/// Returns the data shape of the transfer that operand 0 started.
 fn operand_data<'a>(cx: &ShapeContext<'a>) -> Result<&'a Shape> {
     let operand = cx.operand(0)?;
     let Some(data) = data_of(operand) else {

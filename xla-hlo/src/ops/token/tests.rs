@@ -1,4 +1,4 @@
-//! Tests of tokens and transfers: text, shapes, refusals.
+//! Tests of tokens and transfers: text, shapes, errors.
 
 use super::super::testing::{assert_refused, scalar};
 use crate::ElementType::F32;
@@ -7,7 +7,7 @@ use crate::text::parse_module;
 use crate::verify::VerifiedModule;
 use crate::{Literal, Result};
 
-/// A program of those instructions, `x: f32[2]` and the token `t` given; its value for x = 7.
+/// Runs a program of the given instructions, with `x: f32[2]` and the token `t` defined, for x = 7.
 fn run(instructions: &str) -> Result<Literal> {
     let text = format!(
         "ENTRY main {{\n x = f32[] parameter(0)\n t = token[] after-all()\n {instructions}\n ROOT r = f32[] negate(x)\n}}"
