@@ -1,4 +1,4 @@
-//! Text of transforms.
+//! Text form of Fourier transforms.
 
 use super::FftType;
 use crate::text::attribute_words;

@@ -8,7 +8,8 @@ use crate::ops::checks;
 
 type Complex = (f64, f64);
 
-/// One dimension after the other; a half that real transforms leave out is filled in or cut off.
+/// Transforms one dimension at a time. The redundant half of a real transform is reconstructed (IRFFT) or dropped
+/// (RFFT).
 pub(super) fn fft(op: &Fft, operands: Vec<Literal>, shape: &Shape) -> Result<Literal> {
     let [operand] = checks::operands(operands)?;
     let result = shape.expect_array()?;
@@ -19,7 +20,7 @@ pub(super) fn fft(op: &Fft, operands: Vec<Literal>, shape: &Shape) -> Result<Lit
     let mut values: Vec<Complex> = (0..operand.array_shape().element_count()).map(|i| parts(operand.get(i))).collect();
     let (first, last) = (dims.len() - op.fft_length.len(), dims.len() - 1);
     let inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
-    // The dimension that is cut in half is transformed while nothing else is: first of all, or last of all.
+    // The dimension with a redundant half must be transformed first (RFFT) or last (IRFFT).
     let mut order: Vec<usize> = (first..=last).collect();
     if op.fft_type == FftType::Rfft {
         order.reverse();
@@ -51,7 +52,7 @@ fn parts(element: Scalar) -> Complex {
     }
 }
 
-/// Applies `f` to every line along dimension `d`, of whose results the first `size` elements are kept.
+/// Applies `f` to every line along dimension `d` and keeps the first `size` elements of each result.
 fn along(
     dims: &mut [usize],
     d: usize,
@@ -74,11 +75,11 @@ fn along(
     out
 }
 
-/// All `n` elements of the transform of a real line, from its first half.
+/// Returns all `n` elements of the transform of a real line from its first half.
 fn mirrored(half: &[Complex], n: usize) -> Vec<Complex> {
     (0..n)
         .map(|k| match half[k.min(n - k)] {
-            // These are their own mirror images, which makes them real.
+            // These elements are their own mirror images, so they are real.
             (re, _) if k == 0 || 2 * k == n => (re, 0.0),
             (re, im) if 2 * k < n => (re, im),
             (re, im) => (re, -im),
@@ -86,8 +87,8 @@ fn mirrored(half: &[Complex], n: usize) -> Vec<Complex> {
         .collect()
 }
 
-/// The transform of one line, not scaled. The definition for prime lengths, and for `n = p m` with `p` the least prime
-/// factor: element `k` is the sum over `r` of `w^(r k)` times element `k mod m` of the transform of
+/// Returns the unscaled transform of one line. Uses the definition for prime lengths. For `n = p m` with `p` the least
+/// prime factor, element `k` is the sum over `r` of `w^(r k)` times element `k mod m` of the transform of
 /// `x[r], x[r + p], ...` (J. Cooley and J. Tukey, 1965).
 fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
     let n = x.len();
@@ -109,10 +110,10 @@ fn transform(x: &[Complex], inverse: bool) -> Vec<Complex> {
         .collect()
 }
 
-/// `exp(-2 pi i j / n)`, or its conjugate; exact where it is 1, -1, i or -i.
+/// Returns `exp(-2 pi i j / n)`, or its conjugate for an inverse transform. Exact if the result is 1, -1, i or -i.
 fn root(j: usize, n: usize, inverse: bool) -> Complex {
     let sign = if inverse { 1.0 } else { -1.0 };
-    // The nearest multiple of a quarter turn goes first, so that the angle left is small and its sine accurate.
+    // Subtracts the nearest multiple of pi/2 first, so that the remaining angle is small and its sine accurate.
     let quarter = (8 * j as u128 + n as u128) / (2 * n as u128) % 4;
     let rest = 4 * j as i128 - ((8 * j as u128 + n as u128) / (2 * n as u128) * n as u128) as i128;
     let (sin, cos) = libm::sincos(TAU * rest as f64 / (4.0 * n as f64));

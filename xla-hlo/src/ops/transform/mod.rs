@@ -17,23 +17,23 @@ use crate::{Literal, Result, Shape};
 pub enum FftType {
     /// Complex to complex: `y[k] = sum over j of x[j] exp(-2 pi i j k / n)`.
     Fft,
-    /// The inverse of [`FftType::Fft`], divided by the number of elements transformed.
+    /// Inverse of [`FftType::Fft`], divided by the number of transformed elements.
     Ifft,
-    /// Real to complex: the first `n / 2 + 1` elements of the last dimension, from which the others follow.
+    /// Real to complex: the first `n / 2 + 1` elements of the last dimension, which determine the others.
     Rfft,
-    /// The inverse of [`FftType::Rfft`]: complex to real. The other elements are assumed to be those of a real result,
-    /// so the imaginary parts of elements 0 and `n / 2` have no effect.
+    /// Inverse of [`FftType::Rfft`], complex to real. The omitted elements are assumed to follow from a real result, so
+    /// the imaginary parts of elements 0 and `n / 2` have no effect.
     Irfft,
 }
 
-/// A Fourier transform over the innermost one to three dimensions.
+/// `fft`: a Fourier transform over the innermost one to three dimensions.
 ///
-/// Elements are `c64` or `c128`, on the real side of [`FftType::Rfft`] and [`FftType::Irfft`] `f32` or `f64`.
+/// Elements are `c64` or `c128`. On the real side of [`FftType::Rfft`] and [`FftType::Irfft`] they are `f32` or `f64`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fft {
     /// Kind of transform.
     pub fft_type: FftType,
-    /// Sizes of the transformed dimensions, on the real side where there is one.
+    /// Sizes of the transformed dimensions, on the real side if there is one.
     pub fft_length: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl OpRules for Fft {
 }
 
 impl Fft {
-    /// The size of the last dimension on the complex side of a real transform of `n` elements.
+    /// Returns the size of the last dimension on the complex side of a real transform of `n` elements.
     pub fn half_size(n: usize) -> usize {
         if n == 0 { 0 } else { n / 2 + 1 }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::ElementType;
 use crate::ops::checks::{self, ensure};
 
-/// The transformed dimensions are the innermost ones, and their sizes are stated by `fft_length`.
+/// Checks that the sizes of the innermost dimensions equal `fft_length`; returns the shape of the result.
 pub(super) fn fft(op: &Fft, cx: &ShapeContext<'_>) -> Result<Shape> {
     let operand = cx.array(0)?;
     let rank = op.fft_length.len();

@@ -1,4 +1,4 @@
-//! Tests of the transform family: every kind and many lengths against the definition, and the rules.
+//! Tests of the transform family: comparison of every kind and many lengths with the definition, and violated rules.
 
 use std::f64::consts::TAU;
 
@@ -28,13 +28,13 @@ fn pairs(literal: &Literal) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Numbers without a pattern that a transform could hide in.
+/// Returns numbers without a pattern that could hide errors of a transform.
 fn value(i: usize) -> (f64, f64) {
     let at = |k: usize| ((i * 7919 + k) % 101) as f64 / 50.0 - 1.0;
     (at(13), at(59))
 }
 
-/// The definition over all dimensions at once.
+/// Computes the transform over all dimensions by its definition.
 fn defined(x: &[(f64, f64)], dims: &[usize], sign: f64) -> Vec<(f64, f64)> {
     let index = |i| crate::multi_index(dims, i);
     (0..x.len())
