@@ -1,4 +1,4 @@
-//! Text of windows.
+//! Text form of windows.
 
 use super::{Window, WindowDim};
 use crate::text::{AttributeCursor, AttributeValue, AttributeWriter, TokenKind};
@@ -43,7 +43,7 @@ impl AttributeValue for Window {
     }
 }
 
-/// The lists of a window as they are written; empty where nothing was.
+/// Lists of a window as written in text; empty if absent.
 #[derive(Default)]
 struct Fields {
     size: Vec<usize>,
@@ -102,7 +102,7 @@ impl Fields {
     }
 }
 
-/// `2x3`, or a single integer.
+/// Reads sizes such as `2x3`, or a single integer.
 fn sizes(cursor: &mut AttributeCursor<'_>) -> Result<Vec<usize>> {
     if cursor.kind() == TokenKind::Integer {
         return Ok(vec![cursor.unsigned()?]);
@@ -111,7 +111,7 @@ fn sizes(cursor: &mut AttributeCursor<'_>) -> Result<Vec<usize>> {
     text.split('x').map(|n| n.parse().map_err(|_| out_of_range(n))).collect()
 }
 
-/// `0_1x2_2`.
+/// Reads paddings such as `0_1x2_2`.
 fn padding(cursor: &mut AttributeCursor<'_>) -> Result<Vec<(i64, i64)>> {
     let text = cursor.expect(TokenKind::Padding, "paddings such as 0_1x2_2")?;
     let dim = |dim: &str| {

@@ -6,7 +6,7 @@ use super::*;
 use crate::ops::checks;
 use crate::ops::combiner::{Combiner, ReduceOperands, reduction_outputs, reduction_result};
 
-/// Reduces the elements of the arrays in each window, without padding and holes, from the initial value once.
+/// Reduces the elements in each window, once from the initial value. Padding and dilation holes are skipped.
 pub(super) fn reduce_window(
     op: &ReduceWindow,
     ev: &mut Evaluator<'_>,
@@ -45,8 +45,8 @@ pub(super) fn reduce_window(
     reduction_result(shape, outputs)
 }
 
-/// Windows in row-major order; of each, the first element that `select` keeps against all later ones gets the source's
-/// value.
+/// Visits the windows in row-major order. In each window, a scan keeps the current element if `select(current, next)`
+/// is true, and otherwise takes the next one. The source's value is scattered to the element that remains.
 pub(super) fn select_and_scatter(
     op: &SelectAndScatter,
     ev: &mut Evaluator<'_>,

@@ -6,30 +6,31 @@ use crate::ops::checks::{self, ensure};
 /// Window along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowDim {
-    /// Elements in the window.
+    /// Number of elements in the window.
     pub size: usize,
-    /// Step between windows, at least 1.
+    /// Step between window positions, at least 1.
     pub stride: usize,
-    /// Padding in front; negative trims.
+    /// Padding before the first element; negative values remove elements.
     pub pad_low: i64,
-    /// Padding after the last element; negative trims.
+    /// Padding after the last element; negative values remove elements.
     pub pad_high: i64,
     /// Step between elements of the window, at least 1 (`rhs_dilate`).
     pub window_dilation: usize,
     /// Step between elements of the array, at least 1 (`lhs_dilate`).
     pub base_dilation: usize,
-    /// Whether the window runs backwards.
+    /// Whether the elements of the window are in reverse order.
     pub reversal: bool,
 }
 
-/// A window over all (or all spatial) dimensions.
+/// A window over all dimensions or, for convolutions, all spatial dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Window {
-    /// One for each dimension.
+    /// Window along each dimension.
     pub dims: Vec<WindowDim>,
 }
 
-/// `size` elements, `dilation` apart from each other, span this many positions; `None` when that overflows.
+/// Returns the number of positions from the first to the last of `size` elements at distance `dilation`; `None` on
+/// overflow.
 fn dilated(size: usize, dilation: usize) -> Option<i128> {
     match size {
         0 => Some(0),
@@ -38,7 +39,7 @@ fn dilated(size: usize, dilation: usize) -> Option<i128> {
 }
 
 impl WindowDim {
-    /// A window of one element that visits each.
+    /// A window of one element with stride 1.
     pub const UNIT: WindowDim = WindowDim {
         size: 1,
         stride: 1,
@@ -49,14 +50,14 @@ impl WindowDim {
         reversal: false,
     };
 
-    /// Whether each position holds the element at that position and nothing else.
+    /// Whether each position holds exactly the element at that position.
     pub fn is_unit(&self) -> bool {
-        // Dilation and reversal make no difference to a window of one element.
+        // Dilation and reversal have no effect on a window of one element.
         WindowDim { window_dilation: 1, reversal: false, ..*self } == WindowDim::UNIT
     }
 
-    /// Number of positions of the window along a dimension of `base` elements: floor((dilated base + padding - dilated
-    /// window) / stride) + 1, or 0 where the window does not fit.
+    /// Returns the number of window positions along a dimension of `base` elements: floor((dilated base + padding -
+    /// dilated window) / stride) + 1, or 0 if the window does not fit.
     pub fn output_size(&self, base: usize) -> Result<usize> {
         ensure!(self.size > 0, "the window has size 0 along a dimension; it must be at least 1");
         ensure!(self.stride > 0, "the window has stride 0 along a dimension; it must be at least 1");
@@ -71,10 +72,10 @@ impl WindowDim {
         checks::size("the result's dimension", positions)
     }
 
-    /// The place in a dimension of `base` elements of element `k` of the window at position `output`, or `None` where
-    /// that is in the padding or between two elements.
+    /// Returns the index of element `k` of the window at position `output`, in a dimension of `base` elements. `None`
+    /// if the element is in the padding or in a dilation hole.
     ///
-    /// `output` must be less than [`WindowDim::output_size`] and `k` less than the window's size.
+    /// `output` must be less than [`WindowDim::output_size`], and `k` less than the window's size.
     pub fn base_index(&self, output: usize, k: usize, base: usize) -> Option<usize> {
         let k = if self.reversal { self.size - 1 - k } else { k };
         let place = self.begin(output) + k as i128 * self.window_dilation as i128;
@@ -82,9 +83,10 @@ impl WindowDim {
         (place >= 0 && place % step == 0 && place / step < base as i128).then(|| (place / step) as usize)
     }
 
-    /// The elements of a dimension of `base` elements that the window at position `output` holds, in its order.
+    /// Returns the indices of the elements in the window at position `output`, in the order of the window, along a
+    /// dimension of `base` elements.
     ///
-    /// Takes time in the smaller of the window and the array, however much padding there is.
+    /// Takes time proportional to the smaller of window and array, independent of the padding.
     pub fn base_indices(&self, output: usize, base: usize) -> Vec<usize> {
         if self.size <= base {
             return (0..self.size).filter_map(|k| self.base_index(output, k, base)).collect();
@@ -101,13 +103,14 @@ impl WindowDim {
         indices
     }
 
-    /// Begin of the window at position `output`, in places of the dilated array without its padding.
+    /// Returns the position of the first element of window `output`, in the coordinates of the dilated array without
+    /// padding.
     fn begin(&self, output: usize) -> i128 {
         output as i128 * self.stride as i128 - i128::from(self.pad_low)
     }
 
-    /// The elements of a dimension of `base` elements that the window at position `output` holds, as a range; `None`
-    /// where they need not lie side by side because the window is dilated.
+    /// Returns the range of elements in the window at position `output`, along a dimension of `base` elements. `None`
+    /// if the elements may not be contiguous because the window is dilated.
     pub fn base_range(&self, output: usize, base: usize) -> Option<std::ops::Range<usize>> {
         if self.window_dilation != 1 && self.size > 1 {
             return None;
@@ -121,21 +124,22 @@ impl WindowDim {
     }
 }
 
-/// A window that holds all elements up to its position along one dimension: reductions are running totals.
+/// A window that contains all elements up to its position along one dimension (or from its position to the end), so
+/// that its reductions are cumulative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cumulative {
-    /// The dimension.
+    /// The cumulative dimension.
     pub dimension: usize,
-    /// Whether windows hold the elements from their position to the end.
+    /// Whether windows contain the elements from their position to the end.
     pub from_end: bool,
-    /// Whether the reduction of a window is the reduction of the one it contains and one more step, for any combiner;
-    /// else only for associative and commutative ones.
+    /// Whether the reduction of a window equals one more combiner step on the reduction of the next smaller window, for
+    /// any combiner. Otherwise this holds only for associative and commutative combiners.
     pub in_order: bool,
 }
 
 impl Window {
-    /// Whether the window grows by one element from each position to the next, along one dimension of an array of
-    /// `base`.
+    /// Returns the cumulative dimension if the window grows by one element from each position to the next along exactly
+    /// one dimension of an array of sizes `base`.
     pub fn cumulative(&self, base: &[usize]) -> Option<Cumulative> {
         let mut others = (0..self.dims.len()).filter(|&d| !self.dims[d].is_unit());
         let (dimension, None) = (others.next()?, others.next()) else { return None };
@@ -151,7 +155,7 @@ impl Window {
         grows.then_some(Cumulative { dimension, from_end, in_order: from_end == w.reversal })
     }
 
-    /// The window's dimensions for an array of that rank: what was written, or a single element.
+    /// Returns the window's dimensions for an array of rank `rank`. A window without dimensions has one element.
     pub fn dims_for(&self, rank: usize) -> Result<Vec<WindowDim>> {
         if self.dims.is_empty() {
             return Ok(vec![WindowDim::UNIT; rank]);
@@ -164,7 +168,7 @@ impl Window {
         Ok(self.dims.clone())
     }
 
-    /// Number of positions of the window along each dimension of an array of `base`.
+    /// Returns the number of window positions along each dimension of an array of sizes `base`.
     pub fn output_dims(&self, base: &[usize]) -> Result<Vec<usize>> {
         let of_dim = |(d, (window, &size)): (usize, (WindowDim, &usize))| {
             window.output_size(size).map_err(|e| e.context(format_args!("dimension {d}")))

@@ -1,15 +1,15 @@
-//! Separable window reductions, one dimension after the other, for associative and commutative combiners.
+//! Separable window reductions, one dimension at a time, for associative and commutative combiners.
 //!
-//! A window of sizes w1 x w2 x ... then costs the sum of the dimensions' work and not the product, and along a
-//! dimension a binary tree computes the reduction of any range in logarithmic time: a cumulative sum, whose windows are
-//! as long as the array, takes n log n steps and rounds log n times.
+//! The cost of a window of sizes w1 x w2 x ... is then the sum and not the product of the costs of its dimensions.
+//! Along one dimension, a binary tree computes the reduction of any range in logarithmic time: a cumulative sum, whose
+//! windows are as long as the array, takes n log n steps and has log n rounding errors.
 
 use super::WindowDim;
 use super::positions::Windows;
 use crate::{Literal, Result, Scalar};
 
-/// The reduction of each window's elements, `None` for an empty window; row major. Dimensions are reduced in that
-/// order.
+/// Returns the reduction of each window's elements in row-major order, `None` for an empty window. Reduces dimensions
+/// in the given order.
 pub(super) fn reduces_separably(
     windows: &Windows<'_>,
     order: &[usize],
@@ -42,7 +42,7 @@ fn reduced_dimension(
     values: &[Option<Scalar>],
     pair: &mut impl FnMut(Option<Scalar>, Option<Scalar>) -> Result<Option<Scalar>>,
 ) -> Result<Vec<Option<Scalar>>> {
-    // Products saturate only where another dimension is empty.
+    // Products saturate only if another dimension has size 0.
     let count = |dims: &[usize]| dims.iter().fold(1usize, |n, &d| n.saturating_mul(d));
     let (outer, base, inner) = (count(&dims[..d]), dims[d], count(&dims[d + 1..]));
     if outer == 0 || inner == 0 {
@@ -64,7 +64,8 @@ fn reduced_dimension(
     Ok(result)
 }
 
-/// A line's elements as the leaves of a binary tree whose inner nodes reduce their children; node 1 is the root.
+/// Binary tree over the elements of a line, which are the leaves. Inner nodes reduce their children; node 1 is the
+/// root.
 struct Tree {
     nodes: Vec<Option<Scalar>>,
     leaves: usize,
@@ -89,7 +90,7 @@ impl Tree {
         self.nodes[self.leaves + i]
     }
 
-    /// The reduction of a range of leaves: walks up from both ends, taking the nodes that lie wholly inside.
+    /// Reduces a range of leaves: walks up from both ends and combines the nodes that are fully inside the range.
     fn reduce(
         &self,
         range: std::ops::Range<usize>,

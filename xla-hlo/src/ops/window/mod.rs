@@ -20,26 +20,26 @@ use crate::eval::Evaluator;
 use crate::text::{AttributeReader, AttributeWriter};
 use crate::{CompId, Literal, Module, Result, Shape};
 
-/// A reduction over each position of a window, of N arrays with N initial values.
+/// `reduce-window`: a reduction over each position of a window, of N arrays with N initial values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReduceWindow {
-    /// One entry for each dimension; empty means all of size 1.
+    /// Window with one entry for each dimension; no entries mean size 1 in all dimensions.
     pub window: Window,
-    /// The combiner, as in [`Reduce`](super::Reduce).
+    /// Combiner of accumulators and elements, as in [`Reduce`](super::Reduce).
     pub computation: CompId,
 }
 
 impl ReduceWindow {
-    /// The dimensions in which windows have several elements, in the order in which they are reduced one after the
-    /// other; `None` where the combiner wants the elements of a window in their own order.
+    /// Returns the dimensions along which windows have several elements, in the order of a separable reduction. `None`
+    /// if the combiner requires the elements of a window in order.
     ///
-    /// `base` are the sizes of the array, `output` those of the result.
+    /// `base` are the sizes of the array, `output` the sizes of the result.
     pub fn dimension_order(&self, module: &Module, base: &[usize], output: &[usize]) -> Option<Vec<usize>> {
         let dims = self.window.dims_for(base.len()).ok()?;
         if !is_order_free(module.get(self.computation)?) {
             return None;
         }
-        // Dimensions that shrink go first, so that no array on the way is larger than both the first and the last.
+        // Shrinking dimensions first, so that no intermediate array is larger than both the first and the last.
         let windows = (0..base.len()).filter(|&d| !dims[d].is_unit());
         let (shrinking, growing): (Vec<usize>, Vec<usize>) = windows.partition(|&d| output[d] <= base[d]);
         Some([shrinking, growing].concat())
@@ -81,15 +81,15 @@ impl OpRules for ReduceWindow {
     }
 }
 
-/// Chooses an element of each window of operand 0 by `select` and combines operand 1's values there by `scatter`,
-/// starting from operand 2 everywhere.
+/// `select-and-scatter`: chooses an element of each window of operand 0 by `select`. Combines the values of operand 1
+/// at the chosen positions by `scatter`, starting from operand 2 everywhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SelectAndScatter {
-    /// One entry for each dimension; empty means all of size 1.
+    /// Window with one entry for each dimension; no entries mean size 1 in all dimensions.
     pub window: Window,
-    /// Whether the current choice stays.
+    /// Computation that decides whether the current choice is kept.
     pub select: CompId,
-    /// Combines values at one place.
+    /// Combiner of values that are scattered to the same position.
     pub scatter: CompId,
 }
 

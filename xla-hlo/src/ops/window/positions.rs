@@ -1,16 +1,16 @@
-//! Positions of a window over an array, and the elements that it holds at each.
+//! Positions of a window over an array, and the elements inside the window at each position.
 
 use std::ops::Range;
 
 use super::{Window, WindowDim};
 use crate::{IndexIter, Literal, Result, linear_index};
 
-/// A window sliding over an array.
+/// A window that slides over an array.
 pub(super) struct Windows<'a> {
     pub(super) dims: Vec<WindowDim>,
     /// Sizes of the array.
     pub(super) base: &'a [usize],
-    /// Positions along each dimension.
+    /// Number of positions along each dimension.
     pub(super) output: Vec<usize>,
 }
 
@@ -20,13 +20,13 @@ impl<'a> Windows<'a> {
         Ok(Windows { dims: window.dims_for(base.len())?, base, output: output.to_vec() })
     }
 
-    /// Visits all windows in row-major order, each with its row-major number.
+    /// Visits all windows in row-major order; passes the row-major index of each.
     pub(super) fn for_each(&self, f: impl FnMut(usize, &WindowElements<'_>) -> Result<()>) -> Result<()> {
-        // Saturates only where another dimension is empty.
+        // Saturates only if another dimension has size 0.
         self.for_each_of(0..self.output.iter().fold(1, |n, &d| n.saturating_mul(d)), f)
     }
 
-    /// Visits the windows with those row-major numbers.
+    /// Visits the windows with these row-major indices.
     pub(super) fn for_each_of(
         &self,
         numbers: Range<usize>,
@@ -43,15 +43,15 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// Elements of an array in one window.
+/// Elements of an array inside one window.
 pub(super) struct WindowElements<'a> {
     base: &'a [usize],
-    /// Indices along each dimension.
+    /// Indices of the elements along each dimension.
     held: Vec<Vec<usize>>,
 }
 
 impl WindowElements<'_> {
-    /// Visits the elements in the window's row-major order by their row-major positions in the array.
+    /// Visits the elements in the window's row-major order; passes the row-major index of each in the array.
     pub(super) fn for_each(&self, mut f: impl FnMut(usize) -> Result<()>) -> Result<()> {
         let sizes: Vec<usize> = self.held.iter().map(Vec::len).collect();
         let mut index = vec![0; sizes.len()];

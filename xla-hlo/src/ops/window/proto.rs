@@ -6,7 +6,7 @@ use crate::proto::numbers::{fit, index};
 use crate::proto::{ProtoAttributes, ProtoReader, ProtoWriter};
 use crate::{Opcode, Result, ResultExt};
 
-/// Reads a window; none is one without dimensions.
+/// Reads a window; an absent one has no dimensions.
 pub(in crate::ops) fn read_window(proto: Option<&messages::Window>) -> Result<Window> {
     let dims = proto.map_or(&[][..], |window| &window.dimensions);
     Ok(Window { dims: dims.iter().map(read_dim).collect::<Result<_>>().context(|| "window")? })

@@ -5,14 +5,14 @@ use crate::ops::checks::{self, ensure};
 use crate::ops::combiner::{Accumulators, ReduceOperands};
 use crate::{ArrayShape, ElementType};
 
-/// The result has a dimension's window positions and the combiner's element types.
+/// Returns the shape of a window reduction, with the window's positions and the combiner's element types.
 pub(super) fn reduce_window(op: &ReduceWindow, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (dims, elements, inits) = ReduceOperands::check(cx)?;
     let accumulators = Accumulators::check(cx, op.computation, &elements, &inits)?;
     accumulators.shape(&op.window.output_dims(dims)?)
 }
 
-/// The source has one element for each window of the operand; the result is like the operand.
+/// Checks that the source has one element for each window of the operand; returns the operand's shape.
 pub(super) fn select_and_scatter(op: &SelectAndScatter, cx: &ShapeContext<'_>) -> Result<Shape> {
     let (operand, source, init) = (cx.array(0)?, cx.array(1)?, cx.array(2)?);
     let ty = operand.element_type();
@@ -31,7 +31,7 @@ pub(super) fn select_and_scatter(op: &SelectAndScatter, cx: &ShapeContext<'_>) -
     Ok(ArrayShape::new(ty, operand.dims()).into())
 }
 
-/// `select` compares two of the operand's elements.
+/// Checks that `select` compares two elements of the operand's type.
 fn check_select(cx: &ShapeContext<'_>, op: &SelectAndScatter, ty: ElementType) -> Result<()> {
     let element = Shape::scalar(ty);
     cx.expect_parameters(op.select, &[&element, &element])?;

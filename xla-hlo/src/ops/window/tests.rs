@@ -17,7 +17,7 @@ fn window(dims: &[WindowDim]) -> Window {
     Window { dims: dims.to_vec() }
 }
 
-/// Windows of small sizes in all combinations.
+/// Returns windows of small sizes in all combinations.
 fn small_windows() -> Vec<WindowDim> {
     let mut all = Vec::new();
     for size in 1..=3 {
@@ -42,7 +42,7 @@ fn small_windows() -> Vec<WindowDim> {
     all
 }
 
-/// A dimension after dilation and padding: what is at each place, or nothing.
+/// Returns a dimension after dilation and padding: the element index at each position, or `None`.
 fn padded(window: &WindowDim, base: usize) -> Vec<Option<usize>> {
     let mut places: Vec<Option<usize>> = Vec::new();
     for i in 0..base {
@@ -208,7 +208,7 @@ fn several_arrays_and_other_precisions() {
     assert_eq!(numbers(&narrow), [256.0, 1.0], "elements are rounded before they are combined");
 }
 
-/// Chooses the greater element, the first of equals.
+/// Adds a computation that selects the greater element, or the first of equal elements.
 fn greatest(m: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(m, &[ty, ty], |b, p| b.compare(CompareDirection::Ge, p[0], p[1]))
 }
