@@ -1,8 +1,8 @@
-//! Checks that families share: of shapes, attributes and operand counts.
+//! Checks shared by the operation families: shapes, attributes and operand counts.
 
 use crate::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Shape};
 
-/// Returns an [`Error::InvalidArgument`] with that message unless the condition holds.
+/// Returns an [`Error::InvalidArgument`] with the given message unless the condition holds.
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
@@ -12,14 +12,15 @@ macro_rules! ensure {
 }
 pub(super) use ensure;
 
-/// An array shape whose bytes can be addressed.
+/// Builds an array shape; fails if its bytes cannot be addressed.
 pub(super) fn array(element_type: ElementType, dims: Vec<usize>) -> Result<Shape> {
     let shape = ArrayShape::new(element_type, dims);
     shape.checked_element_count()?;
     Ok(shape.into())
 }
 
-/// Demands that `dims`, the attribute `what`, names dimensions of an array of that rank, each at most once.
+/// Checks that `dims` names dimensions of an array of rank `rank`, each at most once. The string names the attribute in
+/// errors.
 pub(super) fn distinct(what: &str, dims: &[usize], rank: usize) -> Result<()> {
     let mut seen = std::collections::HashSet::with_capacity(dims.len());
     for &d in dims {
@@ -29,13 +30,13 @@ pub(super) fn distinct(what: &str, dims: &[usize], rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Demands that `dims`, the attribute `what`, ascends.
+/// Checks that `dims` is in ascending order. The string names the attribute in errors.
 pub(super) fn ascending(what: &str, dims: &[usize]) -> Result<()> {
     ensure!(dims.is_sorted(), "{what} {dims:?} must be in ascending order");
     Ok(())
 }
 
-/// Demands equal element types of two arrays, named for the message.
+/// Checks that two arrays have the same element type. The strings name the arrays in errors.
 pub(super) fn same_element_type(a: (&str, &ArrayShape), b: (&str, &ArrayShape)) -> Result<()> {
     ensure!(
         a.1.element_type() == b.1.element_type(),
@@ -48,26 +49,26 @@ pub(super) fn same_element_type(a: (&str, &ArrayShape), b: (&str, &ArrayShape)) 
     Ok(())
 }
 
-/// Demands that an array, named for the message, is a scalar.
+/// Checks that an array is a scalar. The string names it in errors.
 pub(super) fn scalar(what: &str, shape: &ArrayShape) -> Result<()> {
     ensure!(shape.is_scalar(), "{what} must be a scalar, it is {shape}");
     Ok(())
 }
 
-/// Demands that an array, named for the message, has integer elements.
+/// Checks that an array has integer elements. The string names it in errors.
 pub(super) fn integer(what: &str, shape: &ArrayShape) -> Result<()> {
     ensure!(shape.element_type().is_integer(), "{what} must have integer elements, it is {shape}");
     Ok(())
 }
 
-/// Demands that an array, named for the message, has real float elements.
+/// Checks that an array has real float elements. The string names it in errors.
 pub(super) fn float(what: &str, shape: &ArrayShape) -> Result<()> {
     ensure!(shape.element_type().is_float(), "{what} must have float elements, it is {shape}");
     Ok(())
 }
 
-/// Whether a value of type `from` may stand where `to` is expected: the same type, another precision of a float, or an
-/// integer or complex type that is no wider.
+/// Whether a value of type `from` is accepted where type `to` is expected: the type itself, any other float type for a
+/// float, or an integer or complex type that is no wider than `to`.
 pub(super) fn feeds(from: ElementType, to: ElementType) -> bool {
     if from.kind() != to.kind() {
         return false;
@@ -78,7 +79,7 @@ pub(super) fn feeds(from: ElementType, to: ElementType) -> bool {
     }
 }
 
-/// A size computed from shapes; the error says that `what` is negative or too large.
+/// Converts a size computed from shapes. The error states that the named size is negative or too large.
 pub(super) fn size(what: impl std::fmt::Display, value: Option<i128>) -> Result<usize> {
     let value =
         value.ok_or_else(|| Error::resource_exhausted(format!("{what} is too large to be a dimension's size")))?;
@@ -88,14 +89,14 @@ pub(super) fn size(what: impl std::fmt::Display, value: Option<i128>) -> Result<
     })
 }
 
-/// The operands of an operation that has exactly `N`.
+/// Returns the operands of an operation that has exactly `N`.
 pub(super) fn operands<const N: usize>(operands: Vec<Literal>) -> Result<[Literal; N]> {
     operands.try_into().map_err(|o: Vec<Literal>| {
         Error::internal(format!("{} operands arrived, not {N} (arity is verified)", o.len()))
     })
 }
 
-/// The error of a verified operation to which too few operands arrived.
+/// Returns the internal error for a verified operation that received too few operands.
 pub(super) fn missing_operand() -> Error {
     Error::internal("an operand is missing (arity is verified)")
 }

@@ -1,4 +1,4 @@
-//! Combiners: the computations of reduce, reduce-window, select-and-scatter and scatter.
+//! Combiners: the computations called by reduce, reduce-window, select-and-scatter and scatter.
 
 use super::checks::{self, ensure};
 use super::{BinaryOp, Op, ShapeContext};
@@ -7,18 +7,18 @@ use crate::{
     ArrayShape, CompId, Computation, ElementKind, ElementType, Error, InstrId, Literal, Result, Scalar, Shape,
 };
 
-/// Results of a combiner: one accumulator for each array that is reduced.
+/// Result signature of a combiner: one accumulator for each reduced array.
 pub(super) struct Accumulators {
     types: Vec<ElementType>,
     is_tuple: bool,
 }
 
 impl Accumulators {
-    /// Checks the signature of a combiner `(acc_0, ..., acc_N-1, x_0, ..., x_N-1) -> acc` for N arrays with those
-    /// elements and initial values.
+    /// Checks the signature of a combiner `(acc_0, ..., acc_N-1, x_0, ..., x_N-1) -> acc` for N arrays with the given
+    /// types of elements and initial values.
     ///
-    /// All are scalars. Elements and initial values may be of another float precision than the parameters that take
-    /// them, and integers may be narrower.
+    /// All parameters and results are scalars. Elements and initial values may have another float precision than their
+    /// parameters, and integers may be narrower than their parameters.
     pub(super) fn check(
         cx: &ShapeContext<'_>,
         computation: CompId,
@@ -63,12 +63,12 @@ impl Accumulators {
         Ok(Accumulators { types, is_tuple })
     }
 
-    /// Element types of the accumulators.
+    /// Returns the element types of the accumulators.
     pub(super) fn types(&self) -> &[ElementType] {
         &self.types
     }
 
-    /// The shape of arrays of `dims` that hold accumulators.
+    /// Returns the shape of the result: accumulators in arrays of dimensions `dims`.
     pub(super) fn shape(&self, dims: &[usize]) -> Result<Shape> {
         let mut arrays = self.types.iter().map(|&ty| checks::array(ty, dims.to_vec())).collect::<Result<Vec<_>>>()?;
         match arrays.pop() {
@@ -81,29 +81,29 @@ impl Accumulators {
     }
 }
 
-/// Kind of a combiner.
+/// Class of a combiner.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// An associative and commutative operation of its two parameters.
+    /// One associative and commutative operation on the two parameters.
     Associative,
-    /// The element, whatever the accumulator is.
+    /// Returns the element and ignores the accumulator.
     Replaces,
-    /// Anything else.
+    /// Any other computation.
     General,
 }
 
-/// A combiner ready to be called. Every step rounds and wraps as the computation says.
+/// A combiner that is ready to be called. Each call follows the rounding and wrapping of the computation.
 #[derive(Clone)]
 pub(super) struct Combiner {
     function: ScalarFunction,
     kind: Kind,
-    /// Of each array, the type to which its elements are rounded before the computation takes them, if they must be.
+    /// Parameter type of each array's elements if they must be rounded to it before the call, otherwise `None`.
     rounded_to: Vec<Option<ElementType>>,
     arguments: Vec<Scalar>,
 }
 
 impl Combiner {
-    /// Prepares a computation whose signature was verified for arrays of those element types.
+    /// Prepares a computation whose signature was verified for arrays of these element types.
     pub(super) fn new(ev: &Evaluator<'_>, computation: CompId, elements: &[ElementType]) -> Result<Combiner> {
         let function = ScalarFunction::new(ev.module(), computation)?;
         let kind = kind_of(&ev.module()[computation]);
@@ -112,27 +112,28 @@ impl Combiner {
         Ok(Combiner { function, kind, rounded_to, arguments: Vec::new() })
     }
 
-    /// Nanoseconds of a combination, roughly, where any thread may compute it; `None` where it is the evaluator's.
+    /// Returns the approximate cost of one call in nanoseconds, or `None` if only the evaluator's own thread may run
+    /// it.
     pub(super) fn work(&self) -> Option<usize> {
         self.function.work()
     }
 
-    /// Whether the reduction may be done in any order, partial results combined with each other.
+    /// Whether elements and partial results may be combined in any order.
     pub(super) fn is_associative(&self) -> bool {
         self.kind == Kind::Associative
     }
 
-    /// Whether the combination is the element itself, bit for bit.
+    /// Whether the combiner returns the element itself, bit for bit.
     pub(super) fn replaces(&self) -> bool {
         self.kind == Kind::Replaces
     }
 
-    /// Initial values, of other precisions perhaps, as accumulators.
+    /// Converts initial values, possibly of other precisions, to accumulators.
     pub(super) fn accumulators(&self, inits: &[Scalar]) -> Vec<Scalar> {
         inits.iter().zip(self.function.result_types()).map(|(init, &ty)| init.rounded(ty)).collect()
     }
 
-    /// Combines the accumulators with one element of each array.
+    /// Updates the accumulators with one element of each array.
     pub(super) fn combine(
         &mut self,
         ev: &mut Evaluator<'_>,
@@ -147,21 +148,21 @@ impl Combiner {
         Ok(())
     }
 
-    /// The accumulator combined with one element, of a combiner of one array.
+    /// Combines the accumulator with one element; for combiners of one array.
     pub(super) fn step(&mut self, ev: &mut Evaluator<'_>, accumulator: Scalar, element: Scalar) -> Result<Scalar> {
         let mut accumulators = [accumulator];
         self.combine(ev, &mut accumulators, [element])?;
         Ok(accumulators[0])
     }
 
-    /// Two elements or partial results put together, of an associative combiner of one array.
+    /// Combines two elements or partial results; for associative combiners of one array.
     pub(super) fn pair(&mut self, ev: &mut Evaluator<'_>, a: Scalar, b: Scalar) -> Result<Scalar> {
         let a = self.rounded_to[0].map_or(a, |to| a.rounded(to));
         self.step(ev, a, b)
     }
 }
 
-/// Recognises a computation that does one well-known thing with its two parameters.
+/// Classifies a combiner computation.
 fn kind_of(computation: &Computation) -> Kind {
     match computation.parameters() {
         _ if is_order_free(computation) => Kind::Associative,
@@ -175,14 +176,15 @@ fn kind_of(computation: &Computation) -> Kind {
     }
 }
 
-/// Whether elements may be combined in any order, partial results with each other.
+/// Whether elements and partial results may be combined in any order.
 pub(super) fn is_order_free(computation: &Computation) -> bool {
     let mut shapes = computation.parameters().iter().map(|&p| computation[p].shape());
     let same_types = shapes.next().is_some_and(|first| shapes.all(|shape| shape.compatible(first)));
     same_types && simple_combiner(computation).is_some()
 }
 
-/// The operation of a combiner that is one associative and commutative operation on its two parameters.
+/// Returns the operation of a combiner that consists of one associative and commutative operation on its two
+/// parameters.
 pub fn simple_combiner(computation: &Computation) -> Option<BinaryOp> {
     let &[accumulator, element] = computation.parameters() else { return None };
     let root = &computation[computation.root()];
@@ -194,7 +196,7 @@ pub fn simple_combiner(computation: &Computation) -> Option<BinaryOp> {
     }
 }
 
-/// Whether an operation is associative (as HLO takes it: up to rounding) and commutative.
+/// Whether an operation is commutative and, up to rounding as in HLO, associative.
 fn is_associative(op: BinaryOp) -> bool {
     match op {
         BinaryOp::Add
@@ -217,7 +219,7 @@ fn is_associative(op: BinaryOp) -> bool {
     }
 }
 
-/// The value that changes nothing under the operation of a simple combiner, for types that have it.
+/// Returns the identity element of a simple combiner's operation, or `None` if the type has none.
 pub fn combiner_identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
     use ElementType as T;
     let float = |v: f64| matches!(ty, T::F16 | T::BF16 | T::F32 | T::F64 | T::F8E5M2).then_some(Scalar::Float(v));
@@ -247,21 +249,21 @@ pub fn combiner_identity(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
     })
 }
 
-/// N arrays and N initial values, as the operands of a reduction come.
+/// Operands of a reduction: N arrays followed by N initial values.
 pub(super) struct ReduceOperands {
     pub(super) arrays: Vec<Literal>,
     pub(super) inits: Vec<Scalar>,
 }
 
 impl ReduceOperands {
-    /// Takes operands apart, of which there are as many initial values as arrays.
+    /// Splits the operands; the second half are the initial values.
     pub(super) fn new(mut operands: Vec<Literal>) -> ReduceOperands {
         let inits = operands.split_off(operands.len() / 2);
         ReduceOperands { arrays: operands, inits: inits.iter().map(|init| init.get(0)).collect() }
     }
 
-    /// Checks the operands of a reduction in which all arrays have the same dimensions; returns those, and the element
-    /// types of the arrays and of the initial values.
+    /// Checks the operands of a reduction, whose arrays must all have the same dimensions. Returns these dimensions,
+    /// the element types of the arrays, and the element types of the initial values.
     pub(super) fn check<'a>(cx: &ShapeContext<'a>) -> Result<(&'a [usize], Vec<ElementType>, Vec<ElementType>)> {
         let count = cx.operands().len() / 2;
         ensure!(
@@ -286,7 +288,7 @@ impl ReduceOperands {
     }
 }
 
-/// The results of a reduction as its result: `shape` says whether they stand in a tuple.
+/// Assembles the results of a reduction into one value: a tuple if `shape` is a tuple, otherwise the only array.
 pub(super) fn reduction_result(shape: &Shape, mut results: Vec<Literal>) -> Result<Literal> {
     match shape {
         Shape::Tuple(_) => Ok(Literal::tuple(results)),
@@ -296,7 +298,7 @@ pub(super) fn reduction_result(shape: &Shape, mut results: Vec<Literal>) -> Resu
     }
 }
 
-/// Arrays of zeros for the results of a reduction: the leaves of its shape.
+/// Allocates zeroed arrays for the results of a reduction, one for each leaf of its shape.
 pub(super) fn reduction_outputs(shape: &Shape) -> Result<Vec<Literal>> {
     shape.leaves().into_iter().map(|(_, leaf)| Literal::zeros(leaf.expect_array()?)).collect()
 }

@@ -9,7 +9,7 @@ use crate::{CompId, Error, Result};
 macro_rules! dispatch {
     ($($(#[$doc:meta])* $variant:ident [$($trait:ident)*] $(calls $context:ident)?: $($opcode:ident)|+;)*) => {
         impl Op {
-            /// The rules of this operation.
+            /// Returns the rules of this operation.
             pub fn rules(&self) -> &dyn OpRules {
                 match self { $(Op::$variant(op) => op,)* }
             }
@@ -18,7 +18,8 @@ macro_rules! dispatch {
                 match self { $(Op::$variant(op) => op,)* }
             }
 
-            /// Reads an operation's own attributes. The error names operations that are not here yet.
+            /// Reads the attributes of an operation from text. The error names an operation that is not implemented
+            /// yet.
             pub fn read(opcode: Opcode, reader: &mut AttributeReader<'_>) -> Result<Op> {
                 match opcode {
                     $($(Opcode::$opcode)|+ => $variant::read(opcode, reader).map(Op::$variant),)*
@@ -26,7 +27,7 @@ macro_rules! dispatch {
                 }
             }
 
-            /// Reads an operation's own attributes from its message; as [`Op::read`] otherwise.
+            /// Reads the attributes of an operation from its protobuf message, with the same errors as [`Op::read`].
             pub fn read_proto(opcode: Opcode, reader: &mut ProtoReader<'_>) -> Result<Op> {
                 match opcode {
                     $($(Opcode::$opcode)|+ => $variant::read_proto(opcode, reader).map(Op::$variant),)*
@@ -34,14 +35,14 @@ macro_rules! dispatch {
                 }
             }
 
-            /// Writes the operation's own attributes into its message.
+            /// Writes the attributes of the operation to its protobuf message.
             pub fn write_proto(&self, writer: &mut ProtoWriter<'_>) -> Result<()> {
                 match self { $(Op::$variant(op) => op.write_proto(writer),)* }
             }
         }
 
         impl Opcode {
-            /// Whether this crate has the operation; text that uses another is refused by name.
+            /// Whether this crate implements the operation; the error for any other opcode in text names it.
             pub const fn is_implemented(self) -> bool {
                 matches!(self, $($(Opcode::$opcode)|+)|*)
             }
@@ -52,17 +53,17 @@ macro_rules! dispatch {
 for_operations!(dispatch);
 
 impl Op {
-    /// The opcode, as text spells it.
+    /// Returns the opcode, which is the operation's name in text.
     pub fn opcode(&self) -> Opcode {
         self.rules().opcode()
     }
 
-    /// Computations named by attributes, in the order of the text.
+    /// Returns the computations named by attributes, in the order of the text.
     pub fn called_computations(&self) -> Vec<CompId> {
         self.rules().called_computations()
     }
 
-    /// Replaces computations named by attributes; tells whether one changed.
+    /// Replaces the computations named by attributes; returns whether any of them changed.
     pub fn map_called_computations(&mut self, f: &mut dyn FnMut(CompId) -> CompId) -> bool {
         let mut changed = false;
         self.rules_mut().visit_called_computations(&mut |id| {

@@ -1,4 +1,4 @@
-//! Dot products: element types and accumulators.
+//! Arithmetic of dot products: element types and accumulators.
 
 use crate::eval::Evaluator;
 use crate::eval::parallel::ELEMENT;
@@ -6,7 +6,7 @@ use crate::literal::float_format::{FloatFormat, FloatSpecials, widen};
 use crate::ops::{Convert, ElementFunction, Op};
 use crate::{ElementKind, ElementType, Error, Literal, Result, Scalar};
 
-/// Orders element types by precision: truth values, integers, floats, complex numbers, by width each.
+/// Returns a key that orders element types by precision: booleans, integers, floats, complex numbers, each by width.
 pub(super) fn precision(ty: ElementType) -> (u8, usize) {
     match ty.kind() {
         ElementKind::Pred => (0, 0),
@@ -16,14 +16,14 @@ pub(super) fn precision(ty: ElementType) -> (u8, usize) {
     }
 }
 
-/// The one of two element types that holds all the other's values; `None` where neither does.
+/// Returns the one of two element types that represents all values of the other; `None` if neither does.
 pub(super) fn common_type(a: ElementType, b: ElementType) -> Option<ElementType> {
     [(a, b), (b, a)].into_iter().find(|&(from, to)| holds(to, from)).map(|(_, to)| to)
 }
 
-/// The type in which products of elements of two types are summed before the sum is converted to `result`: the result's
-/// own where that is wider, else the operands'. A float of fewer than 32 bits that would be rounded twice is summed as
-/// f32.
+/// Returns the accumulator type of a sum of products that is then converted to `result`. It is `result` if that is the
+/// more precise operand type or more precise than both. Otherwise it is the more precise operand type, or f32 instead
+/// of a float of fewer than 32 bits, so that a sum is not rounded twice.
 pub(super) fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) -> ElementType {
     let natural = if precision(rhs) > precision(lhs) { rhs } else { lhs };
     if natural == result || precision(result) > precision(natural) {
@@ -35,15 +35,17 @@ pub(super) fn sum_type(lhs: ElementType, rhs: ElementType, result: ElementType) 
     }
 }
 
-/// The type in which an evaluator rounds or wraps a sum of type `sum` before it converts the sum to `result`.
+/// Returns the type that an evaluator uses to round or wrap a sum of type `sum`, before it converts the sum to
+/// `result`.
 ///
-/// Within one kind of numbers this is `result`, so that a sum is rounded once; otherwise it is `sum`.
+/// If both types belong to the same class (integers, floats, ...), this is `result`, so that a sum is rounded only
+/// once; otherwise it is `sum`.
 pub(super) fn rounded_sum_type(sum: ElementType, result: ElementType) -> ElementType {
     let class = |ty: ElementType| precision(ty).0;
     if class(sum) == class(result) { result } else { sum }
 }
 
-/// The array in another element type; complex numbers that become real lose their imaginary part.
+/// Converts an array to another element type; complex numbers that become real lose their imaginary part.
 pub(super) fn converted(array: Literal, to: ElementType) -> Result<Literal> {
     let shape = array.array_shape().clone();
     let from = shape.element_type();
@@ -59,7 +61,7 @@ pub(super) fn converted(array: Literal, to: ElementType) -> Result<Literal> {
     })
 }
 
-/// Whether every value of type `from` is one of type `to`.
+/// Whether type `to` represents every value of type `from`.
 fn holds(to: ElementType, from: ElementType) -> bool {
     use ElementKind::*;
     let digits = |ty: ElementType| ty.bit_width() - usize::from(ty.kind() == Signed);
@@ -81,7 +83,7 @@ fn holds(to: ElementType, from: ElementType) -> bool {
 
 fn float_holds(to: ElementType, from: ElementType) -> bool {
     let Some(wide) = FloatFormat::of(to) else { return false };
-    // Powers of two from 2^-127 to 2^127.
+    // A float type without a `FloatFormat` (`f8e8m0fnu`) holds the powers of two from 2^-127 to 2^127.
     let Some(narrow) = FloatFormat::of(from) else { return wide.exponent_bits >= 8 };
     let has_infinity = |format: &FloatFormat| matches!(format.specials, FloatSpecials::Ieee);
     narrow.mantissa_bits <= wide.mantissa_bits
@@ -90,29 +92,30 @@ fn float_holds(to: ElementType, from: ElementType) -> bool {
         && (has_infinity(&wide) || !has_infinity(&narrow))
 }
 
-/// Accumulates products of elements.
+/// Accumulator for products of elements.
 pub(super) trait Domain: Copy + Send + Sync {
-    /// The sum of nothing.
+    /// The empty sum.
     const ZERO: Self;
 
-    /// An operand's element as a number of this kind; the operands of a sum are of no higher kind.
+    /// Converts an element of an operand; its class is never higher than the accumulator's.
     fn from_element(element: Scalar) -> Self;
 
-    /// `self + x * y`.
+    /// Returns `self + x * y`.
     fn plus_product(self, x: Self, y: Self) -> Self;
 
-    /// The sum before it is rounded or wrapped to the result's type.
+    /// Returns the sum before it is rounded or wrapped to the result type.
     fn to_element(self, result: ElementType) -> Scalar;
 }
 
-/// The elements of an array of type `ty`, from its bytes, as [`Domain::from_element`] takes them.
+/// Decodes the bytes of an array of type `ty` with [`Domain::from_element`].
 pub(super) fn elements<T: Domain>(ev: &mut Evaluator<'_>, ty: ElementType, bytes: &[u8]) -> Result<Vec<T>> {
     let width = ty.byte_width();
     let element = |i: usize| T::from_element(Scalar::read(ty, &bytes[i * width..]));
     ev.values(bytes.len() / width, ELEMENT, T::ZERO, element)
 }
 
-/// Real results: products of up to 24-bit mantissas are exact, sums are rounded to the result's type once.
+/// Accumulator of real results: products of mantissas up to 24 bits are exact, and the sum is rounded to the result
+/// type once.
 impl Domain for f64 {
     const ZERO: f64 = 0.0;
 
@@ -134,7 +137,7 @@ impl Domain for f64 {
     }
 }
 
-/// Complex results: real and imaginary part.
+/// Accumulator of complex results: real and imaginary part.
 impl Domain for (f64, f64) {
     const ZERO: (f64, f64) = (0.0, 0.0);
 
@@ -154,7 +157,7 @@ impl Domain for (f64, f64) {
     }
 }
 
-/// Truth values: some pair is true in both.
+/// Accumulator of boolean results: true if both elements of any pair are true.
 impl Domain for bool {
     const ZERO: bool = false;
 
@@ -177,7 +180,7 @@ impl Domain for bool {
     }
 }
 
-/// An integer modulo 2^64, of which every narrower integer type is a further modulus.
+/// Integer accumulator modulo 2^64; narrower integer types are obtained by a further modulus.
 #[derive(Clone, Copy)]
 pub(super) struct Wrapping(u64);
 

@@ -1,6 +1,6 @@
 //! Table of operations: type, traits, context of called computations, opcodes.
 
-/// Hands the table to a macro, one row for each operation with its documentation:
+/// Passes the operation table to a macro, one documented row for each operation:
 /// `Type [traits, see OpTrait] calls CallContext: Opcode | Opcode;`.
 macro_rules! for_operations {
     ($then:ident) => {
@@ -9,11 +9,11 @@ macro_rules! for_operations {
             Parameter []: Parameter;
             /// A literal.
             Constant []: Constant;
-            /// Values put together.
+            /// A tuple of values.
             Tuple []: Tuple;
-            /// One value of a tuple.
+            /// One element of a tuple.
             GetTupleElement [Speculatable]: GetTupleElement;
-            /// Identity that blocks motion across it.
+            /// Identity that blocks code motion across it.
             OptBarrier []: OptBarrier;
             /// A function of one element.
             Unary [Speculatable Foldable Widenable]: Abs | Acos | Acosh | Asin | Asinh | Atan | Atanh | Cbrt | Ceil
@@ -26,29 +26,29 @@ macro_rules! for_operations {
                 | Xor;
             /// A comparison of two elements.
             Compare [Speculatable Foldable]: Compare;
-            /// One of two elements, by a truth value.
+            /// One of two elements, selected by a boolean.
             Select [Speculatable Foldable]: Select;
-            /// An element kept between bounds.
+            /// An element clamped between two bounds.
             Clamp [Speculatable Foldable Widenable]: Clamp;
-            /// The same number in another element type.
+            /// Conversion of numbers to another element type.
             Convert [Speculatable Foldable]: Convert;
-            /// The same bits in another element type.
+            /// Reinterpretation of bits as another element type.
             BitcastConvert [Speculatable Foldable]: BitcastConvert;
             /// A float rounded as if it had fewer bits.
             ReducePrecision [Speculatable Foldable]: ReducePrecision;
-            /// Copies along new dimensions.
+            /// Repetition of an array along new dimensions.
             Broadcast [Speculatable]: Broadcast;
-            /// Other dimensions, same row-major order.
+            /// New dimensions with the row-major order of elements unchanged.
             Reshape [Speculatable Foldable]: Reshape;
-            /// Dimensions in another order.
+            /// Permutation of dimensions.
             Transpose [Speculatable Foldable]: Transpose;
             /// A strided slice.
             Slice [Speculatable Foldable]: Slice;
-            /// Elements added around and between.
+            /// Padding around and between elements.
             Pad [Speculatable Foldable]: Pad;
-            /// Arrays one after the other.
+            /// Concatenation of arrays along a dimension.
             Concatenate [Speculatable Foldable]: Concatenate;
-            /// Dimensions backwards.
+            /// Reversal of dimensions.
             Reverse [Speculatable Foldable]: Reverse;
             /// The index along a dimension.
             Iota [Speculatable]: Iota;
@@ -56,45 +56,45 @@ macro_rules! for_operations {
             DynamicSlice [Speculatable Foldable]: DynamicSlice;
             /// A slice written at dynamic start indices.
             DynamicUpdateSlice [Speculatable Foldable]: DynamicUpdateSlice;
-            /// The same value in another buffer, perhaps in another layout.
+            /// Copy of a value into another buffer, possibly with another layout.
             Copy []: Copy;
-            /// The same bytes under another shape.
+            /// Reinterpretation of a buffer under another shape.
             Bitcast []: Bitcast;
             /// Contraction of two arrays.
             Dot [Speculatable Foldable Widenable]: Dot;
-            /// Contraction of two arrays, one of which falls into groups of dynamic sizes.
+            /// Contraction of two arrays, one of them partitioned into groups of dynamic sizes.
             RaggedDot [Speculatable Widenable]: RaggedDot;
-            /// Contraction of two arrays whose blocks have scales.
+            /// Contraction of two arrays whose blocks have scale factors.
             ScaledDot [Speculatable]: ScaledDot;
             /// Sums of products under a sliding kernel.
             Convolution [Speculatable Foldable Widenable]: Convolution;
             /// A reduction over dimensions.
             Reduce [Speculatable Foldable] calls Embedded: Reduce;
-            /// A loop over one dimension.
+            /// A loop over the slices of one dimension.
             Scan [Speculatable] calls Embedded: Scan;
             /// A reduction over sliding windows.
             ReduceWindow [Speculatable] calls Embedded: ReduceWindow;
-            /// Values scattered to the chosen element of each window.
+            /// Values scattered to the selected element of each window.
             SelectAndScatter [Speculatable] calls Embedded: SelectAndScatter;
-            /// A loop.
+            /// A loop with a condition and a body.
             While [] calls Control: While;
-            /// A choice of computations.
+            /// A conditional: calls one of several computations.
             Conditional [] calls Control: Conditional;
-            /// A computation's result.
+            /// A call of a computation.
             Call [] calls Control: Call;
             /// A computation applied to each element.
             Map [Speculatable] calls Embedded: Map;
-            /// Operations compiled as one.
+            /// Operations compiled as one kernel.
             Fusion [] calls Fusion: Fusion;
             /// Random bits from a state.
             RngBitGenerator [Speculatable]: RngBitGenerator;
             /// Random numbers.
             Rng [SideEffect]: Rng;
-            /// The device's random counter, moved on.
+            /// Current state of the device's random counter, which is then advanced.
             RngGetAndUpdateState [SideEffect]: RngGetAndUpdateState;
-            /// Floats rounded to integers by random bits.
+            /// Conversion of floats to integers, rounded by random bits.
             StochasticConvert [Speculatable Foldable]: StochasticConvert;
-            /// Normalisation over all dimensions but the features.
+            /// Batch normalisation over all dimensions but the feature dimension.
             BatchNorm [Speculatable]: BatchNormTraining | BatchNormInference | BatchNormGrad;
             /// Slices read at an array of start indices.
             Gather [Speculatable Foldable]: Gather;
@@ -104,27 +104,27 @@ macro_rules! for_operations {
             Fft [Speculatable]: Fft;
             /// The triangular factor of a positive definite matrix.
             Cholesky [Speculatable Widenable]: Cholesky;
-            /// The solution of equations with a triangular matrix.
+            /// Solution of a triangular system of equations.
             TriangularSolve [Speculatable Widenable]: TriangularSolve;
             /// A function that HLO does not define.
             CustomCall [] calls Embedded: CustomCall;
-            /// The border between regions of different shardings.
+            /// The boundary between regions of different shardings.
             Domain []: Domain;
-            /// A token after others.
+            /// A token ordered after other tokens.
             AfterAll []: AfterAll;
-            /// A value not before a token.
+            /// A value ordered after a token.
             AddDependency []: AddDependency;
-            /// Data from or to the host or another device.
+            /// Data transfer from or to the host or another device.
             Transfer [SideEffect]: Infeed | Outfeed | Recv | RecvDone | Send | SendDone;
             /// Start, update or done of an asynchronous operation.
             Async [] calls Control: AsyncDone | AsyncStart | AsyncUpdate | CopyDone | CopyStart;
-            /// Dynamic sizes, set and read.
+            /// Reads and sets dynamic dimension sizes.
             Dynamic []: DynamicReshape | GetDimensionSize | SetDimensionSize;
-            /// Communication between devices, and their ids.
+            /// Communication between devices, and the ids of the current device.
             Collective [] calls Embedded: AllGather | AllGatherDone | AllGatherStart | AllReduce | AllReduceDone
                 | AllReduceStart | AllToAll | CollectiveBroadcast | CollectivePermute | CollectivePermuteDone
                 | CollectivePermuteStart | CollectiveReduce | PartitionId | RaggedAllToAll | ReduceScatter | ReplicaId;
-            /// Arrays sorted together.
+            /// Arrays sorted together by one comparator.
             Sort [Speculatable] calls Embedded: Sort;
             /// The greatest or least elements of each row.
             TopK [Speculatable]: TopK;

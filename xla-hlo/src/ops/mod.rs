@@ -1,4 +1,4 @@
-//! Operations, one folder a family: attributes, shape rule, text and protobuf forms, evaluator.
+//! Operations, one folder for each family: attributes, shape rule, text and protobuf forms, evaluator.
 
 pub mod async_;
 mod checks;
@@ -74,10 +74,10 @@ use list::for_operations;
 
 macro_rules! define {
     ($($(#[$doc:meta])* $variant:ident [$($trait:ident)*] $(calls $context:ident)?: $($opcode:ident)|+;)*) => {
-        /// An operation with exactly its own attributes.
+        /// An operation with its own attributes.
         ///
-        /// Matches that must handle everything have no wildcard arm, so that a new operation lists what must learn of
-        /// it.
+        /// Exhaustive matches over this type have no wildcard arm, so that the compiler lists every place that must
+        /// handle a new operation.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Op { $($(#[$doc])* $variant($variant),)* }
 

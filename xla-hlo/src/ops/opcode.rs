@@ -11,31 +11,31 @@ pub enum Arity {
 
 macro_rules! opcodes {
     ($($(#[$doc:meta])* $variant:ident $name:literal $arity:ident($n:literal) $family:ident;)*) => {
-        /// The name of an operation in HLO text.
+        /// Name of an operation in HLO text.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[allow(missing_docs, reason = "each variant is the opcode of its name")]
         pub enum Opcode { $($(#[$doc])* $variant,)* }
 
         impl Opcode {
-            /// Every opcode, in alphabetical order of the names.
+            /// All opcodes, in alphabetical order of their names.
             pub const ALL: &[Opcode] = &[$(Opcode::$variant,)*];
 
-            /// The name in HLO text.
+            /// Returns the name in HLO text.
             pub const fn name(self) -> &'static str {
                 match self { $(Opcode::$variant => $name,)* }
             }
 
-            /// Number of operands.
+            /// Returns the number of operands.
             pub const fn arity(self) -> Arity {
                 match self { $(Opcode::$variant => Arity::$arity($n),)* }
             }
 
-            /// The folder of `ops` where it belongs.
+            /// Returns the family, which is the subfolder of `ops` that implements the operation.
             pub const fn family(self) -> Family {
                 match self { $(Opcode::$variant => Family::$family,)* }
             }
 
-            /// The opcode of that name.
+            /// Looks up an opcode by its name.
             pub fn from_name(name: &str) -> Option<Opcode> {
                 match name { $($name => Some(Opcode::$variant),)* _ => None }
             }
@@ -43,14 +43,14 @@ macro_rules! opcodes {
     };
 }
 
-/// The operation families, one folder each.
+/// Families of operations, one folder each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     /// Parameters, constants, tuples.
     Structure,
-    /// One element in, one element out.
+    /// Functions of single elements.
     Elementwise,
-    /// Elements change place, not value.
+    /// Operations that move elements without changing their values.
     Movement,
     /// Contractions.
     Dot,
@@ -66,11 +66,11 @@ pub enum Family {
     Indexing,
     /// Convolutions.
     Convolution,
-    /// Sorting and the operations made of it.
+    /// Sorting and top-k.
     Sorting,
     /// Fourier transforms.
     Transform,
-    /// Decompositions and systems of equations.
+    /// Matrix decompositions and systems of equations.
     Linalg,
     /// Batch normalisation and its gradient.
     Normalization,
@@ -78,9 +78,9 @@ pub enum Family {
     Dynamic,
     /// Calls to functions that HLO does not define.
     Custom,
-    /// Order by tokens, and traffic with the host.
+    /// Ordering by tokens, and transfers to and from the host and other devices.
     Token,
-    /// Starts and dones of operations.
+    /// Asynchronous operations: start, update, done.
     Async,
     /// Communication between the devices of a program.
     Collective,
@@ -206,11 +206,12 @@ opcodes! {
     ShiftLeft "shift-left" Exactly(2) Elementwise;
     ShiftRightArithmetic "shift-right-arithmetic" Exactly(2) Elementwise;
     ShiftRightLogical "shift-right-logical" Exactly(2) Elementwise;
-    /// Elements rotated or permuted along `dimensions`, `mode=rotate, shifts={1}` or
+    /// Rotates or permutes elements along `dimensions`: `mode=rotate, shifts={1}` or
     /// `mode=permute, indices=s32[4] {3, 1, 0, 2}`.
     ///
-    /// XLA's sources have had it since the summer of 2026 and still change it; no released XLA reads it (jaxlib 0.10.2:
-    /// "Unknown opcode"), so there is nothing yet to check an implementation against, and it is refused by name.
+    /// Not implemented, only rejected by name. The opcode has been in XLA's sources since the summer of 2026 and still
+    /// changes. No released XLA reads it (jaxlib 0.10.2: "Unknown opcode"), so there is no reference to check an
+    /// implementation against.
     Shuffle "shuffle" Exactly(1) Movement;
     Sign "sign" Exactly(1) Elementwise;
     Sine "sine" Exactly(1) Elementwise;

@@ -1,12 +1,12 @@
-//! Start and done: opcodes that start an operation, and those that wait for it.
+//! Pairs of asynchronous opcodes: start operations and the done operations that wait for them.
 
 use super::Opcode;
 
 impl Opcode {
-    /// Opcodes that may use the result of this operation, which starts something: it must be used exactly once. Empty
-    /// for operations that are complete in themselves.
+    /// Returns the opcodes that may use the result of this start operation, which must have exactly one user. Empty for
+    /// operations that are not a start.
     ///
-    /// A send or receive may also go through a tuple, into a loop for instance, and be done there.
+    /// The result of a send or receive may also pass through a tuple, for example into a loop, and be awaited there.
     pub const fn done_opcodes(self) -> &'static [Opcode] {
         match self {
             Opcode::AsyncStart | Opcode::AsyncUpdate => &[Opcode::AsyncUpdate, Opcode::AsyncDone],
@@ -20,7 +20,8 @@ impl Opcode {
         }
     }
 
-    /// Opcodes of operand 0 of this done operation. Empty for operations that wait for nothing.
+    /// Returns the opcodes that may produce operand 0 of this done operation. Empty for operations that wait for
+    /// nothing.
     pub const fn start_opcodes(self) -> &'static [Opcode] {
         match self {
             Opcode::AsyncUpdate | Opcode::AsyncDone => &[Opcode::AsyncStart, Opcode::AsyncUpdate],

@@ -1,4 +1,4 @@
-//! Test helpers of the operation families: build, verify and evaluate one instruction.
+//! Test helpers of the operation families, which build, verify and evaluate one instruction.
 
 use super::{Binary, BinaryOp, Op};
 use crate::builder::{ComputationBuilder, ModuleBuilder};
@@ -7,9 +7,10 @@ use crate::text::{PrintOptions, parse_module, print_module};
 use crate::verify::VerifiedModule;
 use crate::{ArrayShape, CompId, ElementKind, ElementType, InstrId, Literal, Result, Scalar, Shape};
 
-/// The value of one operation on those operands, after its shape rule and the verifier agreed.
+/// Evaluates one operation on the given operands, after the shape rule and the verifier accept it.
 ///
-/// `op` may first add the computations that the operation calls; `written` is the result's shape where it must be said.
+/// `op` may first add the computations that the operation calls. `written` is the result shape, for operations that
+/// need it.
 pub(super) fn run<O: Into<Op>>(
     op: impl FnOnce(&mut ModuleBuilder) -> O,
     written: Option<Shape>,
@@ -19,7 +20,7 @@ pub(super) fn run<O: Into<Op>>(
     run_in_layouts(op, written, operands, &shapes)
 }
 
-/// The same with operands in the layouts of those shapes.
+/// Evaluates one operation like [`run`], with operands in the layouts of `shapes`.
 pub(super) fn run_in_layouts<O: Into<Op>>(
     op: impl FnOnce(&mut ModuleBuilder) -> O,
     written: Option<Shape>,
@@ -36,7 +37,7 @@ pub(super) fn run_in_layouts<O: Into<Op>>(
     evaluate(&module, operands.to_vec())
 }
 
-/// A computation over scalars of those types.
+/// Adds a computation over scalars of the given types.
 pub(super) fn function(
     module: &mut ModuleBuilder,
     parameters: &[ElementType],
@@ -52,12 +53,12 @@ pub(super) fn function(
     b.finish(root)
 }
 
-/// A computation of one binary operation on its two parameters.
+/// Adds a computation that applies one binary operation to its two parameters.
 pub(super) fn combiner(module: &mut ModuleBuilder, op: BinaryOp, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| b.instruction(Binary { op }, None, [p[0], p[1]]))
 }
 
-/// `10 * acc + x`, which tells the order of a reduction.
+/// Adds the combiner `10 * acc + x`, whose result shows the order of a reduction.
 pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| {
         let ten = b.constant(scalar(ty, 10.0))?;
@@ -66,7 +67,7 @@ pub(super) fn append_digit(module: &mut ModuleBuilder, ty: ElementType) -> CompI
     })
 }
 
-/// `acc + x` in a form that is not recognised as a plain addition.
+/// Adds the combiner `acc + x` in a form that is not recognised as a plain addition.
 pub(super) fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> CompId {
     function(module, &[ty, ty], |b, p| {
         let negated = b.negate(p[1])?;
@@ -74,14 +75,14 @@ pub(super) fn disguised_add(module: &mut ModuleBuilder, ty: ElementType) -> Comp
     })
 }
 
-/// An array of those numbers, row major; real ones for complex types.
+/// Builds an array from row-major values; for complex types these are the real parts.
 pub(super) fn array(ty: ElementType, dims: &[usize], values: &[f64]) -> Literal {
     let shape = ArrayShape::new(ty, dims);
     assert_eq!(shape.element_count(), values.len(), "{shape} takes another number of values");
     Literal::from_fn(&shape, |i| number(ty, values[i])).expect("the array fits into memory")
 }
 
-/// A scalar of that number.
+/// Builds a scalar.
 pub(super) fn scalar(ty: ElementType, value: f64) -> Literal {
     array(ty, &[], &[value])
 }
@@ -94,7 +95,7 @@ fn number(ty: ElementType, value: f64) -> Scalar {
     }
 }
 
-/// The array's elements as numbers, row major; the real parts of complex ones.
+/// Returns the array's elements in row-major order; for complex types the real parts.
 pub(super) fn numbers(literal: &Literal) -> Vec<f64> {
     (0..literal.array_shape().element_count())
         .map(|i| match literal.get(i) {
@@ -106,14 +107,15 @@ pub(super) fn numbers(literal: &Literal) -> Vec<f64> {
         .collect()
 }
 
-/// An array whose bytes are all different as far as bytes go, so that a misplaced or altered one is seen.
+/// Builds an array of pairwise different bytes (up to the range of a byte), so that a misplaced or altered byte is
+/// detected.
 pub(super) fn distinct_bytes(ty: ElementType, dims: &[usize], seed: u8) -> Literal {
     let shape = ArrayShape::new(ty, dims);
     let bytes = (0..shape.byte_size()).map(|i| (i as u8).wrapping_mul(37).wrapping_add(seed)).collect();
     Literal::from_bytes(&shape, bytes).expect("the size is the shape's")
 }
 
-/// Demands that each operation is refused with a message that contains the text beside it.
+/// Asserts that an operation failed with an error that contains `message`.
 pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str) {
     match result {
         Ok(value) => panic!("{what}: gave {} instead of an error about {message:?}", value.shape()),
@@ -121,8 +123,7 @@ pub(super) fn assert_refused(what: &str, result: Result<Literal>, message: &str)
     }
 }
 
-/// The value of a module in text, which must also print back: printed text is read as the same module and printed the
-/// same.
+/// Evaluates a module in text form. Also asserts that its printed text parses and prints back to itself.
 pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
     let module = VerifiedModule::new(parse_module(text)?)?;
     let printed = print_module(&module, &PrintOptions::short_parsable());
@@ -131,7 +132,7 @@ pub(super) fn run_text(text: &str, operands: &[Literal]) -> Result<Literal> {
     evaluate(&module, operands.to_vec())
 }
 
-/// The line of a module's entry root as it is printed, without its name.
+/// Prints a module and returns the line of the entry root, without its name.
 pub(super) fn printed_root(text: &str) -> String {
     let module = parse_module(text).unwrap_or_else(|e| panic!("{e}"));
     let printed = print_module(&module, &PrintOptions::short_parsable());
@@ -139,7 +140,8 @@ pub(super) fn printed_root(text: &str) -> String {
     line.split_once(" = ").expect("the root has a name").1.to_string()
 }
 
-/// Demands that numbers are as near as `tolerance`, relative to their greater magnitude above 1.
+/// Asserts that numbers agree within `tolerance`, which is relative for expected magnitudes above 1 and otherwise
+/// absolute.
 pub(super) fn assert_near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{what}: {found:?}");
     for (a, b) in found.iter().zip(expected) {

@@ -1,4 +1,4 @@
-//! Traits of operations, looked up in the table of operations.
+//! Traits of operations, looked up in the operation table.
 
 use super::Op;
 use super::list::for_operations;
@@ -6,36 +6,38 @@ use super::list::for_operations;
 /// A property that an operation has for all attributes and operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpTrait {
-    /// Running it does more than compute its result, the computations it calls aside. Tokens and dependencies only
-    /// order, and a start is kept by its done, see [`is_async_start`](crate::effects::is_async_start): they have no
-    /// effect.
+    /// Execution has an effect beyond the result; effects of called computations do not count. Tokens and dependencies
+    /// only order other operations, and a start operation is kept alive by its done operation (see
+    /// [`is_async_start`](crate::effects::is_async_start)), so neither has this trait.
     SideEffect,
-    /// It computes a function of its operands alone, never fails, and costs the same whatever its operands are: it may
-    /// run where its result is not needed. Copies are not, which stand where they stand on purpose, nor tuples, which
-    /// cost nothing, nor fusions, which are made when code motion is over.
+    /// The result depends only on the operands, execution never fails, and the cost does not depend on operand values:
+    /// code motion may execute it speculatively, where the result is not needed. Excluded are copies, whose position is
+    /// deliberate, tuples, which cost nothing, and fusions, which are formed after code motion.
     Speculatable,
-    /// One array computed from arrays, worth storing as a constant where the operands are constants. Broadcasts and
-    /// iotas are not, which are smaller than their results, nor operations that may run for long.
+    /// Constant folding may replace it: it computes one array from arrays, and the result is worth storing as a
+    /// constant. Excluded are broadcasts and iotas, whose result is larger than the operation, and operations that may
+    /// run for long.
     Foldable,
-    /// On floats it may be computed in a wider element type and rounded once.
+    /// Float arithmetic may run in a wider element type, followed by a single rounding.
     Widenable,
 }
 
-/// The way an operation runs the computations it calls.
+/// Context in which an operation runs the computations that it calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallContext {
-    /// It calls none.
+    /// Calls no computation.
     None,
-    /// As a program of their own, on whole values: loops, branches, calls.
+    /// Called computations are separate programs on whole values: loops, branches, calls.
     Control,
-    /// Compiled as part of the calling operation: combiners, comparators, mapped functions, steps of scans.
+    /// Called computations are compiled into the calling operation: combiners, comparators, mapped functions, steps of
+    /// scans.
     Embedded,
-    /// Compiled as one kernel.
+    /// The called computation is compiled as one kernel.
     Fusion,
 }
 
 impl CallContext {
-    /// The name for reports, in lower case.
+    /// Returns the name for reports, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             CallContext::None => "none",
@@ -46,7 +48,7 @@ impl CallContext {
     }
 }
 
-/// A row of the table: traits as a set of bits, and the context of called computations.
+/// A table row: traits as a bit set, and the context of called computations.
 type Row = (u8, CallContext);
 
 macro_rules! rows {
@@ -64,13 +66,13 @@ macro_rules! rows {
 for_operations!(rows);
 
 impl Op {
-    /// Whether the operation has a trait.
+    /// Whether the operation has the trait `wanted`.
     pub const fn has_trait(&self, wanted: OpTrait) -> bool {
         row(self).0 & (1 << wanted as u8) != 0
     }
 
-    /// Whether running the operation does more than compute its result, the computations it calls aside. Custom calls
-    /// say it themselves.
+    /// Whether execution has an effect beyond the result, without the effects of called computations. Custom calls
+    /// declare it by an attribute.
     pub const fn has_side_effect(&self) -> bool {
         match self {
             Op::CustomCall(call) => call.has_side_effect,
@@ -78,8 +80,9 @@ impl Op {
         }
     }
 
-    /// The context in which the operation runs the computations it calls: [`CallContext::None`] where it calls none,
-    /// which the attributes of asynchronous operations, collectives and custom calls decide.
+    /// Returns the context in which the operation runs the computations that it calls. It is [`CallContext::None`] if
+    /// the operation calls none, which depends on the attributes for asynchronous operations, collectives and custom
+    /// calls.
     pub fn call_context(&self) -> CallContext {
         match row(self).1 {
             CallContext::None => CallContext::None,
