@@ -5,17 +5,17 @@ use crate::ops::{AddDependency, AfterAll, AllReduce, Async, AsyncStart, Collecti
 use crate::{CompId, InstrId, Result, Shape};
 
 impl ComputationBuilder<'_> {
-    /// A token after others; a fresh one without operands.
+    /// Adds a token that is ordered after `tokens`; without operands, a fresh token.
     pub fn after_all(&mut self, tokens: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         self.instruction(AfterAll, None, tokens)
     }
 
-    /// `x`, not before `token`.
+    /// Returns the value of `x`, ordered after `token`.
     pub fn add_dependency(&mut self, x: InstrId, token: InstrId) -> Result<InstrId> {
         self.instruction(AddDependency, None, [x, token])
     }
 
-    /// Begins `computation` on `operands`; await it once with [`ComputationBuilder::async_done`].
+    /// Starts `computation` on `operands` asynchronously; await it once with [`ComputationBuilder::async_done`].
     pub fn async_start(&mut self, computation: CompId, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         let operands = operands.into();
         let shapes = operands.iter().map(|&operand| self.shape(operand).clone()).collect();
@@ -24,12 +24,12 @@ impl ComputationBuilder<'_> {
         self.instruction(Async::Start(AsyncStart { computation, aliases: Vec::new() }), Some(shape), operands)
     }
 
-    /// The result of a computation started by [`ComputationBuilder::async_start`].
+    /// Waits for a computation started by [`ComputationBuilder::async_start`] and returns its result.
     pub fn async_done(&mut self, start: InstrId) -> Result<InstrId> {
         self.instruction(Async::Done, None, [start])
     }
 
-    /// Arrays reduced with `computation` over the devices that take part.
+    /// Reduces arrays with `computation` over the participating devices.
     pub fn all_reduce(
         &mut self,
         arrays: impl Into<Vec<InstrId>>,
@@ -39,12 +39,12 @@ impl ComputationBuilder<'_> {
         self.instruction(Collective::AllReduce(AllReduce { participants, computation, is_start: false }), None, arrays)
     }
 
-    /// The size of a dimension, `s32[]`.
+    /// Returns the size of a dimension, `s32[]`.
     pub fn get_dimension_size(&mut self, x: InstrId, dimension: usize) -> Result<InstrId> {
         self.instruction(Dynamic::GetDimensionSize { dimension }, None, [x])
     }
 
-    /// `x` with the size `size`, an `s32[]`, of a dimension.
+    /// Sets the dynamic size of a dimension of `x` to `size`, an `s32[]`.
     pub fn set_dimension_size(&mut self, x: InstrId, size: InstrId, dimension: usize) -> Result<InstrId> {
         self.instruction(Dynamic::SetDimensionSize { dimension }, None, [x, size])
     }

@@ -84,12 +84,12 @@ binary! {
 }
 
 impl ComputationBuilder<'_> {
-    /// Values put together.
+    /// Groups values into a tuple.
     pub fn tuple(&mut self, elements: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         self.instruction(Tuple, None, elements)
     }
 
-    /// Element `index` of a tuple.
+    /// Returns element `index` of a tuple.
     pub fn get_tuple_element(&mut self, tuple: InstrId, index: usize) -> Result<InstrId> {
         self.instruction(GetTupleElement { index }, None, [tuple])
     }
@@ -99,33 +99,33 @@ impl ComputationBuilder<'_> {
         self.instruction(Compare::new(direction), None, [lhs, rhs])
     }
 
-    /// `on_true` where `pred`, else `on_false`.
+    /// Selects `on_true` where `pred` holds and `on_false` otherwise.
     pub fn select(&mut self, pred: InstrId, on_true: InstrId, on_false: InstrId) -> Result<InstrId> {
         self.instruction(Select, None, [pred, on_true, on_false])
     }
 
-    /// `x` kept between `min` and `max`.
+    /// Limits each element of `x` to the range from `min` to `max`.
     pub fn clamp(&mut self, min: InstrId, x: InstrId, max: InstrId) -> Result<InstrId> {
         self.instruction(Clamp, None, [min, x, max])
     }
 
-    /// The same numbers in another element type.
+    /// Converts the elements to another element type.
     pub fn convert(&mut self, x: InstrId, to: ElementType) -> Result<InstrId> {
         let shape = self.shape(x).expect_array()?.clone().with_element_type(to);
         self.instruction(Convert, Some(shape.into()), [x])
     }
 
-    /// The same bits under another element type; `shape` says which, and its dimensions.
+    /// Reinterprets the bits of `x` as the element type of `shape`; `shape` also supplies the dimensions.
     pub fn bitcast_convert(&mut self, x: InstrId, shape: Shape) -> Result<InstrId> {
         self.instruction(BitcastConvert, Some(shape), [x])
     }
 
-    /// Floats rounded as if they had fewer bits.
+    /// Rounds floats to a format with fewer exponent and mantissa bits, without a change of the element type.
     pub fn reduce_precision(&mut self, x: InstrId, exponent_bits: u32, mantissa_bits: u32) -> Result<InstrId> {
         self.instruction(ReducePrecision { exponent_bits, mantissa_bits }, None, [x])
     }
 
-    /// Operand dimension `i` becomes result dimension `dimensions[i]` of `dims`.
+    /// Broadcasts `x` to `dims`; operand dimension `i` becomes result dimension `dimensions[i]`.
     pub fn broadcast(
         &mut self,
         x: InstrId,
@@ -137,43 +137,43 @@ impl ComputationBuilder<'_> {
         self.instruction(Broadcast { dimensions: dimensions.into() }, Some(shape), [x])
     }
 
-    /// Other dimensions, same row-major order.
+    /// Changes the dimensions of `x` and keeps the row-major order of its elements.
     pub fn reshape(&mut self, x: InstrId, dims: impl Into<Vec<usize>>) -> Result<InstrId> {
         let element_type = self.shape(x).expect_array()?.element_type();
         self.instruction(Reshape { inferred_dimension: None }, Some(Shape::array(element_type, dims)), [x])
     }
 
-    /// Result dimension `i` is operand dimension `permutation[i]`.
+    /// Permutes dimensions: result dimension `i` is operand dimension `permutation[i]`.
     pub fn transpose(&mut self, x: InstrId, permutation: impl Into<Vec<usize>>) -> Result<InstrId> {
         self.instruction(Transpose { permutation: permutation.into() }, None, [x])
     }
 
-    /// A strided slice.
+    /// Extracts a strided slice.
     pub fn slice(&mut self, x: InstrId, ranges: impl Into<Vec<SliceRange>>) -> Result<InstrId> {
         self.instruction(Slice { ranges: ranges.into() }, None, [x])
     }
 
-    /// `x` with the scalar `value` around and between.
+    /// Pads `x` at the edges and between elements with the scalar `value`.
     pub fn pad(&mut self, x: InstrId, value: InstrId, dims: impl Into<Vec<PadDim>>) -> Result<InstrId> {
         self.instruction(Pad { dims: dims.into() }, None, [x, value])
     }
 
-    /// Arrays one after the other along `dimension`.
+    /// Concatenates arrays along `dimension`.
     pub fn concatenate(&mut self, operands: impl Into<Vec<InstrId>>, dimension: usize) -> Result<InstrId> {
         self.instruction(Concatenate { dimension }, None, operands)
     }
 
-    /// Dimensions backwards.
+    /// Reverses the order of the elements along `dimensions`.
     pub fn reverse(&mut self, x: InstrId, dimensions: impl Into<Vec<usize>>) -> Result<InstrId> {
         self.instruction(Reverse { dimensions: dimensions.into() }, None, [x])
     }
 
-    /// The index along `dimension` of an array of `shape`.
+    /// Fills an array of `shape` with each element's index along `dimension`.
     pub fn iota(&mut self, shape: ArrayShape, dimension: usize) -> Result<InstrId> {
         self.instruction(Iota { dimension }, Some(shape.into()), [])
     }
 
-    /// A slice of `sizes` at scalar `starts`.
+    /// Extracts a slice of `sizes` at the scalar indices `starts`.
     pub fn dynamic_slice(
         &mut self,
         x: InstrId,
@@ -184,7 +184,7 @@ impl ComputationBuilder<'_> {
         self.instruction(DynamicSlice { sizes: sizes.into() }, None, operands)
     }
 
-    /// `x` with `update` written at scalar `starts`.
+    /// Overwrites the part of `x` at the scalar indices `starts` with `update`.
     pub fn dynamic_update_slice(
         &mut self,
         x: InstrId,
@@ -195,12 +195,13 @@ impl ComputationBuilder<'_> {
         self.instruction(DynamicUpdateSlice, None, operands)
     }
 
-    /// A copy.
+    /// Copies `x`.
     pub fn copy(&mut self, x: InstrId) -> Result<InstrId> {
         self.instruction(Copy, None, [x])
     }
 
-    /// Contraction; `element_type` is the result's (preferred element type), `None` the left operand's.
+    /// Contracts two arrays. `element_type` is the preferred element type of the result; `None` selects the left
+    /// operand's type.
     pub fn dot(
         &mut self,
         lhs: InstrId,
@@ -211,8 +212,8 @@ impl ComputationBuilder<'_> {
         self.product(Dot { dims, precision: Vec::new(), algorithm: None }, element_type, [lhs, rhs])
     }
 
-    /// A kernel that slides over an input; `element_type` is the result's (preferred element type), `None` that of the
-    /// operand that holds the other's values.
+    /// Convolves `input` with `kernel`. `element_type` is the preferred element type of the result; `None` selects the
+    /// type of the operand that can represent the other's values.
     pub fn convolution(
         &mut self,
         input: InstrId,
@@ -223,7 +224,8 @@ impl ComputationBuilder<'_> {
         self.product(op, element_type, [input, kernel])
     }
 
-    /// An operation on two operands whose result is of that element type, or of the one that its shape rule infers.
+    /// Adds an operation on two operands. The result has `element_type`, or the type that the shape rule infers for
+    /// `None`.
     fn product(
         &mut self,
         op: impl Into<Op>,
@@ -241,7 +243,7 @@ impl ComputationBuilder<'_> {
         }
     }
 
-    /// A reduction of `inputs` with `inits` over `dimensions`.
+    /// Reduces `inputs` over `dimensions`, with `inits` as initial values.
     pub fn reduce(
         &mut self,
         inputs: impl Into<Vec<InstrId>>,
@@ -254,7 +256,7 @@ impl ComputationBuilder<'_> {
         self.instruction(Reduce { dimensions: dimensions.into(), computation }, None, operands)
     }
 
-    /// A reduction over each position of a window.
+    /// Reduces each position of a sliding window.
     pub fn reduce_window(
         &mut self,
         inputs: impl Into<Vec<InstrId>>,
@@ -272,7 +274,7 @@ impl ComputationBuilder<'_> {
         self.instruction(While { condition, body }, None, [init])
     }
 
-    /// `on_true(true_operand)` if `pred`, else `on_false(false_operand)`.
+    /// Calls `on_true(true_operand)` if `pred` holds, otherwise `on_false(false_operand)`.
     pub fn conditional(
         &mut self,
         pred: InstrId,
@@ -283,41 +285,41 @@ impl ComputationBuilder<'_> {
         self.instruction(op, None, [pred, on_true.1, on_false.1])
     }
 
-    /// Branch number `index` of `branches`, each with its operand.
+    /// Calls branch number `index` of `branches`, each with its operand.
     pub fn switch(&mut self, index: InstrId, branches: &[(CompId, InstrId)]) -> Result<InstrId> {
         let op = Conditional { branches: branches.iter().map(|b| b.0).collect(), by_predicate: false };
         let operands: Vec<InstrId> = std::iter::once(index).chain(branches.iter().map(|b| b.1)).collect();
         self.instruction(op, None, operands)
     }
 
-    /// A computation's result.
+    /// Calls a computation and returns its result.
     pub fn call(&mut self, computation: CompId, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         self.instruction(Call { computation, is_composite: false }, None, operands)
     }
 
-    /// Random bits of `shape` from a state: `(new state, bits)`.
+    /// Generates random bits of `shape` from a state: `(new state, bits)`.
     pub fn rng_bit_generator(&mut self, algorithm: RngAlgorithm, state: InstrId, bits: Shape) -> Result<InstrId> {
         let shape = Shape::Tuple(vec![self.shape(state).clone(), bits]);
         self.instruction(RngBitGenerator { algorithm }, Some(shape), [state])
     }
 
-    /// Random numbers of `shape`, with the scalar parameters `a` and `b` of their distribution.
+    /// Generates random numbers of `shape`; the scalars `a` and `b` are the parameters of the distribution.
     pub fn rng(&mut self, distribution: RngDistribution, a: InstrId, b: InstrId, shape: Shape) -> Result<InstrId> {
         self.instruction(Rng { distribution }, Some(shape), [a, b])
     }
 
-    /// The device's random counter (`u64[2]`), which then moves on by `delta`.
+    /// Returns the device's random counter (`u64[2]`) and advances it by `delta`.
     pub fn rng_get_and_update_state(&mut self, delta: i64) -> Result<InstrId> {
         self.instruction(RngGetAndUpdateState { delta }, Some(Shape::array(ElementType::U64, [2])), [])
     }
 
-    /// Floats as integers of that type, rounded up with a chance of their fraction.
+    /// Converts floats to integers of type `to`; the fraction is the probability of rounding away from zero.
     pub fn stochastic_convert(&mut self, x: InstrId, random: InstrId, to: ElementType) -> Result<InstrId> {
         let shape = self.shape(x).expect_array()?.clone().with_element_type(to);
         self.instruction(StochasticConvert, Some(shape.into()), [x, random])
     }
 
-    /// A batch normalisation; [`BatchNormKind`] says what its operands are.
+    /// Adds a batch normalization; [`BatchNormKind`] lists the operands of each kind.
     pub fn batch_norm(
         &mut self,
         kind: BatchNormKind,
@@ -328,7 +330,7 @@ impl ComputationBuilder<'_> {
         self.instruction(BatchNorm { kind, epsilon: Epsilon::new(epsilon), feature_index }, None, operands)
     }
 
-    /// A loop over one dimension of `inputs` with `carries`, a number of which `op` has.
+    /// Adds a loop over one dimension of `inputs` with [`Scan::num_carries`] loop-carried values, initially `carries`.
     pub fn scan(
         &mut self,
         op: Scan,
@@ -340,12 +342,13 @@ impl ComputationBuilder<'_> {
         self.instruction(op, None, operands)
     }
 
-    /// Contraction of arrays of which one falls into groups; the result has the wider element type of the two.
+    /// Contracts two arrays, one of them ragged (divided into groups). The result has the wider element type of the
+    /// two.
     pub fn ragged_dot(&mut self, op: RaggedDot, lhs: InstrId, rhs: InstrId, sizes: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [lhs, rhs, sizes])
     }
 
-    /// Contraction of `(array, scale)` with `(array, scale)`; `shape` is the result's.
+    /// Contracts two arrays, each given as `(array, scale)`; `shape` is the result's.
     pub fn scaled_dot(
         &mut self,
         op: ScaledDot,
@@ -356,17 +359,17 @@ impl ComputationBuilder<'_> {
         self.instruction(op, Some(shape), [lhs.0, rhs.0, lhs.1, rhs.1])
     }
 
-    /// Boxes read at indexed places.
+    /// Gathers slices of `x` at `indices`.
     pub fn gather(&mut self, op: Gather, x: InstrId, indices: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices])
     }
 
-    /// Boxes written at indexed places.
+    /// Scatters `updates` into `x` at `indices`.
     pub fn scatter(&mut self, op: Scatter, x: InstrId, indices: InstrId, updates: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [x, indices, updates])
     }
 
-    /// A function that HLO does not define, with a configuration for its handler and a result of `shape`.
+    /// Calls a function that HLO does not define, with a configuration for its handler and a result of `shape`.
     pub fn custom_call(
         &mut self,
         op: CustomCall,
@@ -379,27 +382,27 @@ impl ComputationBuilder<'_> {
         Ok(id)
     }
 
-    /// A Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.
+    /// Applies a Fourier transform over the innermost dimensions, whose sizes on the real side are `length`.
     pub fn fft(&mut self, fft_type: FftType, x: InstrId, length: impl Into<Vec<usize>>) -> Result<InstrId> {
         self.instruction(Fft { fft_type, fft_length: length.into() }, None, [x])
     }
 
-    /// The triangular factor of positive definite matrices, of which the lower or the upper triangle is read.
+    /// Computes the Cholesky factor of positive definite matrices. Only the lower or the upper triangle of `a` is read.
     pub fn cholesky(&mut self, a: InstrId, lower: bool) -> Result<InstrId> {
         self.instruction(Cholesky { lower }, None, [a])
     }
 
-    /// The solution of equations with triangular matrices `a`.
+    /// Solves systems of equations with triangular matrices `a`.
     pub fn triangular_solve(&mut self, op: TriangularSolve, a: InstrId, b: InstrId) -> Result<InstrId> {
         self.instruction(op, None, [a, b])
     }
 
-    /// Arrays sorted together along `dimension`, stably; the comparator gets two elements of each array.
+    /// Sorts arrays together along `dimension`, stably. The comparator receives two elements of each array.
     pub fn sort(&mut self, operands: impl Into<Vec<InstrId>>, dimension: usize, comparator: CompId) -> Result<InstrId> {
         self.instruction(Sort { dimension, is_stable: true, computation: comparator }, None, operands)
     }
 
-    /// The `k` greatest (or least) elements of each row: `(values, s32 places)`.
+    /// Returns the `k` greatest (or least) elements of each row and their indices: `(values, s32 indices)`.
     pub fn top_k(&mut self, x: InstrId, k: usize, largest: bool) -> Result<InstrId> {
         self.instruction(TopK { k, largest, is_stable: false }, None, [x])
     }

@@ -1,4 +1,4 @@
-//! Builder of computations: each method adds one instruction, whose shape its rule infers.
+//! Builder of computations: each method adds one instruction and infers its shape from the shape rule of the operation.
 
 mod effects;
 mod methods;
@@ -6,7 +6,7 @@ mod methods;
 use crate::ops::{Constant, Op, Parameter, ShapeContext};
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape, verify::VerifiedModule};
 
-/// Builds a module, one computation after the other.
+/// Builds a module, one computation at a time.
 ///
 /// ```
 /// use xla_hlo::{ElementType, Shape, builder::ModuleBuilder};
@@ -32,7 +32,7 @@ pub struct ModuleBuilder {
 }
 
 impl ModuleBuilder {
-    /// An empty module of that name.
+    /// Creates an empty module with that name.
     pub fn new(name: impl Into<String>) -> ModuleBuilder {
         ModuleBuilder { module: Module::new(name) }
     }
@@ -51,7 +51,7 @@ impl ModuleBuilder {
 
 /// Adds instructions to one computation.
 ///
-/// Every method infers the result's shape and fails with the rule that is broken: [`Error::InvalidArgument`].
+/// Every method infers the result's shape. A violated rule is an [`Error::InvalidArgument`] that names the rule.
 #[derive(Debug)]
 pub struct ComputationBuilder<'m> {
     module: &'m mut Module,
@@ -59,19 +59,19 @@ pub struct ComputationBuilder<'m> {
 }
 
 impl ComputationBuilder<'_> {
-    /// The next parameter.
+    /// Adds the next parameter.
     pub fn parameter(&mut self, shape: Shape) -> Result<InstrId> {
         let number = self.computation.parameters().len();
         self.instruction(Parameter { number }, Some(shape), [])
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn constant(&mut self, literal: Literal) -> Result<InstrId> {
         let shape = literal.shape().clone();
         self.instruction(Constant { literal }, Some(shape), [])
     }
 
-    /// Any operation. `shape` is needed where it does not follow from operands and attributes; elsewhere it is checked.
+    /// Adds any operation. `shape` is required if operands and attributes do not determine it; otherwise it is checked.
     pub fn instruction(
         &mut self,
         op: impl Into<Op>,
@@ -98,12 +98,12 @@ impl ComputationBuilder<'_> {
         Ok(self.computation.add(Instruction::new(op, shape.with_default_layouts(), operands)))
     }
 
-    /// The shape of an instruction added before.
+    /// Returns the shape of an instruction added earlier.
     pub fn shape(&self, id: InstrId) -> &Shape {
         self.computation[id].shape()
     }
 
-    /// Gives the instruction added last a name.
+    /// Renames an instruction added earlier.
     pub fn name(&mut self, id: InstrId, name: &str) {
         self.computation.rename(id, name);
     }
