@@ -1,8 +1,9 @@
-//! Reference evaluator: simple, obviously right, the oracle of everything else.
+//! Reference evaluator: simple enough to be evidently correct, and the oracle of all other execution paths.
 //!
-//! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and carries the limits. The meaning of each
-//! operation stands in its family's folder under [`ops`](crate::ops); here is only the walk. [`ScalarFunction`] runs
-//! small called computations (reducers, comparators) element by element without making literals.
+//! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and enforces the limits. The semantics of
+//! each operation is defined in the folder of its family under [`ops`](crate::ops); this module only walks the
+//! instructions. [`ScalarFunction`] runs small called computations (reducers, comparators) element by element without
+//! creating literals.
 
 pub(crate) mod parallel;
 mod plan;
@@ -25,19 +26,19 @@ use crate::ops::{CustomCallRegistry, Op};
 use crate::out_of_memory::ensure_thread_room;
 use crate::{CompId, Computation, Error, InstrId, Instruction, Literal, Module, Result, Shape};
 
-/// Maximum depth of calls between computations while evaluated; bounds memory.
+/// Maximum depth of nested calls between computations during evaluation; bounds memory.
 pub const MAX_CALL_DEPTH: usize = 10_000;
 
-/// Calls that nest on the stack of one thread; deeper ones run on a thread of their own while the caller waits.
+/// Number of nested calls on the stack of one thread. Deeper calls run on a new thread while the caller waits.
 const CALLS_PER_STACK: usize = 200;
 
-/// Stack of such a thread.
+/// Stack size of such a thread.
 const STACK_BYTES: usize = 4 << 20;
 
-/// Runs the entry computation of a module on `arguments`, one for each parameter, of the parameters' shapes (layouts
-/// aside).
+/// Runs the entry computation of a module on `arguments`: one for each parameter, with the parameter's shape (layouts
+/// are ignored).
 ///
-/// The error names the first argument that does not fit, and both shapes.
+/// An error names the first argument that does not fit, and both shapes.
 pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
     let entry = module.entry();
     let parameters: Vec<_> = entry.parameters().iter().map(|&p| &entry[p]).collect();
@@ -64,10 +65,10 @@ pub fn evaluate(module: &Module, arguments: Vec<Literal>) -> Result<Literal> {
     Evaluator::new(module).with_threads(threads).call_entry(arguments)
 }
 
-/// Runs computations of a verified module on literals.
+/// Runner of computations of a verified module on literals.
 ///
-/// Operands are moved into the operation that uses them last, so that an update in place of an array that nobody else
-/// holds copies nothing (see [`Literal::bytes_mut`]).
+/// Operands are moved into the operation that uses them last. An in-place update of an array without other readers
+/// therefore copies nothing (see [`Literal::bytes_mut`]).
 pub struct Evaluator<'m> {
     module: &'m Module,
     plans: HashMap<CompId, Arc<Plan>>,
@@ -79,12 +80,12 @@ pub struct Evaluator<'m> {
     cancelled: Option<Arc<AtomicBool>>,
     custom_calls: Cow<'m, CustomCallRegistry>,
     random: RandomState,
-    /// Whether the error on its way out already names the instruction that failed.
+    /// Whether the propagating error already names the instruction that failed.
     blamed: bool,
 }
 
 impl<'m> Evaluator<'m> {
-    /// An evaluator of that module, without limits, on one thread.
+    /// Creates an evaluator of that module, without limits, on one thread.
     pub fn new(module: &'m Module) -> Evaluator<'m> {
         Evaluator {
             module,
@@ -100,8 +101,8 @@ impl<'m> Evaluator<'m> {
         }
     }
 
-    /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, those of called computations
-    /// included.
+    /// Stops with [`Error::ResourceExhausted`] once `steps` instructions have run, including those of called
+    /// computations.
     #[must_use]
     pub fn with_step_limit(mut self, steps: u64) -> Evaluator<'m> {
         self.steps_left = steps;
@@ -115,57 +116,58 @@ impl<'m> Evaluator<'m> {
         self
     }
 
-    /// Lets operations of much work use that many threads of rayon's pool, which changes nothing but the time.
+    /// Lets expensive operations use up to `threads` threads of rayon's pool; results do not depend on it.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Evaluator<'m> {
         self.threads = threads;
         self
     }
 
-    /// Runs custom calls by those handlers; without this, by what is built in.
+    /// Runs custom calls with the handlers of `registry`; by default, with the built-in ones.
     #[must_use]
     pub fn with_custom_calls(mut self, registry: &'m CustomCallRegistry) -> Evaluator<'m> {
         self.custom_calls = Cow::Borrowed(registry);
         self
     }
 
-    /// The handlers of custom calls.
+    /// Returns the handlers of custom calls.
     pub(crate) fn custom_calls(&self) -> &CustomCallRegistry {
         &self.custom_calls
     }
 
-    /// The instruction whose evaluation began last.
+    /// Returns the instruction whose evaluation began last.
     pub(crate) fn instruction(&self) -> Option<&'m Instruction> {
         self.current.map(|(computation, id)| &computation[id])
     }
 
-    /// Draws random numbers from that counter; an evaluator has one of its own otherwise, at its beginning.
+    /// Draws random numbers from `state`; by default, an evaluator has its own counter in its initial state.
     #[must_use]
     pub fn with_random_state(mut self, state: RandomState) -> Evaluator<'m> {
         self.random = state;
         self
     }
 
-    /// State that random numbers are drawn from.
+    /// Returns the state that random numbers are drawn from.
     pub fn random_state(&self) -> &RandomState {
         &self.random
     }
 
-    /// The module whose computations are run.
+    /// Returns the module whose computations are run.
     pub fn module(&self) -> &'m Module {
         self.module
     }
 
-    /// The shape of operand `i` of the instruction whose evaluation began last, with the layout that literals lack.
+    /// Returns the shape of operand `i` of the instruction whose evaluation began last, including the layout that
+    /// literals lack.
     ///
-    /// Right until the instruction calls a computation; `None` before the first one.
+    /// Valid until the instruction calls a computation; `None` before the first instruction.
     pub fn operand_shape(&self, i: usize) -> Option<&'m Shape> {
         let (computation, id) = self.current?;
         computation[id].operands().get(i).map(|&operand| computation[operand].shape())
     }
 
-    /// Runs the entry computation on one literal for each parameter, of the parameters' shapes; returns the result that
-    /// callers see, with arrays of dynamic size at their sizes, whether `pad-dynamic` has run or not.
+    /// Runs the entry computation on one literal for each parameter, of the parameters' shapes. Returns the result as
+    /// callers see it: arrays of dynamic size have their real sizes, whether or not `pad-dynamic` has run.
     pub fn call_entry(&mut self, arguments: Vec<Literal>) -> Result<Literal> {
         let result = self.call(self.module.entry_id(), arguments)?;
         dynamic_result::caller_value(self.module, result)
@@ -196,11 +198,12 @@ impl<'m> Evaluator<'m> {
         result
     }
 
-    /// Runs `f` on a thread with a stack of its own.
+    /// Runs `f` on a new thread, and thus on an empty stack.
     fn on_new_stack<T: Send>(&mut self, f: impl FnOnce(&mut Self) -> Result<T> + Send) -> Result<T> {
         let threads = self.threads;
         if rayon::current_thread_index().is_some() {
-            // The new thread must not wait for the pool, whose threads may all wait for such threads.
+            // The new thread must not wait for the pool, because all threads of the pool may be waiting for such
+            // threads.
             self.threads = 1;
         }
         let result = thread::scope(|scope| {
@@ -254,7 +257,7 @@ impl<'m> Evaluator<'m> {
         root.ok_or_else(|| Error::internal(format!("computation {} has no root", computation.name())))
     }
 
-    /// Counts work against the limit, and stops when it is used up or the evaluation was cancelled.
+    /// Counts work against the step limit. Fails if the limit is exhausted or the evaluation was cancelled.
     fn spend_steps(&mut self, steps: u64) -> Result<()> {
         if self.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Error::cancelled("the evaluation was cancelled"));
@@ -300,8 +303,8 @@ impl<'m> Evaluator<'m> {
     }
 }
 
-/// Whether an operation passes splats on, or computes one element of them for all. The others read the bytes of every
-/// element, for which there must be memory.
+/// Whether an operation passes splats on, or computes a splat from one element. The other operations read the bytes of
+/// every element, so there must be memory for all of them.
 fn takes_splats(op: &Op) -> bool {
     matches!(
         op,
@@ -330,7 +333,7 @@ fn takes_splats(op: &Op) -> bool {
     )
 }
 
-/// The operand's value, moved out at its last use.
+/// Returns the operand's value, moved out at its last use.
 fn whole(values: &mut [Option<Literal>], (at, access): (usize, Access)) -> Result<Literal> {
     let value = values.get_mut(at).and_then(|slot| match access {
         Access::Take => slot.take(),
@@ -339,7 +342,7 @@ fn whole(values: &mut [Option<Literal>], (at, access): (usize, Access)) -> Resul
     value.ok_or_else(|| Error::internal("an operand is used before it is computed"))
 }
 
-/// An element of the operand's value, moved out when nobody reads it later.
+/// Returns an element of the operand's value, moved out if it has no later readers.
 fn element(values: &mut [Option<Literal>], (at, access): (usize, Access), index: usize) -> Result<Literal> {
     let element = values.get_mut(at).and_then(|slot| match access {
         Access::Take => slot.take()?.into_elements().into_iter().nth(index),
@@ -349,7 +352,8 @@ fn element(values: &mut [Option<Literal>], (at, access): (usize, Access), index:
     element.ok_or_else(|| Error::internal(format!("the operand has no element {index}")))
 }
 
-/// A rule that gives another shape than the instruction has is a bug; found here it does no harm further on.
+/// Checks the shape of a result: a rule whose result differs from the instruction's shape is a bug, reported here
+/// before it causes damage.
 fn check_result(value: &Literal, shape: &Shape) -> Result<()> {
     if sizes::fits(value.shape(), shape) {
         return Ok(());

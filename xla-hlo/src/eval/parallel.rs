@@ -1,8 +1,9 @@
-//! Parallel evaluation of independent elements, on the threads of rayon's pool.
+//! Parallel evaluation of independent elements on the threads of rayon's pool.
 //!
-//! Every element is computed by the operations that one thread would do, in their order: results are the same, bit for
-//! bit. Nothing here calls a computation but by a [`ScalarFunction`](super::ScalarFunction) compiled to a program, so
-//! that the small stacks of rayon's threads suffice and nothing draws random numbers or has other effects.
+//! Every element is computed by the same operations in the same order as on one thread, so results are bit-identical.
+//! Code in this module calls computations only through a [`ScalarFunction`](super::ScalarFunction) that is compiled to
+//! a program. The small stacks of rayon's threads therefore suffice, and no random numbers are drawn and no other
+//! effects occur.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +13,22 @@ use rayon::prelude::*;
 use super::Evaluator;
 use crate::{ArrayShape, ElementType, Literal, Result, Scalar, has_thread_pool};
 
-/// Nanoseconds of one thread's work from which on several threads share an operation. Waking them takes 20 to 50
+/// Minimum work, in nanoseconds of one thread, at which several threads share an operation. Waking them takes 20 to 50
 /// microseconds.
 const THRESHOLD: usize = 200_000;
 
-/// Nanoseconds of work that a thread takes at a time.
+/// Work, in nanoseconds, that a thread takes at a time.
 const CHUNK: usize = 50_000;
 
-/// Nanoseconds of an elementwise operation, roughly: 5 to 60.
+/// Approximate cost of an elementwise operation in nanoseconds; the real cost is 5 to 60.
 pub(crate) const ELEMENT: usize = 10;
 
-/// Nanoseconds of adding a product of two numbers to a sum, roughly.
+/// Approximate cost of one multiply-add in nanoseconds.
 pub(crate) const PRODUCT: usize = 1;
 
-/// A run of elements of several arrays, the same of each.
+/// Contiguous run of elements, at the same positions of several arrays.
 pub(crate) struct Chunk<'a> {
-    /// The row-major numbers of the elements.
+    /// Row-major numbers of the elements.
     pub(crate) range: Range<usize>,
     arrays: Vec<(ElementType, &'a mut [u8])>,
 }
@@ -42,7 +43,7 @@ impl Chunk<'_> {
     }
 }
 
-/// Runs of `length` elements of arrays that have as many elements each.
+/// Splits arrays of equal element count into runs of `length` elements.
 fn chunks(arrays: &mut [Literal], length: usize) -> Vec<Chunk<'_>> {
     let count = arrays.first().map_or(0, |array| array.array_shape().element_count());
     let firsts = (0..count).step_by(length);
@@ -57,7 +58,7 @@ fn chunks(arrays: &mut [Literal], length: usize) -> Vec<Chunk<'_>> {
 }
 
 impl<'m> Evaluator<'m> {
-    /// An array whose element `i` in row-major order is `f(i)`, which takes about `work` nanoseconds.
+    /// Creates an array whose element `i` in row-major order is `f(i)`; one call takes about `work` nanoseconds.
     pub(crate) fn array(
         &mut self,
         shape: &ArrayShape,
@@ -75,7 +76,8 @@ impl<'m> Evaluator<'m> {
         Ok(array)
     }
 
-    /// Values `f(i)` for each `i` below `count`, each of about `work` nanoseconds; `blank` may be anything.
+    /// Returns `f(i)` for each `i` below `count`; one call takes about `work` nanoseconds. `blank` is an arbitrary
+    /// initial value.
     pub(crate) fn values<T: Clone + Send>(
         &mut self,
         count: usize,
@@ -92,8 +94,8 @@ impl<'m> Evaluator<'m> {
         Ok(values)
     }
 
-    /// Calls `f` for the elements of arrays that have as many elements each: see [`Evaluator::for_each`]. An element
-    /// takes about `work` nanoseconds.
+    /// Calls `f` for the elements of arrays of equal element count, as [`Evaluator::for_each`] does. An element takes
+    /// about `work` nanoseconds.
     pub(crate) fn fill<S: Clone + Sync>(
         &mut self,
         arrays: &mut [Literal],
@@ -105,10 +107,10 @@ impl<'m> Evaluator<'m> {
         self.for_each(chunks(arrays, self.chunk_length(count, work)), state, f)
     }
 
-    /// Number of elements, of `count`, that a thread takes at a time, each about `work` nanoseconds. All of them where
-    /// that is little, where no other thread may compute them (`None`), and on a thread of a rayon pool: the pool's
-    /// other threads have work of their own, and while waiting for them this one would begin more of it on the same
-    /// stack.
+    /// Returns the number of elements, of `count`, that a thread takes at a time; an element takes about `work`
+    /// nanoseconds. Returns all of them if the total is small, if only this thread may compute them (`work` is `None`),
+    /// or on a thread of a rayon pool: the other threads of the pool have their own work, and while this thread waits
+    /// for them it would start more of that work on the same stack.
     pub(crate) fn chunk_length(&self, count: usize, work: Option<usize>) -> usize {
         let alone = || self.threads < 2 || rayon::current_thread_index().is_some() || !has_thread_pool();
         match work {
@@ -117,9 +119,9 @@ impl<'m> Evaluator<'m> {
         }
     }
 
-    /// Calls `f` with each part. One part: on this thread, with this evaluator and this state. Several: on threads of
-    /// the pool, with evaluators that share cancellation and step limit, and clones of the state. Returns the error of
-    /// the first part that has one.
+    /// Calls `f` with each part. A single part runs on this thread with this evaluator and this state. Several parts
+    /// run on threads of the pool, with evaluators that share the cancellation flag and the step limit, and with clones
+    /// of the state. Returns the error of the first part that failed.
     pub(crate) fn for_each<P: Send, S: Clone + Sync>(
         &mut self,
         parts: Vec<P>,
@@ -139,7 +141,7 @@ impl<'m> Evaluator<'m> {
             spent.fetch_add(left - evaluator.steps_left, Ordering::Relaxed);
             result
         };
-        // Where fewer threads are wanted than the pool has, there are no more tasks than that.
+        // If fewer threads are wanted than the pool has, limit the number of tasks to that.
         let shortest = if self.threads < rayon::current_num_threads() { parts.len().div_ceil(self.threads) } else { 1 };
         let results: Vec<Result<()>> = parts.into_par_iter().with_min_len(shortest).map_init(init, run).collect();
         results.into_iter().collect::<Result<()>>()?;
@@ -158,7 +160,7 @@ mod tests {
 
     const MODULE: &str = "HloModule m\n\nENTRY e {\n  ROOT x = f32[] parameter(0)\n}\n";
 
-    /// Parts of much work, of each of which `steps` are spent.
+    /// Runs parts that are large enough for several threads and spends `steps` for each of 100 elements.
     fn spend(threads: usize, steps: u64, limit: u64) -> (Result<()>, u64) {
         let module = parse_module(MODULE).unwrap();
         let mut evaluator = Evaluator::new(&module).with_threads(threads).with_step_limit(limit);

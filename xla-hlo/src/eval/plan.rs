@@ -1,4 +1,4 @@
-//! Evaluation plan of a computation: the order of its steps, and the last use of each value.
+//! Evaluation plan of a computation: the order of its steps and the last use of each value.
 
 use std::collections::HashSet;
 
@@ -8,47 +8,48 @@ use crate::ops::Op;
 use crate::ops::dynamic::sizes::is_dynamic;
 use crate::{Computation, InstrId, Module};
 
-/// A computation made ready to run; steps are in sequence order and number the values.
+/// Computation prepared for evaluation. Steps are in sequence order; a value has the number of its step.
 pub(super) struct Plan {
     pub steps: Vec<Step>,
-    /// The step that computes the result.
+    /// Step that computes the result.
     pub root: Option<usize>,
 }
 
-/// One instruction.
+/// Evaluation of one instruction.
 pub(super) struct Step {
     pub instruction: InstrId,
-    /// The steps that compute the operands, and how each value is read.
+    /// Steps that compute the operands, and the access to each value.
     pub operands: Vec<(usize, Access)>,
-    /// Whether anybody reads the result.
+    /// Whether the result has a reader.
     pub is_used: bool,
-    /// Whether an operand or the result may have other sizes than its shape says.
+    /// Whether the sizes of an operand or of the result may differ from those of its shape.
     pub is_dynamic: bool,
 }
 
 /// Access of a step to an operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Access {
-    /// For the last time: the value is moved out.
+    /// Last use: the value is moved out.
     Take,
-    /// Others read later (what a get-tuple-element reads, too).
+    /// There are later readers, also of the element that a get-tuple-element reads.
     Share,
-    /// By a get-tuple-element: others read later, but never this element, which is moved out of the tuple.
+    /// A get-tuple-element that is the last reader of its element, which is moved out of the tuple; others read the
+    /// tuple later.
     TakeElement,
 }
 
-/// Reads of a value after a point of the sequence.
+/// Later reads of a value, seen from a point of the sequence.
 #[derive(Clone, Default)]
 enum Later {
     #[default]
     Nothing,
-    /// Only these elements, by get-tuple-element.
+    /// Only these elements are read, by get-tuple-element.
     Elements(HashSet<usize>),
     Everything,
 }
 
 impl Plan {
-    /// A plan without what neither the result nor an effect needs.
+    /// Creates a plan of the instructions that the result or a side effect needs.
     pub(super) fn new(module: &Module, computation: &Computation) -> Plan {
         let mut later = SecondaryMap::<InstrId, Later>::default();
         if let Some(root) = computation.root_if_set() {
@@ -61,7 +62,7 @@ impl Plan {
             if !is_used && !reaches_effect(module, instruction) {
                 continue;
             }
-            // Backwards among the operands too: of a repeated operand, the last occurrence is the last use.
+            // Visit the operands backwards too: the last use of a repeated operand is its last occurrence.
             let operands = instruction.operands().iter().rev();
             let mut accesses: Vec<Access> =
                 operands.map(|&operand| later[operand].read_before_by(instruction.op())).collect();
@@ -88,7 +89,7 @@ impl Plan {
 }
 
 impl Later {
-    /// Access of `op` to the value, given the later reads; and notes that `op` reads it.
+    /// Returns the access of `op` to the value, given the later reads, and records the read by `op`.
     fn read_before_by(&mut self, op: &Op) -> Access {
         let Op::GetTupleElement(get) = op else {
             let access = if matches!(self, Later::Nothing) { Access::Take } else { Access::Share };

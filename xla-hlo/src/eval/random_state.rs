@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Initial value of a counter, as XLA's CPU backend has it.
+/// Initial value of a counter, equal to that of XLA's CPU backend.
 const FIRST: u128 = 0x0701_2395;
 
-/// A 128-bit counter from which `rng` and `rng-get-and-update-state` draw: one for all programs of a device.
+/// 128-bit counter from which `rng` and `rng-get-and-update-state` draw, shared by all programs of a device.
 ///
 /// Clones are handles to the same counter. No value is drawn twice before the counter wraps around; the order in which
 /// concurrent programs draw is unspecified.
@@ -13,14 +13,14 @@ const FIRST: u128 = 0x0701_2395;
 pub struct RandomState(Arc<Mutex<u128>>);
 
 impl RandomState {
-    /// A counter at its beginning.
+    /// Creates a counter with the initial value.
     pub fn new() -> RandomState {
         RandomState(Arc::new(Mutex::new(FIRST)))
     }
 
-    /// Moves the counter on by `delta` and gives what it was before. Wraps around.
+    /// Advances the counter by `delta`, wrapping around, and returns its previous value.
     pub fn advance(&self, delta: i64) -> u128 {
-        // A number cannot be left half written.
+        // A poisoned lock is harmless: the counter is assigned as a whole.
         let mut counter = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *counter;
         *counter = before.wrapping_add_signed(i128::from(delta));

@@ -7,18 +7,18 @@ use super::parallel::ELEMENT;
 use crate::ops::{ElementFunction, Op};
 use crate::{CompId, Computation, ElementType, Error, InstrId, Literal, Module, Result, Scalar, Shape};
 
-/// Programs with more registers than this (calls written out) are not worth holding; the evaluator runs them.
+/// Maximum number of registers of a program, with calls expanded inline. Larger computations run in the evaluator.
 const MAX_REGISTERS: usize = 4096;
 
-/// Calls nested deeper than this are the evaluator's, too.
+/// Maximum depth of nested calls. Deeper ones run in the evaluator too.
 const MAX_DEPTH: usize = 32;
 
-/// A computation whose parameters are scalars and whose result is a scalar or a tuple of scalars, ready to be called
-/// for each element of something.
+/// Computation whose parameters are scalars and whose result is a scalar or a tuple of scalars, prepared for repeated
+/// calls, one for each element.
 ///
 /// A computation of elementwise operations, constants, tuples and calls of such computations is compiled to a program
-/// over registers; anything else (loops, branches, arrays inside) runs through [`Evaluator::call`]. The caller cannot
-/// tell which.
+/// over registers. All others (with loops, branches or arrays inside) run through [`Evaluator::call`]. The results are
+/// the same.
 #[derive(Clone)]
 pub struct ScalarFunction {
     computation: CompId,
@@ -29,7 +29,7 @@ pub struct ScalarFunction {
 }
 
 impl ScalarFunction {
-    /// Prepares a computation. An error says which parameter or result is no scalar.
+    /// Prepares a computation. An error names the parameter or result that is not a scalar.
     pub fn new(module: &Module, computation: CompId) -> Result<ScalarFunction> {
         let callee =
             module.get(computation).ok_or_else(|| Error::invalid_argument("the called computation does not exist"))?;
@@ -51,22 +51,23 @@ impl ScalarFunction {
         Ok(ScalarFunction { computation, parameters, result_types, program, results: Vec::new() })
     }
 
-    /// Element types of the parameters.
+    /// Returns the element types of the parameters.
     pub fn parameter_types(&self) -> &[ElementType] {
         &self.parameters
     }
 
-    /// Element types of the results: several when the computation gives a tuple.
+    /// Returns the element types of the results: several if the computation returns a tuple.
     pub fn result_types(&self) -> &[ElementType] {
         &self.result_types
     }
 
-    /// Nanoseconds of a call, roughly, where any thread may make it; `None` where it is the evaluator's.
+    /// Returns the approximate cost of a call in nanoseconds; `None` if only the evaluator can make it, on its own
+    /// thread.
     pub(crate) fn work(&self) -> Option<usize> {
         self.program.as_ref().map(|program| 2 * ELEMENT * (program.steps.len() + 1))
     }
 
-    /// The results for those arguments, one for each parameter and a value of its type.
+    /// Returns the results for `arguments`: one for each parameter, a value of its type.
     pub fn call(&mut self, evaluator: &mut Evaluator<'_>, arguments: &[Scalar]) -> Result<&[Scalar]> {
         if arguments.len() != self.parameters.len() {
             return Err(Error::internal(format!(
@@ -106,14 +107,14 @@ struct Program {
 #[derive(Clone)]
 struct Step {
     function: ElementFunction,
-    /// Registers of the operands, of which elementwise operations have at most three.
+    /// Registers of the operands; elementwise operations have at most three.
     operands: [usize; 3],
     count: usize,
     result: usize,
 }
 
 impl Program {
-    /// `None` where something is no scalar or no elementwise operation.
+    /// Compiles a computation; `None` if a value is not a scalar or an operation is not elementwise.
     fn compile(module: &Module, callee: &Computation, parameters: usize) -> Option<Program> {
         let mut program =
             Program { registers: vec![Scalar::Pred(false); parameters], steps: Vec::new(), results: vec![] };
@@ -122,7 +123,7 @@ impl Program {
         Some(program)
     }
 
-    /// Adds a computation's steps; values are the registers of their leaves.
+    /// Appends a computation's steps; a value is represented by the registers of its leaves.
     fn add_computation(
         &mut self,
         module: &Module,
@@ -178,7 +179,7 @@ impl Program {
         if depth == MAX_DEPTH {
             return None;
         }
-        // The register stands for the call, so that calls of empty computations count against the limit, too.
+        // Take one register for the call itself, so that calls of empty computations count against the limit too.
         self.add_register(Scalar::Pred(false))?;
         let arguments: Vec<Vec<usize>> = operands.into_iter().cloned().collect();
         self.add_computation(module, module.get(callee)?, &arguments, depth + 1)
