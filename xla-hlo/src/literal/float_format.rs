@@ -1,38 +1,38 @@
-//! Floating-point formats: widen to `f64` exactly, narrow with one rounding to nearest even.
+//! Floating-point formats: exact widening to `f64`, and narrowing with one rounding to nearest even.
 //!
-//! One description serves every float type but `f8e8m0fnu`, which has neither sign nor mantissa. NaN payloads survive
-//! widening and narrowing, so that every pattern comes back as it was.
+//! One description serves every float type except `f8e8m0fnu`, which has neither sign nor mantissa. Widening and
+//! narrowing preserve NaN payloads, so every bit pattern round-trips.
 
 use crate::ElementType;
 
-/// Meaning of the highest exponent.
+/// Meaning of the bit patterns with the highest exponent, and of the pattern of -0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum FloatSpecials {
-    /// Infinities and NaNs, as IEEE 754 has them.
+    /// Infinities and NaNs, as in IEEE 754.
     Ieee,
     /// No infinity; NaN is all ones below the sign.
     Fn,
-    /// No infinity, no -0; the pattern of -0 is the one NaN.
+    /// No infinity and no -0; the pattern of -0 is the only NaN.
     Fnuz,
     /// Every pattern is a finite number; overflow saturates.
     Finite,
 }
 
-/// The fields of a format: sign, exponent, mantissa, from the most significant bit down.
+/// Bit fields of a format: sign, exponent, mantissa, from the most significant bit down.
 #[derive(Clone, Copy, Debug)]
 pub struct FloatFormat {
-    /// Bits of the exponent field.
+    /// Width of the exponent field in bits.
     pub exponent_bits: u32,
-    /// Bits of the mantissa as stored.
+    /// Width of the stored mantissa in bits.
     pub mantissa_bits: u32,
-    /// An exponent field of so much means 2^0.
+    /// Value of the exponent field that means 2^0.
     pub bias: i32,
-    /// Meaning of the highest exponent.
+    /// Meaning of the special bit patterns.
     pub specials: FloatSpecials,
 }
 
 impl FloatFormat {
-    /// The format of a float type; `None` for `f8e8m0fnu` and for types other than floats.
+    /// Returns the format of a float type; `None` for `f8e8m0fnu` and for types other than floats.
     pub const fn of(ty: ElementType) -> Option<FloatFormat> {
         use FloatSpecials::*;
         let (exponent_bits, mantissa_bits, bias, specials) = match ty {
@@ -55,17 +55,17 @@ impl FloatFormat {
         Some(FloatFormat { exponent_bits, mantissa_bits, bias, specials })
     }
 
-    /// The bit of the sign; the bits below are the magnitude.
+    /// Returns the sign bit; the bits below are the magnitude.
     pub const fn sign_bit(&self) -> u64 {
         1 << (self.exponent_bits + self.mantissa_bits)
     }
 
-    /// The greatest exponent field, in place.
+    /// Returns the greatest value of the exponent field, at its bit position.
     const fn top_exponent(&self) -> u64 {
         ((1 << self.exponent_bits) - 1) << self.mantissa_bits
     }
 
-    /// The magnitude of the greatest finite value.
+    /// Returns the magnitude of the greatest finite value.
     pub const fn greatest(&self) -> u64 {
         match self.specials {
             FloatSpecials::Ieee => self.top_exponent() - 1,
@@ -74,7 +74,8 @@ impl FloatFormat {
         }
     }
 
-    /// The pattern of a magnitude that no finite value reaches: infinity, else NaN, else the greatest value.
+    /// Returns the pattern for a value beyond the finite range: infinity if the format has one, otherwise NaN,
+    /// otherwise the greatest value.
     pub const fn overflow(&self, sign: u64) -> u64 {
         match self.specials {
             FloatSpecials::Ieee => sign | self.top_exponent(),
@@ -84,7 +85,7 @@ impl FloatFormat {
         }
     }
 
-    /// The pattern of a zero of that sign, as far as the format has one.
+    /// Returns the pattern of a zero of that sign; of the only zero in a format without -0.
     pub const fn zero(&self, sign: u64) -> u64 {
         match self.specials {
             FloatSpecials::Fnuz => 0,
@@ -103,7 +104,7 @@ impl FloatFormat {
         }
     }
 
-    /// The value of a pattern.
+    /// Returns the value of a pattern.
     fn widen(&self, pattern: u64) -> f64 {
         let magnitude = pattern & (self.sign_bit() - 1);
         let sign = if pattern & self.sign_bit() != 0 { 1 << 63 } else { 0 };
@@ -120,7 +121,7 @@ impl FloatFormat {
         f64::from_bits(sign | value.to_bits())
     }
 
-    /// IEEE NaNs keep their payload in the upper bits of the mantissa.
+    /// Widens a NaN. IEEE NaNs keep their payload in the upper bits of the mantissa.
     const fn widen_nan(&self, magnitude: u64) -> u64 {
         match self.specials {
             FloatSpecials::Ieee => {
@@ -131,7 +132,7 @@ impl FloatFormat {
         }
     }
 
-    /// The pattern nearest to a value.
+    /// Returns the pattern nearest to a value.
     fn narrow(&self, x: f64) -> u64 {
         let sign = if x.is_sign_negative() { self.sign_bit() } else { 0 };
         if x.is_nan() {
@@ -153,49 +154,49 @@ impl FloatFormat {
             }
             FloatSpecials::Fn => sign | (self.sign_bit() - 1),
             FloatSpecials::Fnuz => self.sign_bit(),
-            // There is no NaN: what XLA's conversions give is the pattern of -0.
+            // The format has no NaN. XLA's conversions produce the pattern of -0.
             FloatSpecials::Finite => self.sign_bit(),
         }
     }
 
-    /// The magnitude nearest to a value that is at least +0; more than [`FloatFormat::greatest`] when there is none.
+    /// Returns the magnitude nearest to a value of at least +0; more than [`FloatFormat::greatest`] on overflow.
     fn narrow_magnitude(&self, x: f64) -> u64 {
         let least_exponent = 1 - self.bias;
         let exponent = exponent_of(x).max(least_exponent);
         if exponent > self.bias + 2 {
             return u64::MAX;
         }
-        // In units of the last place the value is rounded to an integer; carries run into the exponent by themselves.
+        // Round to an integer in units in the last place. A carry propagates into the exponent field, as it should.
         let units = (x * exp2(self.mantissa_bits as i32 - exponent)).round_ties_even() as u64;
         (((exponent - least_exponent) as u64) << self.mantissa_bits) + units
     }
 }
 
-/// 2^e for exponents in the normal range of `f64`.
+/// Returns 2^e for exponents in the normal range of `f64`.
 fn exp2(e: i32) -> f64 {
     f64::from_bits(((e + 1023) as u64) << 52)
 }
 
-/// floor(log2 x) for normal x > 0; -1023 for zero and subnormals, 1024 for infinity.
+/// Returns floor(log2 x) for normal x > 0; -1023 for zero and subnormals, 1024 for infinity.
 fn exponent_of(x: f64) -> i32 {
     ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
-/// The value of the pattern `raw` of a float type, NaN payload included.
+/// Returns the value of the pattern `raw` of a float type, with its NaN payload.
 pub(crate) fn widen(ty: ElementType, raw: u64) -> f64 {
     match ty {
         ElementType::F64 => f64::from_bits(raw),
         ElementType::F32 if !f32::from_bits(raw as u32).is_nan() => f64::from(f32::from_bits(raw as u32)),
-        // The same number with more bits; here, too, the processor must see no NaN.
+        // The upper bits of the same `f32`. Exclude NaNs here too, so that the processor does not convert them.
         ElementType::BF16 if raw & 0x7fff <= 0x7f80 => f64::from(f32::from_bits((raw as u32) << 16)),
         ElementType::F8E8M0FNU if raw == 0xff => f64::NAN,
         ElementType::F8E8M0FNU => exp2(raw as i32 - 127),
-        // The processor's conversion would quieten signalling NaNs, so those of f32 come here, too.
+        // The processor's conversion would quieten signalling NaNs, so NaNs of `f32` take this path too.
         other => FloatFormat::of(other).map_or(f64::NAN, |format| format.widen(raw)),
     }
 }
 
-/// The pattern of a float type that is nearest to a value.
+/// Returns the pattern of a float type that is nearest to a value.
 pub(crate) fn narrow(ty: ElementType, x: f64) -> u64 {
     match ty {
         ElementType::F64 => x.to_bits(),
@@ -205,7 +206,7 @@ pub(crate) fn narrow(ty: ElementType, x: f64) -> u64 {
     }
 }
 
-/// A value rounded to a float type.
+/// Rounds a value to a float type.
 pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
     match ty {
         ElementType::F64 => x,
@@ -214,15 +215,15 @@ pub(crate) fn round(ty: ElementType, x: f64) -> f64 {
     }
 }
 
-/// Only powers of two exist here: zero, negative values and infinities become NaN.
+/// Narrows to `f8e8m0fnu`, which has powers of two only: zero, negative values and infinities become NaN.
 ///
-/// As XLA and `ml_dtypes` do it from `f32`: half-way points go up, and all below 2^-127, the least power, becomes that;
-/// values that round to zero in `f32` count as zero.
+/// Matches the conversion from `f32` of XLA and `ml_dtypes`: ties round up, and all values below 2^-127, the least
+/// power, become 2^-127. Values that round to zero in `f32` count as zero.
 fn narrow_e8m0(x: f64) -> u64 {
     const HALF: u32 = 1 << 22;
     match (x as f32).to_bits() {
         0 => 0xff,
-        // Negative values have the sign bit, and so lie above infinity.
+        // Negative values have the sign bit set, so their patterns compare greater than infinity.
         bits if bits >= f32::INFINITY.to_bits() => 0xff,
         // 2^-127 is subnormal in f32.
         bits if bits <= HALF => 0,

@@ -1,4 +1,4 @@
-//! Literals: arrays of elements in row-major order, tuples, tokens.
+//! Literals: arrays of elements in row-major order, tuples and tokens.
 
 pub(crate) mod float_format;
 pub(crate) mod scalar;
@@ -15,14 +15,14 @@ use storage::{Storage, reserved};
 use crate::shape::{IndexIter, linear_index};
 use crate::{ArrayShape, ElementType, Error, Result, ResultExt, Shape};
 
-/// A value known on the host.
+/// Value known on the host.
 ///
-/// Array elements lie row major, one element in [`ElementType::byte_width`] bytes (nothing is packed), little-endian,
-/// whatever layout the shape of an instruction has: layouts belong to devices, and a literal's shape has none.
-/// Cloning is cheap; bytes are shared until written.
+/// Array elements are stored in row-major order and little-endian, each in [`ElementType::byte_width`] bytes (nothing
+/// is packed), independent of the layout in an instruction's shape: layouts belong to devices, and a literal's shape
+/// has none. Cloning is cheap; bytes are shared until they are written.
 ///
-/// A splat, [`Literal::splat`], keeps the element that all are once, however many there are; so it is copied, compared
-/// and hashed. Its elements are written out where somebody asks for the bytes of all ([`Literal::bytes`]).
+/// A splat, [`Literal::splat`], stores a single element that stands for all elements. It is copied, compared and hashed
+/// in this form. Its elements are expanded when a caller requests the bytes of all of them ([`Literal::bytes`]).
 #[derive(Clone, Debug)]
 pub struct Literal {
     shape: Shape,
@@ -36,7 +36,7 @@ enum Data {
     Token,
 }
 
-/// Equal shapes and equal bytes, however they are kept.
+/// Compares shapes and bytes, independent of the representation.
 impl PartialEq for Literal {
     fn eq(&self, other: &Literal) -> bool {
         self.shape == other.shape
@@ -51,7 +51,7 @@ impl PartialEq for Literal {
 
 impl Eq for Literal {}
 
-/// All bytes, but of equal elements only one: splats hash alike whether they are kept as such or not.
+/// Hashes all bytes, or one element if all are equal: a splat and the equal dense array have the same hash.
 impl Hash for Literal {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.shape.hash(hasher);
@@ -67,8 +67,8 @@ impl Hash for Literal {
 }
 
 impl Literal {
-    /// An array of zero bytes (which is value zero for every type but `f8e8m0fnu`). The error says that it would not
-    /// fit.
+    /// Creates an array of zero bytes (the value zero for every type but `f8e8m0fnu`). Fails if it does not fit in
+    /// memory.
     pub fn zeros(shape: &ArrayShape) -> Result<Literal> {
         let count = shape.checked_element_count()?;
         let bytes = count * shape.element_type().byte_width();
@@ -77,7 +77,7 @@ impl Literal {
         Ok(Literal::from_parts(shape, data))
     }
 
-    /// Zeros for arrays, recursively for tuples. Opaque values have no literal.
+    /// Creates zeros for arrays, recursively for tuples. Opaque values have no literal.
     pub fn zeros_of(shape: &Shape) -> Result<Literal> {
         match shape {
             Shape::Array(array) => Literal::zeros(array),
@@ -90,7 +90,7 @@ impl Literal {
         }
     }
 
-    /// An array from its bytes, row major.
+    /// Creates an array from its bytes in row-major order.
     pub fn from_bytes(shape: &ArrayShape, bytes: Vec<u8>) -> Result<Literal> {
         let expected = shape.checked_element_count()? * shape.element_type().byte_width();
         if bytes.len() != expected {
@@ -99,27 +99,27 @@ impl Literal {
         Ok(Literal::from_parts(shape, bytes))
     }
 
-    /// An array whose elements are all the same: a splat, which takes no memory for them.
+    /// Creates a splat, an array whose elements are all equal; it takes no memory for them.
     pub fn splat(shape: &ArrayShape, value: Scalar) -> Result<Literal> {
         let mut element = [0; 16];
         value.write(shape.element_type(), &mut element);
         Literal::splat_of_bytes(shape, &element[..shape.element_type().byte_width()])
     }
 
-    /// A splat of the element with those bytes.
+    /// Creates a splat of the element with those bytes.
     pub(crate) fn splat_of_bytes(shape: &ArrayShape, element: &[u8]) -> Result<Literal> {
         let count = shape.checked_element_count()?;
         Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Storage::splat(element, count)) })
     }
 
-    /// A scalar array.
+    /// Creates a scalar array.
     pub fn scalar(ty: ElementType, value: Scalar) -> Literal {
         let mut bytes = vec![0; ty.byte_width()];
         value.write(ty, &mut bytes);
         Literal::from_parts(&ArrayShape::scalar(ty), bytes)
     }
 
-    /// An array with element `i` in row-major order given by `f(i)`, rounded to the element type.
+    /// Creates an array whose element `i` in row-major order is `f(i)`, rounded to the element type.
     pub fn from_fn(shape: &ArrayShape, mut f: impl FnMut(usize) -> Scalar) -> Result<Literal> {
         let mut literal = Literal::zeros(shape)?;
         let ty = shape.element_type();
@@ -129,12 +129,12 @@ impl Literal {
         Ok(literal)
     }
 
-    /// A tuple of values.
+    /// Creates a tuple of values.
     pub fn tuple(elements: Vec<Literal>) -> Literal {
         Literal { shape: Shape::Tuple(elements.iter().map(|e| e.shape.clone()).collect()), data: Data::Tuple(elements) }
     }
 
-    /// A token.
+    /// Creates a token.
     pub fn token() -> Literal {
         Literal { shape: Shape::Token, data: Data::Token }
     }
@@ -143,18 +143,18 @@ impl Literal {
         Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(Storage::Dense(Arc::new(bytes))) }
     }
 
-    /// The shape, without layouts.
+    /// Returns the shape, which has no layouts.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The array shape. Panics on tuples and tokens: check the shape first.
+    /// Returns the array shape. Panics on tuples and tokens: check the shape first.
     pub fn array_shape(&self) -> &ArrayShape {
         self.shape.as_array().expect("the literal is an array")
     }
 
-    /// Bytes of an array, row major; empty for tuples and tokens. Those of a splat are written out at the first call:
-    /// see [`Literal::as_splat`] for doing without, and [`Literal::densify`] for an error where memory is short.
+    /// Returns the bytes of an array in row-major order; empty for tuples and tokens. The first call expands a splat:
+    /// see [`Literal::as_splat`] to avoid that, and [`Literal::densify`] for an error if memory is short.
     pub fn bytes(&self) -> &[u8] {
         match &self.data {
             Data::Array(storage) => storage.bytes(),
@@ -162,7 +162,7 @@ impl Literal {
         }
     }
 
-    /// Bytes of an array for writing; empty for tuples and tokens. Copies them first when they are shared.
+    /// Returns the bytes of an array for writing; empty for tuples and tokens. Copies them first if they are shared.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.data {
             Data::Array(storage) => storage.bytes_mut(),
@@ -170,7 +170,7 @@ impl Literal {
         }
     }
 
-    /// Number of bytes of [`Literal::bytes`].
+    /// Returns the length of [`Literal::bytes`].
     pub fn byte_len(&self) -> usize {
         match &self.data {
             Data::Array(storage) => storage.len(),
@@ -178,7 +178,7 @@ impl Literal {
         }
     }
 
-    /// The bytes of the one element of a splat; `None` for literals kept element by element, tuples and tokens.
+    /// Returns the bytes of the single stored element of a splat; `None` for dense arrays, tuples and tokens.
     pub fn as_splat(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Array(storage) => storage.repeated(),
@@ -186,14 +186,15 @@ impl Literal {
         }
     }
 
-    /// The value that all elements of an array have, bit by bit, however they are kept; `None` if there is none.
+    /// Returns the value that all elements of an array have, compared bitwise; `None` if they differ. Applies to splats
+    /// and dense arrays.
     pub fn uniform(&self) -> Option<Scalar> {
         let Data::Array(storage) = &self.data else { return None };
         let element = storage.uniform(self.width())?;
         Some(Scalar::read(self.array_shape().element_type(), element))
     }
 
-    /// The same value, as a splat where all elements of an array are the same.
+    /// Converts an array whose elements are all equal to a splat; returns other values unchanged.
     #[must_use]
     pub fn compact(self) -> Literal {
         let Data::Array(storage @ Storage::Dense(_)) = &self.data else { return self };
@@ -205,8 +206,7 @@ impl Literal {
         }
     }
 
-    /// Writes out the elements of all splats inside, so that [`Literal::bytes`] costs nothing. The error says that they
-    /// would not fit in memory.
+    /// Expands all splats inside, so that [`Literal::bytes`] costs nothing. Fails if they do not fit in memory.
     pub fn densify(&self) -> Result<()> {
         match &self.data {
             Data::Array(storage) => storage.densify().context(|| self.shape.to_string()),
@@ -215,20 +215,20 @@ impl Literal {
         }
     }
 
-    /// Copies the bytes of an array, row major, without writing out a splat elsewhere. Panics unless `target` has
-    /// [`Literal::byte_len`] bytes.
+    /// Copies the bytes of an array in row-major order; the literal itself remains a splat if it is one. Panics unless
+    /// `target` has [`Literal::byte_len`] bytes.
     pub fn copy_bytes_to(&self, target: &mut [u8]) {
         if let Data::Array(storage) = &self.data {
             storage.copy_to(target);
         }
     }
 
-    /// Bytes of an element of an array; 1 for tuples and tokens.
+    /// Returns the number of bytes of an element of an array; 1 for tuples and tokens.
     fn width(&self) -> usize {
         self.shape.as_array().map_or(1, |array| array.element_type().byte_width())
     }
 
-    /// Elements of a tuple; empty for arrays and tokens.
+    /// Returns the elements of a tuple; empty for arrays and tokens.
     pub fn elements(&self) -> &[Literal] {
         match &self.data {
             Data::Tuple(elements) => elements,
@@ -236,7 +236,7 @@ impl Literal {
         }
     }
 
-    /// Takes a tuple apart; an array or token yields itself alone.
+    /// Splits a tuple into its elements; an array or token becomes the only element.
     pub fn into_elements(self) -> Vec<Literal> {
         match self.data {
             Data::Tuple(elements) => elements,
@@ -244,7 +244,7 @@ impl Literal {
         }
     }
 
-    /// Moves element `i` out of a tuple that nobody reads as a whole any more; `None` if there is no such element.
+    /// Moves element `i` out of a tuple that has no further readers as a whole; `None` if there is no such element.
     pub(crate) fn take_element(&mut self, i: usize) -> Option<Literal> {
         match &mut self.data {
             Data::Tuple(elements) => elements.get_mut(i).map(|e| std::mem::replace(e, Literal::token())),
@@ -252,7 +252,7 @@ impl Literal {
         }
     }
 
-    /// Arrays and tokens in depth-first order.
+    /// Returns the arrays and tokens in depth-first order.
     pub fn leaves(&self) -> Vec<&Literal> {
         match &self.data {
             Data::Tuple(elements) => elements.iter().flat_map(Literal::leaves).collect(),
@@ -260,7 +260,7 @@ impl Literal {
         }
     }
 
-    /// Element at row-major position `i` of an array.
+    /// Returns the element at row-major position `i` of an array.
     pub fn get(&self, i: usize) -> Scalar {
         let ty = self.array_shape().element_type();
         Scalar::read(ty, self.element_bytes(i))
@@ -273,7 +273,7 @@ impl Literal {
         value.write(ty, &mut self.bytes_mut()[i * width..(i + 1) * width]);
     }
 
-    /// The bytes of one element of an array.
+    /// Returns the bytes of one element of an array.
     pub fn element_bytes(&self, i: usize) -> &[u8] {
         match &self.data {
             Data::Array(storage) => storage.element(i, self.width()),
@@ -281,7 +281,7 @@ impl Literal {
         }
     }
 
-    /// The same bytes, shared, under another array shape that takes as many.
+    /// Returns the same bytes, shared, as an array of another shape with the same number of bytes.
     pub fn reshaped(&self, shape: &ArrayShape) -> Result<Literal> {
         let Data::Array(storage) = &self.data else {
             return Err(Error::invalid_argument(format!("cannot reshape {}", self.shape)));
@@ -300,7 +300,7 @@ impl Literal {
         Ok(Literal { shape: Shape::Array(static_shape(shape)), data: Data::Array(storage) })
     }
 
-    /// The elements at indices below `dims`; zeros where there are none.
+    /// Crops or zero-pads the array to `dims`; elements keep their indices.
     pub(crate) fn resized(&self, dims: &[usize]) -> Result<Literal> {
         let old = self.array_shape();
         if old.dims() == dims {
@@ -318,10 +318,11 @@ impl Literal {
         Ok(result)
     }
 
-    /// The elements, counted in the order of `minor_to_major`, at the places of an array of dimensions `dims`, counted
-    /// in that order. Elements that do not fit are dropped; zeros follow where there are too few.
+    /// Moves elements into an array of dimensions `dims` by their linear position: element `n` in the order of
+    /// `minor_to_major` becomes element `n` of the result in that order. Surplus elements are dropped; missing ones are
+    /// zero.
     ///
-    /// Converts between an array of its size and the memory of its bound, see [`crate::dynamic_result`].
+    /// Converts between an array at its real size and the buffer of its bound, see [`crate::dynamic_result`].
     pub fn reflowed(&self, dims: &[usize], minor_to_major: &[usize]) -> Result<Literal> {
         let old = self.shape.expect_array()?;
         if old.dims() == dims {
@@ -356,7 +357,7 @@ impl Literal {
     }
 }
 
-/// A literal's own shape: no layout, and dynamic dimensions are stored at their bounds.
+/// Returns the shape of a literal: no layout, and dynamic dimensions at their bounds.
 fn static_shape(shape: &ArrayShape) -> ArrayShape {
     shape.clone().with_layout(None).with_dynamism(Vec::new())
 }

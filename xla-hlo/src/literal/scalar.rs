@@ -1,13 +1,14 @@
-//! Scalar: one element of an array as a plain value.
+//! Scalars: single elements of an array as plain values.
 
 use super::float_format;
 use crate::{ElementKind, ElementType};
 
-/// One element, widened: integers to 64 bits, floats to `f64`, complex to two of them.
+/// Single element in its widened form: integers to 64 bits, floats to `f64`, complex numbers to two `f64`.
 ///
-/// Widening is exact for every element type, NaN payloads included. Going back rounds floats to nearest even and wraps
-/// integers, so an operation done in wide arithmetic and rounded once is the correctly rounded narrow operation for
-/// `+ - * / sqrt` on every float type here (the wide format has more than twice the bits).
+/// Widening is exact for every element type, NaN payloads included. The conversion back rounds floats to nearest even
+/// and wraps integers. An operation in wide arithmetic that is rounded once therefore equals the correctly rounded
+/// narrow operation for `+ - * / sqrt` on every float type here: `f64` has more than twice the bits of every narrower
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// A truth value.
@@ -16,19 +17,19 @@ pub enum Scalar {
     Signed(i64),
     /// An unsigned integer, zero-extended.
     Unsigned(u64),
-    /// A float.
+    /// A floating-point number.
     Float(f64),
     /// Real and imaginary part.
     Complex(f64, f64),
 }
 
 impl Scalar {
-    /// Zero of that type; writing it as `f8e8m0fnu`, which has no zero, stores NaN.
+    /// Returns zero of that type; writing it as `f8e8m0fnu`, which has no zero, stores NaN.
     pub fn zero(ty: ElementType) -> Scalar {
         Scalar::from_i64(ty, 0)
     }
 
-    /// An integer as a value of that type's kind, before rounding.
+    /// Converts an integer to a value of that type's kind, without rounding.
     pub fn from_i64(ty: ElementType, v: i64) -> Scalar {
         match ty.kind() {
             ElementKind::Pred => Scalar::Pred(v != 0),
@@ -39,7 +40,7 @@ impl Scalar {
         }
     }
 
-    /// Reads an element from its bytes, little-endian, as many as the type is wide.
+    /// Reads an element from its little-endian bytes; their number is the width of the type.
     pub fn read(ty: ElementType, bytes: &[u8]) -> Scalar {
         if ty.is_complex() {
             let part = ty.real_part();
@@ -50,9 +51,9 @@ impl Scalar {
         Scalar::from_bits(ty, read_le(&bytes[..ty.byte_width()]))
     }
 
-    /// Writes the element into its bytes, rounding floats to nearest even and wrapping integers.
+    /// Writes the element to its bytes; rounds floats to nearest even and wraps integers.
     ///
-    /// The kinds must agree: a value of another kind is a bug of the caller.
+    /// The kinds must agree: a value of another kind is a bug in the caller.
     pub fn write(self, ty: ElementType, bytes: &mut [u8]) {
         if let Scalar::Complex(re, im) = self
             && ty.is_complex()
@@ -64,13 +65,13 @@ impl Scalar {
             return;
         }
         let raw = self.to_bits(ty);
-        // Narrow signed integers are kept sign-extended in their byte, so that equal values have equal bytes.
+        // Sign-extend narrow signed integers within their byte, so that equal values have equal bytes.
         let raw = if ty.kind() == ElementKind::Signed { sign_extend(raw, ty.bit_width()) as u64 } else { raw };
         write_le(raw, &mut bytes[..ty.byte_width()]);
     }
 
-    /// The pattern of the element in the low bits: as many as the type is wide, rounded and wrapped like
-    /// [`Scalar::write`]. Complex types have none; see their parts.
+    /// Returns the bit pattern of the element in the low [`ElementType::bit_width`] bits, rounded and wrapped like
+    /// [`Scalar::write`]. Panics for complex types; convert their parts.
     pub fn to_bits(self, ty: ElementType) -> u64 {
         match (ty.kind(), self) {
             (ElementKind::Pred, Scalar::Pred(p)) => u64::from(p),
@@ -81,7 +82,8 @@ impl Scalar {
         }
     }
 
-    /// The element with that pattern in the low bits; zero for complex types, whose parts have patterns of their own.
+    /// Returns the element with that pattern in the low bits; zero for complex types, whose parts have separate
+    /// patterns.
     pub fn from_bits(ty: ElementType, raw: u64) -> Scalar {
         match ty.kind() {
             ElementKind::Pred => Scalar::Pred(raw & 0xff != 0),
@@ -92,7 +94,7 @@ impl Scalar {
         }
     }
 
-    /// The value rounded to that type, as it would be read back after a write.
+    /// Rounds the value to that type: the value that a read after a write would return.
     #[must_use]
     pub fn rounded(self, ty: ElementType) -> Scalar {
         match self {
@@ -107,12 +109,12 @@ impl Scalar {
         }
     }
 
-    /// The truth value; false for other kinds.
+    /// Returns the truth value; false for other kinds.
     pub fn as_bool(self) -> bool {
         matches!(self, Scalar::Pred(true))
     }
 
-    /// The integer (or truth value as 0 and 1) as `i128`; `None` for floats and complex.
+    /// Returns the integer (or truth value as 0 and 1) as `i128`; `None` for floats and complex numbers.
     pub fn as_i128(self) -> Option<i128> {
         match self {
             Scalar::Pred(p) => Some(i128::from(p)),
@@ -123,18 +125,18 @@ impl Scalar {
     }
 }
 
-/// The low `bits` bits.
+/// Returns a mask of the low `bits` bits.
 pub(crate) const fn mask(bits: usize) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// The low `bits` bits as a two's complement number.
+/// Interprets the low `bits` bits as a two's complement number.
 pub(crate) const fn sign_extend(raw: u64, bits: usize) -> i64 {
     let shift = 64 - bits as u32;
     ((raw << shift) as i64) >> shift
 }
 
-/// The number in 1, 2, 4 or 8 bytes, least significant first.
+/// Reads a little-endian number of 1, 2, 4 or 8 bytes.
 fn read_le(bytes: &[u8]) -> u64 {
     match *bytes {
         [a] => u64::from(a),

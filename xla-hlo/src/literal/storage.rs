@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 use crate::out_of_memory::fallible;
 use crate::{Error, Result};
 
-/// The widest element, a `c128`.
+/// Width in bytes of the widest element, a `c128`.
 const MAX_WIDTH: usize = 16;
 
-/// The bytes of an array, row major. Cloning shares them.
+/// Bytes of an array in row-major order. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) enum Storage {
-    /// Every byte.
+    /// Bytes of every element.
     Dense(Arc<Vec<u8>>),
-    /// One element, repeated.
+    /// One element that is repeated.
     Splat(Arc<Splat>),
 }
 
@@ -21,14 +21,14 @@ pub(super) enum Storage {
 pub(super) struct Splat {
     element: [u8; MAX_WIDTH],
     width: usize,
-    /// Bytes of the array.
+    /// Number of bytes of the array.
     len: usize,
-    /// All of them, once somebody has asked.
+    /// Bytes of all elements, once a caller has requested them.
     dense: OnceLock<Vec<u8>>,
 }
 
 impl Storage {
-    /// `count` elements of those bytes. One element or none is dense.
+    /// Creates `count` copies of an element with those bytes. At most one element is stored densely.
     pub(super) fn splat(element: &[u8], count: usize) -> Storage {
         let width = element.len();
         if count < 2 || width > MAX_WIDTH {
@@ -39,7 +39,7 @@ impl Storage {
         Storage::Splat(Arc::new(Splat { element: bytes, width, len: width * count, dense: OnceLock::new() }))
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Storage::Dense(bytes) => bytes.len(),
@@ -47,7 +47,7 @@ impl Storage {
         }
     }
 
-    /// The bytes of the element that is kept once for all.
+    /// Returns the bytes of the single stored element of a splat.
     pub(super) fn repeated(&self) -> Option<&[u8]> {
         match self {
             Storage::Dense(_) => None,
@@ -55,8 +55,8 @@ impl Storage {
         }
     }
 
-    /// The bytes of the element that all are, also where each is kept. An array of different elements is known by its
-    /// first two.
+    /// Returns the bytes of the element that all elements equal, for dense arrays too. For an array whose first two
+    /// elements differ, the comparison stops there.
     pub(super) fn uniform(&self, width: usize) -> Option<&[u8]> {
         match self {
             Storage::Dense(bytes) => {
@@ -67,7 +67,7 @@ impl Storage {
         }
     }
 
-    /// The bytes of element `i`, each `width` wide.
+    /// Returns the bytes of element `i`; elements are `width` bytes wide.
     pub(super) fn element(&self, i: usize, width: usize) -> &[u8] {
         match self {
             Storage::Dense(bytes) => &bytes[i * width..(i + 1) * width],
@@ -78,7 +78,7 @@ impl Storage {
         }
     }
 
-    /// All bytes; written out at the first call for a splat, and kept.
+    /// Returns all bytes. The first call expands a splat and caches the result.
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Storage::Dense(bytes) => bytes,
@@ -86,20 +86,21 @@ impl Storage {
         }
     }
 
-    /// Makes the next [`Storage::bytes`] a matter of a pointer. The error says that there is no memory.
+    /// Expands a splat, so that the next [`Storage::bytes`] only returns a reference. Fails if there is too little
+    /// memory.
     pub(super) fn densify(&self) -> Result<()> {
         let Storage::Splat(splat) = self else { return Ok(()) };
         if splat.dense.get().is_none() {
             let mut bytes = reserved(splat.len)?;
             bytes.resize(splat.len, 0);
             fill(&mut bytes, splat.element());
-            // Another thread may have been faster, with the same bytes.
+            // Another thread may have been faster; its bytes are the same.
             let _ = splat.dense.set(bytes);
         }
         Ok(())
     }
 
-    /// All bytes for writing; dense from then on, and copied first when they are shared.
+    /// Returns all bytes for writing. The storage is dense afterwards; shared bytes are copied first.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         if let Storage::Splat(splat) = self {
             let written = Arc::get_mut(splat).and_then(|splat| splat.dense.take());
@@ -112,7 +113,7 @@ impl Storage {
         }
     }
 
-    /// Copies all bytes, as many as `target` has.
+    /// Copies all bytes; `target` must have the same length.
     pub(super) fn copy_to(&self, target: &mut [u8]) {
         match self {
             Storage::Dense(bytes) => target.copy_from_slice(bytes),
@@ -141,7 +142,7 @@ impl Splat {
     }
 }
 
-/// An empty vector with room for `bytes` bytes, or the error that says that it would not fit.
+/// Allocates an empty vector with capacity for `bytes` bytes; fails if they do not fit in memory.
 pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     fallible(|| data.try_reserve_exact(bytes))
@@ -149,7 +150,7 @@ pub(super) fn reserved(bytes: usize) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Repeats an element over bytes, of which it takes a whole number of times; each copy doubles the contents.
+/// Fills `target` with copies of an element, a whole number of them; each step doubles the filled part.
 fn fill(target: &mut [u8], element: &[u8]) {
     let Some(first) = target.get_mut(..element.len()) else { return };
     first.copy_from_slice(element);

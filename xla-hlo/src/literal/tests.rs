@@ -1,4 +1,4 @@
-//! Tests of splats: equality, and that nothing densifies them unasked.
+//! Tests of splats: equality, and that no operation expands them needlessly.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -8,7 +8,7 @@ use crate::eval::evaluate;
 use crate::text::{parse_literal, parse_module, parse_module_counting_omitted};
 use crate::{ArrayShape, ElementType, Module, Op, VerifiedModule, proto};
 
-/// Elements of 4 bytes that no address space has room for: whoever writes them out fails.
+/// Number of elements of 4 bytes that exceeds every address space: code that expands them fails.
 const HUGE: usize = 1 << 45;
 
 fn huge(ty: ElementType, value: Scalar) -> Literal {
@@ -61,7 +61,7 @@ fn huge_splats_take_no_memory() {
     assert_eq!((a.get(HUGE - 1), a.uniform()), (Scalar::Float(2.0), Some(Scalar::Float(2.0))));
     let square = ArrayShape::new(ElementType::F32, [HUGE / 4, 4]);
     assert_eq!(a.reshaped(&square).unwrap(), Literal::splat(&square, Scalar::Float(2.0)).unwrap());
-    // Elements of another width are made of these, which must be written out.
+    // Elements of another width can only be made from expanded ones.
     let narrow = ArrayShape::new(ElementType::U8, [4 * HUGE]);
     for refused in [a.densify(), a.reshaped(&narrow).map(drop), Literal::tuple(vec![a.clone()]).densify()] {
         assert!(refused.unwrap_err().message().contains("no memory"));
@@ -81,7 +81,8 @@ fn written_splats_are_not_copied_once_more() {
     assert_eq!(alone.bytes_mut().as_ptr(), written);
 }
 
-/// The value of a program without parameters, which is verified, printed, serialised and read again on the way.
+/// Evaluates a program without parameters, after checking that verification, printing, serialization and parsing
+/// preserve it.
 fn run(text: &str) -> crate::Result<Literal> {
     let module = parse_module(text)?;
     let printed = module.to_string();
@@ -164,7 +165,7 @@ fn literals(module: &Module) -> Vec<Literal> {
     module.entry().iter().filter_map(|(_, i)| constant(i.op())).collect()
 }
 
-/// Elements that are read one by one are kept as one where all are the same.
+/// Equal elements that are read singly are stored once.
 #[test]
 fn read_elements_that_are_equal_are_kept_once() {
     let text = "ENTRY main {\n ROOT a = f32[2000] constant({X})\n}".replace('X', &"1.5, ".repeat(2000));
