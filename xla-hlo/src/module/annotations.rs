@@ -10,11 +10,11 @@ pub type FrontendAttributes = BTreeMap<String, String>;
 /// Origin of an instruction in the user's program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// The framework's operation type.
+    /// Operation type in the framework.
     pub op_type: String,
-    /// The framework's name of the operation.
+    /// Operation name in the framework.
     pub op_name: String,
-    /// Source file and position; 0 where unknown.
+    /// Source file; empty if unknown. Positions are 0 if unknown.
     pub source_file: String,
     /// First line, 1-based.
     pub source_line: i64,
@@ -36,27 +36,27 @@ pub struct Metadata {
     pub payload: String,
 }
 
-/// Everything optional about an instruction; boxed, since most have none or only metadata.
+/// Optional parts of an instruction; boxed, because most instructions have none or only metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
-    /// Provenance.
+    /// Origin in the user's program.
     pub metadata: Metadata,
-    /// Split of the value over devices.
+    /// Partitioning of the value over devices.
     pub sharding: Option<Sharding>,
     /// Free text from the framework.
     pub frontend_attributes: FrontendAttributes,
     /// Configuration for a backend or the handler of a custom call.
     pub backend_config: BackendConfig,
-    /// `statistics={...}` as `(name, value text)` in order, the visualised index first when there.
+    /// `statistics={...}` as `(name, value text)` in order; the index to visualize, if present, is first.
     pub statistics: Vec<(String, String)>,
-    /// `origin={...}`, braces included, white space normalised.
+    /// `origin={...}`, with braces and normalized white space.
     pub origin: String,
     /// `parameter_replication={true,false}`.
     pub parameter_replication: Vec<bool>,
 }
 
 impl Annotations {
-    /// The sharding of one array, or of every leaf alike.
+    /// Returns the sharding of an array, or the sharding that all leaves of a tuple share.
     pub fn leaf_sharding(&self) -> Option<&LeafSharding> {
         match self.sharding.as_ref()? {
             Sharding::Leaf(leaf) => Some(leaf),
@@ -68,27 +68,27 @@ impl Annotations {
     }
 }
 
-/// `sharding={...}`: how a value is split over devices.
+/// `sharding={...}`: partitioning of a value over devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sharding {
-    /// One sharding for a value, or for every leaf alike.
+    /// One sharding for a value, shared by all leaves of a tuple.
     Leaf(LeafSharding),
-    /// One for each leaf of a tuple.
+    /// One sharding for each leaf of a tuple.
     Tuple(Vec<LeafSharding>),
 }
 
-/// The sharding of one array.
+/// Sharding of one array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct LeafSharding {
     /// Kind of split.
     pub kind: ShardingKind,
-    /// Trailing parts in order of the text: `shard_as 1`, `shard_like 2`.
+    /// Trailing `shard_as 1` or `shard_like 2` of the text.
     pub group: Option<ShardGroup>,
     /// `metadata={...}` entries, each with its braces.
     pub metadata: Vec<Metadata>,
 }
 
-/// Instructions whose shardings must be equal or alike.
+/// Group of instructions whose shardings must be equal or compatible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardGroup {
     /// Equal shardings.
@@ -97,32 +97,32 @@ pub enum ShardGroup {
     Like(i64),
 }
 
-/// The ways to split an array over devices.
+/// Kind of partitioning of an array over devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum ShardingKind {
-    /// Every device has all.
+    /// Every device has the whole array.
     #[default]
     Replicated,
-    /// The program handles it by hand.
+    /// The program partitions the array itself.
     Manual,
-    /// Nothing is known.
+    /// The sharding is unknown.
     Unknown,
-    /// Partial values on every device, not yet summed.
+    /// Every device has partial values that are not yet summed.
     Unreduced,
-    /// One device has all.
+    /// One device has the whole array.
     Maximal(i64),
-    /// A grid of devices.
+    /// The array is split over a grid of devices.
     Tiled(TiledSharding),
-    /// Axes of a named mesh, `{mesh[...], ...}`: kept as normalised text with its braces.
+    /// Axes of a named mesh, `{mesh[...], ...}`: stored as normalized text with its braces.
     Named(String),
 }
 
-/// A grid of devices over an array's dimensions.
+/// Grid of devices over an array's dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TiledSharding {
-    /// Devices along each dimension, the trailing ones for [`TiledSharding::last_tile_dims`].
+    /// Number of devices along each dimension; the trailing dimensions belong to [`TiledSharding::last_tile_dims`].
     pub tile_dims: Vec<i64>,
-    /// Devices by their places.
+    /// Devices in the order of their grid positions.
     pub devices: DeviceList,
     /// `last_tile_dim_replicate`.
     pub replicate_last: bool,
@@ -133,11 +133,11 @@ pub struct TiledSharding {
 /// Meaning of a trailing tile dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SubgroupKind {
-    /// Copies.
+    /// Every device of the subgroup has a copy.
     Replicated,
-    /// By hand.
+    /// The program handles the subgroup itself.
     Manual,
-    /// Partial values.
+    /// The devices have partial values.
     Unreduced,
 }
 
@@ -150,12 +150,12 @@ pub enum DeviceList {
     Iota {
         /// Shape of the iota.
         reshape: Vec<i64>,
-        /// Transposition; empty for none.
+        /// Permutation of the transpose; empty for none.
         transpose: Vec<usize>,
     },
 }
 
-/// The sentence-making of a metadata entry is needed as a hash key inside shardings.
+/// Hashes the identifying fields only. Shardings contain metadata and derive `Hash`.
 impl std::hash::Hash for Metadata {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.op_name.hash(state);

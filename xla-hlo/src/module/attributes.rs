@@ -3,22 +3,22 @@
 use super::annotations::FrontendAttributes;
 use crate::Shape;
 
-/// Everything in the header but the name.
+/// Attributes of the module header, except the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleAttributes {
     /// Whether the order of instructions is the schedule.
     pub is_scheduled: bool,
-    /// Parameter and result shapes with layouts; absent: those of the entry computation.
+    /// Parameter and result shapes with layouts; if absent, those of the entry computation apply.
     pub entry_computation_layout: Option<ProgramShape>,
-    /// Outputs that may or must live in a parameter's buffer.
+    /// Outputs that may or must share a parameter's buffer.
     pub input_output_alias: Vec<InputOutputAlias>,
-    /// Parameters whose buffers may be reused for anything.
+    /// Parameters whose buffers may be reused for any purpose.
     pub buffer_donors: Vec<ParameterLeaf>,
     /// `alias_passthrough_params`.
     pub alias_passthrough_params: bool,
-    /// Copies of the program; 0 when the text does not say.
+    /// Number of replicas of the program; 0 if the text does not state it.
     pub replica_count: u64,
-    /// Parts of the program; 0 when the text does not say.
+    /// Number of partitions of the program; 0 if the text does not state it.
     pub num_partitions: u64,
     /// One flag for all, or one for each parameter.
     pub allow_spmd_sharding_propagation_to_parameters: Vec<bool>,
@@ -26,53 +26,53 @@ pub struct ModuleAttributes {
     pub allow_spmd_sharding_propagation_to_output: Vec<bool>,
     /// Free text from the framework.
     pub frontend_attributes: FrontendAttributes,
-    /// `origin_recovery_table={...}`, braces included, white space normalised.
+    /// `origin_recovery_table={...}`, with braces and normalized white space.
     pub origin_recovery_table: String,
-    /// `debug_attributes={...}`, braces included, white space normalised.
+    /// `debug_attributes={...}`, with braces and normalized white space.
     pub debug_attributes: String,
-    /// The tables that `stack_frame_id` points into.
+    /// Tables that `stack_frame_id` refers to.
     pub stack: StackTables,
 }
 
-/// Parameter shapes and the result's shape.
+/// Shapes of the parameters and of the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramShape {
-    /// In the order of the parameters.
+    /// Shapes of the parameters in order.
     pub parameters: Vec<Shape>,
-    /// Of the root.
+    /// Shape of the result.
     pub result: Shape,
 }
 
-/// A leaf of a parameter.
+/// Leaf of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParameterLeaf {
-    /// The parameter's number.
+    /// Number of the parameter.
     pub parameter: usize,
-    /// Path into its tuple shape; empty for arrays.
+    /// Path into the parameter's tuple shape; empty for arrays.
     pub path: Vec<usize>,
 }
 
-/// One entry of `input_output_alias`.
+/// Entry of `input_output_alias`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InputOutputAlias {
     /// Path into the result; empty for a result that is not a tuple.
     pub output: Vec<usize>,
-    /// The parameter's leaf.
+    /// Aliased leaf of a parameter.
     pub parameter: ParameterLeaf,
     /// Whether a copy is forbidden.
     pub must_alias: bool,
 }
 
-/// Deduplicated stack frames; all ids are 1-based, 0 is none.
+/// Deduplicated stack frames; all ids are 1-based, 0 means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackTables {
     /// Names of source files.
     pub file_names: Vec<String>,
     /// Names of functions.
     pub function_names: Vec<String>,
-    /// Places in files.
+    /// Positions in files.
     pub file_locations: Vec<FileLocation>,
-    /// Frames, each with the frame that called it.
+    /// Stack frames, each with the id of its caller.
     pub stack_frames: Vec<StackFrame>,
 }
 
@@ -86,12 +86,12 @@ impl StackTables {
     }
 }
 
-/// A place in a source file.
+/// Position in a source file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileLocation {
-    /// 1-based into the file names.
+    /// 1-based index into the file names.
     pub file_name_id: i64,
-    /// 1-based into the function names.
+    /// 1-based index into the function names.
     pub function_name_id: i64,
     /// First line.
     pub line: i64,
@@ -103,11 +103,11 @@ pub struct FileLocation {
     pub end_column: i64,
 }
 
-/// A call on the stack.
+/// Frame of a call stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackFrame {
-    /// 1-based into the file locations.
+    /// 1-based index into the file locations.
     pub file_location_id: i64,
-    /// The calling frame as stored: 0 for a root (text prints one more).
+    /// Id of the calling frame; 0 for a root. The text form prints this number plus one.
     pub parent_frame_id: i64,
 }

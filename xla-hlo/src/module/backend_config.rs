@@ -4,28 +4,29 @@ use std::fmt;
 
 use crate::{Error, Result};
 
-/// The value of `backend_config`: JSON with its braces, any other text, or any bytes.
+/// Value of `backend_config`: JSON with its braces, any other text, or arbitrary bytes.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct BackendConfig(Vec<u8>);
 
 impl BackendConfig {
-    /// The bytes as the program states them.
+    /// Returns the bytes as the program states them.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// True where the program states none.
+    /// Whether the program states no configuration.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The configuration as text. Bytes that are not UTF-8 are [`Error::InvalidArgument`], with the place of the first.
+    /// Returns the configuration as text. Bytes that are not UTF-8 are an [`Error::InvalidArgument`] with the offset of
+    /// the first.
     pub fn text(&self) -> Result<&str> {
         text("backend_config", &self.0)
     }
 }
 
-/// `bytes` of the field `name` as text.
+/// Returns `bytes` as text; an error states that they are the value of the field `name`.
 pub(crate) fn text<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();

@@ -1,4 +1,4 @@
-//! Computation: a graph of instructions with parameters and a root, and the few methods that may edit it.
+//! Computations: graphs of instructions with parameters and a root, and the only methods that edit them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,9 +7,9 @@ use crate::entity::{Arena, SecondaryMap};
 use crate::ops::Op;
 use crate::{Error, Result, Shape};
 
-/// A function: instructions in an arena, one of them the root.
+/// Function: an arena of instructions, one of them the root.
 ///
-/// Every edit goes through a method that keeps users and names consistent and counts itself, so that a pass cannot
+/// Every edit is a method that keeps users and names consistent and increments the revision. A pass therefore cannot
 /// misreport whether it changed something (see [`Computation::revision`]).
 #[derive(Clone, Debug)]
 pub struct Computation {
@@ -24,11 +24,11 @@ pub struct Computation {
     revision: u64,
 }
 
-/// The thread that instructions run on unless the text says otherwise.
+/// Name of the thread that instructions run on by default.
 pub const MAIN_THREAD: &str = "main";
 
 impl Computation {
-    /// An empty computation.
+    /// Creates an empty computation.
     pub fn new(name: impl Into<String>) -> Computation {
         Computation {
             name: name.into(),
@@ -43,7 +43,7 @@ impl Computation {
         }
     }
 
-    /// The name, unique in its module, without `%`.
+    /// Returns the name, unique in its module, without `%`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -53,53 +53,54 @@ impl Computation {
         self.revision += 1;
     }
 
-    /// Counts edits; grows with each.
+    /// Returns the number of edits so far.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The thread this computation runs on.
+    /// Returns the name of the thread that this computation runs on.
     pub fn execution_thread(&self) -> &str {
         &self.execution_thread
     }
 
-    /// Sets the thread this computation runs on.
+    /// Sets the name of the thread that this computation runs on.
     pub fn set_execution_thread(&mut self, thread: impl Into<String>) {
         self.execution_thread = thread.into();
         self.revision += 1;
     }
 
-    /// Parameters by number. Complete and contiguous in a verified module.
+    /// Returns the parameters by number. They are complete and contiguous in a verified module.
     pub fn parameters(&self) -> &[InstrId] {
         &self.parameters
     }
 
-    /// The root. Panics before one was set: builders and the parser always set it.
+    /// Returns the root. Panics if none was set yet: builders and the parser always set it.
     pub fn root(&self) -> InstrId {
         self.root.expect("a finished computation has a root")
     }
 
-    /// The root, or `None` while the computation is being built.
+    /// Returns the root, or `None` while the computation is being built.
     pub fn root_if_set(&self) -> Option<InstrId> {
         self.root
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn result_shape(&self) -> &Shape {
         self[self.root()].shape()
     }
 
-    /// Ids of live instructions, oldest first. Use [`Computation::post_order`] where operands must come first.
+    /// Iterates over the ids of live instructions, oldest first. Use [`Computation::post_order`] if operands must come
+    /// first.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = InstrId> + '_ {
         self.instructions.ids()
     }
 
-    /// Live instructions, oldest first.
+    /// Iterates over live instructions, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (InstrId, &Instruction)> {
         self.instructions.iter()
     }
 
-    /// Number of instructions.
+    /// Returns the number of instructions.
     pub fn len(&self) -> usize {
         self.instructions.len()
     }
@@ -109,22 +110,22 @@ impl Computation {
         self.instructions.is_empty()
     }
 
-    /// The instruction, unless it was removed.
+    /// Returns the instruction, unless it was removed.
     pub fn get(&self, id: InstrId) -> Option<&Instruction> {
         self.instructions.get(id)
     }
 
-    /// The instruction of that name.
+    /// Returns the instruction of that name.
     pub fn find(&self, name: &str) -> Option<InstrId> {
         self.names.get(name).copied()
     }
 
-    /// Shapes of an instruction's operands.
+    /// Returns the shapes of an instruction's operands.
     pub fn operand_shapes(&self, id: InstrId) -> Vec<&Shape> {
         self[id].operands().iter().map(|&o| self[o].shape()).collect()
     }
 
-    /// The order in which instructions run, once scheduled.
+    /// Returns the order in which instructions run, if one is set.
     pub fn schedule(&self) -> Option<&[InstrId]> {
         self.schedule.as_deref()
     }
@@ -135,9 +136,9 @@ impl Computation {
         self.revision += 1;
     }
 
-    /// All instructions, operands and control predecessors before their users, otherwise oldest first.
+    /// Returns all instructions, with operands and control predecessors before their users, otherwise oldest first.
     ///
-    /// A list that already is in that order by id comes back unchanged. Linear time, no recursion.
+    /// If the order of ids satisfies this already, it is returned unchanged. Takes linear time, without recursion.
     pub fn post_order(&self) -> Vec<InstrId> {
         let mut order = Vec::with_capacity(self.len());
         let mut seen = SecondaryMap::<InstrId, bool>::new(false);
@@ -168,17 +169,17 @@ impl Computation {
         order
     }
 
-    /// The schedule if there is one, else [`Computation::post_order`].
+    /// Returns the schedule if there is one, otherwise [`Computation::post_order`].
     pub fn sequence(&self) -> Vec<InstrId> {
         self.schedule.clone().unwrap_or_else(|| self.post_order())
     }
 
-    /// Adds an instruction whose operands are already here. An empty name becomes the opcode's; a taken name gets a
-    /// number.
+    /// Adds an instruction whose operands exist already. An empty name is replaced by the opcode's; a name that is
+    /// taken gets a number appended.
     pub fn add(&mut self, instruction: Instruction) -> InstrId {
         let id = self.append(instruction);
         if let Op::Parameter(p) = &self[id].op {
-            // Numbers may come in any order; holes are filled by later parameters, and the verifier reports those that
+            // Numbers may arrive in any order. Later parameters fill the gaps, and the verifier reports the gaps that
             // remain.
             let number = p.number;
             self.parameters.pop();
@@ -188,8 +189,8 @@ impl Computation {
         id
     }
 
-    /// Like [`Computation::add`], but parameters stay in the order in which they come, until
-    /// [`Computation::sort_parameters`]: that takes less time where there are many, in any order.
+    /// Adds an instruction like [`Computation::add`], but leaves parameters in the order of arrival until
+    /// [`Computation::sort_parameters`]. This is faster for many parameters in arbitrary order.
     pub(crate) fn append(&mut self, mut instruction: Instruction) -> InstrId {
         self.revision += 1;
         let wish = if instruction.name.is_empty() { instruction.opcode().name() } else { &instruction.name };
@@ -214,7 +215,7 @@ impl Computation {
         id
     }
 
-    /// Puts parameters in the order of their numbers; of equal numbers the one that came later is first.
+    /// Sorts parameters by number; of equal numbers, the one added later is first.
     pub(crate) fn sort_parameters(&mut self) {
         let mut parameters = std::mem::take(&mut self.parameters);
         parameters.sort_by_key(|&p| (self.parameter_number(p), std::cmp::Reverse(p)));
@@ -262,7 +263,7 @@ impl Computation {
         self.drop_user(old, user);
     }
 
-    /// Replaces all operands of `user`, of which there may be another number afterwards.
+    /// Replaces all operands of `user`; their number may change.
     pub fn set_operands(&mut self, user: InstrId, operands: Vec<InstrId>) {
         self.revision += 1;
         let old = std::mem::replace(&mut self.instructions[user].operands, operands.clone());
@@ -274,8 +275,7 @@ impl Computation {
         }
     }
 
-    /// Lets every user of `old`, and the root if it is `old`, use `new` instead. `new` itself may use `old` and keeps
-    /// doing so.
+    /// Replaces `old` by `new` in every user of `old`, and as the root. If `new` uses `old`, it keeps doing so.
     pub fn replace_all_uses(&mut self, old: InstrId, new: InstrId) {
         if old == new {
             return;
@@ -298,13 +298,13 @@ impl Computation {
         }
     }
 
-    /// Replaces the operation, keeping operands, users and name. For parameters, use add and remove.
+    /// Replaces the operation; operands, users and name are unchanged. For parameters, use add and remove instead.
     pub fn set_op(&mut self, id: InstrId, op: Op) {
         self.instructions[id].op = op;
         self.revision += 1;
     }
 
-    /// Replaces the shape; the verifier judges the result.
+    /// Replaces the shape, without a check; the verifier checks the result.
     pub fn set_shape(&mut self, id: InstrId, shape: Shape) {
         if self[id].shape != shape {
             self.instructions[id].shape = shape;
@@ -312,7 +312,7 @@ impl Computation {
         }
     }
 
-    /// Renames an instruction to `name`, or to that with a number when it is taken.
+    /// Renames an instruction to `name`; a number is appended if that is taken.
     pub fn rename(&mut self, id: InstrId, name: &str) {
         if self[id].name == name {
             return;
@@ -324,15 +324,15 @@ impl Computation {
         self.names.insert(unique, id);
     }
 
-    /// Annotations for writing; not counted as an edit of the graph.
+    /// Returns annotations for writing; not counted as an edit of the graph.
     pub fn annotations_mut(&mut self, id: InstrId) -> &mut super::Annotations {
         self.instructions[id].annotations_mut()
     }
 
-    /// Demands that `before` runs before `after`.
+    /// Requires that `before` runs before `after`.
     pub fn add_control_dependency(&mut self, before: InstrId, after: InstrId) {
         let (predecessors, successors) = (&self[after].control_predecessors, &self[before].control_successors);
-        // Either list has the answer, and one of them may be long.
+        // Both lists contain the edge if it exists; search the shorter one.
         let known = if predecessors.len() < successors.len() {
             predecessors.contains(&before)
         } else {
@@ -346,14 +346,14 @@ impl Computation {
         self.instructions[before].control_successors.push(after);
     }
 
-    /// Inverse of [`Computation::add_control_dependency`].
+    /// Removes the edge of a [`Computation::add_control_dependency`].
     pub fn remove_control_dependency(&mut self, before: InstrId, after: InstrId) {
         self.revision += 1;
         self.instructions[after].control_predecessors.retain(|&p| p != before);
         self.instructions[before].control_successors.retain(|&s| s != after);
     }
 
-    /// Removes an instruction that nobody uses. An error says who still does.
+    /// Removes an instruction without users. An error names a remaining user.
     pub fn remove(&mut self, id: InstrId) -> Result<()> {
         let instruction = &self[id];
         if let Some(&user) = instruction.users().first() {
@@ -389,7 +389,7 @@ impl Computation {
         Ok(())
     }
 
-    /// Removes instructions one after the other as [`Computation::remove`] does; of many this takes less time.
+    /// Removes instructions sequentially, as [`Computation::remove`] does, but with less time for a large number.
     pub fn remove_all(&mut self, ids: &[InstrId]) -> Result<()> {
         let schedule = self.schedule.take();
         let result = ids.iter().try_for_each(|&id| self.remove(id));
@@ -400,7 +400,7 @@ impl Computation {
         result
     }
 
-    /// Replaces every called computation in every operation; for cloning and merging modules.
+    /// Replaces every called computation in every operation; used to clone and merge modules.
     pub fn map_called_computations(&mut self, f: &mut dyn FnMut(CompId) -> CompId) {
         let ids: Vec<InstrId> = self.ids().collect();
         for id in ids {

@@ -1,15 +1,16 @@
-//! Results of dynamic size in programs of static shapes: arrays at their bounds, and one more result with their sizes.
+//! Results of dynamic size in programs of static shapes: arrays at their bounds, and an additional result with the
+//! sizes.
 //!
-//! Backends see static shapes only. A program that returns `(f32[<=3,4], s32[])` returns
-//! `((f32[3,4], s32[]), s32[1])` after `pad-dynamic`, and the frontend attribute `xla.dynamic_result` keeps the shape
-//! that callers see. In the order of its layout, the array begins with the elements within the sizes, without gaps;
-//! zeros follow. The sizes are in the order of the leaves and their dimensions.
+//! Backends only handle static shapes. A program that returns `(f32[<=3,4], s32[])` returns `((f32[3,4], s32[]),
+//! s32[1])` after `pad-dynamic`, and the frontend attribute `xla.dynamic_result` keeps the shape that callers see. In
+//! the order of its layout, the array starts with the elements within the sizes, without gaps; zeros follow. The sizes
+//! are in the order of the leaves and their dimensions.
 
 use super::{Module, ProgramShape};
 use crate::text::parse_shape;
 use crate::{ArrayShape, Dynamism, ElementType, Error, Literal, Result, Shape};
 
-/// Frontend attribute of a padded module: the shape of the result that callers see.
+/// Frontend attribute of a padded module: shape of the result that callers see.
 const ATTRIBUTE: &str = "xla.dynamic_result";
 
 /// Position of the caller's result in the result of a padded module.
@@ -18,36 +19,36 @@ pub const RESULT: usize = 0;
 /// Position of the sizes in the result of a padded module.
 pub const SIZES: usize = 1;
 
-/// The dynamic dimensions of a shape: numbers of the array among the leaves that are arrays, and of the dimension.
+/// Returns the dynamic dimensions of a shape as `(array, dimension)`; arrays are numbered in the order of the leaves.
 pub fn dynamic_dimensions(shape: &Shape) -> Vec<(usize, usize)> {
     let arrays = shape.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array()).enumerate();
     arrays.flat_map(|(leaf, array)| dynamic_dimensions_of(array).map(move |d| (leaf, d))).collect()
 }
 
-/// The dynamic dimensions of an array.
+/// Returns the dynamic dimensions of an array.
 pub fn dynamic_dimensions_of(array: &ArrayShape) -> impl Iterator<Item = usize> + '_ {
     (0..array.rank()).filter(|&d| array.dynamism(d) != Dynamism::Static)
 }
 
-/// Shape of the sizes that a padded program returns for a result: `s32[n]`.
+/// Returns the shape of the sizes that a padded program returns for a result: `s32[n]`.
 pub fn sizes_shape(result: &Shape) -> ArrayShape {
     ArrayShape::new(ElementType::S32, [dynamic_dimensions(result).len()]).with_row_major_layout()
 }
 
-/// Shape of the result of a padded program, for the result that callers see.
+/// Returns the shape of the result of a padded program, for the result that callers see.
 pub fn padded_result(result: &Shape) -> Shape {
     Shape::Tuple(vec![result.at_bounds(), sizes_shape(result).into()])
 }
 
-/// Notes that a module returns the padded form of `result`.
+/// Records that a module returns the padded form of `result`.
 pub fn mark_padded(module: &mut Module, result: &Shape) {
     let text = result.without_layout().to_string();
     module.attributes_mut().frontend_attributes.insert(ATTRIBUTE.to_string(), text);
 }
 
-/// The shape of the result that callers see, where the module returns its padded form.
+/// Returns the shape of the result that callers see if the module returns its padded form.
 ///
-/// [`Error::InvalidArgument`] for an attribute that does not fit the entry computation.
+/// Fails with [`Error::InvalidArgument`] if the attribute does not fit the entry computation.
 pub fn caller_result(module: &Module) -> Result<Option<Shape>> {
     let Some(text) = module.attributes().frontend_attributes.get(ATTRIBUTE) else { return Ok(None) };
     let is = module.entry().result_shape().without_layout();
@@ -68,8 +69,8 @@ fn is_bounded(shape: &Shape) -> bool {
 }
 
 impl Module {
-    /// Shapes of the entry's parameters and result as callers see them, in the layouts of [`Module::entry_layout`]:
-    /// results of dynamic size as such, also after `pad-dynamic`.
+    /// Returns the shapes of the entry's parameters and result as callers see them, in the layouts of
+    /// [`Module::entry_layout`]. Results of dynamic size have their dynamic shape, also after `pad-dynamic`.
     pub fn caller_layout(&self) -> ProgramShape {
         let ProgramShape { parameters, result } = self.entry_layout();
         let padded = caller_result(self).ok().flatten();
@@ -81,9 +82,9 @@ impl Module {
     }
 }
 
-/// The value that callers see of a result of the entry computation, arrays at their real sizes.
+/// Converts a result of the entry computation to the value that callers see, with arrays at their real sizes.
 ///
-/// `result` may be a value of a padded module or of one with dynamic shapes, which is returned as it is.
+/// `result` may be a value of a padded module, or of one with dynamic shapes; the latter is returned unchanged.
 pub fn caller_value(module: &Module, result: Literal) -> Result<Literal> {
     let Some(seen) = caller_result(module)? else { return Ok(result) };
     let layout = module.caller_layout().result;
@@ -95,12 +96,12 @@ pub fn caller_value(module: &Module, result: Literal) -> Result<Literal> {
     at_sizes(value, &seen.with_layouts_of(Some(&layout)), &mut sizes)
 }
 
-/// One of the sizes that a padded program returned.
+/// Returns one of the sizes that a padded program returned.
 pub fn size(sizes: &Literal, i: usize) -> usize {
     sizes.get(i).as_i128().and_then(|size| usize::try_from(size).ok()).unwrap_or(0)
 }
 
-/// A value in padded form at its sizes, which are in the order of [`dynamic_dimensions`].
+/// Converts a value in padded form to its real sizes, which are in the order of [`dynamic_dimensions`].
 fn at_sizes(value: Literal, shape: &Shape, sizes: &mut dyn Iterator<Item = usize>) -> Result<Literal> {
     match shape {
         Shape::Array(array) if !array.is_static() => value.reflowed(&real_dims(array, sizes), &array.minor_to_major()),
@@ -112,7 +113,7 @@ fn at_sizes(value: Literal, shape: &Shape, sizes: &mut dyn Iterator<Item = usize
     }
 }
 
-/// The dimensions of an array at those sizes of its dynamic dimensions; none is above its bound.
+/// Returns the dimensions of an array with those sizes of its dynamic dimensions, limited to their bounds.
 pub fn real_dims(array: &ArrayShape, sizes: &mut dyn Iterator<Item = usize>) -> Vec<usize> {
     let mut dims = array.dims().to_vec();
     for d in dynamic_dimensions_of(array) {
@@ -121,8 +122,8 @@ pub fn real_dims(array: &ArrayShape, sizes: &mut dyn Iterator<Item = usize>) -> 
     dims
 }
 
-/// The arrays of a value of real sizes in padded form, then their sizes: the leaves of [`padded_result`], for a result
-/// of `shapes` with layouts.
+/// Pads the arrays of a value of real sizes and appends the sizes: the leaves of [`padded_result`], for a result of
+/// `shapes` with layouts.
 pub fn padded_leaves<'a>(
     leaves: Vec<Literal>,
     shapes: impl IntoIterator<Item = &'a ArrayShape>,

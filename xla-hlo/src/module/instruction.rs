@@ -1,13 +1,13 @@
-//! Instruction: an operation in a computation with its shape, operands, users and annotations.
+//! Instructions: operations in a computation with their shapes, operands, users and annotations.
 
 use super::users::Users;
 use super::{Annotations, InstrId};
 use crate::Shape;
 use crate::ops::{Op, Opcode};
 
-/// An operation applied to operands of the same computation.
+/// Operation applied to operands of the same computation.
 ///
-/// Read through accessors; change through [`Computation`](super::Computation), which keeps users up to date.
+/// Read it through accessors and edit it through [`Computation`](super::Computation), which keeps users up to date.
 #[derive(Clone, Debug)]
 pub struct Instruction {
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// An instruction to be added to a computation, which names it if it has no name by then.
+    /// Creates an instruction to be added to a computation. The computation names it if it has no name.
     pub fn new(op: Op, shape: Shape, operands: impl Into<Vec<InstrId>>) -> Instruction {
         Instruction {
             name: String::new(),
@@ -35,76 +35,77 @@ impl Instruction {
         }
     }
 
-    /// The same instruction with a wished name; a number is appended when it is taken.
+    /// Sets the preferred name; a computation appends a number if it is taken.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Instruction {
         self.name = name.into();
         self
     }
 
-    /// The same instruction with annotations.
+    /// Sets the annotations.
     #[must_use]
     pub fn with_annotations(mut self, annotations: Option<Box<Annotations>>) -> Instruction {
         self.annotations = annotations;
         self
     }
 
-    /// The name, unique in its computation, without `%`.
+    /// Returns the name, unique in its computation, without `%`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The operation with its attributes.
+    /// Returns the operation with its attributes.
     pub fn op(&self) -> &Op {
         &self.op
     }
 
-    /// The operation's code.
+    /// Returns the opcode of the operation.
     pub fn opcode(&self) -> Opcode {
         self.op.opcode()
     }
 
-    /// Operands in order.
+    /// Returns the operands in order.
     pub fn operands(&self) -> &[InstrId] {
         &self.operands
     }
 
-    /// Operand `i`. Panics when there are fewer (arity is verified).
+    /// Returns operand `i`. Panics if there are fewer (the verifier checks the arity).
     pub fn operand(&self, i: usize) -> InstrId {
         self.operands[i]
     }
 
-    /// Instructions that have this one as an operand, each once; a few dozen in the order they began to.
+    /// Returns the instructions that have this one as an operand, each once. Up to 64 users are in the order of
+    /// addition.
     pub fn users(&self) -> &[InstrId] {
         self.users.as_slice()
     }
 
-    /// Whether that instruction has this one as an operand; quicker than to search [`Instruction::users`].
+    /// Whether `user` has this instruction as an operand; faster than a search of [`Instruction::users`].
     pub fn is_used_by(&self, user: InstrId) -> bool {
         self.users.contains(user)
     }
 
-    /// Instructions that must run before, beyond operands.
+    /// Returns the instructions that must run before, in addition to operands.
     pub fn control_predecessors(&self) -> &[InstrId] {
         &self.control_predecessors
     }
 
-    /// Instructions that must run after, beyond users.
+    /// Returns the instructions that must run after, in addition to users.
     pub fn control_successors(&self) -> &[InstrId] {
         &self.control_successors
     }
 
-    /// Annotations, if any were given.
+    /// Returns the annotations, if there are any.
     pub fn annotations(&self) -> Option<&Annotations> {
         self.annotations.as_deref()
     }
 
-    /// Annotations for writing, created empty when there are none.
+    /// Returns the annotations for writing; creates empty ones if there are none.
     pub fn annotations_mut(&mut self) -> &mut Annotations {
         self.annotations.get_or_insert_default()
     }

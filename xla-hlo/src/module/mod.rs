@@ -27,15 +27,15 @@ use crate::entity::{Arena, SecondaryMap, entity_id};
 use crate::{Error, Result};
 
 entity_id! {
-    /// A computation of a module.
+    /// Id of a computation of a module.
     CompId, "comp"
 }
 entity_id! {
-    /// An instruction of a computation.
+    /// Id of an instruction of a computation.
     InstrId, "i"
 }
 
-/// A program: computations in an arena, one of them the entry.
+/// Program: computations in an arena, one of them the entry.
 #[derive(Clone, Debug)]
 pub struct Module {
     name: String,
@@ -48,7 +48,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module without computations.
+    /// Creates a module without computations.
     pub fn new(name: impl Into<String>) -> Module {
         Module {
             name: name.into(),
@@ -61,7 +61,7 @@ impl Module {
         }
     }
 
-    /// The name in the header.
+    /// Returns the name in the header.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -72,18 +72,19 @@ impl Module {
         self.name = name.into();
     }
 
-    /// Attributes of the header besides the name.
+    /// Returns the attributes of the header, except the name.
     pub fn attributes(&self) -> &ModuleAttributes {
         &self.attributes
     }
 
-    /// The header for writing.
+    /// Returns the header for writing.
     pub fn attributes_mut(&mut self) -> &mut ModuleAttributes {
         self.revision += 1;
         &mut self.attributes
     }
 
-    /// Demands that the program is for one device; [`Error::Unimplemented`] says that `what` of several cannot be run.
+    /// Checks that the program is for one device. Otherwise fails with [`Error::Unimplemented`]; `what` names the
+    /// operation that needs several.
     pub fn expect_one_device(&self, what: &str) -> Result<()> {
         match (self.attributes.replica_count.max(1), self.attributes.num_partitions.max(1)) {
             (1, 1) => Ok(()),
@@ -93,23 +94,23 @@ impl Module {
         }
     }
 
-    /// The entry's id. Panics before one was set: builders and the parser always set it.
+    /// Returns the entry's id. Panics if none was set yet: builders and the parser always set it.
     pub fn entry_id(&self) -> CompId {
         self.entry.expect("a finished module has an entry computation")
     }
 
-    /// The entry's id, or `None` while the module is being built.
+    /// Returns the entry's id, or `None` while the module is being built.
     pub fn entry_if_set(&self) -> Option<CompId> {
         self.entry
     }
 
-    /// The entry computation.
+    /// Returns the entry computation.
     pub fn entry(&self) -> &Computation {
         &self[self.entry_id()]
     }
 
-    /// Shapes of the entry's parameters and result in the layouts that callers ask for: those of the header, else those
-    /// that the instructions have, else row major.
+    /// Returns the shapes of the entry's parameters and result with the layouts that callers use: those of the header
+    /// if given, otherwise those of the instructions if given, otherwise row-major ones.
     pub fn entry_layout(&self) -> ProgramShape {
         let (entry, header) = (self.entry(), self.attributes.entry_computation_layout.as_ref());
         let parameters = entry.parameters().iter().enumerate();
@@ -128,22 +129,22 @@ impl Module {
         self.entry = Some(id);
     }
 
-    /// Counts edits of the module and of its computations; grows with each.
+    /// Returns the number of edits of the module and of its computations so far.
     pub fn revision(&self) -> u64 {
         self.revision + self.computations.iter().map(|(_, c)| c.revision()).sum::<u64>()
     }
 
-    /// Ids of live computations, oldest first.
+    /// Iterates over the ids of live computations, oldest first.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = CompId> + '_ {
         self.computations.ids()
     }
 
-    /// Live computations, oldest first.
+    /// Iterates over live computations, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (CompId, &Computation)> {
         self.computations.iter()
     }
 
-    /// Number of computations.
+    /// Returns the number of computations.
     pub fn len(&self) -> usize {
         self.computations.len()
     }
@@ -153,32 +154,32 @@ impl Module {
         self.computations.is_empty()
     }
 
-    /// Instructions of all computations.
+    /// Returns the number of instructions of all computations.
     pub fn instruction_count(&self) -> usize {
         self.iter().map(|(_, c)| c.len()).sum()
     }
 
-    /// The computation, unless it was removed.
+    /// Returns the computation, unless it was removed.
     pub fn get(&self, id: CompId) -> Option<&Computation> {
         self.computations.get(id)
     }
 
-    /// A computation for editing.
+    /// Returns a computation for editing.
     pub fn computation_mut(&mut self, id: CompId) -> &mut Computation {
         &mut self.computations[id]
     }
 
-    /// The computation of that name.
+    /// Returns the computation of that name.
     pub fn find(&self, name: &str) -> Option<CompId> {
         self.names.get(name).copied()
     }
 
-    /// Adds a computation; a taken name gets a number.
+    /// Adds a computation; a number is appended to a name that is taken.
     pub fn add(&mut self, mut computation: Computation) -> CompId {
         self.revision += 1;
         let mut name = computation.name().to_string();
         if self.names.contains_key(&name) {
-            // Kernels are added by the hundred under one name; the search goes on from where it ended.
+            // Kernels are added by the hundred under one name, so resume the search where it ended.
             let next = self.next_suffix.entry(name).or_insert(1);
             name = loop {
                 let candidate = format!("{}.{next}", computation.name());
@@ -196,22 +197,23 @@ impl Module {
         id
     }
 
-    /// Removes a computation that nobody calls (not checked here; the verifier reports dangling calls).
+    /// Removes a computation without callers (not checked here; the verifier reports dangling calls).
     pub fn remove(&mut self, id: CompId) -> Result<()> {
         if self.entry == Some(id) {
             return Err(Error::internal(format!("cannot remove the entry computation {}", self[id].name())));
         }
         if let Some(removed) = self.computations.remove(id) {
             self.names.remove(removed.name());
-            // The removed edits stay counted, so that the revision never goes back.
+            // Keep the removed computation's edits in the count, so that the revision never decreases.
             self.revision += removed.revision() + 1;
         }
         Ok(())
     }
 
-    /// Computations with callees before callers, the entry last; those that nobody calls come in their place by id.
+    /// Returns computations with callees before callers and the entry last; those without callers are ordered by id.
     ///
-    /// Linear time, no recursion. The order for a cyclic call graph (which the verifier refuses) is unspecified.
+    /// Takes linear time, without recursion. The order for a cyclic call graph (which the verifier rejects) is
+    /// unspecified.
     pub fn post_order(&self) -> Vec<CompId> {
         let mut order = Vec::with_capacity(self.len());
         let mut seen = SecondaryMap::<CompId, bool>::new(false);
@@ -240,7 +242,7 @@ impl Module {
         (!std::mem::replace(&mut seen[id], true)).then(|| self.callees(id))
     }
 
-    /// Computations that `id` calls, in order of the first call, each once.
+    /// Returns the computations that `id` calls, each once, in the order of the first call.
     pub fn callees(&self, id: CompId) -> Vec<CompId> {
         let mut out = Vec::new();
         for (_, instruction) in self[id].iter() {

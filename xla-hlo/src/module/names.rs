@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// The wished name, or if that is taken the name with the next number appended; `next` remembers numbers by stem.
+/// Returns `wish`, or its stem with the next free number if it is taken; `next` holds the next number of each stem.
 pub(crate) fn unique(wish: &str, next: &mut HashMap<String, u32>, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(wish) {
         return wish.to_string();

@@ -1,4 +1,4 @@
-//! Clones fused computations that have other callers, so that each fusion has its own.
+//! Clones fused computations that have other callers, so that each fusion has a private one.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use super::{CompId, InstrId, Module};
 use crate::ops::Op;
 use crate::{Error, Result};
 
-/// Copies take no more instructions than this in all: fusions of fusions could multiply without end.
+/// Maximum total number of copied instructions: nested fusions could multiply without bound.
 const MOST_COPIED: usize = 1 << 20;
 
 impl Module {
-    /// Copies the computations of fusions that others call as well, as XLA's text may have them: a fusion's computation
-    /// is compiled with it and has one caller. One of the fusions keeps it, unless something else than a fusion calls
-    /// it.
+    /// Copies fused computations that have other callers, which XLA's text permits: a fused computation is compiled as
+    /// part of its fusion and must have exactly one caller. One of the fusions keeps the original, unless an
+    /// instruction that is not a fusion calls it.
     pub(crate) fn own_fusions(&mut self) -> Result<()> {
         let mut taken: HashSet<CompId> = HashSet::new();
         let mut callers: Vec<CompId> = Vec::new();
@@ -51,7 +51,7 @@ impl Module {
     }
 }
 
-/// The fusions of a computation and the computations that they call.
+/// Returns the fusions of a computation and the computations that they call.
 fn fusions(module: &Module, caller: CompId) -> impl Iterator<Item = (InstrId, CompId)> {
     module[caller].iter().filter_map(|(id, instruction)| match instruction.op() {
         Op::Fusion(fusion) => Some((id, fusion.computation)),

@@ -1,24 +1,24 @@
-//! Users of an instruction: a list, with an index beside it where it is long.
+//! Users of an instruction: a list, with an index if it is long.
 
 use std::collections::HashMap;
 
 use super::InstrId;
 
-/// Longer lists have an index.
+/// Maximum length of a list without an index.
 const FEW: usize = 64;
 
-/// Users of an instruction, each once. Additions, removals and questions take constant time, however many there are.
+/// Users of an instruction, each once. Insertion, removal and lookup take constant time, independent of their number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     list: Vec<InstrId>,
-    /// Place of each user in a list that is longer than [`FEW`].
+    /// Position of each user in a list that is longer than [`FEW`].
     #[expect(clippy::box_collection, reason = "the many instructions with few users pay one word for it")]
     places: Option<Box<HashMap<InstrId, usize>>>,
 }
 
 impl Users {
-    /// In the order they were added; where more than [`FEW`] were there at a time, a removed one's place goes to the
-    /// last.
+    /// Returns the users in the order of insertion. If there have been more than [`FEW`] at a time, a removal has moved
+    /// the last user to the position of the removed one.
     pub fn as_slice(&self) -> &[InstrId] {
         &self.list
     }
@@ -34,7 +34,7 @@ impl Users {
         *self = Users::default();
     }
 
-    /// Adds a user that may be there already.
+    /// Adds a user; has no effect if it is present.
     pub fn insert(&mut self, user: InstrId) {
         if self.contains(user) {
             return;
@@ -53,7 +53,7 @@ impl Users {
         }
     }
 
-    /// Takes out a user that may not be there.
+    /// Removes a user; has no effect if it is absent.
     pub fn remove(&mut self, user: InstrId) {
         let Some(places) = &mut self.places else {
             self.list.retain(|&u| u != user);
