@@ -1,4 +1,4 @@
-//! Annotations of an instruction.
+//! Annotations of an instruction in protobuf.
 
 use super::identifiers::sanitized;
 use super::messages::{FrontendAttributesProto, HloInstructionProto, ParameterReplication, Statistic, StatisticsViz};
@@ -7,10 +7,10 @@ use super::{origin, sharding};
 use crate::text::shown;
 use crate::{Annotations, Error, FrontendAttributes, Result, ResultExt};
 
-/// The statistic that text has for the index of the one to be shown.
+/// Name, in the text form, of the statistic that holds the index to visualize.
 const SHOWN_INDEX: &str = "visualizing_index";
 
-/// Takes annotations out of the message; `None` where it has none.
+/// Moves the annotations out of the message; `None` if there are none.
 pub(super) fn read(message: &mut HloInstructionProto, payloads: &Payloads) -> Result<Option<Box<Annotations>>> {
     let metadata = message.metadata.take().map(|m| payloads.read(*m)).transpose().context(|| "metadata")?;
     let sharding = message.sharding.take().map(|s| sharding::read(*s, payloads)).transpose();
@@ -39,7 +39,7 @@ pub(super) fn read_frontend_attributes(proto: Option<FrontendAttributesProto>) -
     Ok(attributes)
 }
 
-/// Demands a name that text can say.
+/// Checks that the text form can spell a name.
 fn check_key(field: &str, key: &str) -> Result<()> {
     if !key.is_empty() && sanitized(key, "") == key {
         return Ok(());
@@ -60,7 +60,7 @@ fn read_statistics(proto: StatisticsViz) -> Result<Vec<(String, String)>> {
     Ok(std::iter::once(index).chain(statistics).collect())
 }
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that reads back as the same number.
 fn number_text(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_string();
@@ -70,7 +70,7 @@ fn number_text(value: f64) -> String {
     if plain { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Puts annotations into the message. XLA writes some messages even where they say nothing, and so does this.
+/// Writes annotations to the message. Like XLA, writes some messages even if they are empty.
 pub(super) fn write(
     message: &mut HloInstructionProto,
     annotations: Option<&Annotations>,

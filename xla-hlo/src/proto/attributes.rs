@@ -10,18 +10,19 @@ use crate::ops::Opcode;
 use crate::text::AttributeWord;
 use crate::{CompId, Computation, ElementType, Error, Module, Result, Shape, Sharding};
 
-/// The attributes of an operation in its message, both ways; beside [`OpRules`](crate::ops::OpRules).
+/// Conversion of an operation's attributes from and to its message; the protobuf counterpart of
+/// [`OpRules`](crate::ops::OpRules).
 ///
-/// Fields that every instruction has (name, shape, operands, metadata, ...) are read and written elsewhere.
+/// Fields common to all instructions (name, shape, operands, metadata, ...) are converted elsewhere.
 pub trait ProtoAttributes: Sized {
-    /// Takes the operation's own attributes out of the message.
+    /// Moves the operation's own attributes out of the message.
     fn read_proto(opcode: Opcode, r: &mut ProtoReader<'_>) -> Result<Self>;
 
-    /// Puts the operation's own attributes into the message.
+    /// Writes the operation's own attributes to the message.
     fn write_proto(&self, w: &mut ProtoWriter<'_>) -> Result<()>;
 }
 
-/// Both directions of operations that have no attributes: unit structs.
+/// Implements [`ProtoAttributes`] for operations without attributes (unit structs).
 macro_rules! proto_without_attributes {
     ($($op:ident),* $(,)?) => {
         $(impl $crate::proto::ProtoAttributes for $op {
@@ -37,16 +38,16 @@ macro_rules! proto_without_attributes {
 }
 pub(crate) use proto_without_attributes;
 
-/// An enum that is a number in protobuf.
+/// Enum that is encoded as a number in protobuf.
 pub(crate) trait ProtoNumber: Sized {
-    /// The value of a number.
+    /// Returns the value with that number.
     fn from_number(number: i32) -> Option<Self>;
 
-    /// The number of a value.
+    /// Returns the number of the value.
     fn number(self) -> i32;
 }
 
-/// The number of each value of an enum, of which none may be forgotten.
+/// Implements [`ProtoNumber`] for an enum; every variant must be listed.
 macro_rules! proto_numbers {
     ($ty:ident: $($number:literal => $variant:ident),+ $(,)?) => {
         impl $crate::proto::ProtoNumber for $ty {
@@ -62,9 +63,9 @@ macro_rules! proto_numbers {
 }
 pub(crate) use proto_numbers;
 
-/// The message of an instruction, and the meaning of its ids.
+/// Reader of an instruction's message, which also resolves ids.
 pub struct ProtoReader<'a> {
-    /// The message; operations take their own fields out of it.
+    /// Message of the instruction; operations move their own fields out of it.
     pub(crate) message: HloInstructionProto,
     /// Shapes of the operands.
     pub(crate) operands: Vec<&'a Shape>,
@@ -76,7 +77,7 @@ impl<'a> ProtoReader<'a> {
         ProtoReader { message, operands, known }
     }
 
-    /// All called computations, in order.
+    /// Returns all called computations in order.
     pub(crate) fn calls(&self) -> Result<Vec<CompId>> {
         let ids = self.message.called_computation_ids.iter();
         ids.map(|id| {
@@ -88,7 +89,7 @@ impl<'a> ProtoReader<'a> {
         .collect()
     }
 
-    /// The called computations of an operation that has exactly `N`.
+    /// Returns the called computations of an operation that has exactly `N`.
     pub(crate) fn called<const N: usize>(&self) -> Result<[CompId; N]> {
         let calls = self.calls()?;
         let count = calls.len();
@@ -97,7 +98,7 @@ impl<'a> ProtoReader<'a> {
         })
     }
 
-    /// The only entry of `dimensions`.
+    /// Returns the only entry of `dimensions`.
     pub(crate) fn dimension(&self) -> Result<usize> {
         match self.message.dimensions[..] {
             [d] => numbers::index("dimensions", d),
@@ -105,22 +106,22 @@ impl<'a> ProtoReader<'a> {
         }
     }
 
-    /// The entries of `dimensions`.
+    /// Returns the entries of `dimensions`.
     pub(crate) fn dimensions(&self) -> Result<Vec<usize>> {
         numbers::indices("dimensions", &self.message.dimensions)
     }
 
-    /// The channel; 0 is none.
+    /// Returns the channel; 0 in the message means none.
     pub(crate) fn channel_id(&self) -> Option<i64> {
         Some(self.message.channel_id).filter(|&id| id != 0)
     }
 
-    /// A sharding.
+    /// Reads a sharding.
     pub(crate) fn sharding(&self, sharding: OpSharding) -> Result<Sharding> {
         sharding::read(sharding, &self.known.payloads)
     }
 
-    /// A value that is a word, spelled as in text.
+    /// Reads an enum that is encoded as a word, with the spelling of the text form.
     pub(crate) fn word<T: AttributeWord>(field: &str, word: &str) -> Result<T> {
         T::from_word(word).ok_or_else(|| {
             let word: String = word.chars().take(40).collect();
@@ -128,23 +129,23 @@ impl<'a> ProtoReader<'a> {
         })
     }
 
-    /// A value that is a number.
+    /// Reads an enum that is encoded as a number.
     pub(crate) fn number<T: ProtoNumber>(field: &str, number: i32) -> Result<T> {
         let value = T::from_number(number);
         value.ok_or_else(|| Error::invalid_argument(format!("{field} is {number}, which has no meaning here")))
     }
 }
 
-/// The element type of an operand; a predicate where there is none (which the verifier reports).
+/// Returns the element type of an operand; `Pred` if there is none (the verifier reports that).
 pub(crate) fn operand_type(operands: &[&Shape], i: usize) -> ElementType {
     operands.get(i).and_then(|shape| shape.element_type()).unwrap_or(ElementType::Pred)
 }
 
-/// The message of an instruction that is being written.
+/// Writer of an instruction's message.
 pub struct ProtoWriter<'a> {
-    /// The message; operations put their own fields into it.
+    /// Message of the instruction; operations write their own fields to it.
     pub(crate) message: &'a mut HloInstructionProto,
-    /// The shape of the result.
+    /// Shape of the result.
     pub(crate) shape: &'a Shape,
     /// Shapes of the operands.
     pub(crate) operands: Vec<&'a Shape>,
@@ -154,13 +155,13 @@ pub struct ProtoWriter<'a> {
 }
 
 impl ProtoWriter<'_> {
-    /// The execution thread of a called computation.
+    /// Returns the execution thread of a called computation.
     pub(crate) fn thread_of(&self, computation: CompId) -> Result<&str> {
         let computation = self.module.get(computation);
         computation.map(Computation::execution_thread).ok_or_else(removed)
     }
 
-    /// A sharding.
+    /// Writes a sharding.
     pub(crate) fn sharding(&mut self, sharding: &Sharding) -> Result<OpSharding> {
         sharding::write(sharding, self.payloads)
     }

@@ -1,4 +1,4 @@
-//! Computations and their instructions.
+//! Computations and their instructions in protobuf.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,14 +17,14 @@ use crate::{
     CompId, Computation, Error, InstrId, Instruction, MAIN_THREAD, Module, Op, Opcode, Result, ResultExt, names,
 };
 
-/// A computation that was read, and the ids of its instructions.
+/// Decoded computation with the ids of its instructions.
 pub(super) struct Read {
     pub computation: Computation,
     pub id: i64,
     pub instructions: HashMap<i64, InstrId>,
 }
 
-/// Reads a computation, all of whose callees are known.
+/// Reads a computation; all of its callees must have been read.
 pub(super) fn read(bytes: &Bytes, known: &Known) -> Result<Read> {
     let proto = HloComputationProto::decode(bytes.clone()).map_err(|e| undecodable("a computation", e))?;
     let name = sanitized(&proto.name, UNNAMED);
@@ -107,14 +107,14 @@ fn check_arity(opcode: Opcode, count: usize) -> Result<()> {
     Err(Error::invalid_argument(complaint))
 }
 
-/// Name of a computation without a name.
+/// Name for a computation whose message has none.
 const UNNAMED: &str = "computation";
 
-/// Names and ids of a module's computations and instructions when it is written.
+/// Names and ids of the computations and instructions of a module that is written.
 ///
-/// Computations count from 1 in the order they are written; the id of an instruction is its computation's id in the
-/// upper half and its place, from 0, in the lower. Names of instructions differ in the whole module, as XLA demands:
-/// one that is taken gets a number.
+/// Computations are numbered from 1 in the order of writing. The id of an instruction has its computation's id in the
+/// upper 32 bits and its position, from 0, in the lower 32 bits. Instruction names are unique in the whole module, as
+/// XLA requires: a number is appended to a name that is taken.
 #[derive(Default)]
 pub(super) struct Identities {
     computations: HashMap<CompId, i64>,
@@ -127,7 +127,7 @@ impl Identities {
         Identities { computations: order.iter().copied().zip(1..).collect(), ..Identities::default() }
     }
 
-    /// The id of a computation.
+    /// Returns the id of a computation.
     pub fn computation(&self, id: CompId) -> i64 {
         self.computations[&id]
     }
@@ -144,13 +144,13 @@ impl Identities {
     }
 }
 
-/// Place of an instruction in the message of its computation.
+/// Id and name of an instruction in the message of its computation.
 struct Place {
     id: i64,
     name: String,
 }
 
-/// Writes a computation with its instructions in the order they run, and returns their ids in that order.
+/// Writes a computation with its instructions in execution order, and returns their ids in that order.
 pub(super) fn write(
     module: &Module,
     id: CompId,

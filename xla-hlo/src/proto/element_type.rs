@@ -1,15 +1,15 @@
-//! Numbers of element types.
+//! Protobuf numbers of element types.
 
 use crate::{ElementType, Error, Result};
 
 macro_rules! numbers {
     ($($variant:ident $number:literal)*) => {
-        /// The number of an element type.
+        /// Returns the number of an element type.
         pub(super) fn number(ty: ElementType) -> i32 {
             match ty { $(ElementType::$variant => $number,)* }
         }
 
-        /// The element type of a number.
+        /// Returns the element type with that number.
         pub(super) fn element_type(field: &str, number: i32) -> Result<ElementType> {
             match number {
                 $($number => Ok(ElementType::$variant),)*
@@ -26,11 +26,11 @@ numbers! {
     F4E2M1FN 32 F8E8M0FNU 33 F6E3M2FN 35 F6E2M3FN 36
 }
 
-/// The number of tuples.
+/// Number of the tuple type.
 pub(super) const TUPLE: i32 = 13;
-/// The number of opaque values.
+/// Number of the opaque type.
 pub(super) const OPAQUE: i32 = 14;
-/// The number of tokens.
+/// Number of the token type.
 pub(super) const TOKEN: i32 = 17;
-/// The number of buffers.
+/// Number of the buffer type.
 pub(super) const BUFFER: i32 = 34;

@@ -1,4 +1,4 @@
-//! Attributes of a module's header: layouts, aliasing, donation, stack tables.
+//! Attributes of a module's header in protobuf: layouts, aliasing, donation, stack tables.
 
 use super::messages::{
     AliasEntryProto, BufferDonorEntryProto, FileLocationProto, FrontendAttributesProto, HloBufferDonorProto,
@@ -14,7 +14,7 @@ use crate::{
 const MAY_ALIAS: i32 = 1;
 const MUST_ALIAS: i32 = 2;
 
-/// The messages of a module that are its header.
+/// Messages of a module that form its header.
 #[derive(Default)]
 pub(super) struct Parts {
     pub shape: Option<ProgramShapeProto>,
@@ -104,7 +104,7 @@ pub(super) fn write(module: &Module) -> Result<Parts> {
     })
 }
 
-/// The layout that was given, or that of the entry computation.
+/// Writes the stated layout, or that of the entry computation.
 fn write_program(module: &Module) -> Result<ProgramShapeProto> {
     let named = |(i, shape): (usize, _)| (format!("p{i}"), shape);
     if let Some(program) = &module.attributes().entry_computation_layout {

@@ -1,6 +1,6 @@
-//! Identifiers that text can spell.
+//! Identifiers that the text form can spell.
 
-/// The name with everything that text could not spell as `_`; `otherwise` if there is none.
+/// Replaces each character that the text form cannot spell by `_`; returns `otherwise` for an empty name.
 pub fn sanitized(name: &str, otherwise: &str) -> String {
     if name.is_empty() {
         return otherwise.to_string();

@@ -1,4 +1,4 @@
-//! Literals: elements in the field of their type, in the order of the layout.
+//! Literals in protobuf: elements in the field of their type, in the order of the layout.
 
 use super::messages::LiteralProto;
 use super::numbers::required;
@@ -39,7 +39,7 @@ fn read_array(proto: LiteralProto, shape: &ArrayShape) -> Result<Literal> {
     Literal::from_bytes(shape, reordered(bytes, shape, Direction::FromLayout)).map(Literal::compact)
 }
 
-/// The bytes of the field of a type.
+/// Returns the bytes of the field of a type.
 fn elements(mut proto: LiteralProto, ty: ElementType) -> Vec<u8> {
     fn wide<T: Copy, const N: usize>(values: &[T], to_bytes: fn(T) -> [u8; N]) -> Vec<u8> {
         values.iter().flat_map(|&v| to_bytes(v)).collect()
@@ -64,7 +64,7 @@ fn elements(mut proto: LiteralProto, ty: ElementType) -> Vec<u8> {
     }
 }
 
-/// The field of a type whose elements are bytes; `None` for the others.
+/// Returns the field of a type whose elements are stored as bytes; `None` for other types.
 fn byte_field(proto: &mut LiteralProto, ty: ElementType) -> Option<&mut Vec<u8>> {
     Some(match ty {
         ElementType::S1 => &mut proto.s1s,
@@ -102,7 +102,7 @@ fn byte_field(proto: &mut LiteralProto, ty: ElementType) -> Option<&mut Vec<u8>>
     })
 }
 
-/// Writes a literal that has the layouts of `shape`.
+/// Writes a literal in the layouts of `shape`.
 pub(crate) fn write(literal: &Literal, shape: &Shape) -> Result<LiteralProto> {
     let mut proto = LiteralProto { shape: Some(shape::write(shape)?), ..LiteralProto::default() };
     match shape {
@@ -134,7 +134,7 @@ fn set_elements(proto: &mut LiteralProto, ty: ElementType, mut bytes: Vec<u8>) {
         ElementType::C64 => proto.c64s = wide(&bytes, u32::from_le_bytes),
         ElementType::C128 => proto.c128s = wide(&bytes, u64::from_le_bytes),
         narrow => {
-            // Elements narrower than a byte stand in it without the copies of their sign.
+            // In the message, signed elements narrower than a byte are not sign-extended.
             if narrow.kind() == ElementKind::Signed && narrow.bit_width() < 8 {
                 bytes.iter_mut().for_each(|byte| *byte &= (1 << narrow.bit_width()) - 1);
             }
@@ -145,14 +145,14 @@ fn set_elements(proto: &mut LiteralProto, ty: ElementType, mut bytes: Vec<u8>) {
     }
 }
 
-/// Direction in which elements go between row-major order and that of a layout.
+/// Direction of a conversion between row-major order and the order of a layout.
 #[derive(Clone, Copy, PartialEq)]
 enum Direction {
     FromLayout,
     ToLayout,
 }
 
-/// The elements of an array in the other order.
+/// Returns the elements of an array in the other order.
 fn reordered(bytes: Vec<u8>, shape: &ArrayShape, direction: Direction) -> Vec<u8> {
     if shape.layout().is_none_or(|layout| layout.is_row_major()) || bytes.is_empty() {
         return bytes;
@@ -161,7 +161,7 @@ fn reordered(bytes: Vec<u8>, shape: &ArrayShape, direction: Direction) -> Vec<u8
     let order = shape.minor_to_major();
     let steps = strides(shape.dims(), &(0..shape.rank()).rev().collect::<Vec<_>>());
     let mut out = vec![0; bytes.len()];
-    // Counts through the array in the order of the layout; `linear` is the row-major place of the same element.
+    // Iterate over the array in the order of the layout; `linear` is the row-major position of the same element.
     let mut index = vec![0; shape.rank()];
     let mut linear = 0;
     for physical in 0..bytes.len() / width {

@@ -9,14 +9,14 @@ use super::numbers::index;
 use crate::text::{Failure, Parse, TokenKind, Tokens, print_metadata, quoted};
 use crate::{Error, Metadata, Result};
 
-/// Lists that may follow the dimensions: axes of which every device has all, partial values, or what the program
-/// handles.
+/// Names of the axis lists that may follow the dimensions: replicated axes, axes with partial values, and axes that the
+/// program handles itself.
 const LISTS: [&str; 3] = ["replicated", "unreduced", "manual"];
 
-/// Names of the reductions of partial values, by number.
+/// Names of the reductions of partial values, indexed by their number.
 const REDUCTIONS: [&str; 3] = ["", "max", "min"];
 
-/// The text of a sharding: `{mesh['x'=2,'y'=4], [{'x'}, {'y':(1)2, ?}], replicated={'y'}}`.
+/// Returns the text of a sharding: `{mesh['x'=2,'y'=4], [{'x'}, {'y':(1)2, ?}], replicated={'y'}}`.
 pub(super) fn read(proto: &NamedShardingProto, payloads: &Payloads) -> Result<String> {
     let none = MeshProto::default();
     let mesh = proto.mesh.as_ref().unwrap_or(&none);
@@ -45,7 +45,7 @@ pub(super) fn read(proto: &NamedShardingProto, payloads: &Payloads) -> Result<St
     Ok(format!("{{{}}}", parts.join(", ")))
 }
 
-/// Whether the list names each axis whole, in order.
+/// Whether the list consists of all axes in order, each of them whole.
 fn is_whole(list: &[AxisRefProto], mesh: &MeshProto) -> bool {
     let whole = |(i, axis): (usize, &AxisRefProto)| axis.mesh_axis_index == i as i64 && axis.sub_axis_info.is_none();
     list.len() == mesh.axes.len() && list.iter().enumerate().all(whole)
@@ -73,7 +73,7 @@ fn mesh_text(mesh: &MeshProto) -> String {
     format!("mesh[{}]{device_ids}", axes.join(","))
 }
 
-/// An axis is quoted, with single quotes where that is enough.
+/// Quotes the name of an axis, with single quotes if they suffice.
 fn axis_name(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '\\'));
     if plain { format!("'{name}'") } else { quoted(name) }
@@ -104,7 +104,7 @@ fn dimension_text(dim: &DimensionShardingProto, mesh: &MeshProto) -> Result<Stri
     Ok(format!("{{{}}}", items.join(", ")))
 }
 
-/// The message of a sharding whose text a module keeps.
+/// Writes a sharding from its text in a module.
 pub(super) fn write(text: &str, payloads: &mut Payloads) -> Result<NamedShardingProto> {
     let mut tokens = Tokens::over(text, 0, text.len());
     let (mut proto, metadata) = named(&mut tokens).map_err(|failure| failure.into_error(text))?;
@@ -112,7 +112,7 @@ pub(super) fn write(text: &str, payloads: &mut Payloads) -> Result<NamedSharding
     Ok(proto)
 }
 
-/// The whole of a sharding.
+/// Parses a whole sharding.
 fn named(t: &mut Tokens<'_>) -> Parse<(NamedShardingProto, Vec<Metadata>)> {
     t.expect(TokenKind::LeftBrace, "`{`")?;
     let mut proto = NamedShardingProto::default();
@@ -135,7 +135,7 @@ fn named(t: &mut Tokens<'_>) -> Parse<(NamedShardingProto, Vec<Metadata>)> {
     Ok((proto, metadata))
 }
 
-/// `mesh['x'=2,'y'=4]`; device ids may stand inside, or after it like other parts.
+/// Parses `mesh['x'=2,'y'=4]`; device ids are written inside, or after it like other parts.
 fn mesh(t: &mut Tokens<'_>) -> Parse<MeshProto> {
     if !t.accept_word("mesh") {
         return Err(t.unexpected("a mesh such as mesh['x'=2]"));
@@ -159,7 +159,7 @@ fn mesh(t: &mut Tokens<'_>) -> Parse<MeshProto> {
     Ok(mesh)
 }
 
-/// `(0,2,1,3)` or `([2,2]T(1,0))`.
+/// Parses `(0,2,1,3)` or `([2,2]T(1,0))`.
 fn device_ids(t: &mut Tokens<'_>, mesh: &mut MeshProto) -> Parse<()> {
     let numbers = |t: &mut Tokens<'_>| {
         t.list(TokenKind::LeftParen, TokenKind::RightParen, "numbers in parentheses", |t| t.integer("a number"))
@@ -176,7 +176,7 @@ fn device_ids(t: &mut Tokens<'_>, mesh: &mut MeshProto) -> Parse<()> {
     Ok(())
 }
 
-/// The part after the mesh and a comma.
+/// Parses one of the comma-separated parts after the mesh.
 fn part(
     t: &mut Tokens<'_>,
     mesh: &mut MeshProto,
@@ -221,7 +221,7 @@ fn axes(t: &mut Tokens<'_>, mesh: &MeshProto) -> Parse<Vec<AxisRefProto>> {
     t.braced("axes in braces", |t| axis(t, mesh))
 }
 
-/// `{'x', ?}`.
+/// Parses `{'x', ?}`.
 fn dimension(t: &mut Tokens<'_>, mesh: &MeshProto) -> Parse<DimensionShardingProto> {
     let item = |t: &mut Tokens<'_>| {
         if t.accept(TokenKind::Question) { Ok(None) } else { axis(t, mesh).map(Some) }
@@ -231,7 +231,7 @@ fn dimension(t: &mut Tokens<'_>, mesh: &MeshProto) -> Parse<DimensionShardingPro
     Ok(DimensionShardingProto { axes: items.into_iter().flatten().collect(), is_closed })
 }
 
-/// `'x'` or `'y':(1)2`.
+/// Parses `'x'` or `'y':(1)2`.
 fn axis(t: &mut Tokens<'_>, mesh: &MeshProto) -> Parse<AxisRefProto> {
     let at = t.at();
     let name = t.string("the quoted name of an axis")?;

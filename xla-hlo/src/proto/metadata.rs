@@ -1,25 +1,25 @@
-//! Metadata, and the table of its long texts.
+//! Metadata, and the module's table of payloads.
 
 use super::messages::{OpMetadata, PayloadProto};
 use super::numbers::{fit, index, text};
 use crate::{Error, Metadata, Result};
 
-/// Texts that metadata names by number; a module has one table.
+/// Table of the texts that metadata refers to by index; a module has one table.
 #[derive(Default)]
 pub(super) struct Payloads(Vec<Vec<u8>>);
 
 impl Payloads {
-    /// The table of a message.
+    /// Creates the table from the field of a message.
     pub fn new(payloads: Vec<Vec<u8>>) -> Payloads {
         Payloads(payloads)
     }
 
-    /// The table for a message.
+    /// Returns the table as the field of a message.
     pub fn into_vec(self) -> Vec<Vec<u8>> {
         self.0
     }
 
-    /// Reads provenance.
+    /// Reads metadata.
     pub fn read(&self, proto: OpMetadata) -> Result<Metadata> {
         Ok(Metadata {
             op_type: proto.op_type,
@@ -46,7 +46,7 @@ impl Payloads {
         text("payloads", payload.clone())
     }
 
-    /// Writes provenance.
+    /// Writes metadata.
     pub fn write(&mut self, metadata: &Metadata) -> Result<OpMetadata> {
         let Metadata {
             op_type,

@@ -15,15 +15,16 @@ use super::{header, outline, splats, undecodable};
 use crate::text::shown;
 use crate::{CompId, Error, InstrId, Module, Op, Result, ResultExt};
 
-/// Reads a serialised module: `HloModuleProto`, or one inside `HloProto`, `HloSnapshot` or `HloModuleProtoWithConfig`.
+/// Reads a serialized module: `HloModuleProto`, or one inside `HloProto`, `HloSnapshot` or `HloModuleProtoWithConfig`.
 ///
-/// The module is well-formed; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is the
-/// first one found, with the computation, instruction and field that it is about.
+/// The module is well-formed; [`crate::VerifiedModule`] checks that it is a valid program. The error is the first one
+/// found, with the computation, instruction and field at fault.
 pub fn parse_module(bytes: &[u8]) -> Result<Module> {
     read(Bytes::copy_from_slice(bytes)).context(|| "serialised HLO")
 }
 
-/// Serialises a module as `HloModuleProto`, as XLA reads it. The error names the part that the message has no room for.
+/// Serializes a module as `HloModuleProto`, in the form that XLA reads. An error names the part that the message cannot
+/// represent.
 pub fn serialize_module(module: &Module) -> Result<Vec<u8>> {
     splats::broadcast(module)
         .and_then(|module| write(&module))
@@ -33,7 +34,7 @@ pub fn serialize_module(module: &Module) -> Result<Vec<u8>> {
 
 fn read(mut bytes: Bytes) -> Result<Module> {
     let mut config = None;
-    // A snapshot holds a message that holds the module.
+    // A snapshot contains a message that contains the module.
     for _ in 0..2 {
         let Some(inner) = wrapped(&bytes) else { break };
         let wrapper = Wrapper::decode(bytes.clone()).map_err(|e| undecodable("the message around the module", e))?;
@@ -44,15 +45,15 @@ fn read(mut bytes: Bytes) -> Result<Module> {
     read_module(proto, config)
 }
 
-/// A message around a module, of which only the fields beside the module are decoded.
+/// Message that encloses a module. Only the fields next to the module are decoded.
 #[derive(Clone, PartialEq, Message)]
 struct Wrapper {
     #[prost(message, optional, tag = "2")]
     config: Option<HloModuleConfigProto>,
 }
 
-/// The bytes of field 1 where they are a message. In a bare module they are its name, which cannot begin with the tag
-/// of a field: that is a control character.
+/// Returns the bytes of field 1 if they are a message. In a bare module they are its name, which cannot begin with the
+/// tag of a field, because that is a control character.
 fn wrapped(bytes: &Bytes) -> Option<Bytes> {
     const NAME: u8 = 0x0a;
     const ENTRY_NAME: u8 = 0x12;
@@ -140,7 +141,7 @@ fn write(module: &Module) -> Result<HloModuleProto> {
     for &id in &order {
         let (mut computation, instruction_ids) = computation::write(module, id, &mut identities, &mut payloads)?;
         computation.is_fusion_computation = fused.contains(&id);
-        // XLA asks for a sequence of every computation that is no fusion's, those of reductions included.
+        // XLA requires a sequence for every computation that is not fused, including those of reductions.
         if !computation.is_fusion_computation {
             schedule.sequences.insert(computation.id, InstructionSequenceProto { instruction_ids });
         }
@@ -159,7 +160,7 @@ fn write(module: &Module) -> Result<HloModuleProto> {
     })
 }
 
-/// Computations that fusions call.
+/// Returns the computations that fusions call.
 fn fused(module: &Module) -> Vec<CompId> {
     let mut fused = Vec::new();
     for (_, computation) in module.iter() {

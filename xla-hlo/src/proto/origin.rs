@@ -7,13 +7,13 @@ use crate::{Error, Result};
 
 const SYNTHETIC: &str = "{[synthetic_call]}";
 
-/// Paths into tuples that are longer are refused.
+/// Maximum length of a path into a tuple.
 const MAX_NESTING: usize = 100;
 
-/// A leaf of the value: its path, and the value it came from.
+/// Leaf of the value: its path, and the original value, if known.
 type Leaf<'a> = (Vec<usize>, Option<&'a OriginalArrayProto>);
 
-/// The text of an origin: `{{"a"}}`, or `{({"a"}, {"b" {0}})}` for a tuple.
+/// Returns the text of an origin: `{{"a"}}`, or `{({"a"}, {"b" {0}})}` for a tuple.
 pub(super) fn read(proto: &OriginalValueProto) -> Result<String> {
     if proto.is_synthetic_call {
         return Ok(SYNTHETIC.to_string());
@@ -29,7 +29,7 @@ pub(super) fn read(proto: &OriginalValueProto) -> Result<String> {
     Ok(out)
 }
 
-/// Appends the part of the value that those leaves make up; the first `depth` steps of their paths lead to it.
+/// Appends the part of the value that consists of `leaves`; the first `depth` steps of their paths lead to it.
 fn push_tree(leaves: &[Leaf<'_>], depth: usize, out: &mut String) -> Result<()> {
     if let [(path, array)] = leaves
         && path.len() == depth
@@ -65,7 +65,7 @@ fn push_leaf(array: Option<&OriginalArrayProto>, out: &mut String) -> Result<()>
     Ok(())
 }
 
-/// The message of an origin whose text a module keeps.
+/// Writes an origin from its text in a module.
 pub(super) fn write(text: &str) -> Result<OriginalValueProto> {
     let mut proto = OriginalValueProto::default();
     if text == SYNTHETIC {
@@ -104,7 +104,7 @@ fn tree(t: &mut Tokens<'_>, path: &mut Vec<i64>, elements: &mut Vec<OriginalValu
     Ok(())
 }
 
-/// `{"a" {0}}`, or `{}` where nothing is known.
+/// Parses `{"a" {0}}`, or `{}` if the origin is unknown.
 fn leaf(t: &mut Tokens<'_>) -> Parse<Option<OriginalArrayProto>> {
     t.expect(TokenKind::LeftBrace, "`{` or `(`")?;
     if t.accept(TokenKind::RightBrace) {

@@ -1,4 +1,4 @@
-//! Call graph of a serialised module, found without decoding the rest.
+//! Call graph of a serialized module, read without decoding the rest.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 use super::undecodable;
 use crate::{Error, Result};
 
-/// A computation, of which only calls are decoded.
+/// Computation of which only the calls are decoded.
 #[derive(Clone, PartialEq, Message)]
 struct ComputationOutline {
     #[prost(string, tag = "1")]
@@ -19,14 +19,14 @@ struct ComputationOutline {
     id: i64,
 }
 
-/// An instruction, of which only calls are decoded.
+/// Instruction of which only the calls are decoded.
 #[derive(Clone, PartialEq, Message)]
 struct InstructionOutline {
     #[prost(int64, repeated, tag = "38")]
     called_computation_ids: Vec<i64>,
 }
 
-/// Positions of encoded computations with callees before callers, otherwise as they come.
+/// Returns positions of encoded computations with callees before callers, otherwise in the order of the message.
 pub(super) fn callees_first(computations: &[Bytes]) -> Result<Vec<usize>> {
     let mut outlines = Vec::with_capacity(computations.len());
     let mut positions = HashMap::with_capacity(computations.len());
@@ -62,7 +62,7 @@ fn resolve(outline: &ComputationOutline, positions: &HashMap<i64, usize>) -> Res
     .collect()
 }
 
-/// State of a computation in the search for those that must come first.
+/// State of a computation in the depth-first search.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     New,
@@ -70,7 +70,7 @@ enum State {
     Done,
 }
 
-/// Positions with callees first; the error is one on a circle. Linear time, no recursion.
+/// Sorts positions with callees first; the error is a position on a cycle. Takes linear time, without recursion.
 fn sort(callees: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
     let mut order = Vec::with_capacity(callees.len());
     let mut states = vec![State::New; callees.len()];

@@ -1,17 +1,17 @@
-//! Shapes and layouts.
+//! Shapes and layouts in protobuf.
 
 use super::element_type::{self, BUFFER, OPAQUE, TOKEN, TUPLE};
 use super::messages::{LayoutProto, ProgramShapeProto, ShapeProto, SplitConfigProto, TileProto};
 use super::numbers::{fit, index, indices, longs, required};
 use crate::{ArrayShape, Dynamism, Error, Layout, ProgramShape, Result, ResultExt, Shape, SplitConfig, Tile, TileDim};
 
-/// The size of a dimension of which nothing is known, and a tile's dimension that is merged with the next one.
+/// Size that marks an unbounded dimension, and a tile dimension that is merged with the next one.
 const OPEN: i64 = i64::MIN;
 
-/// Tuples that nest deeper are not written: the message would nest deeper than protobuf readers allow.
+/// Maximum nesting of tuples that is written: deeper messages would exceed the limit of protobuf readers.
 const MAX_NESTING: usize = 90;
 
-/// Reads a shape. Arrays of rank 1 and above get a layout.
+/// Reads a shape. Arrays of rank 1 and above always have a layout afterwards.
 pub(crate) fn read(proto: &ShapeProto) -> Result<Shape> {
     match proto.element_type {
         TUPLE => proto.tuple_shapes.iter().map(read).collect::<Result<_>>().map(Shape::Tuple),
@@ -51,7 +51,7 @@ pub(super) fn read_array(proto: &ShapeProto) -> Result<ArrayShape> {
         Some(layout) => Some(read_layout(layout, rank).context(|| "layout")?),
         None => Some(Layout::row_major(rank)),
     };
-    // As in text, a scalar has a layout only where it says more than the order of no dimensions.
+    // As in text, a scalar has a layout only if it states more than the (empty) order of dimensions.
     Ok(shape.with_layout(layout.filter(|layout| rank > 0 || !layout.is_plain())))
 }
 
@@ -91,7 +91,7 @@ fn read_split(proto: &SplitConfigProto) -> Result<SplitConfig> {
     Ok(SplitConfig { dimension: index("dimension", proto.dimension)?, indices: split_indices })
 }
 
-/// Writes a shape, layouts included.
+/// Writes a shape with its layouts.
 pub(crate) fn write(shape: &Shape) -> Result<ShapeProto> {
     write_nested(shape, 0)
 }
@@ -114,7 +114,7 @@ fn write_nested(shape: &Shape, depth: usize) -> Result<ShapeProto> {
     }
 }
 
-/// Writes an array's shape; one without a layout is row major.
+/// Writes an array's shape; one without a layout is written as row-major.
 pub(super) fn write_array(array: &ArrayShape) -> Result<ShapeProto> {
     let size = |(d, &size): (usize, &usize)| match array.dynamism(d) {
         Dynamism::Unbounded => Ok(OPEN),

@@ -1,4 +1,4 @@
-//! Shardings.
+//! Shardings in protobuf.
 
 use prost::Message;
 
@@ -19,12 +19,12 @@ const UNREDUCED: i32 = 6;
 const AS: i32 = 0;
 const LIKE: i32 = 1;
 
-/// The sharding of one array as an encoded `OpSharding`.
+/// Encodes the sharding of one array as an `OpSharding`.
 pub fn serialize_sharding(sharding: &LeafSharding) -> Result<Vec<u8>> {
     Ok(write(&Sharding::Leaf(sharding.clone()), &mut Payloads::default())?.encode_to_vec())
 }
 
-/// Reads an encoded `OpSharding`, of one array or of a tuple.
+/// Reads an encoded `OpSharding` of one array or of a tuple.
 pub fn parse_sharding(bytes: &[u8]) -> Result<Sharding> {
     let proto = OpSharding::decode(bytes).map_err(|error| undecodable("a sharding", error))?;
     read(proto, &Payloads::default())
@@ -77,7 +77,7 @@ fn read_tiled(proto: OpSharding) -> Result<TiledSharding> {
             let message = format!("iota_transpose_perm must name each of {rank} dimensions once");
             return Err(Error::invalid_argument(message));
         }
-        // One dimension has one order, which text does not spell.
+        // A single dimension has only one order, which the text form omits.
         let transpose = if rank == 1 { Vec::new() } else { transpose };
         DeviceList::Iota { reshape: proto.iota_reshape_dims, transpose }
     };

@@ -1,17 +1,17 @@
-//! Writes large splats as broadcasts of one element, since protobuf has no compact form for them.
+//! Conversion of large splats to broadcasts of one element, because protobuf has no compact form for them.
 
 use std::borrow::Cow;
 
 use crate::ops::{Broadcast, Constant};
 use crate::{ArrayShape, CompId, Error, InstrId, Instruction, Literal, Module, Op, Result};
 
-/// Splats of more bytes than this are written as broadcasts; smaller ones, as other constants, come back as they were.
+/// Maximum size in bytes of a splat that is written as a constant and thus round-trips; larger ones become broadcasts.
 const SMALL: usize = 1 << 20;
 
-/// Protobuf's messages are no larger than this.
+/// Maximum size of a protobuf message.
 const MOST_BYTES: usize = i32::MAX as usize;
 
-/// The module with a broadcast in the place of each large splat. The error says that the rest does not fit a message.
+/// Replaces each large splat of the module by a broadcast. Fails if the remaining constants do not fit in a message.
 pub(super) fn broadcast(module: &Module) -> Result<Cow<'_, Module>> {
     let mut found: Vec<(CompId, InstrId)> = Vec::new();
     let mut bytes = 0usize;
@@ -40,7 +40,7 @@ pub(super) fn broadcast(module: &Module) -> Result<Cow<'_, Module>> {
     Ok(Cow::Owned(module))
 }
 
-/// Makes the splat a scalar, and a broadcast of it in its place.
+/// Replaces the splat by a broadcast of a scalar constant.
 fn replace(module: &mut Module, id: CompId, constant: InstrId) {
     let computation = module.computation_mut(id);
     let Op::Constant(Constant { literal }) = computation[constant].op() else { return };

@@ -7,7 +7,7 @@ use prost::Message;
 use super::MeshProto;
 use super::sharding::AxisRefProto;
 
-/// Free text from the framework.
+/// Free text from the framework as key-value pairs.
 #[derive(Clone, PartialEq, Message)]
 pub struct FrontendAttributesProto {
     #[prost(btree_map = "string, string", tag = "1")]
@@ -50,7 +50,7 @@ pub struct PayloadProto {
     pub index: Option<i64>,
 }
 
-/// Numbers for visualisation.
+/// Statistics for visualization.
 #[derive(Clone, PartialEq, Message)]
 pub struct StatisticsViz {
     #[prost(int64, tag = "1")]
@@ -59,7 +59,7 @@ pub struct StatisticsViz {
     pub statistics: Vec<Statistic>,
 }
 
-/// One of them.
+/// Single statistic: a name and a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct Statistic {
     #[prost(string, tag = "1")]
@@ -68,7 +68,7 @@ pub struct Statistic {
     pub stat_val: f64,
 }
 
-/// Values of the original program that make up this one.
+/// Values of the original program that this value consists of.
 #[derive(Clone, PartialEq, Message)]
 pub struct OriginalValueProto {
     #[prost(message, repeated, tag = "1")]
@@ -77,7 +77,7 @@ pub struct OriginalValueProto {
     pub is_synthetic_call: bool,
 }
 
-/// The original of one leaf.
+/// Original value of one leaf.
 #[derive(Clone, PartialEq, Message)]
 pub struct OriginalValueElementProto {
     #[prost(int64, repeated, tag = "1")]
@@ -86,7 +86,7 @@ pub struct OriginalValueElementProto {
     pub original_array: Option<OriginalArrayProto>,
 }
 
-/// A leaf of an instruction's value.
+/// Leaf of an instruction's value.
 #[derive(Clone, PartialEq, Message)]
 pub struct OriginalArrayProto {
     #[prost(string, tag = "1")]
@@ -95,14 +95,14 @@ pub struct OriginalArrayProto {
     pub shape_index: Vec<i64>,
 }
 
-/// Whether all replicas get the same, leaf by leaf.
+/// Whether all replicas get the same parameter, for each leaf.
 #[derive(Clone, PartialEq, Message)]
 pub struct ParameterReplication {
     #[prost(bool, repeated, tag = "1")]
     pub replicated_at_leaf_buffers: Vec<bool>,
 }
 
-/// A strided range of one dimension.
+/// Strided range of one dimension.
 #[derive(Clone, PartialEq, Message)]
 pub struct SliceDimensions {
     #[prost(int64, tag = "1")]
@@ -113,7 +113,7 @@ pub struct SliceDimensions {
     pub stride: i64,
 }
 
-/// Batch and contracted dimensions.
+/// Batch and contracting dimensions of a dot.
 #[derive(Clone, PartialEq, Message)]
 pub struct DotDimensionNumbers {
     #[prost(int64, repeated, tag = "1")]
@@ -126,7 +126,7 @@ pub struct DotDimensionNumbers {
     pub rhs_batch_dimensions: Vec<i64>,
 }
 
-/// The same for contractions by groups.
+/// Dimension numbers of a ragged dot.
 #[derive(Clone, PartialEq, Message)]
 pub struct RaggedDotDimensionNumbers {
     #[prost(message, optional, tag = "1")]
@@ -137,7 +137,7 @@ pub struct RaggedDotDimensionNumbers {
     pub rhs_group_dimensions: Vec<i64>,
 }
 
-/// Sparse operands.
+/// Sparsity of the operands of a dot.
 #[derive(Clone, PartialEq, Message)]
 pub struct SparsityConfig {
     #[prost(message, optional, tag = "1")]
@@ -216,7 +216,7 @@ pub struct ScatterDimensionNumbers {
     pub scatter_indices_batching_dims: Vec<i64>,
 }
 
-/// A sliding window.
+/// Sliding window.
 #[derive(Clone, PartialEq, Message)]
 pub struct Window {
     #[prost(message, repeated, tag = "1")]
@@ -273,14 +273,14 @@ pub struct TriangularSolveOptions {
     pub transpose_a: i32,
 }
 
-/// Triangle that is read.
+/// Triangle that a Cholesky decomposition reads.
 #[derive(Clone, PartialEq, Message)]
 pub struct CholeskyOptions {
     #[prost(bool, tag = "1")]
     pub lower: bool,
 }
 
-/// Precision of products.
+/// Precision of dots and convolutions.
 #[derive(Clone, PartialEq, Message)]
 pub struct PrecisionConfig {
     #[prost(int32, repeated, tag = "1")]
@@ -298,7 +298,7 @@ pub struct ResultAccuracyProto {
     pub tolerance: Option<ToleranceProto>,
 }
 
-/// Tolerances; floats are their bits.
+/// Tolerances of a result; floats are stored as their bits.
 #[derive(Clone, PartialEq, Message)]
 pub struct ToleranceProto {
     #[prost(fixed64, tag = "1")]
@@ -309,21 +309,21 @@ pub struct ToleranceProto {
     pub ulps: i64,
 }
 
-/// Devices that work together.
+/// Group of devices that participate in a collective together.
 #[derive(Clone, PartialEq, Message)]
 pub struct ReplicaGroup {
     #[prost(int64, repeated, tag = "1")]
     pub replica_ids: Vec<i64>,
 }
 
-/// All groups of devices, listed.
+/// Groups of devices as a list.
 #[derive(Clone, PartialEq, Message)]
 pub struct CollectiveDeviceListProto {
     #[prost(message, repeated, tag = "1")]
     pub replica_groups: Vec<ReplicaGroup>,
 }
 
-/// All groups of devices, as a reshaped and transposed iota.
+/// Groups of devices as a reshaped and transposed iota.
 #[derive(Clone, PartialEq, Message)]
 pub struct IotaReplicaGroupListProto {
     #[prost(int64, tag = "1")]
@@ -336,7 +336,7 @@ pub struct IotaReplicaGroupListProto {
     pub iota_transpose_perm: Vec<i32>,
 }
 
-/// All groups of devices, along axes of a mesh.
+/// Groups of devices along axes of a mesh.
 #[derive(Clone, PartialEq, Message)]
 pub struct MeshAxesReplicaGroupListProto {
     #[prost(message, optional, tag = "1")]
@@ -345,7 +345,7 @@ pub struct MeshAxesReplicaGroupListProto {
     pub axes: Vec<AxisRefProto>,
 }
 
-/// One message of a collective permutation.
+/// Source and target of one transfer of a collective-permute.
 #[derive(Clone, PartialEq, Message)]
 pub struct SourceTarget {
     #[prost(int64, tag = "1")]
@@ -354,7 +354,7 @@ pub struct SourceTarget {
     pub target: i64,
 }
 
-/// A part of the result that lives in an operand's buffer.
+/// Part of the result that aliases an operand's buffer.
 #[derive(Clone, PartialEq, Message)]
 pub struct OutputOperandAliasing {
     #[prost(int64, repeated, tag = "1")]

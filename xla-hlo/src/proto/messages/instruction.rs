@@ -11,7 +11,7 @@ use super::{
     TriangularSolveOptions, Window,
 };
 
-/// An instruction: the fields of all operations side by side.
+/// Instruction: the union of the fields of all operations.
 #[derive(Clone, PartialEq, Message)]
 pub struct HloInstructionProto {
     #[prost(string, tag = "1")]

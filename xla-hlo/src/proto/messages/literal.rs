@@ -4,9 +4,9 @@ use prost::Message;
 
 use super::ShapeProto;
 
-/// A value: elements in the field of their type, in the order of the layout in `shape`.
+/// Literal: elements in the field of their type, in the order of the layout in `shape`.
 ///
-/// Numbers of 16 bits and below are bytes, little-endian; complex numbers are pairs, real part first.
+/// Numbers of at most 16 bits are stored as little-endian bytes; complex numbers are pairs, real part first.
 #[derive(Clone, PartialEq, Message)]
 pub struct LiteralProto {
     #[prost(message, optional, tag = "1")]

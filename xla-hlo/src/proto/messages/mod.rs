@@ -1,8 +1,8 @@
 //! Protobuf messages by field number, with the names of the format.
 //!
-//! Only fields that a [`Module`](crate::Module) has a place for are declared; readers pass over the others.
-//! Enumerations are plain numbers here, and `float` is read as the bits that it is. Computations and instructions stay
-//! encoded inside the message around them until they are asked for, so that a large module is never there twice.
+//! Only fields that a [`Module`](crate::Module) can represent are declared; readers skip the others. Enumerations are
+//! plain numbers here, and `float` is read as its bits. Computations and instructions stay encoded inside the enclosing
+//! message until they are needed, so that a large module is never in memory twice.
 
 mod attributes;
 mod instruction;

@@ -7,7 +7,7 @@ use prost::bytes::Bytes;
 
 use super::{FrontendAttributesProto, ProgramShapeProto};
 
-/// A module. Its computations are encoded [`HloComputationProto`]s.
+/// Module. Its computations are encoded [`HloComputationProto`]s.
 #[derive(Clone, PartialEq, Message)]
 pub struct HloModuleProto {
     #[prost(string, tag = "1")]
@@ -36,7 +36,7 @@ pub struct HloModuleProto {
     pub payloads: Vec<Vec<u8>>,
 }
 
-/// A computation. Its instructions are encoded [`HloInstructionProto`](super::HloInstructionProto)s.
+/// Computation. Its instructions are encoded [`HloInstructionProto`](super::HloInstructionProto)s.
 #[derive(Clone, PartialEq, Message)]
 pub struct HloComputationProto {
     #[prost(string, tag = "1")]
@@ -55,14 +55,14 @@ pub struct HloComputationProto {
     pub execution_thread: String,
 }
 
-/// Orders of instructions, by computation id.
+/// Schedules: orders of instructions, by computation id.
 #[derive(Clone, PartialEq, Message)]
 pub struct HloScheduleProto {
     #[prost(btree_map = "int64, message", tag = "1")]
     pub sequences: BTreeMap<i64, InstructionSequenceProto>,
 }
 
-/// Instruction ids in the order they run.
+/// Instruction ids in execution order.
 #[derive(Clone, PartialEq, Message)]
 pub struct InstructionSequenceProto {
     #[prost(int64, repeated, tag = "1")]
@@ -76,7 +76,7 @@ pub struct HloInputOutputAliasProto {
     pub entries: Vec<AliasEntryProto>,
 }
 
-/// One of them; `kind` is 1 for may-alias, 2 for must-alias.
+/// Output that shares a buffer with a parameter; `kind` is 1 for may-alias, 2 for must-alias.
 #[derive(Clone, PartialEq, Message)]
 pub struct AliasEntryProto {
     #[prost(int64, repeated, tag = "1")]
@@ -96,7 +96,7 @@ pub struct HloBufferDonorProto {
     pub entries: Vec<BufferDonorEntryProto>,
 }
 
-/// One of them.
+/// Parameter leaf whose buffer may be reused.
 #[derive(Clone, PartialEq, Message)]
 pub struct BufferDonorEntryProto {
     #[prost(int64, tag = "1")]
@@ -118,7 +118,7 @@ pub struct StackFrameIndexProto {
     pub stack_frames: Vec<StackFrameProto>,
 }
 
-/// A place in a source file.
+/// Position in a source file.
 #[derive(Clone, PartialEq, Message)]
 pub struct FileLocationProto {
     #[prost(int32, tag = "1")]
@@ -135,7 +135,7 @@ pub struct FileLocationProto {
     pub end_column: i32,
 }
 
-/// A call on the stack.
+/// Frame of a call stack.
 #[derive(Clone, PartialEq, Message)]
 pub struct StackFrameProto {
     #[prost(int32, tag = "1")]
@@ -144,7 +144,7 @@ pub struct StackFrameProto {
     pub parent_frame_id: i32,
 }
 
-/// The part of `HloModuleConfigProto` that a module has a place for.
+/// Subset of `HloModuleConfigProto` that a module can represent.
 #[derive(Clone, PartialEq, Message)]
 pub struct HloModuleConfigProto {
     #[prost(int64, tag = "4")]

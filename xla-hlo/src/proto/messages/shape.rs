@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-/// The shape of a value; a tuple has `tuple_shapes`, an array `dimensions`.
+/// Shape of a value; a tuple has `tuple_shapes`, an array has `dimensions`.
 #[derive(Clone, PartialEq, Message)]
 pub struct ShapeProto {
     #[prost(int32, tag = "2")]
@@ -40,14 +40,14 @@ pub struct LayoutProto {
     pub split_configs: Vec<SplitConfigProto>,
 }
 
-/// One level of tiling.
+/// Tile of one level of tiling.
 #[derive(Clone, PartialEq, Message)]
 pub struct TileProto {
     #[prost(int64, repeated, tag = "1")]
     pub dimensions: Vec<i64>,
 }
 
-/// Split of a dimension over memories.
+/// Split of a dimension over several memories.
 #[derive(Clone, PartialEq, Message)]
 pub struct SplitConfigProto {
     #[prost(int64, tag = "1")]
@@ -56,7 +56,7 @@ pub struct SplitConfigProto {
     pub split_indices: Vec<i64>,
 }
 
-/// Parameter shapes and the result's.
+/// Shapes of the parameters and of the result.
 #[derive(Clone, PartialEq, Message)]
 pub struct ProgramShapeProto {
     #[prost(message, repeated, tag = "1")]

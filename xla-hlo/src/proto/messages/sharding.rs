@@ -4,7 +4,7 @@ use prost::Message;
 
 use super::OpMetadata;
 
-/// A sharding of an array or, with `tuple_shardings`, of a tuple's leaves.
+/// Sharding of an array or, with `tuple_shardings`, of a tuple's leaves.
 #[derive(Clone, PartialEq, Message)]
 pub struct OpSharding {
     #[prost(int32, tag = "1")]
@@ -35,7 +35,7 @@ pub struct OpSharding {
     pub named_sharding: Option<Box<NamedShardingProto>>,
 }
 
-/// A sharding by the axes of a mesh.
+/// Sharding by the axes of a mesh.
 #[derive(Clone, PartialEq, Message)]
 pub struct NamedShardingProto {
     #[prost(message, optional, tag = "2")]
@@ -54,7 +54,7 @@ pub struct NamedShardingProto {
     pub reduction_op: i32,
 }
 
-/// The axes that split one dimension.
+/// Axes that split one dimension.
 #[derive(Clone, PartialEq, Message)]
 pub struct DimensionShardingProto {
     #[prost(message, repeated, tag = "1")]
@@ -63,7 +63,7 @@ pub struct DimensionShardingProto {
     pub is_closed: bool,
 }
 
-/// Devices in a grid with named axes.
+/// Grid of devices with named axes.
 #[derive(Clone, PartialEq, Message)]
 pub struct MeshProto {
     #[prost(message, repeated, tag = "1")]
@@ -74,7 +74,7 @@ pub struct MeshProto {
     pub iota_transform: Option<IotaTransformProto>,
 }
 
-/// One axis of a mesh.
+/// Named axis of a mesh.
 #[derive(Clone, PartialEq, Message)]
 pub struct MeshAxisProto {
     #[prost(string, tag = "1")]
@@ -92,7 +92,7 @@ pub struct IotaTransformProto {
     pub transpose_perm: Vec<i64>,
 }
 
-/// An axis of a mesh, or a part of one.
+/// Axis of a mesh, or a part of one.
 #[derive(Clone, PartialEq, Message)]
 pub struct AxisRefProto {
     #[prost(int64, tag = "1")]
@@ -101,7 +101,7 @@ pub struct AxisRefProto {
     pub sub_axis_info: Option<SubAxisProto>,
 }
 
-/// The part of an axis after a product of `pre_size`; it has `size`.
+/// Part of an axis with `size` devices; `pre_size` is the product of the sizes of the parts before it.
 #[derive(Clone, PartialEq, Message)]
 pub struct SubAxisProto {
     #[prost(int64, tag = "1")]
