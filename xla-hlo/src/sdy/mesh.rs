@@ -1,43 +1,45 @@
-//! Meshes: grids of devices with named axes, and the parts of axes.
+//! Meshes: grids of devices with named axes, and parts of axes.
 
 use std::collections::HashMap;
 
 use crate::{Error, Result, linear_index, multi_index};
 
-/// Greatest number of devices in a program; groups and tiles list them one by one.
+/// Maximum number of devices in a program; groups and tiles list them individually.
 pub(crate) const MAX_DEVICES: usize = 1 << 20;
 
-/// A grid of devices with named axes.
+/// Grid of devices with named axes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Mesh {
-    /// Names and sizes, major first.
+    /// Names and sizes of the axes, major first.
     pub axes: Vec<(String, usize)>,
     /// Devices in the order of the grid; empty for 0, 1, ...
     pub device_ids: Vec<i64>,
 }
 
-/// An axis of a mesh, or the part of one between its `before` outer and its inner parts.
+/// Axis of a mesh, or a part of one that is nested between outer and inner parts of the axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MeshAxis {
-    /// The axis.
+    /// Name of the axis.
     pub name: String,
-    /// `(before)size`; absent for the whole axis.
+    /// `(before)size`: the size of the part, after the product of the sizes of all outer parts. `None` for the whole
+    /// axis.
     pub part: Option<(usize, usize)>,
 }
 
-/// A piece of an axis that no reference to the axis cuts.
+/// Part of an axis that no reference to the axis divides further.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeshPart {
     axis: usize,
     before: usize,
-    /// Devices along it.
+    /// Number of devices along the part.
     pub size: usize,
 }
 
 impl Mesh {
-    /// Number of devices: the product of the sizes.
+    /// Returns the number of devices: the product of the axis sizes.
     ///
-    /// `Error::ResourceExhausted` beyond 2^20, `Error::InvalidArgument` where the list of devices has another length.
+    /// Fails with `Error::ResourceExhausted` beyond 2^20 devices, and with `Error::InvalidArgument` if the list of
+    /// devices has another length.
     pub fn device_count(&self) -> Result<usize> {
         let count = product(&self.sizes())?;
         if !self.device_ids.is_empty() && self.device_ids.len() != count {
@@ -49,7 +51,7 @@ impl Mesh {
         Ok(count)
     }
 
-    /// The axes, cut wherever one of these references begins or ends.
+    /// Splits the axes at the bounds of all references.
     pub(crate) fn parts(&self, references: &[&MeshAxis]) -> Result<Vec<MeshPart>> {
         let mut parts = Vec::new();
         for (number, (name, whole)) in self.axes.iter().enumerate() {
@@ -73,32 +75,32 @@ impl Mesh {
         Ok(parts)
     }
 
-    /// Numbers of the parts that a reference names, major first.
+    /// Returns the indices of the parts that a reference covers, major first.
     pub(crate) fn parts_of(&self, parts: &[MeshPart], axis: &MeshAxis) -> Result<Vec<usize>> {
         let (number, before, size) = self.range(axis)?;
         let is_inside = |p: &MeshPart| p.axis == number && p.before >= before && p.before * p.size <= before * size;
         Ok(parts.iter().enumerate().filter(|(_, part)| is_inside(part)).map(|(i, _)| i).collect())
     }
 
-    /// Devices with the parts brought into `order`, row major.
+    /// Returns the devices in row-major order of the grid of `parts` whose dimensions are permuted by `order`.
     pub(crate) fn devices(&self, parts: &[MeshPart], order: &[usize]) -> Vec<i64> {
         let dims: Vec<usize> = parts.iter().map(|part| part.size).collect();
         let mut devices = transposed_iota(&dims, order);
         if !self.device_ids.is_empty() {
-            // The numbers are below the product of the sizes, which is how many ids there are.
+            // The numbers are below the product of the sizes, which equals the number of ids.
             devices.iter_mut().for_each(|d| *d = self.device_ids[*d as usize]);
         }
         devices
     }
 
-    /// Names of the axes along which devices differ in nothing but their places along `axes` of another mesh.
+    /// Returns the names of the axes along which only the positions on `axes` of the mesh `other` change.
     ///
-    /// `Error::Unimplemented` where an axis goes along some of `axes` and along others.
+    /// Fails with `Error::Unimplemented` if positions on `axes` and on further axes of `other` change along one axis.
     pub fn axes_along(&self, other: &Mesh, axes: &[String]) -> Result<Vec<String>> {
         let (own, theirs) = (self.places()?, other.places()?);
         let mut found = Vec::new();
         for (number, (name, _)) in self.axes.iter().enumerate() {
-            // Devices next to each other along this axis, all others places being the first one.
+            // Devices along this axis; their position on every other axis is 0.
             let along: Vec<i64> = own
                 .iter()
                 .filter(|(_, place)| place.iter().enumerate().all(|(axis, &at)| axis == number || at == 0))
@@ -120,18 +122,18 @@ impl Mesh {
         Ok(found)
     }
 
-    /// The place of each device on the axes.
+    /// Returns the position of each device on the axes.
     fn places(&self) -> Result<HashMap<i64, Vec<usize>>> {
         let (count, sizes) = (self.device_count()?, self.sizes());
         Ok((0..count).map(|n| (self.numbered(n), multi_index(&sizes, n))).collect())
     }
 
-    /// The device at a place, which has one number for each axis.
+    /// Returns the device at a position, which has one number for each axis.
     pub fn device(&self, place: &[usize]) -> i64 {
         self.numbered(linear_index(&self.sizes(), place))
     }
 
-    /// The place of a device, if it is one of the mesh.
+    /// Returns the position of a device; `None` if the mesh does not contain it.
     pub fn place(&self, device: i64) -> Result<Option<Vec<usize>>> {
         let number = (0..self.device_count()?).find(|&n| self.numbered(n) == device);
         Ok(number.map(|n| multi_index(&self.sizes(), n)))
@@ -141,24 +143,24 @@ impl Mesh {
         self.axes.iter().map(|(_, size)| *size).collect()
     }
 
-    /// The device of that number in the order of the grid.
+    /// Returns the device with number `n` in the order of the grid.
     fn numbered(&self, n: usize) -> i64 {
         self.device_ids.get(n).copied().unwrap_or(n as i64)
     }
 
-    /// The number of the device at a place along an axis or a part of one.
+    /// Returns the position along an axis or a part of one, for a position in the grid.
     pub fn number_along(&self, axis: &MeshAxis, place: &[usize]) -> Result<usize> {
         let (number, before, size) = self.range(axis)?;
         let whole = self.axes[number].1;
         Ok(place[number] / (whole / (before * size)) % size)
     }
 
-    /// Number of devices along an axis or a part of one.
+    /// Returns the number of devices along an axis or a part of one.
     pub fn size_of(&self, axis: &MeshAxis) -> Result<usize> {
         self.range(axis).map(|(_, _, size)| size)
     }
 
-    /// Number, outer parts and size of the axis or part that `axis` names.
+    /// Returns the number of the axis, the product of the outer parts and the size of the reference.
     fn range(&self, axis: &MeshAxis) -> Result<(usize, usize, usize)> {
         let number = self.axes.iter().position(|(name, _)| *name == axis.name);
         let number = number.ok_or_else(|| Error::invalid_argument(format!("the mesh has no axis '{}'", axis.name)))?;
@@ -175,13 +177,13 @@ impl Mesh {
     }
 }
 
-/// The product of the sizes, at most [`MAX_DEVICES`].
+/// Returns the product of the sizes, at most [`MAX_DEVICES`].
 pub(crate) fn product(dims: &[usize]) -> Result<usize> {
     let product = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).filter(|&n| n <= MAX_DEVICES);
     product.ok_or_else(|| Error::resource_exhausted(format!("a mesh or a list of more than {MAX_DEVICES} devices")))
 }
 
-/// The numbers 0, 1, ... in the shape `dims`, with dimensions brought into `order`, row major.
+/// Returns the numbers 0, 1, ... of the shape `dims` in row-major order after a transposition by `order`.
 pub(crate) fn transposed_iota(dims: &[usize], order: &[usize]) -> Vec<i64> {
     let row_major: Vec<usize> = (0..dims.len()).rev().collect();
     let strides = crate::shape::strides(dims, &row_major);

@@ -1,4 +1,5 @@
-//! Shardings over named meshes, Shardy's: as structures, as text, as tiles of devices, and where a module has them.
+//! Shardy's shardings over named meshes: data structures, text, conversion to tiles of devices, and their location in a
+//! module.
 //!
 //! ```text
 //! header            frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=4, "y"=2]>}}     meshes

@@ -1,6 +1,6 @@
-//! Shardings in a module: its meshes, how its values are sharded, and the instructions that are there for it.
+//! Shardings in a module: its meshes, the shardings of its values, and the instructions that exist only for sharding.
 //!
-//! Frontend attributes of Shardy and the tiles of GSPMD give the same structures.
+//! Frontend attributes of Shardy and tiles of GSPMD are read into the same structures.
 
 use super::{ManualAxes, MeshName, Meshes, PerValue, TensorSharding, from_tiles};
 use crate::{
@@ -13,37 +13,37 @@ pub mod attribute {
     pub const MESHES: &str = "xla.sdy.meshes";
     /// Sharding of a parameter, or of an instruction's results.
     pub const SHARDING: &str = "xla.sdy.sharding";
-    /// Rule for sharding an operation that Shardy does not know.
+    /// Sharding rule of an operation that Shardy has no built-in rule for.
     pub const SHARDING_RULE: &str = "xla.sdy.sharding_rule";
-    /// Shardings of the global values that become local.
+    /// Shardings of the global operands that become local values.
     pub const IN_SHARDINGS: &str = "xla.sdy.in_shardings";
-    /// Shardings of the global values that local ones become.
+    /// Shardings of the global results that local values become.
     pub const OUT_SHARDINGS: &str = "xla.sdy.out_shardings";
     /// Axes that local values are split along.
     pub const MANUAL_AXES: &str = "xla.sdy.manual_axes";
-    /// Number of a group, `3 : i64`.
+    /// Number of a sharding group, `3 : i64`.
     pub const GROUP_ID: &str = "xla.sdy.sharding_group_id";
-    /// Direction that a barrier lets pass, `1 : i32`.
+    /// Direction in which a barrier lets propagation pass, `1 : i32`.
     pub const ALLOWED_DIRECTION: &str = "xla.sdy.allowed_direction";
-    /// There where a sharding is that of a reshard, not of a constraint.
+    /// Present if the custom call is a reshard and not a constraint.
     pub const RESHARD: &str = "xla.sdy.reshard";
 }
 
-/// Targets of custom calls.
+/// Names of custom call targets.
 pub mod target {
-    /// The sharding that its operand has to have.
+    /// Sharding constraint on the operand.
     pub const CONSTRAINT: &str = "Sharding";
-    /// The sharding of a result of the function.
+    /// Sharding constraint on a result of the function.
     pub const FUNCTION_RESULT: &str = "xla.sdy.FuncResultSharding";
-    /// Global values to those of one device.
+    /// Conversion of global values to the parts on one device.
     pub const GLOBAL_TO_LOCAL: &str = "xla.sdy.GlobalToLocalShape";
-    /// Values of one device to global ones.
+    /// Conversion of the parts on one device to global values.
     pub const LOCAL_TO_GLOBAL: &str = "xla.sdy.LocalToGlobalShape";
-    /// A group of values of the same sharding.
+    /// Member of a group of values that have the same sharding.
     pub const GROUP: &str = "xla.sdy.ShardingGroup";
-    /// A barrier to propagation.
+    /// Barrier to propagation.
     pub const BARRIER: &str = "xla.sdy.PropagationBarrier";
-    /// A value that propagation sees as one with those that flow into it.
+    /// Value that shares its sharding in propagation with the values that flow into it.
     pub const DATA_FLOW_EDGE: &str = "xla.sdy.DataFlowEdge";
     /// GSPMD's spelling of [`GLOBAL_TO_LOCAL`].
     pub const FULL_TO_SHARD: &str = "SPMDFullToShardShape";
@@ -51,50 +51,50 @@ pub mod target {
     pub const SHARD_TO_FULL: &str = "SPMDShardToFullShape";
 }
 
-/// Purpose of an instruction that is there for the sake of sharding.
+/// Purpose of an instruction that exists only for sharding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Role {
-    /// Its operand must have that sharding.
+    /// The operand must have that sharding.
     Constraint(TensorSharding),
-    /// Its operand must be brought into that sharding, which says nothing about the operand's own.
+    /// The operand is converted to that sharding, which does not constrain the operand's own sharding.
     Reshard(TensorSharding),
     /// A result of the function must have that sharding.
     FunctionResult(TensorSharding),
-    /// Its operand is sharded as all of the group are.
+    /// The operand has the same sharding as all members of the group.
     Group(i64),
-    /// Propagation passes in that direction alone.
+    /// Propagation passes in that direction only.
     Barrier(Direction),
-    /// Values that flow into its operand, and the operand, are sharded alike.
+    /// The operand and the values that flow into it have the same sharding.
     DataFlowEdge(Option<TensorSharding>),
-    /// Its operands are global values, its results their parts on one device.
+    /// The operands are global values, the results are their parts on one device.
     GlobalToLocal(ManualEdge),
-    /// Its operands are parts on one device, its results global values.
+    /// The operands are parts on one device, the results are global values.
     LocalToGlobal(ManualEdge),
 }
 
-/// Border of a computation that handles axes by hand.
+/// Boundary of a computation that handles axes itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManualEdge {
     /// Shardings of the global values.
     pub shardings: Vec<TensorSharding>,
-    /// Axes that parts are of.
+    /// Axes along which the local values are parts.
     pub manual_axes: Vec<String>,
 }
 
 /// Direction in which propagation may pass a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// None.
+    /// Propagation does not pass.
     None,
     /// From operands to results.
     Forward,
     /// From results to operands.
     Backward,
-    /// Both.
+    /// Propagation passes in both directions.
     Both,
 }
 
-/// The meshes of a module; none where it says nothing.
+/// Returns the meshes of a module; empty if it states none.
 pub fn meshes(module: &Module) -> Result<Meshes> {
     match module.attributes().frontend_attributes.get(attribute::MESHES) {
         Some(text) => Meshes::parse(text).context(|| attribute::MESHES.to_string()),
@@ -102,7 +102,7 @@ pub fn meshes(module: &Module) -> Result<Meshes> {
     }
 }
 
-/// Shardings of the leaves of an instruction's result, or `None` where it says nothing.
+/// Returns the shardings of the leaves of an instruction's result, or `None` if it states none.
 pub fn shardings(module: &Module, computation: CompId, id: InstrId) -> Result<Option<Vec<TensorSharding>>> {
     let instruction = &module[computation][id];
     let named = |error: Error| error.context(format!("%{}", instruction.name()));
@@ -111,7 +111,7 @@ pub fn shardings(module: &Module, computation: CompId, id: InstrId) -> Result<Op
         let list =
             if is_one { TensorSharding::parse(text).map(|one| vec![one]) } else { PerValue::parse(text).map(|p| p.0) };
         let mut list = list.map_err(named)?;
-        // An element of a tuple has a copy of the tuple's attributes.
+        // XLA copies the attributes of a tuple to its elements.
         if let Op::GetTupleElement(element) = instruction.op()
             && frontend(&module[computation][instruction.operand(0)], attribute::SHARDING) == Some(text)
         {
@@ -136,7 +136,7 @@ pub fn shardings(module: &Module, computation: CompId, id: InstrId) -> Result<Op
     list.map(Some).map_err(named)
 }
 
-/// Purpose of an instruction for sharding; `None` for one that computes.
+/// Returns the purpose of an instruction for sharding; `None` for one that computes.
 pub fn role(module: &Module, computation: CompId, id: InstrId) -> Result<Option<Role>> {
     let instruction = &module[computation][id];
     let Op::CustomCall(call) = instruction.op() else { return Ok(None) };
@@ -181,7 +181,7 @@ fn devices(module: &Module) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// The sharding of an instruction of one result.
+/// Returns the sharding of an instruction with one result.
 fn one(module: &Module, computation: CompId, id: InstrId) -> Result<TensorSharding> {
     let list = shardings(module, computation, id)?.unwrap_or_default();
     let count = list.len();
@@ -192,7 +192,7 @@ fn one(module: &Module, computation: CompId, id: InstrId) -> Result<TensorShardi
     }
 }
 
-/// `3 : i64`.
+/// Reads an integer attribute such as `3 : i64`.
 fn integer(instruction: &Instruction, name: &str) -> Result<i64> {
     let text = frontend(instruction, name).ok_or_else(|| missing(name))?;
     let number = text.split(':').next().unwrap_or_default().trim().parse();
@@ -216,8 +216,8 @@ fn edge(instruction: &Instruction, name: &str) -> Result<ManualEdge> {
     Ok(ManualEdge { shardings, manual_axes })
 }
 
-/// An edge of GSPMD: the global value has its tiles, the local one says which of the devices it tells apart are handled
-/// by hand.
+/// Reads a boundary in GSPMD's form. The global value has its tiles; the grid of the local value marks the dimensions
+/// that the program handles itself.
 fn tiled_edge(module: &Module, computation: CompId, id: InstrId, is_to_local: bool) -> Result<ManualEdge> {
     let operand = module[computation][id].operand(0);
     let (global, local) = if is_to_local { (operand, id) } else { (id, operand) };
@@ -232,7 +232,7 @@ fn tiled_edge(module: &Module, computation: CompId, id: InstrId, is_to_local: bo
     let (MeshName::Inline(global), MeshName::Inline(local)) = (&sharding.mesh, &of_local.mesh) else {
         return Err(Error::internal("tiles are over a mesh of their own"));
     };
-    // What is not split at all is so over any mesh.
+    // An unsplit value is unsplit over any mesh, so use the mesh of the local value.
     if sharding.dims.iter().all(|dim| dim.axes.is_empty()) && sharding.unreduced.is_empty() && !by_hand.is_empty() {
         let sharding = TensorSharding { mesh: of_local.mesh.clone(), ..sharding };
         return Ok(ManualEdge { shardings: vec![sharding], manual_axes: by_hand });

@@ -2,42 +2,42 @@
 
 use super::{Mesh, MeshAxis};
 
-/// Split of a tensor over the devices of a mesh.
+/// Partitioning of a tensor over the devices of a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorSharding {
-    /// The mesh.
+    /// Mesh that the axes belong to.
     pub mesh: MeshName,
-    /// For each dimension the axes that split it.
+    /// Axes that split each dimension.
     pub dims: Vec<DimSharding>,
-    /// Axes along which the tensor is replicated, and propagation may not change that.
+    /// Axes along which the tensor is replicated; propagation may not change that.
     pub replicated: Vec<MeshAxis>,
-    /// Axes along which devices hold parts that are still to be reduced.
+    /// Axes along which devices hold partial values that are not yet reduced.
     pub unreduced: Vec<MeshAxis>,
-    /// The reduction of these parts.
+    /// Reduction of the partial values.
     pub reduction: Reduction,
 }
 
-/// A mesh by its name in the module, or the mesh itself.
+/// Mesh, by its name in the module or inline.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum MeshName {
-    /// A name that [`Meshes`](super::Meshes) knows.
+    /// Name of one of the [`Meshes`](super::Meshes) of the module.
     Named(String),
-    /// A mesh without a name.
+    /// Mesh without a name.
     Inline(Mesh),
 }
 
 /// Axes that split a dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DimSharding {
-    /// The axes, major first.
+    /// Axes, major first.
     pub axes: Vec<MeshAxis>,
     /// Whether propagation may add axes.
     pub is_open: bool,
-    /// The round of propagation that takes it up; absent is 0, the first.
+    /// Priority of the dimension in propagation: lower ones are propagated first. `None` means 0, the highest priority.
     pub priority: Option<u64>,
 }
 
-/// Reduction of parts that devices hold.
+/// Reduction of partial values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// The sum.
@@ -50,7 +50,7 @@ pub enum Reduction {
 }
 
 impl TensorSharding {
-    /// A sharding that splits nothing, closed or open in every dimension.
+    /// Creates a sharding that splits no dimension; all dimensions are closed, or open.
     pub fn unsplit(mesh: MeshName, rank: usize, is_open: bool) -> TensorSharding {
         let dims = vec![DimSharding { is_open, ..DimSharding::default() }; rank];
         TensorSharding { mesh, dims, replicated: Vec::new(), unreduced: Vec::new(), reduction: Reduction::Sum }

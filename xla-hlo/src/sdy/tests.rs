@@ -1,4 +1,4 @@
-//! Shardings: text, tiles as XLA makes them, and where modules have them.
+//! Tests of shardings: text, conversion to XLA's tiles, and their location in modules.
 
 use super::{
     Direction, ManualAxes, Mesh, MeshName, Meshes, PerValue, Role, TensorSharding, from_tiles, meshes, role, shardings,
@@ -51,7 +51,7 @@ fn wrong_text_is_named_with_its_place() {
     assert!(error.contains("mesh a before byte"), "{error}");
 }
 
-/// Tiles that jaxlib's conversion makes.
+/// The expected tiles are the output of jaxlib's conversion.
 #[test]
 fn tiles_are_those_of_xla() {
     let mesh = r#"<["x"=4, "y"=2]>"#;
@@ -91,7 +91,7 @@ fn tiles_are_those_of_xla() {
     }
 }
 
-/// A module's text with that sharding of its parameter.
+/// Returns a module's text with that sharding of its parameter.
 fn module_with(sharding: Sharding) -> String {
     let mut module = module("ENTRY e { ROOT x = f32[8,16] parameter(0) }");
     let entry = module.entry_id();
@@ -175,7 +175,7 @@ ENTRY e {
     }
 }
 
-/// XLA copies the attribute of an operation of several results to its elements.
+/// XLA copies the attribute of an operation with several results to its elements.
 #[test]
 fn an_element_of_a_tuple_has_its_own_sharding() {
     let attribute = r##"frontend_attributes={xla.sdy.sharding="#sdy.sharding_per_value<[<@mesh, [{\"x\"}]>, <@mesh, [{\"y\"}]>]>"}"##;
@@ -200,7 +200,7 @@ ENTRY e {{
     assert_eq!(of("z"), None);
 }
 
-/// The program of GSPMD that jax makes of a `shard_map` over one of two axes.
+/// GSPMD program that jax generates for a `shard_map` over one of two axes.
 #[test]
 fn instructions_of_gspmd_have_the_same_roles() {
     let module = module(

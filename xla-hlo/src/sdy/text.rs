@@ -1,4 +1,4 @@
-//! Shardy's text: `#sdy.sharding<@mesh, [{"x"}, {"y", ?}p1]>`, as frontend attributes of XLA hold it.
+//! Shardy's text form, `#sdy.sharding<@mesh, [{"x"}, {"y", ?}p1]>`, which XLA stores in frontend attributes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,12 +15,12 @@ pub struct Meshes(pub BTreeMap<String, Mesh>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerValue(pub Vec<TensorSharding>);
 
-/// Axes that a computation handles by hand: `#sdy<manual_axes{"x", "y"}>`.
+/// Axes that a computation handles itself: `#sdy<manual_axes{"x", "y"}>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManualAxes(pub Vec<String>);
 
 impl Meshes {
-    /// Reads `{mesh = #sdy.mesh<["x"=4]>}`.
+    /// Parses `{mesh = #sdy.mesh<["x"=4]>}`.
     pub fn parse(text: &str) -> Result<Meshes> {
         whole(text, |r| {
             let mut meshes = BTreeMap::new();
@@ -41,7 +41,7 @@ impl Meshes {
 }
 
 impl Mesh {
-    /// Reads `#sdy.mesh<["x"=4], device_ids=[3, 2, 1, 0]>`, or the part in angle brackets.
+    /// Parses `#sdy.mesh<["x"=4], device_ids=[3, 2, 1, 0]>`, or the part in angle brackets.
     pub fn parse(text: &str) -> Result<Mesh> {
         whole(text, |r| {
             r.accept("#sdy.mesh");
@@ -51,7 +51,7 @@ impl Mesh {
 }
 
 impl TensorSharding {
-    /// Reads `#sdy.sharding<@mesh, [{"x"}]>`, or the part in angle brackets.
+    /// Parses `#sdy.sharding<@mesh, [{"x"}]>`, or the part in angle brackets.
     pub fn parse(text: &str) -> Result<TensorSharding> {
         whole(text, |r| {
             r.accept("#sdy.sharding");
@@ -61,7 +61,7 @@ impl TensorSharding {
 }
 
 impl PerValue {
-    /// Reads `#sdy.sharding_per_value<[...]>`, or the part in angle brackets.
+    /// Parses `#sdy.sharding_per_value<[...]>`, or the part in angle brackets.
     pub fn parse(text: &str) -> Result<PerValue> {
         whole(text, |r| {
             r.accept("#sdy.sharding_per_value");
@@ -75,7 +75,7 @@ impl PerValue {
 }
 
 impl ManualAxes {
-    /// Reads `#sdy<manual_axes{"x"}>`, or the part in braces.
+    /// Parses `#sdy<manual_axes{"x"}>`, or the part in braces.
     pub fn parse(text: &str) -> Result<ManualAxes> {
         whole(text, |r| {
             let is_long = r.accept("#sdy<manual_axes");
@@ -109,7 +109,7 @@ fn list<'t, T>(
     Ok(items)
 }
 
-/// `<["x"=4, "y"=2], device_ids=[1, 0]>`.
+/// Parses `<["x"=4, "y"=2], device_ids=[1, 0]>`.
 fn mesh(r: &mut MlirReader<'_>) -> Result<Mesh> {
     r.expect("<")?;
     r.expect("[")?;
@@ -129,7 +129,7 @@ fn mesh(r: &mut MlirReader<'_>) -> Result<Mesh> {
     Ok(Mesh { axes, device_ids })
 }
 
-/// `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced=max{"z"}>`.
+/// Parses `<@mesh, [{"x"}, {?}], replicated={"y"}, unreduced=max{"z"}>`.
 fn sharding(r: &mut MlirReader<'_>) -> Result<TensorSharding> {
     r.expect("<")?;
     let name = if r.accept("@") {
@@ -163,7 +163,7 @@ fn sharding(r: &mut MlirReader<'_>) -> Result<TensorSharding> {
     Ok(TensorSharding { mesh: name, dims, replicated, unreduced, reduction })
 }
 
-/// `{"x", "y":(1)2, ?}p1`.
+/// Parses `{"x", "y":(1)2, ?}p1`.
 fn dimension(r: &mut MlirReader<'_>) -> Result<DimSharding> {
     r.expect("{")?;
     let mut dim = DimSharding::default();
@@ -195,7 +195,7 @@ fn axis(r: &mut MlirReader<'_>) -> Result<MeshAxis> {
     Ok(MeshAxis { name, part: Some((before, r.integer("the size of the part")?)) })
 }
 
-/// Items with commas between them.
+/// Comma-separated items.
 struct Joined<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for Joined<'_, T> {
@@ -215,7 +215,7 @@ impl fmt::Display for Meshes {
     }
 }
 
-/// The part in angle brackets, which `#sdy.mesh` stands before.
+/// Prints the part in angle brackets; `#sdy.mesh` precedes it.
 impl fmt::Display for Mesh {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes: Vec<String> = self.axes.iter().map(|(name, size)| format!("{}={size}", mlir_quoted(name))).collect();
@@ -245,7 +245,7 @@ impl fmt::Display for DimSharding {
     }
 }
 
-/// The part in angle brackets, which `#sdy.sharding` stands before.
+/// Prints the part in angle brackets; `#sdy.sharding` precedes it.
 impl fmt::Display for TensorSharding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.mesh {

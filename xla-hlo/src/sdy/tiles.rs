@@ -1,12 +1,12 @@
-//! Shardings over a mesh as tiles of devices, the form of the attribute `sharding`, and back.
+//! Conversion of shardings over a mesh to tiles of devices, the form of the attribute `sharding`, and back.
 
 use super::mesh::{MAX_DEVICES, MeshPart, transposed_iota};
 use super::{DimSharding, Mesh, MeshAxis, MeshName, TensorSharding, product};
 use crate::{DeviceList, Error, LeafSharding, Result, ShardingKind, SubgroupKind, TiledSharding};
 
-/// The tiles of a sharding over `mesh`.
+/// Converts a sharding over `mesh` to tiles.
 ///
-/// Whether dimensions are open, their priorities and the kind of reduction are lost.
+/// The result has no openness of dimensions, no priorities and no kind of reduction.
 pub fn tiles(sharding: &TensorSharding, mesh: &Mesh) -> Result<LeafSharding> {
     let kind = kind(sharding, mesh)?;
     Ok(LeafSharding { kind, ..LeafSharding::default() })
@@ -60,7 +60,7 @@ fn kind(sharding: &TensorSharding, mesh: &Mesh) -> Result<ShardingKind> {
     } else {
         let mut devices = mesh.devices(&parts, &order);
         if replicate_last {
-            // Copies have no order; XLA lists them in the order of their numbers.
+            // The order of copies has no meaning; XLA lists them in ascending order.
             devices.chunks_mut(replicated).for_each(<[i64]>::sort_unstable);
         }
         DeviceList::Listed(devices)
@@ -68,11 +68,11 @@ fn kind(sharding: &TensorSharding, mesh: &Mesh) -> Result<ShardingKind> {
     Ok(ShardingKind::Tiled(TiledSharding { tile_dims, devices, replicate_last, last_tile_dims }))
 }
 
-/// Devices 0, 1, ... of the parts in that order; parts that stay neighbours are one dimension.
+/// Encodes devices 0, 1, ... of the parts in `order` as an iota; parts that remain adjacent form one dimension.
 fn iota(parts: &[MeshPart], order: &[usize]) -> DeviceList {
     let kept: Vec<usize> = (0..parts.len()).filter(|&part| parts[part].size != 1).collect();
     let place = |part: &usize| kept.binary_search(part).ok();
-    // First part, number of parts and size of each run.
+    // First part, number of parts and size of each run of adjacent parts.
     let mut runs: Vec<(usize, usize, i64)> = Vec::new();
     for part in order.iter().filter_map(place) {
         let size = parts[kept[part]].size as i64;
@@ -91,10 +91,10 @@ fn iota(parts: &[MeshPart], order: &[usize]) -> DeviceList {
     DeviceList::Iota { reshape, transpose: if transpose.is_sorted() { Vec::new() } else { transpose } }
 }
 
-/// A sharding in tiles over a mesh of its own, and the axes of that mesh that the program handles by hand. `devices` is
-/// the number of devices of the program.
+/// Converts tiles to a sharding over an inline mesh, and returns it with the axes of that mesh that the program handles
+/// itself. `devices` is the number of devices of the program.
 ///
-/// `Error::Unimplemented` for a sharding of named axes.
+/// Fails with `Error::Unimplemented` for a sharding of named axes.
 pub fn from_tiles(sharding: &LeafSharding, rank: usize, devices: usize) -> Result<(TensorSharding, Vec<String>)> {
     let everyone = || {
         let mesh = Mesh { axes: vec![(axis_name(0), devices)], device_ids: Vec::new() };
@@ -121,7 +121,7 @@ fn axis_name(i: usize) -> String {
     format!("axis_{i}")
 }
 
-/// Each dimension of the grid is an axis.
+/// Converts a grid of devices; each dimension of the grid becomes an axis.
 fn from_grid(tiled: &TiledSharding, rank: usize) -> Result<(TensorSharding, Vec<String>)> {
     let kinds = match (tiled.replicate_last, &tiled.last_tile_dims[..]) {
         (true, _) => &[SubgroupKind::Replicated][..],
@@ -153,7 +153,8 @@ fn from_grid(tiled: &TiledSharding, rank: usize) -> Result<(TensorSharding, Vec<
 }
 
 impl TiledSharding {
-    /// The devices at the places of the grid, row major. `Error::InvalidArgument` where they are not as many.
+    /// Returns the devices in row-major order of the grid. Fails with `Error::InvalidArgument` if their number does not
+    /// match the grid.
     pub fn listed_devices(&self) -> Result<Vec<i64>> {
         let dims: Option<Vec<usize>> = self.tile_dims.iter().map(|&size| usize::try_from(size).ok()).collect();
         let dims = dims.ok_or_else(|| Error::invalid_argument(format!("a grid of {:?} devices", self.tile_dims)))?;
@@ -161,7 +162,7 @@ impl TiledSharding {
     }
 }
 
-/// The devices of a grid of `count`, one by one.
+/// Expands the devices of a grid of `count` devices to a list.
 fn listed(devices: &DeviceList, count: usize) -> Result<Vec<i64>> {
     let listed = match devices {
         DeviceList::Listed(listed) => listed.clone(),
