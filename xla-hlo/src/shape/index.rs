@@ -1,6 +1,6 @@
-//! Iteration over the index space of an array.
+//! Index space of an array: strides, linear and multi-dimensional indices, iteration.
 
-/// Strides in elements for dimensions `dims` stored in `minor_to_major` order.
+/// Returns the strides in elements of an array of `dims` that is stored in `minor_to_major` order.
 pub fn strides(dims: &[usize], minor_to_major: &[usize]) -> Vec<usize> {
     let mut strides = vec![0; dims.len()];
     let mut step = 1usize;
@@ -11,12 +11,12 @@ pub fn strides(dims: &[usize], minor_to_major: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The row-major position of `index` in an array of `dims`.
+/// Returns the row-major position of `index` in an array of `dims`.
 pub fn linear_index(dims: &[usize], index: &[usize]) -> usize {
     dims.iter().zip(index).fold(0, |linear, (&size, &i)| linear * size + i)
 }
 
-/// The index at row-major position `linear` of an array of `dims`.
+/// Returns the index at row-major position `linear` of an array of `dims`.
 pub fn multi_index(dims: &[usize], mut linear: usize) -> Vec<usize> {
     let mut index = vec![0; dims.len()];
     for (i, &size) in index.iter_mut().zip(dims).rev() {
@@ -28,7 +28,8 @@ pub fn multi_index(dims: &[usize], mut linear: usize) -> Vec<usize> {
     index
 }
 
-/// All indices of an array in row-major order; a lending iterator, since each index is a slice of a reused buffer.
+/// Iterator over all indices of an array in row-major order. It is a lending iterator: each index is a slice of a
+/// reused buffer.
 #[derive(Clone, Debug)]
 pub struct IndexIter<'a> {
     dims: &'a [usize],
@@ -44,18 +45,18 @@ enum State {
 }
 
 impl<'a> IndexIter<'a> {
-    /// Starts before the first index.
+    /// Creates an iterator that starts at the first index.
     pub fn new(dims: &'a [usize]) -> IndexIter<'a> {
         let state = if dims.contains(&0) { State::Done } else { State::Before };
         IndexIter { dims, index: vec![0; dims.len()], state }
     }
 
-    /// Starts before the index at row-major position `linear`, which exists.
+    /// Creates an iterator that starts at row-major position `linear`, which must exist.
     pub fn starting_at(dims: &'a [usize], linear: usize) -> IndexIter<'a> {
         IndexIter { index: multi_index(dims, linear), ..IndexIter::new(dims) }
     }
 
-    /// The next index, or `None` after the last.
+    /// Returns the next index, or `None` after the last.
     pub fn next_index(&mut self) -> Option<&[usize]> {
         match self.state {
             State::Done => return None,

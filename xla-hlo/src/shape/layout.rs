@@ -1,75 +1,75 @@
-//! Layout of an array in memory: dimension order, tiles, packing, memory space.
+//! Layout of an array in memory: dimension order, tiles, packing and memory space.
 
 use std::fmt;
 
-/// Kinds of memory by the names that programs have for them, with their [memory spaces](Layout::memory_space), as XLA
-/// numbers them. The first one is the default.
+/// Memory kinds by name, with their [memory spaces](Layout::memory_space) in XLA's numbering. The first one is the
+/// default.
 pub const MEMORY_KINDS: [(&str, i64); 3] = [("device", 0), ("pinned_host", 5), ("unpinned_host", 6)];
 
-/// The order of an array's dimensions in memory, with the devices' additions.
+/// Order of an array's dimensions in memory, with device-specific additions.
 ///
-/// `minor_to_major` lists dimensions from fastest to slowest varying; row major is `{n-1,...,1,0}`.
+/// `minor_to_major` lists dimensions from fastest to slowest varying; row-major is `{n-1,...,1,0}`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Layout {
-    /// Dimension numbers, fastest varying first; as many as the array has dimensions.
+    /// Dimension numbers, fastest varying first; one for each dimension of the array.
     pub minor_to_major: Vec<usize>,
     /// Tilings, outermost first; empty for a plain strided array.
     pub tiles: Vec<Tile>,
-    /// `L(n)`: the array is padded at its end to a multiple of this many elements; 1 for none.
+    /// `L(n)`: the array is padded at its end to a multiple of `n` elements; 1 for no padding.
     pub tail_padding_alignment: u64,
     /// `#(type)`: element type of sparse index arrays (legacy).
     pub index_type: Option<crate::ElementType>,
     /// `*(type)`: element type of sparse pointer arrays (legacy).
     pub pointer_type: Option<crate::ElementType>,
-    /// `E(n)`: bits of one element in memory where that differs from the type's width; 0 for the default.
+    /// `E(n)`: bits of one element in memory if that differs from the type's width; 0 for the default.
     pub element_size_in_bits: u32,
-    /// `S(n)`: 0 is the device's default memory; those of the host are among [`MEMORY_KINDS`].
+    /// `S(n)`: 0 is the device's default memory; [`MEMORY_KINDS`] contains the host's memory spaces.
     pub memory_space: i64,
-    /// `SC(dim:idx,...)`: where the array is split over memories.
+    /// `SC(dim:idx,...)`: split of the array over memories.
     pub split_configs: Vec<SplitConfig>,
     /// `M(n)`: bytes of dynamic-shape metadata in front of the data.
     pub dynamic_metadata_bytes: u64,
 }
 
-/// One level of tiling; a dimension is a size, or is combined with the next more minor one (`*`).
+/// Tile of one level of tiling. A dimension is a size, or is combined with the next more minor one (`*`).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Tile(pub Vec<TileDim>);
 
-/// One entry of a [`Tile`].
+/// Dimension of a [`Tile`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TileDim {
-    /// Elements along this dimension.
+    /// Number of elements along this dimension.
     Size(u64),
     /// `*`: merged with the next more minor dimension.
     Combine,
 }
 
-/// `SC(dimension:index,...)`.
+/// `SC(dimension:index,...)`: split of a dimension.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SplitConfig {
-    /// The dimension that is split.
+    /// Dimension that is split.
     pub dimension: usize,
-    /// Indices at which it is split.
+    /// Indices at which the dimension is split.
     pub indices: Vec<u64>,
 }
 
 impl Layout {
-    /// Row major: the last dimension varies fastest.
+    /// Creates a row-major layout: the last dimension varies fastest.
     pub fn row_major(rank: usize) -> Layout {
         Layout::from_minor_to_major((0..rank).rev().collect())
     }
 
-    /// A plain strided layout of that dimension order.
+    /// Creates a plain strided layout of that dimension order.
     pub fn from_minor_to_major(minor_to_major: Vec<usize>) -> Layout {
         Layout { minor_to_major, tail_padding_alignment: 1, ..Layout::default() }
     }
 
-    /// Whether dimensions are in row-major order (tiles and packing aside).
+    /// Whether dimensions are in row-major order (tiles and packing are ignored).
     pub fn is_row_major(&self) -> bool {
         self.minor_to_major.iter().rev().copied().eq(0..self.minor_to_major.len())
     }
 
-    /// Whether nothing but the dimension order is said.
+    /// Whether the layout states only a dimension order.
     pub fn is_plain(&self) -> bool {
         let Layout {
             minor_to_major: _,

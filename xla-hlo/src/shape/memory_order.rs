@@ -1,16 +1,16 @@
-//! Steps from an array's logical order to its memory order: transposes, tiles, padding.
+//! Steps from an array's logical order to its memory order: transposes, tiles and padding.
 
 use super::{ADDRESSABLE_BYTES, ArrayShape, Layout, Tile, TileDim};
 use crate::{Error, Result};
 
-/// One step from the elements of an array, row major, to its elements in the order of memory, or back.
+/// Step of the conversion between the row-major order of an array and its order in memory, in either direction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryStep {
     /// Kind of movement.
     pub kind: MemoryStepKind,
     /// Dimensions before the step.
     pub from: Vec<usize>,
-    /// Dimensions after it.
+    /// Dimensions after the step.
     pub to: Vec<usize>,
 }
 
@@ -19,16 +19,16 @@ pub struct MemoryStep {
 pub enum MemoryStepKind {
     /// Dimension `i` of the result is dimension `permutation[i]` of the operand.
     Transpose(Vec<usize>),
-    /// The same elements under other dimensions.
+    /// Elements keep their row-major order; the dimensions change.
     Reshape,
-    /// Each dimension gets padding at its end.
+    /// Each dimension is padded at its end.
     Pad,
-    /// Each dimension loses padding at its end.
+    /// The padding at the end of each dimension is removed.
     Slice,
 }
 
 impl MemoryStep {
-    /// The inverse step. Contents of padding are lost.
+    /// Returns the inverse step. Contents of padding are lost.
     #[must_use]
     pub fn inverse(self) -> MemoryStep {
         let kind = match self.kind {
@@ -46,11 +46,11 @@ impl MemoryStep {
 }
 
 impl ArrayShape {
-    /// The steps from the array's elements, row major, to the order in which its layout puts them in memory; none for a
-    /// plain row-major array. The result's dimensions are those of the last step, row major, padding included.
+    /// Returns the steps from the row-major order of the array's elements to the memory order of its layout; none for a
+    /// plain row-major array. The dimensions in memory are those after the last step, row-major, padding included.
     ///
-    /// Errors: [`Error::InvalidArgument`] for a layout that does not fit the shape, [`Error::ResourceExhausted`] where
-    /// memory cannot hold the padded array.
+    /// Fails with [`Error::InvalidArgument`] for a layout that does not fit the shape, and with
+    /// [`Error::ResourceExhausted`] if memory cannot hold the padded array.
     pub fn memory_steps(&self) -> Result<Vec<MemoryStep>> {
         let Some(layout) = self.layout() else { return Ok(Vec::new()) };
         let mut steps = Steps { dims: self.dims().to_vec(), steps: Vec::new() };
@@ -61,13 +61,14 @@ impl ArrayShape {
         Ok(steps.steps)
     }
 
-    /// Elements of the array in memory, padding included. Errors as [`ArrayShape::memory_steps`].
+    /// Returns the number of elements of the array in memory, padding included. Fails as [`ArrayShape::memory_steps`]
+    /// does.
     pub fn memory_element_count(&self) -> Result<usize> {
         Ok(count(self.memory_steps()?.last().map_or(self.dims(), |step| &step.to)))
     }
 }
 
-/// Elements of an array of those dimensions; the greatest number if that overflows.
+/// Returns the number of elements of an array of those dimensions; saturates on overflow.
 fn count(dims: &[usize]) -> usize {
     if dims.contains(&0) { 0 } else { dims.iter().copied().fold(1, usize::saturating_mul) }
 }
@@ -78,7 +79,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// The steps of a layout; `None` if it does not fit the dimensions.
+    /// Appends the steps of a layout; `None` if it does not fit the dimensions.
     fn add(&mut self, layout: &Layout) -> Option<()> {
         if !layout.is_permutation_of(self.dims.len()) {
             return None;
@@ -94,7 +95,8 @@ impl Steps {
         Some(())
     }
 
-    /// Splits the minor dimensions into a grid of tiles and the places in one, which become the most minor dimensions.
+    /// Splits the minor dimensions into a grid of tiles and the positions within a tile, which become the most minor
+    /// dimensions.
     fn tile(&mut self, Tile(sizes): &Tile) -> Option<()> {
         let missing = sizes.len().saturating_sub(self.dims.len());
         let dims = [vec![1; missing], self.dims.clone()].concat();
@@ -107,7 +109,7 @@ impl Steps {
                 of_tile.push(usize::try_from(*size).unwrap_or(usize::MAX).max(1));
             }
         }
-        // The most minor dimension has none to be merged with.
+        // The most minor dimension has no successor to be merged with.
         if sizes.last() == Some(&TileDim::Combine) {
             return None;
         }
@@ -150,7 +152,7 @@ impl Steps {
     }
 }
 
-/// The next multiple, or a number that no memory holds.
+/// Rounds `size` up to a multiple of `of`; saturates to a number that exceeds every memory.
 fn up_to_multiple(size: usize, of: usize) -> usize {
     size.div_ceil(of).saturating_mul(of)
 }

@@ -1,4 +1,4 @@
-//! Shapes of values; those of arrays have a layout.
+//! Shapes of values; array shapes have a layout.
 
 mod index;
 mod layout;
@@ -12,34 +12,35 @@ pub use memory_order::{MemoryStep, MemoryStepKind};
 
 use crate::{ElementType, Error, Result};
 
-/// The shape of a value.
+/// Shape of a value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Shape {
-    /// A dense array; rank 0 is a scalar.
+    /// Dense array; rank 0 is a scalar.
     Array(ArrayShape),
-    /// A tuple of values; may be empty and may nest.
+    /// Tuple of values; may be empty and may nest.
     Tuple(Vec<Shape>),
-    /// Orders side effects; carries no data.
+    /// Token that orders side effects; carries no data.
     Token,
-    /// A value only custom calls understand.
+    /// Value that only custom calls can interpret.
     Opaque,
-    /// `b(...)`: a buffer that holds a value of the inner shape.
+    /// `b(...)`: buffer that holds a value of the inner shape.
     Buffer(Box<ArrayShape>),
 }
 
-/// Whether a dimension's size is known when compiling.
+/// Degree to which a dimension's size is known at compile time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Dynamism {
     /// The size is exact.
     #[default]
     Static,
-    /// `<=n`: the size is a bound, the real one is known only at run time.
+    /// `<=n`: the stored size is a bound; the real size is known only at run time.
     Bounded,
-    /// `?`: nothing is known; the stored size is 0.
+    /// `?`: the size is unknown; the stored size is 0.
     Unbounded,
 }
 
-/// No array has more bytes: what user space reaches with 48-bit addresses. Sums over many arrays do not overflow.
+/// Maximum size of an array in bytes: the range of user space with 48-bit addresses. Sums over many arrays do not
+/// overflow.
 const ADDRESSABLE_BYTES: usize = 1 << 47;
 
 /// Element type, dimensions and layout of an array.
@@ -47,44 +48,44 @@ const ADDRESSABLE_BYTES: usize = 1 << 47;
 pub struct ArrayShape {
     element_type: ElementType,
     dims: Vec<usize>,
-    /// Empty when every dimension is static.
+    /// Dynamism of each dimension; empty if every dimension is static.
     dynamism: Vec<Dynamism>,
     layout: Option<Layout>,
 }
 
 impl ArrayShape {
-    /// An array shape without a layout.
+    /// Creates an array shape without a layout.
     pub fn new(element_type: ElementType, dims: impl Into<Vec<usize>>) -> ArrayShape {
         ArrayShape { element_type, dims: dims.into(), dynamism: Vec::new(), layout: None }
     }
 
-    /// A scalar shape.
+    /// Creates a scalar shape.
     pub fn scalar(element_type: ElementType) -> ArrayShape {
         ArrayShape::new(element_type, [])
     }
 
-    /// The same shape with that layout.
+    /// Replaces the layout.
     #[must_use]
     pub fn with_layout(mut self, layout: Option<Layout>) -> ArrayShape {
         self.layout = layout;
         self
     }
 
-    /// The same shape in row-major layout.
+    /// Replaces the layout by a row-major one.
     #[must_use]
     pub fn with_row_major_layout(self) -> ArrayShape {
         let rank = self.rank();
         self.with_layout(Some(Layout::row_major(rank)))
     }
 
-    /// The same dimensions and layout with another element type.
+    /// Replaces the element type.
     #[must_use]
     pub fn with_element_type(mut self, element_type: ElementType) -> ArrayShape {
         self.element_type = element_type;
         self
     }
 
-    /// The same shape with these dimensions' dynamism; the slice is empty or has the shape's rank.
+    /// Replaces the dynamism of the dimensions; the vector is empty or has the shape's rank.
     #[must_use]
     pub fn with_dynamism(mut self, dynamism: Vec<Dynamism>) -> ArrayShape {
         let any = dynamism.iter().any(|d| *d != Dynamism::Static);
@@ -92,17 +93,17 @@ impl ArrayShape {
         self
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     pub fn element_type(&self) -> ElementType {
         self.element_type
     }
 
-    /// Sizes, major dimension first; bounds for dynamic dimensions.
+    /// Returns the sizes, major dimension first; for dynamic dimensions, the bounds.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// Number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
@@ -112,7 +113,7 @@ impl ArrayShape {
         self.dims.is_empty()
     }
 
-    /// Whether and how dimension `d` is dynamic.
+    /// Returns the dynamism of dimension `d`.
     pub fn dynamism(&self, d: usize) -> Dynamism {
         self.dynamism.get(d).copied().unwrap_or_default()
     }
@@ -122,17 +123,17 @@ impl ArrayShape {
         self.dynamism.is_empty()
     }
 
-    /// The layout, if one was given.
+    /// Returns the layout, if there is one.
     pub fn layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
     }
 
-    /// Dimension order in memory: of the layout, or row major.
+    /// Returns the dimension order in memory: that of the layout, or row-major.
     pub fn minor_to_major(&self) -> Vec<usize> {
         self.layout.as_ref().map_or_else(|| (0..self.rank()).rev().collect(), |l| l.minor_to_major.clone())
     }
 
-    /// Elements in all; an error when that overflows.
+    /// Returns the total number of elements; fails if the array exceeds the address space.
     pub fn checked_element_count(&self) -> Result<usize> {
         let product =
             if self.dims.contains(&0) { Some(0) } else { self.dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) };
@@ -141,18 +142,18 @@ impl ArrayShape {
             .ok_or_else(|| Error::resource_exhausted(format!("{self} has more elements than can be addressed")))
     }
 
-    /// Elements in all. The shape must have been checked (the verifier and the parser do).
+    /// Returns the total number of elements. The shape must have been checked (the verifier and the parser do).
     pub fn element_count(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Bytes of the array's elements, unpacked and without padding.
+    /// Returns the total size of the elements in bytes, unpacked and without padding.
     pub fn byte_size(&self) -> usize {
         self.element_count() * self.element_type.byte_width()
     }
 
-    /// Bytes of the array as it lies in memory: unpacked, each level of tiles padded up to whole ones, then the end up
-    /// to the tail alignment. The greatest number for a layout that no memory holds.
+    /// Returns the size of the array in memory in bytes: unpacked, with each level of tiles padded to whole tiles and
+    /// the end padded to the tail alignment. Returns `usize::MAX` for a layout that exceeds every memory.
     pub fn padded_byte_size(&self) -> usize {
         if self.layout().is_none_or(Layout::is_plain) {
             return self.byte_size();
@@ -160,7 +161,7 @@ impl ArrayShape {
         self.memory_element_count().map_or(usize::MAX, |elements| elements * self.element_type.byte_width())
     }
 
-    /// Bits of one element in memory: of the layout's `E(n)`, or whole bytes.
+    /// Returns the number of bits of one element in memory: `E(n)` of the layout, or whole bytes.
     pub fn storage_bits(&self) -> usize {
         match self.layout().map_or(0, |layout| layout.element_size_in_bits) {
             0 => self.element_type.byte_width() * 8,
@@ -168,24 +169,24 @@ impl ArrayShape {
         }
     }
 
-    /// Whether dimensions are equal (element type, dynamism and layout aside).
+    /// Whether the dimensions are equal (element type, dynamism and layout are ignored).
     pub fn same_dims(&self, other: &ArrayShape) -> bool {
         self.dims == other.dims
     }
 }
 
 impl Shape {
-    /// An array shape without a layout.
+    /// Creates an array shape without a layout.
     pub fn array(element_type: ElementType, dims: impl Into<Vec<usize>>) -> Shape {
         Shape::Array(ArrayShape::new(element_type, dims))
     }
 
-    /// A scalar shape.
+    /// Creates a scalar shape.
     pub fn scalar(element_type: ElementType) -> Shape {
         Shape::array(element_type, [])
     }
 
-    /// The array shape, if this is one.
+    /// Returns the array shape, if this is one.
     pub fn as_array(&self) -> Option<&ArrayShape> {
         match self {
             Shape::Array(array) => Some(array),
@@ -193,12 +194,12 @@ impl Shape {
         }
     }
 
-    /// The array shape, or an error that names the other kind of shape.
+    /// Returns the array shape; otherwise an error that names the shape.
     pub fn expect_array(&self) -> Result<&ArrayShape> {
         self.as_array().ok_or_else(|| Error::invalid_argument(format!("expected an array, found {self}")))
     }
 
-    /// The tuple's elements, if this is a tuple.
+    /// Returns the tuple's elements, if this is a tuple.
     pub fn as_tuple(&self) -> Option<&[Shape]> {
         match self {
             Shape::Tuple(elements) => Some(elements),
@@ -206,17 +207,17 @@ impl Shape {
         }
     }
 
-    /// The element type of an array.
+    /// Returns the element type of an array.
     pub fn element_type(&self) -> Option<ElementType> {
         self.as_array().map(ArrayShape::element_type)
     }
 
-    /// The element of a nested tuple at `path`; the shape itself at the empty path.
+    /// Returns the element of a nested tuple at `path`; the shape itself at the empty path.
     pub fn subshape(&self, path: &[usize]) -> Option<&Shape> {
         path.iter().try_fold(self, |shape, &i| shape.as_tuple()?.get(i))
     }
 
-    /// Leaves (everything but tuples) with their paths, in depth-first order.
+    /// Returns the leaves (all parts but tuples) with their paths, in depth-first order.
     pub fn leaves(&self) -> Vec<(Vec<usize>, &Shape)> {
         fn visit<'a>(shape: &'a Shape, path: &mut Vec<usize>, out: &mut Vec<(Vec<usize>, &'a Shape)>) {
             let Some(elements) = shape.as_tuple() else {
@@ -234,7 +235,7 @@ impl Shape {
         out
     }
 
-    /// Equal element types and dimensions all through; layouts and dynamism are not compared.
+    /// Whether element types and dimensions are equal throughout; layouts and dynamism are ignored.
     pub fn compatible(&self, other: &Shape) -> bool {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.element_type == b.element_type && a.dims == b.dims,
@@ -245,7 +246,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of all arrays inside, unpacked and without padding.
+    /// Returns the size of all arrays inside in bytes, unpacked and without padding.
     pub fn byte_size(&self) -> usize {
         match self {
             Shape::Array(array) => array.byte_size(),
@@ -255,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// The same shape with every array's layout replaced by the result of `f`.
+    /// Replaces the layout of every array by the result of `f`.
     #[must_use]
     pub fn map_layouts(&self, f: &mut dyn FnMut(&ArrayShape) -> Option<Layout>) -> Shape {
         match self {
@@ -267,7 +268,7 @@ impl Shape {
         }
     }
 
-    /// The same shape with bounds of dynamic dimensions as their sizes.
+    /// Replaces dynamic dimensions by static ones whose sizes are the bounds.
     #[must_use]
     pub fn at_bounds(&self) -> Shape {
         match self {
@@ -277,13 +278,13 @@ impl Shape {
         }
     }
 
-    /// The same shape without layouts.
+    /// Removes all layouts.
     #[must_use]
     pub fn without_layout(&self) -> Shape {
         self.map_layouts(&mut |_| None)
     }
 
-    /// The same shape in the layouts that `said` names; arrays without one there keep theirs, and are row major if they
+    /// Replaces layouts by those of `said`. Arrays without a layout there keep theirs, and become row-major if they
     /// have none.
     #[must_use]
     pub fn with_layouts_of(&self, said: Option<&Shape>) -> Shape {
@@ -302,7 +303,7 @@ impl Shape {
         }
     }
 
-    /// The same shape where arrays without a layout are row major.
+    /// Sets a row-major layout on all arrays without a layout.
     #[must_use]
     pub fn with_default_layouts(&self) -> Shape {
         self.map_layouts(&mut |a| Some(a.layout().cloned().unwrap_or_else(|| Layout::row_major(a.rank()))))
@@ -334,7 +335,7 @@ impl fmt::Display for ArrayShape {
     }
 }
 
-/// The shape as HLO text, layouts included: `(f32[2,3]{1,0}, s32[])`.
+/// Prints the shape as HLO text with layouts: `(f32[2,3]{1,0}, s32[])`.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
