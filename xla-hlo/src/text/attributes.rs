@@ -12,12 +12,12 @@ use super::tokens::Tokens;
 use crate::ops::Opcode;
 use crate::{CompId, Computation, ElementType, Error, Literal, MAIN_THREAD, Module, Result, Shape, Sharding};
 
-/// A type that can be written after `name=` in an instruction.
+/// Type that can be written after `name=` in an instruction.
 pub trait AttributeValue: Sized {
     /// Description of the expected value, for error messages: `a list of integers such as {0,2}`.
     const WHAT: &'static str;
 
-    /// Reads the value where the cursor stands.
+    /// Reads the value at the cursor.
     fn read(cursor: &mut AttributeCursor<'_>) -> Result<Self>;
 
     /// Writes the value.
@@ -36,19 +36,20 @@ pub(super) const COMMON: &[&str] = &[
     "parameter_replication",
 ];
 
-/// Inline computations already read, by the byte of their `{`: what they became, and the byte after their `}`.
+/// Inline computations that have been parsed, by the offset of their `{`: the computation, and the offset after its
+/// `}`.
 pub(super) type InlineComputations = HashMap<usize, (CompId, usize)>;
 
-/// Computations that an attribute may name.
+/// Computations that an attribute may refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Callables<'a> {
-    /// Computations defined so far.
+    /// Module with the computations defined so far.
     pub module: &'a Module,
-    /// Computations written in place of a name.
+    /// Computations written inline in place of a name.
     pub inline: &'a InlineComputations,
 }
 
-/// An attribute as it was written: its name, and the bytes of name and value.
+/// Unparsed attribute: its name, the offset of the name, and the byte range of the value.
 #[derive(Clone, Debug)]
 pub(super) struct Written<'t> {
     pub name: &'t str,
@@ -56,7 +57,7 @@ pub(super) struct Written<'t> {
     pub value: std::ops::Range<usize>,
 }
 
-/// Content of the parentheses of operations that have no operands.
+/// Content of the parentheses of operations without operands.
 #[derive(Debug, Default)]
 pub(super) enum Payload {
     /// Operands, or nothing.
@@ -68,7 +69,7 @@ pub(super) enum Payload {
     Literal(Literal),
 }
 
-/// The attributes written after an instruction's operands; each is taken once, and leftovers are errors.
+/// Attributes after an instruction's operands. Each is taken once; those that remain are errors.
 pub struct AttributeReader<'a> {
     text: &'a str,
     callables: Callables<'a>,
@@ -76,12 +77,12 @@ pub struct AttributeReader<'a> {
     written: Vec<Written<'a>>,
     asked: Vec<&'static str>,
     payload: Payload,
-    /// The byte that an error without a place of its own is about.
+    /// Offset for errors without a position of their own.
     place: Cell<usize>,
 }
 
 impl<'a> AttributeReader<'a> {
-    /// Attributes of an instruction whose opcode stands at byte `at`.
+    /// Creates a reader for the attributes of an instruction whose opcode is at offset `at`.
     pub(super) fn new(
         text: &'a str,
         callables: Callables<'a>,
@@ -92,7 +93,7 @@ impl<'a> AttributeReader<'a> {
         AttributeReader { text, callables, opcode, written, asked: Vec::new(), payload, place: Cell::new(at) }
     }
 
-    /// The attribute `name`, if it was written.
+    /// Returns the attribute `name`, if it is present.
     pub fn optional<T: AttributeValue>(&mut self, name: &'static str) -> Result<Option<T>> {
         self.asked.push(name);
         let Some(i) = self.written.iter().position(|w| w.name == name) else { return Ok(None) };
@@ -111,7 +112,7 @@ impl<'a> AttributeReader<'a> {
         })
     }
 
-    /// The attribute `name`, or an error that says that it is missing, and its expected form.
+    /// Returns the attribute `name`; an error states that it is missing, and its expected form.
     pub fn required<T: AttributeValue>(&mut self, name: &'static str) -> Result<T> {
         if let Some(value) = self.optional(name)? {
             return Ok(value);
@@ -124,7 +125,7 @@ impl<'a> AttributeReader<'a> {
         Err(Error::invalid_argument(message))
     }
 
-    /// The number in `parameter(N)`.
+    /// Returns the number in `parameter(N)`.
     pub fn parameter_number(&mut self) -> Result<usize> {
         match self.payload {
             Payload::Number(number) => Ok(number),
@@ -132,7 +133,7 @@ impl<'a> AttributeReader<'a> {
         }
     }
 
-    /// The literal in `constant(...)`.
+    /// Returns the literal in `constant(...)`.
     pub fn literal(&mut self) -> Result<Literal> {
         match std::mem::take(&mut self.payload) {
             Payload::Literal(literal) => Ok(literal),
@@ -140,12 +141,12 @@ impl<'a> AttributeReader<'a> {
         }
     }
 
-    /// Gives an error a place: that of the attribute it is about, else the opcode.
+    /// Adds a position to an error: that of the attribute at fault, otherwise that of the opcode.
     pub(super) fn locate(&self, error: Error) -> Failure {
         Failure::new(self.place.get(), error)
     }
 
-    /// Demands that every attribute was taken; returns the empty list for reuse.
+    /// Checks that every attribute was taken; returns the empty list for reuse.
     pub(super) fn finish(self) -> Parse<Vec<Written<'a>>> {
         let Some(left) = self.written.first() else { return Ok(self.written) };
         if self.asked.contains(&left.name) {
@@ -163,7 +164,7 @@ impl<'a> AttributeReader<'a> {
     }
 }
 
-/// Walks the tokens of one attribute's value.
+/// Cursor over the tokens of one attribute's value.
 pub struct AttributeCursor<'a> {
     tokens: Tokens<'a>,
     callables: Callables<'a>,
@@ -171,7 +172,7 @@ pub struct AttributeCursor<'a> {
 }
 
 impl<'a> AttributeCursor<'a> {
-    /// Applies a grammar rule; remembers where it failed.
+    /// Applies a grammar rule and records the position of a failure.
     fn run<T>(&mut self, rule: impl FnOnce(&mut Tokens<'a>) -> Parse<T>) -> Result<T> {
         rule(&mut self.tokens).map_err(|failure| {
             let (at, error) = failure.into_parts();
@@ -180,23 +181,23 @@ impl<'a> AttributeCursor<'a> {
         })
     }
 
-    /// Kind of the next token.
+    /// Returns the kind of the next token.
     pub(crate) fn kind(&self) -> TokenKind {
         self.tokens.kind()
     }
 
-    /// The error for a value that does not go on as expected.
+    /// Returns the error for a token that is not the expected one.
     pub(crate) fn unexpected(&mut self, expected: &str) -> Error {
         self.place.set(self.tokens.at());
         self.tokens.unexpected(expected).into_parts().1
     }
 
-    /// Takes the next token if it is of that kind.
+    /// Consumes the next token if it is of that kind.
     pub(crate) fn accept(&mut self, kind: TokenKind) -> bool {
         self.tokens.accept(kind)
     }
 
-    /// Takes the next token, which must be of that kind; returns its text. `what` says what it is for.
+    /// Consumes the next token, which must be of that kind, and returns its text. `what` describes it in the error.
     pub(crate) fn expect(&mut self, kind: TokenKind, what: &str) -> Result<&'a str> {
         self.run(|tokens| {
             let token = tokens.expect(kind, what)?;
@@ -204,32 +205,32 @@ impl<'a> AttributeCursor<'a> {
         })
     }
 
-    /// A signed integer.
+    /// Parses a signed integer.
     pub(crate) fn integer(&mut self) -> Result<i64> {
         self.run(|tokens| tokens.integer("an integer"))
     }
 
-    /// An integer that is not negative.
+    /// Parses a non-negative integer.
     pub(crate) fn unsigned(&mut self) -> Result<usize> {
         self.run(|tokens| tokens.unsigned("an integer that is not negative"))
     }
 
-    /// A floating-point number.
+    /// Parses a floating-point number.
     pub(crate) fn number(&mut self) -> Result<f64> {
         self.run(|tokens| tokens.number("a number"))
     }
 
-    /// A word that is one of `choices`.
+    /// Parses a word that is one of `choices`.
     pub(crate) fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
         self.run(|tokens| tokens.choice(choices))
     }
 
-    /// A word that is one of `choices`, in upper or lower case.
+    /// Parses a word that is one of `choices`, in upper or lower case.
     pub(crate) fn choice_in_any_case<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
         self.run(|tokens| tokens.choice_in_any_case(choices))
     }
 
-    /// `{item, item}`, perhaps empty.
+    /// Parses `{item, item}`, possibly empty.
     pub(crate) fn braced<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.expect(TokenKind::LeftBrace, "`{`")?;
         let mut items = Vec::new();
@@ -246,7 +247,7 @@ impl<'a> AttributeCursor<'a> {
         Ok(items)
     }
 
-    /// `open item, item close`, perhaps empty; `open` with what is expected there.
+    /// Parses `open item, item close`, possibly empty; `what` describes the expected opening token.
     pub(crate) fn list<T>(
         &mut self,
         (open, what): (TokenKind, &str),
@@ -264,32 +265,32 @@ impl<'a> AttributeCursor<'a> {
         Ok(items)
     }
 
-    /// A quoted string, unescaped.
+    /// Parses a quoted string and unescapes it.
     pub(crate) fn string(&mut self, what: &str) -> Result<String> {
         self.run(|tokens| tokens.string(what))
     }
 
-    /// A sharding such as `{devices=[2]0,1}`.
+    /// Parses a sharding such as `{devices=[2]0,1}`.
     pub(crate) fn sharding(&mut self) -> Result<Sharding> {
         self.run(Tokens::sharding)
     }
 
-    /// `{1,2}` of indices.
+    /// Parses a list of indices such as `{1,2}`.
     pub(crate) fn indices(&mut self) -> Result<Vec<usize>> {
         self.run(|tokens| tokens.braced_indices("a list of indices such as {0,2}"))
     }
 
-    /// A shape; arrays without a layout are row major.
+    /// Parses a shape; arrays without a layout are row-major.
     pub(crate) fn shape(&mut self) -> Result<Shape> {
         self.run(Tokens::shape)
     }
 
-    /// A literal whose arrays carry their shapes; what was left out is zeros.
+    /// Parses a literal whose arrays carry their shapes; omitted data becomes zeros.
     pub(crate) fn literal(&mut self) -> Result<Literal> {
         self.run(|tokens| tokens.literal_with_shapes(&mut 0))
     }
 
-    /// The name of a computation defined before, or a computation in braces.
+    /// Parses the name of a computation defined earlier, or a computation in braces.
     fn computation(&mut self) -> Result<CompId> {
         let callables = self.callables;
         self.run(|tokens| {
@@ -310,15 +311,15 @@ fn undefined(module: &Module, name: &str) -> String {
     format!("unknown computation {name} (it must be defined before it is called){suggestion}")
 }
 
-/// Collects attributes as text, `, name=value` each.
+/// Writer that appends attributes to text, each as `, name=value`.
 pub struct AttributeWriter<'a> {
     pub(super) out: &'a mut String,
     pub(super) module: &'a Module,
-    /// Whether `%` stands in front of every name.
+    /// Whether every name has the prefix `%`.
     pub(super) percent: bool,
 }
 
-/// `%`, or nothing where names go without and this one is no other token then.
+/// Returns `%`, or nothing if names are written without it and `name` is not a reserved word.
 pub(super) fn sigil(percent: bool, name: &str) -> &'static str {
     let reserved = matches!(name, "inf" | "nan" | "ROOT" | "ENTRY" | "HloModule");
     if percent || reserved { "%" } else { "" }
@@ -333,12 +334,12 @@ impl AttributeWriter<'_> {
         value.write(self);
     }
 
-    /// The thread that a computation runs on; the main one for a computation that was removed.
+    /// Returns the thread that a computation runs on; the main one for a computation that was removed.
     pub(crate) fn execution_thread(&self, computation: CompId) -> &str {
         self.module.get(computation).map_or(MAIN_THREAD, Computation::execution_thread)
     }
 
-    /// Writes text of a value; for implementations of [`AttributeValue`].
+    /// Writes a part of a value; for implementations of [`AttributeValue`].
     pub fn push(&mut self, text: &str) {
         self.out.push_str(text);
     }
@@ -348,19 +349,19 @@ impl AttributeWriter<'_> {
         push_quoted(self.out, text);
     }
 
-    /// Writes a value of a value that displays as HLO text spells it.
+    /// Writes a value whose `Display` form is its HLO text.
     pub(crate) fn display(&mut self, value: impl std::fmt::Display) {
         use std::fmt::Write as _;
         // Writing to a `String` cannot fail.
         let _ = write!(self.out, "{value}");
     }
 
-    /// Writes a float with as many digits as tell it apart.
+    /// Writes a float with enough digits to identify it.
     pub(crate) fn float(&mut self, value: f32) {
         push_float(self.out, ElementType::F32, u64::from(value.to_bits()));
     }
 
-    /// Writes items with `separator` between them.
+    /// Writes items, separated by `separator`.
     pub(crate) fn join<T>(&mut self, items: &[T], separator: &str, mut item: impl FnMut(&mut Self, &T)) {
         for (i, value) in items.iter().enumerate() {
             if i > 0 {
@@ -378,17 +379,17 @@ impl AttributeWriter<'_> {
     }
 }
 
-/// An attribute value that is one word.
+/// Attribute value that is a single word.
 pub(crate) trait AttributeWord: AttributeValue {
-    /// The value of a word.
+    /// Returns the value that a word stands for.
     fn from_word(word: &str) -> Option<Self>;
 
-    /// The word of a value.
+    /// Returns the word for the value.
     fn word(&self) -> &'static str;
 }
 
-/// A word of `choices` for each value of an enum; both directions of an attribute that is one word. Behind `any case`
-/// stand the words that XLA reads in upper and lower case.
+/// Implements [`AttributeValue`] and [`AttributeWord`] for an enum, with a word for each value. With `any case`, words
+/// are read in upper and lower case, as XLA does.
 macro_rules! attribute_words {
     ($ty:ty, $what:literal: $($words:tt)+) => {
         $crate::text::attribute_words! { @read choice; $ty, $what: $($words)+ }
@@ -519,7 +520,7 @@ impl AttributeValue for CompId {
     }
 
     fn write(&self, w: &mut AttributeWriter<'_>) {
-        // A call of a removed computation is for the verifier to report; printing shows it.
+        // The verifier reports a call of a removed computation; printing it must not fail.
         let name = w.module.get(*self).map_or_else(|| self.to_string(), |c| c.name().to_string());
         w.push(sigil(w.percent, &name));
         w.push(&name);

@@ -1,8 +1,8 @@
-//! Diagnostics of wrong text: line, column, the line itself and a caret.
+//! Diagnostics for malformed text: line, column, an excerpt of the line and a caret.
 
 use crate::Error;
 
-/// An error and the byte of the text it is about.
+/// Error with the byte offset in the text that it refers to.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Inner>);
 
@@ -12,7 +12,7 @@ struct Inner {
     error: Error,
 }
 
-/// The result of reading a piece of text.
+/// Result of parsing a piece of text.
 pub(crate) type Parse<T> = Result<T, Failure>;
 
 impl Failure {
@@ -20,17 +20,17 @@ impl Failure {
         Failure(Box::new(Inner { at, error }))
     }
 
-    /// Wrong text at byte `at`.
+    /// Creates an error for invalid text at offset `at`.
     pub fn invalid(at: usize, message: impl Into<String>) -> Failure {
         Failure::new(at, Error::invalid_argument(message))
     }
 
-    /// Apart: where, and what.
+    /// Splits the failure into its offset and its error.
     pub fn into_parts(self) -> (usize, Error) {
         (self.0.at, self.0.error)
     }
 
-    /// The error as users see it: `error at 3:14: expected ...`, then the line with a caret.
+    /// Returns the error as users see it: `error at 3:14: expected ...`, then the line with a caret.
     pub fn into_error(self, text: &str) -> Error {
         let Inner { at, error } = *self.0;
         let place = Place::of(text, at);
@@ -38,14 +38,14 @@ impl Failure {
     }
 }
 
-/// An error about byte `at` of a text, with line and column, and the line with a caret below as a note.
+/// Adds line and column of the offset `at` of a text to an error, and the line with a caret below as a note.
 ///
-/// For readers of other languages, whose errors shall look like those of HLO text.
+/// Intended for parsers of other languages, whose errors should look like those of HLO text.
 pub fn error_at(text: &str, at: usize, error: Error) -> Error {
     Failure::new(at, error).into_error(text)
 }
 
-/// The beginning of a piece of text that an error cites.
+/// Returns the beginning of a piece of text that an error cites.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -53,14 +53,14 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
-/// A line of the text and a place in it.
+/// Line of the text with a position in it.
 struct Place<'t> {
     line: usize,
     column: usize,
     text: &'t str,
 }
 
-/// Number of characters of a long line that are shown.
+/// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 120;
 
 impl<'t> Place<'t> {
@@ -73,7 +73,7 @@ impl<'t> Place<'t> {
         Place { line, column: text[start..at].chars().count() + 1, text: text[start..end].trim_end() }
     }
 
-    /// The line, cut around the caret, with the caret below.
+    /// Returns the line, cut around the caret, with the caret below.
     fn excerpt(&self) -> String {
         let caret = self.column - 1;
         let from = caret.saturating_sub(SHOWN / 2);
@@ -87,7 +87,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// One column for each character, whatever it was.
+/// Replaces a character by one that takes exactly one column.
 fn printable(c: char) -> char {
     match c {
         '\t' => ' ',

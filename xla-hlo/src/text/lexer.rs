@@ -1,23 +1,23 @@
-//! Tokens of HLO text: byte spans, one pass, no allocation, no recursion.
+//! Lexer of HLO text: byte spans, one pass, no allocation, no recursion.
 
 /// Kind of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TokenKind {
-    /// The end of the text, or of the part that is being read.
+    /// End of the text, or of the range that is being read.
     End,
-    /// Bytes that are no token; [`Lexer::complaint`] says why.
+    /// Bytes that are not a token; [`Lexer::complaint`] returns the reason.
     Bad,
-    /// A word: keyword, opcode, element type, or a name without `%`.
+    /// Word: keyword, opcode, element type, or a name without `%`.
     Word,
-    /// A name after `%`, or a word directly followed by `:`; the span is the name alone.
+    /// Name after `%`, or a word directly followed by `:`; the span covers only the name.
     Name,
-    /// A word directly followed by `=`; the span is the word alone.
+    /// Word directly followed by `=`; the span covers only the word.
     AttributeName,
     /// `12`, `-3`.
     Integer,
     /// `1.`, `.5`, `1e-3`, `inf`, `-nan`, `nan(0x1234)`.
     Decimal,
-    /// Quoted text, quotes and escapes included.
+    /// Quoted text with its quotes and escapes.
     String,
     /// `b01f_01io->b01f`.
     DimLabels,
@@ -61,7 +61,7 @@ pub(crate) enum TokenKind {
     Dots,
 }
 
-/// A token and where it stands, in bytes from the start of the text.
+/// Token with its byte range in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub kind: TokenKind,
@@ -69,7 +69,7 @@ pub(crate) struct Token {
     pub end: usize,
 }
 
-/// Cuts text into tokens. Cloning it is how one looks ahead.
+/// Lexer of HLO text. Clone it to look ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
     text: &'t str,
@@ -91,27 +91,27 @@ const fn word_table() -> [bool; 256] {
 static IN_WORD: [bool; 256] = word_table();
 
 impl<'t> Lexer<'t> {
-    /// A lexer over `text[start..end]` whose spans count from the start of `text`.
+    /// Creates a lexer over `text[start..end]` whose spans are relative to the start of `text`.
     pub fn over(text: &'t str, start: usize, end: usize) -> Lexer<'t> {
         Lexer { text, bytes: &text.as_bytes()[..end], pos: start }
     }
 
-    /// The whole text, which spans point into.
+    /// Returns the whole text, which spans refer to.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// The bytes up to where the lexer stops.
+    /// Returns the bytes up to the end of the lexer's range.
     pub fn bytes(&self) -> &'t [u8] {
         self.bytes
     }
 
-    /// Goes on at another byte, which must be the start or the end of a token.
+    /// Continues at another offset, which must be the start or the end of a token.
     pub fn seek(&mut self, pos: usize) {
         self.pos = pos;
     }
 
-    /// The next token; [`TokenKind::End`] again and again at the end.
+    /// Returns the next token; always [`TokenKind::End`] at the end.
     pub fn next_token(&mut self) -> Token {
         if let Some(bad) = self.skip_blanks() {
             return bad;
@@ -137,7 +137,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Reason that a [`TokenKind::Bad`] token is none.
+    /// Returns the reason why the bytes of a [`TokenKind::Bad`] token are not a token.
     pub fn complaint(&self, bad: Token) -> String {
         let rest = &self.text[bad.start..];
         match rest.chars().next() {
@@ -158,12 +158,12 @@ impl<'t> Lexer<'t> {
         Token { kind, start, end }
     }
 
-    /// A bad token up to the end of the text, so that whoever meets it stops.
+    /// Returns a bad token that extends to the end of the text, so that parsing stops.
     fn bad(&mut self, start: usize) -> Token {
         self.token(TokenKind::Bad, start, self.bytes.len())
     }
 
-    /// Skips white space and comments; returns a bad token for a comment that never ends.
+    /// Skips white space and comments; returns a bad token for an unterminated comment.
     fn skip_blanks(&mut self) -> Option<Token> {
         loop {
             match self.peek(self.pos) {
@@ -212,7 +212,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The end of `(0x1234)` when it stands at `from`, else `from`.
+    /// Returns the end of `(0x1234)` if the text at `from` has this form, otherwise `from`.
     fn payload_end(&self, from: usize) -> usize {
         let Some(digits) = self.bytes[from..].strip_prefix(b"(0x") else { return from };
         let count = digits.iter().take_while(|b| b.is_ascii_hexdigit()).count();
@@ -254,7 +254,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A token that begins with `-` or `.` and has no digit after it.
+    /// Lexes a token that begins with `-` or `.` without a digit after it.
     fn no_digits(&mut self, start: usize) -> Token {
         let rest = &self.bytes[start..];
         if rest.starts_with(b"...") {
@@ -274,7 +274,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Dimension labels, sizes or a padding that starts with the integer `start..at`, or just that integer.
+    /// Lexes dimension labels, sizes or a padding that starts with the integer `start..at`; otherwise that integer.
     fn pattern(&mut self, start: usize, at: usize) -> Token {
         if let Some(end) = dim_labels_end(self.bytes, start) {
             return self.token(TokenKind::DimLabels, start, end);
@@ -307,7 +307,7 @@ impl<'t> Lexer<'t> {
         Some(end)
     }
 
-    /// The end of `low_high` or `low_high_interior` at `from`.
+    /// Returns the end of `low_high` or `low_high_interior` at `from`.
     fn pad_group_end(&self, from: usize) -> Option<usize> {
         let low = self.signed_end(from)?;
         let high = self.signed_end((self.peek(low) == b'_').then_some(low + 1)?)?;
@@ -326,7 +326,7 @@ impl<'t> Lexer<'t> {
         from + rest.iter().take_while(|b| b.is_ascii_digit()).count()
     }
 
-    /// The end of `e-3` when it stands at `from`, else `from`.
+    /// Returns the end of an exponent such as `e-3` if the text at `from` has this form, otherwise `from`.
     fn exponent_end(&self, from: usize) -> usize {
         if !matches!(self.peek(from), b'e' | b'E') {
             return from;
@@ -356,7 +356,7 @@ fn punctuation(byte: u8) -> Option<TokenKind> {
     })
 }
 
-/// The end of the quoted text that begins at `start`, or `None` when it never ends.
+/// Returns the end of the quoted text that begins at `start`, or `None` if it is unterminated.
 pub(super) fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -368,7 +368,7 @@ pub(super) fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize>
     }
 }
 
-/// The end of the dimension labels that begin at `start`, or `None` when there are none.
+/// Returns the end of the dimension labels that begin at `start`, or `None` if there are none.
 fn dim_labels_end(bytes: &[u8], start: usize) -> Option<usize> {
     let run = |from: usize, letters: &[u8]| {
         let rest = bytes.get(from..)?;

@@ -1,11 +1,11 @@
-//! Reader of MLIR's attribute syntax, which backend configurations and frontend attributes of frameworks are in.
+//! Reader of MLIR's attribute syntax, which frameworks use in backend configurations and frontend attributes.
 
 use crate::{Error, Result};
 
 /// Maximum nesting of lists.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a text from a place on.
+/// Reader of a text from a position on.
 pub(crate) struct MlirReader<'t> {
     text: &'t str,
     at: usize,
@@ -23,12 +23,12 @@ impl<'t> MlirReader<'t> {
         &self.text[self.at..]
     }
 
-    /// The place, to go back to by [`MlirReader::go_back`].
+    /// Returns the position, for [`MlirReader::go_back`].
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Goes back to a place that [`MlirReader::at`] returned.
+    /// Returns to a position that [`MlirReader::at`] returned.
     pub fn go_back(&mut self, at: usize) {
         self.at = at;
     }
@@ -37,7 +37,7 @@ impl<'t> MlirReader<'t> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// The next character, which stays to be read.
+    /// Returns the next character without consuming it.
     pub fn peek(&mut self) -> Option<char> {
         self.skip_space();
         self.rest().chars().next()
@@ -48,7 +48,7 @@ impl<'t> MlirReader<'t> {
         Error::invalid_argument(format!("expected {what} at byte {} of {}, found {found:?}", self.at, self.what))
     }
 
-    /// An error about what was just read: `WHAT before byte 3 of typed attributes WHY`.
+    /// Returns an error about the item before the current position: `WHAT before byte 3 of typed attributes WHY`.
     pub fn wrong(&self, what: &str, why: impl std::fmt::Display) -> Error {
         Error::invalid_argument(format!("{what} before byte {} of {} {why}", self.at, self.what))
     }
@@ -64,13 +64,13 @@ impl<'t> MlirReader<'t> {
         if self.accept(token) { Ok(()) } else { Err(self.expected(&format!("`{token}`"))) }
     }
 
-    /// Demands that nothing is left.
+    /// Checks that the whole text is consumed.
     pub fn end(&mut self) -> Result<()> {
         self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
-    /// The characters from here on that belong to a name or a number.
+    /// Consumes the characters from here on that belong to a name or a number.
     pub fn word(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
         self.skip_space();
         let rest = self.rest();
@@ -79,7 +79,7 @@ impl<'t> MlirReader<'t> {
         word
     }
 
-    /// Items up to `end`, with commas between them.
+    /// Reads comma-separated items up to `end`.
     pub fn list(&mut self, end: &str, mut item: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
         if self.accept(end) {
             return Ok(());
@@ -98,7 +98,7 @@ impl<'t> MlirReader<'t> {
         self.expect(end)
     }
 
-    /// An integer of any type that fits.
+    /// Reads an integer of any type that fits.
     pub fn integer<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
         let start = self.at;
         let word = self.word(|c| c.is_ascii_digit() || c == '-');
@@ -108,7 +108,7 @@ impl<'t> MlirReader<'t> {
         })
     }
 
-    /// A name, in quotes or without.
+    /// Reads a name with or without quotes.
     pub fn name(&mut self) -> Result<String> {
         if self.peek() == Some('"') {
             return self.string();
@@ -119,7 +119,7 @@ impl<'t> MlirReader<'t> {
         }
     }
 
-    /// A quoted string with MLIR's escapes: `\"`, `\\`, `\n`, `\t` and two hexadecimal digits.
+    /// Reads a quoted string with MLIR's escapes: `\"`, `\\`, `\n`, `\t` and two hexadecimal digits.
     pub fn string(&mut self) -> Result<String> {
         self.skip_space();
         let (start, what) = (self.at, self.what);
@@ -128,7 +128,7 @@ impl<'t> MlirReader<'t> {
         })
     }
 
-    /// The bytes of a quoted string, with MLIR's escapes.
+    /// Reads the bytes of a quoted string with MLIR's escapes.
     pub fn bytes(&mut self) -> Result<Vec<u8>> {
         self.skip_space();
         let start = self.at;
@@ -165,12 +165,12 @@ impl<'t> MlirReader<'t> {
     }
 }
 
-/// A string in quotes, with MLIR's escapes.
+/// Quotes a string with MLIR's escapes.
 pub fn quoted(text: &str) -> String {
     quoted_bytes(text.as_bytes())
 }
 
-/// Bytes in quotes, with MLIR's escapes.
+/// Quotes bytes with MLIR's escapes.
 pub fn quoted_bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
@@ -185,7 +185,7 @@ pub fn quoted_bytes(bytes: &[u8]) -> String {
     out
 }
 
-/// A name as it is, or in quotes where MLIR demands them.
+/// Returns a name unchanged, or in quotes if MLIR requires them.
 pub fn name(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'));

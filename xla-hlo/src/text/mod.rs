@@ -1,19 +1,20 @@
 //! Text form of modules, compatible with XLA in both directions.
 //!
-//! [`parse_module`] goes from text to a [`Module`](crate::Module); `Display` and [`print_module`] go back, and
-//! `print(parse(x))` is a fixed point. Decisions of the reader where the text leaves them open:
+//! [`parse_module`] converts text to a [`Module`](crate::Module); `Display` and [`print_module`] convert back, and
+//! `print(parse(x))` is a fixpoint. The text form leaves some decisions open, which the parser makes as follows:
 //!
-//! - An array without a layout is row major. Scalars have no layout unless one says more than the (empty) order.
-//! - A literal whose data was left out, `{...}`, is zeros: all bits, so 2^-127 for `f8e8m0fnu`. (XLA's reader counts
-//!   through its bytes.) `0` for an array is zeros, too; large ones are printed so, since XLA reads it.
-//! - `-0` is the negative zero in floating-point literals. (XLA prints it so and reads it back as +0; it is printed
-//!   here as `-0.0`, which both read rightly.)
-//! - Escapes in strings must make UTF-8; binary strings are refused.
-//! - Nesting is limited to 200 levels where XLA allows 8192.
+//! - An array without a layout is row-major. A scalar has a layout only if it states more than the (empty) order.
+//! - A literal whose data is omitted, `{...}`, has all bits zero; for `f8e8m0fnu` this is 2^-127. (XLA's reader fills
+//!   in consecutive byte values.) `0` for an array means zeros too; large arrays of zeros are printed in this form,
+//!   because XLA reads it.
+//! - `-0` is negative zero in floating-point literals. (XLA prints it in this form and reads it back as +0; here it is
+//!   printed as `-0.0`, which both read correctly.)
+//! - Escapes in strings must form valid UTF-8; binary strings are rejected.
+//! - Nesting is limited to 200 levels; XLA allows 8192.
 //!
 //! Errors are [`Error::InvalidArgument`](crate::Error::InvalidArgument) (or `Unimplemented`, naming the operation) with
-//! line, column, the source line with a caret, and the expected token. Reading is linear in the length of the text, and
-//! memory is a small multiple of it: a literal of equal elements takes the memory of one.
+//! line, column, the source line with a caret, and the expected token. Parsing takes time linear in the length of the
+//! text, and memory that is a small multiple of it: a literal of equal elements takes the memory of one.
 
 mod attributes;
 mod diagnostic;

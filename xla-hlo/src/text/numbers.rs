@@ -1,9 +1,9 @@
-//! Spelling of numbers, floats of every type and NaN payloads included.
+//! Printing and parsing of numbers, including floats of every type and NaN payloads.
 
 use super::diagnostic::shown;
 use crate::{ElementType, Scalar};
 
-/// Bits of the payload of a NaN (the mantissa field, quiet bit included) for types whose NaNs have one.
+/// Returns the width of the NaN payload in bits (the mantissa field with the quiet bit), for types whose NaNs have one.
 pub(super) fn payload_bits(ty: ElementType) -> Option<u32> {
     match ty {
         ElementType::F64 => Some(52),
@@ -17,7 +17,7 @@ pub(super) fn payload_bits(ty: ElementType) -> Option<u32> {
     }
 }
 
-/// Decimal digits that tell any two values of the type apart.
+/// Returns the number of decimal digits that distinguish any two values of the type.
 fn digits(ty: ElementType) -> usize {
     match ty {
         ElementType::F64 => 17,
@@ -26,12 +26,12 @@ fn digits(ty: ElementType) -> usize {
         ElementType::BF16 => 4,
         ElementType::F8E3M4 | ElementType::F8E4M3 | ElementType::F8E4M3FN => 3,
         ElementType::F8E4M3FNUZ | ElementType::F8E4M3B11FNUZ | ElementType::F6E2M3FN => 3,
-        // Two mantissa bits and fewer.
+        // Types with at most two mantissa bits.
         _ => 2,
     }
 }
 
-/// The bit pattern of a float read from a token's text, or an error message.
+/// Parses a float from a token's text; returns its bit pattern or an error message.
 pub(super) fn parse_float(ty: ElementType, text: &str) -> Result<u64, String> {
     if let Some(rest) = text.trim_start_matches('-').strip_prefix("nan") {
         return parse_nan(ty, text.starts_with('-'), rest);
@@ -48,12 +48,12 @@ pub(super) fn parse_float(ty: ElementType, text: &str) -> Result<u64, String> {
     if fits(ty, value, bits) { Ok(bits) } else { Err(format!("`{}` is out of the range of {ty}", shown(text))) }
 }
 
-/// Whether a finite value rounds to the finite pattern `bits`, and was not clamped to it.
+/// Whether a finite value rounds to the finite pattern `bits` without clamping.
 fn fits(ty: ElementType, value: f64, bits: u64) -> bool {
     let rounded = decode(ty, bits);
     match ty {
         ElementType::F8E8M0FNU => value > 0.0 && rounded.is_finite(),
-        // Formats without NaN clamp: past half a step above the greatest value is too far.
+        // Formats without NaN clamp. Reject values that exceed the greatest value by half a step or more.
         ElementType::F4E2M1FN | ElementType::F6E2M3FN | ElementType::F6E3M2FN => {
             let excess = value.abs() - rounded.abs();
             bits == 0 || excess <= 0.0 || excess < (rounded.abs() - decode(ty, bits - 1).abs()).abs() / 2.0
@@ -80,7 +80,7 @@ fn parse_nan(ty: ElementType, negative: bool, payload: &str) -> Result<u64, Stri
     Ok(infinity | payload)
 }
 
-/// The pattern of a value, rounded to nearest even.
+/// Returns the pattern of a value, rounded to nearest even.
 fn encode(ty: ElementType, value: f64) -> u64 {
     match ty {
         ElementType::F64 => value.to_bits(),
@@ -104,7 +104,7 @@ fn decode(ty: ElementType, bits: u64) -> f64 {
     }
 }
 
-/// Appends a float given by its bit pattern, so that reading it returns the pattern.
+/// Appends a float given by its bit pattern, in a form that reads back as that pattern.
 pub(super) fn push_float(out: &mut String, ty: ElementType, bits: u64) {
     let value = decode(ty, bits);
     if value.is_nan() {
@@ -114,24 +114,24 @@ pub(super) fn push_float(out: &mut String, ty: ElementType, bits: u64) {
         return out.push_str(if value > 0.0 { "inf" } else { "-inf" });
     }
     if value == 0.0 {
-        // As an integer, a negative zero would lose its sign in XLA's reader.
+        // As an integer, a negative zero would lose its sign in XLA's parser.
         return out.push_str(if value.is_sign_negative() { "-0.0" } else { "0" });
     }
     if value.fract() == 0.0 && value.abs() < 1000.0 && ty.bit_width() >= 16 {
         return push_display(out, value as i64);
     }
     match ty {
-        // Few digits where these suffice: they do for most numbers that people write.
+        // Use few digits if they suffice, as they do for most numbers in practice.
         ElementType::F32 => push_shorter(out, value, 6, 9, |v| v as f32 == value as f32),
         ElementType::F64 => push_shorter(out, value, 15, 17, |v| v == value),
-        // The least `f8e8m0fnu` is only reached from below, for rounding to it is not to nearest.
+        // Parsing accepts the least `f8e8m0fnu` only from below, because rounding to it is not to nearest.
         _ => push_shorter(out, value, digits(ty), 17, |v| encode(ty, v) == bits),
     }
 }
 
 fn push_nan(out: &mut String, ty: ElementType, bits: u64) {
     let sign = ty != ElementType::F8E8M0FNU && bits >> (ty.bit_width() - 1) & 1 != 0;
-    // The one NaN of the `fnuz` kinds is the pattern of -0; its sign bit says nothing.
+    // The only NaN of the `fnuz` types is the pattern of -0; its sign bit has no meaning.
     let fnuz = ty.name().ends_with("fnuz");
     out.push_str(if sign && !fnuz { "-nan" } else { "nan" });
     if let Some(width) = payload_bits(ty) {
@@ -151,7 +151,7 @@ fn push_shorter(out: &mut String, value: f64, few: usize, many: usize, same: imp
     }
 }
 
-/// Appends `value` with `digits` significant digits, fixed or scientific, without trailing zeros: C's `%.*g`.
+/// Appends `value` with `digits` significant digits, fixed or scientific, without trailing zeros, like C's `%.*g`.
 fn push_general(out: &mut String, value: f64, digits: usize) {
     let scientific = format!("{:.*e}", digits - 1, value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -197,7 +197,7 @@ fn push_display(out: &mut String, value: impl std::fmt::Display) {
 mod tests {
     use super::*;
 
-    /// Every pattern of every float type of 16 bits and below survives printing and reading.
+    /// Every pattern of every float type of at most 16 bits survives printing and parsing.
     #[test]
     fn narrow_floats_round_trip() {
         for &ty in ElementType::ALL.iter().filter(|t| t.is_float() && t.bit_width() <= 16) {

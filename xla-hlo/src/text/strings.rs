@@ -2,7 +2,7 @@
 
 use super::lexer::string_end;
 
-/// The text between the quotes of `quoted` with C escapes resolved, or an error message.
+/// Returns the text between the quotes of `quoted` with C escapes resolved, or an error message.
 pub(super) fn unescape(quoted: &str) -> Result<String, String> {
     String::from_utf8(unescape_bytes(quoted)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -10,7 +10,7 @@ pub(super) fn unescape(quoted: &str) -> Result<String, String> {
     })
 }
 
-/// The bytes between the quotes of `quoted` with C escapes resolved, or an error message.
+/// Returns the bytes between the quotes of `quoted` with C escapes resolved, or an error message.
 pub(super) fn unescape_bytes(quoted: &str) -> Result<Vec<u8>, String> {
     let inner = &quoted[1..quoted.len() - 1];
     if !inner.contains('\\') {
@@ -25,7 +25,7 @@ pub(super) fn unescape_bytes(quoted: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Resolves the escape whose backslash was just read; returns what follows it.
+/// Resolves the escape after a backslash; returns the bytes that follow it.
 fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], String> {
     let Some((&code, tail)) = rest.split_first() else { return Err("a `\\` at the end of a string".to_string()) };
     let plain = match code {
@@ -64,7 +64,7 @@ fn unescape_one<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Result<&'a [u8], Strin
     Ok(tail)
 }
 
-/// Reads at most `most` digits of that radix; returns the value and what follows.
+/// Parses at most `most` digits of that radix; returns the value and the bytes that follow.
 fn digits(bytes: &[u8], radix: u32, most: usize) -> (u32, &[u8]) {
     let mut value = 0u32;
     let mut at = 0;
@@ -75,12 +75,12 @@ fn digits(bytes: &[u8], radix: u32, most: usize) -> (u32, &[u8]) {
     (value, &bytes[at..])
 }
 
-/// Appends text in double quotes, with C escapes for everything that is not printable ASCII.
+/// Appends text in double quotes, with C escapes for all characters but printable ASCII.
 pub(super) fn push_quoted(out: &mut String, text: &str) {
     push_quoted_bytes(out, text.as_bytes());
 }
 
-/// Appends bytes in double quotes, with C escapes for everything that is not printable ASCII.
+/// Appends bytes in double quotes, with C escapes for all but printable ASCII.
 fn push_quoted_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for &byte in bytes {
@@ -104,14 +104,14 @@ fn push_quoted_bytes(out: &mut String, bytes: &[u8]) {
     out.push('"');
 }
 
-/// `text` in double quotes, with C escapes.
+/// Returns `text` in double quotes, with C escapes.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::new();
     push_quoted(&mut out, text);
     out
 }
 
-/// Appends a JSON dictionary bare, all other bytes quoted.
+/// Appends a JSON dictionary unchanged, and all other bytes in quotes.
 pub(super) fn push_json_or_quoted(out: &mut String, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) if dictionary_end(bytes, 0) == Some(bytes.len()) => out.push_str(text),
@@ -119,7 +119,8 @@ pub(super) fn push_json_or_quoted(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The end of the dictionary whose `{` stands at `start`: after the matching `}`, braces in strings not counted.
+/// Returns the end of the dictionary whose `{` is at `start`: the offset after the matching `}`. Braces in strings are
+/// ignored.
 pub(super) fn dictionary_end(bytes: &[u8], start: usize) -> Option<usize> {
     if bytes.get(start) != Some(&b'{') {
         return None;

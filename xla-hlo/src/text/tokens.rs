@@ -1,15 +1,15 @@
-//! Token cursor: the steps of every grammar rule, which look, accept, expect, and read lists, numbers and strings.
+//! Token cursor: the steps of grammar rules, which peek, accept, expect, and parse lists, numbers and strings.
 
 use super::diagnostic::{Failure, Parse, shown};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::strings;
 use crate::Error;
 
-/// Maximum nesting of tuples, nested instructions and inline computations. Reading and dropping them recurses, and this
+/// Maximum nesting of tuples, nested instructions and inline computations. Parsing and dropping them recurses, and this
 /// depth fits a thread's stack of 2 MiB even in debug builds.
 pub(super) const MAX_DEPTH: usize = 200;
 
-/// A place in a stream of tokens.
+/// Cursor in a stream of tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens<'t> {
     lexer: Lexer<'t>,
@@ -18,66 +18,66 @@ pub(crate) struct Tokens<'t> {
 }
 
 impl<'t> Tokens<'t> {
-    /// Stands at the first token of `text[start..end]`.
+    /// Creates a cursor at the first token of `text[start..end]`.
     pub fn over(text: &'t str, start: usize, end: usize) -> Tokens<'t> {
         let mut lexer = Lexer::over(text, start, end);
         let token = lexer.next_token();
         Tokens { lexer, token, depth: 0 }
     }
 
-    /// The token that comes next.
+    /// Returns the next token without consuming it.
     pub fn peek(&self) -> Token {
         self.token
     }
 
-    /// Kind of the next token.
+    /// Returns the kind of the next token.
     pub fn kind(&self) -> TokenKind {
         self.token.kind
     }
 
-    /// Begin of the next token.
+    /// Returns the offset of the next token.
     pub fn at(&self) -> usize {
         self.token.start
     }
 
-    /// Number of bytes from the next token on.
+    /// Returns the number of bytes from the next token on.
     pub fn bytes_left(&self) -> usize {
         self.lexer.bytes().len() - self.token.start
     }
 
-    /// The text of a token; of the next one with [`Tokens::next_text`].
+    /// Returns the text of a token.
     pub fn text(&self, token: Token) -> &'t str {
         &self.lexer.text()[token.start..token.end]
     }
 
-    /// The text of the token that comes next.
+    /// Returns the text of the next token.
     pub fn next_text(&self) -> &'t str {
         self.text(self.token)
     }
 
-    /// The token after the next.
+    /// Returns the token after the next.
     pub fn peek_second(&self) -> Token {
         self.lexer.clone().next_token()
     }
 
-    /// The token after the next, and the one after that.
+    /// Returns the two tokens after the next.
     pub fn peek_two(&self) -> (Token, Token) {
         let mut ahead = self.lexer.clone();
         (ahead.next_token(), ahead.next_token())
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub fn bump(&mut self) -> Token {
         std::mem::replace(&mut self.token, self.lexer.next_token())
     }
 
-    /// Goes on at byte `pos`.
+    /// Continues at offset `pos`.
     pub fn seek(&mut self, pos: usize) {
         self.lexer.seek(pos);
         self.token = self.lexer.next_token();
     }
 
-    /// Takes the next token if it is of that kind.
+    /// Consumes the next token if it is of that kind.
     pub fn accept(&mut self, kind: TokenKind) -> bool {
         let there = self.token.kind == kind;
         if there {
@@ -91,7 +91,7 @@ impl<'t> Tokens<'t> {
         self.token.kind == TokenKind::Word && self.next_text() == word
     }
 
-    /// Takes the next token if it is that word.
+    /// Consumes the next token if it is that word.
     pub fn accept_word(&mut self, word: &str) -> bool {
         let there = self.at_word(word);
         if there {
@@ -100,17 +100,17 @@ impl<'t> Tokens<'t> {
         there
     }
 
-    /// Takes the next token, which must be of that kind; `what` says what it is for.
+    /// Consumes the next token, which must be of that kind; `what` describes it in the error.
     pub fn expect(&mut self, kind: TokenKind, what: &str) -> Parse<Token> {
         if self.token.kind == kind { Ok(self.bump()) } else { Err(self.unexpected(what)) }
     }
 
-    /// Demands that nothing is left.
+    /// Checks that the whole text is consumed.
     pub fn expect_end(&mut self, what: &str) -> Parse<()> {
         self.expect(TokenKind::End, what).map(drop)
     }
 
-    /// The error for a token that fits no rule.
+    /// Returns the error for an unexpected token.
     pub fn unexpected(&self, expected: &str) -> Failure {
         if self.token.kind == TokenKind::Bad {
             return self.fail(self.lexer.complaint(self.token));
@@ -118,7 +118,7 @@ impl<'t> Tokens<'t> {
         self.fail(format!("expected {expected}, found {}", self.describe(self.token)))
     }
 
-    /// An error about the next token.
+    /// Returns an error about the next token.
     pub fn fail(&self, message: impl Into<String>) -> Failure {
         Failure::invalid(self.token.start, message)
     }
@@ -132,7 +132,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Runs `f` one level deeper; an error when that is too deep.
+    /// Runs `f` one nesting level deeper; fails beyond the maximum depth.
     pub fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         self.enter()?;
         let result = f(self);
@@ -140,7 +140,7 @@ impl<'t> Tokens<'t> {
         result
     }
 
-    /// Goes one level deeper; an error when that is too deep.
+    /// Enters a nesting level; fails beyond the maximum depth.
     pub fn enter(&mut self) -> Parse<()> {
         if self.depth == MAX_DEPTH {
             let message =
@@ -151,12 +151,12 @@ impl<'t> Tokens<'t> {
         Ok(())
     }
 
-    /// Comes back from [`Tokens::enter`].
+    /// Leaves the nesting level of [`Tokens::enter`].
     pub fn leave(&mut self) {
         self.depth -= 1;
     }
 
-    /// `open item, item close`, perhaps empty.
+    /// Parses `open item, item close`, possibly empty.
     pub fn list<T>(
         &mut self,
         open: TokenKind,
@@ -179,22 +179,22 @@ impl<'t> Tokens<'t> {
         Ok(items)
     }
 
-    /// `{item, item}`, perhaps empty.
+    /// Parses `{item, item}`, possibly empty.
     pub fn braced<T>(&mut self, what: &str, item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         self.list(TokenKind::LeftBrace, TokenKind::RightBrace, what, item)
     }
 
-    /// `[1,2]`, perhaps empty.
+    /// Parses integers such as `[1,2]`, possibly empty.
     pub fn bracketed_integers(&mut self, what: &str) -> Parse<Vec<i64>> {
         self.list(TokenKind::LeftBracket, TokenKind::RightBracket, what, |t| t.integer("an integer"))
     }
 
-    /// `{1,2}` of indices, perhaps empty.
+    /// Parses indices such as `{1,2}`, possibly empty.
     pub fn braced_indices(&mut self, what: &str) -> Parse<Vec<usize>> {
         self.braced(what, |t| t.unsigned("an index"))
     }
 
-    /// An integer of 64 bits. Values from 2^63 to 2^64-1 wrap to negative ones.
+    /// Parses a 64-bit integer. Values from 2^63 to 2^64-1 wrap to negative ones.
     pub fn integer(&mut self, what: &str) -> Parse<i64> {
         if self.token.kind != TokenKind::Integer {
             return Err(self.unexpected(what));
@@ -205,14 +205,14 @@ impl<'t> Tokens<'t> {
         Ok(value)
     }
 
-    /// An integer that is not negative.
+    /// Parses a non-negative integer.
     pub fn unsigned(&mut self, what: &str) -> Parse<usize> {
         let at = self.token.start;
         let value = self.integer(what)?;
         usize::try_from(value).map_err(|_| Failure::invalid(at, format!("expected {what}, found the negative {value}")))
     }
 
-    /// An integer, decimal, infinity or NaN.
+    /// Parses an integer, decimal, infinity or NaN.
     pub fn number(&mut self, what: &str) -> Parse<f64> {
         let (TokenKind::Integer | TokenKind::Decimal) = self.token.kind else { return Err(self.unexpected(what)) };
         let value = self.next_text().parse().map_err(|_| self.unexpected(what))?;
@@ -220,7 +220,7 @@ impl<'t> Tokens<'t> {
         Ok(value)
     }
 
-    /// `true` or `false`.
+    /// Parses `true` or `false`.
     pub fn boolean(&mut self) -> Parse<bool> {
         if self.accept_word("true") {
             return Ok(true);
@@ -228,18 +228,18 @@ impl<'t> Tokens<'t> {
         if self.accept_word("false") { Ok(false) } else { Err(self.unexpected("true or false")) }
     }
 
-    /// A quoted string, unescaped.
+    /// Parses a quoted string and unescapes it.
     pub fn string(&mut self, what: &str) -> Parse<String> {
         let token = self.expect(TokenKind::String, what)?;
         strings::unescape(self.text(token)).map_err(|complaint| Failure::invalid(token.start, complaint))
     }
 
-    /// A quoted string, or a JSON dictionary taken raw with its braces.
+    /// Parses a quoted string, or a JSON dictionary that is returned unchanged with its braces.
     pub fn string_or_dictionary(&mut self, what: &str) -> Parse<String> {
         if self.token.kind != TokenKind::LeftBrace { self.string(what) } else { self.dictionary() }
     }
 
-    /// A quoted string of any bytes, or a JSON dictionary taken raw with its braces.
+    /// Parses a quoted string of arbitrary bytes, or a JSON dictionary that is returned unchanged with its braces.
     pub fn bytes_or_dictionary(&mut self, what: &str) -> Parse<Vec<u8>> {
         if self.token.kind == TokenKind::LeftBrace {
             return self.dictionary().map(String::into_bytes);
@@ -248,7 +248,7 @@ impl<'t> Tokens<'t> {
         strings::unescape_bytes(self.text(token)).map_err(|complaint| Failure::invalid(token.start, complaint))
     }
 
-    /// A JSON dictionary taken raw with its braces, of which the first comes next.
+    /// Parses a JSON dictionary at its opening brace; returns it unchanged with its braces.
     fn dictionary(&mut self) -> Parse<String> {
         let text = self.lexer.text();
         match strings::dictionary_end(self.lexer.bytes(), self.token.start) {
@@ -261,7 +261,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// A name, with or without `%`; returns its text.
+    /// Parses a name with or without `%`; returns its text.
     pub fn name(&mut self, what: &str) -> Parse<&'t str> {
         match self.token.kind {
             TokenKind::Name | TokenKind::Word => {
@@ -272,12 +272,12 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// A word that is one of `choices`.
+    /// Parses a word that is one of `choices`.
     pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Parse<T> {
         self.choice_by(choices, |word, name| word == name)
     }
 
-    /// As [`Tokens::choice`], in upper or lower case.
+    /// Parses a word that is one of `choices`, in upper or lower case.
     pub fn choice_in_any_case<T: Copy>(&mut self, choices: &[(&str, T)]) -> Parse<T> {
         self.choice_by(choices, str::eq_ignore_ascii_case)
     }
@@ -297,7 +297,8 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    /// Takes a bracketed group as text: comments dropped, white space one blank, none inside brackets' edges.
+    /// Parses a bracketed group and returns its text in normalized form: without comments, with each run of white space
+    /// reduced to one space, and without white space inside the brackets' edges.
     pub fn group_text(&mut self, what: &str) -> Parse<String> {
         if self.token.kind != TokenKind::LeftBrace {
             return Err(self.unexpected(what));
@@ -318,7 +319,7 @@ impl<'t> Tokens<'t> {
                 out.push(' ');
             }
             self.bump();
-            // Up to the next token stand white space and comments, and what names leave out of their spans.
+            // White space and comments may precede the next token, and the spans of names exclude `%`, `=` and `:`.
             let whole_token = whole[..token.start].ends_with('%');
             if whole_token && token.kind == TokenKind::Name {
                 out.push('%');
@@ -344,7 +345,7 @@ fn closes(kind: TokenKind) -> bool {
     )
 }
 
-/// `a, b or c`.
+/// Formats a list as `a, b or c`.
 pub(super) fn either(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -353,7 +354,7 @@ pub(super) fn either(names: &[&str]) -> String {
     }
 }
 
-/// An integer token's value, wrapped into 64 bits; `None` when it has more.
+/// Returns an integer token's value, wrapped to 64 bits; `None` if it is larger.
 pub(super) fn parse_integer(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().or_else(|| text.parse::<u64>().ok().map(|v| v as i64))
 }

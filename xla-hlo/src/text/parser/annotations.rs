@@ -1,4 +1,4 @@
-//! Annotations: metadata, frontend attributes, statistics.
+//! Parser of annotations: metadata, frontend attributes and statistics.
 
 use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
@@ -6,7 +6,7 @@ use super::super::tokens::Tokens;
 use crate::{FrontendAttributes, Metadata};
 
 impl<'t> Tokens<'t> {
-    /// `{key="value",key2={"a": 1}}`.
+    /// Parses `{key="value",key2={"a": 1}}`.
     pub fn frontend_attributes(&mut self) -> Parse<FrontendAttributes> {
         let pair = |t: &mut Self| {
             let key = t.attribute_name("a key such as `name=`")?;
@@ -15,7 +15,7 @@ impl<'t> Tokens<'t> {
         Ok(self.braced("frontend attributes in braces", pair)?.into_iter().collect())
     }
 
-    /// `{visualizing_index=0, stat=1.5}`: names and the text of their numbers.
+    /// Parses `{visualizing_index=0, stat=1.5}`: names and the text of their numbers.
     pub fn statistics(&mut self) -> Parse<Vec<(String, String)>> {
         let statistic = |t: &mut Self| {
             let name = t.attribute_name("a statistic such as `name=`")?;
@@ -26,13 +26,13 @@ impl<'t> Tokens<'t> {
         self.braced("statistics in braces", statistic)
     }
 
-    /// A word and the `=` after it; returns the word.
+    /// Parses a word that is followed by `=`; returns the word.
     pub fn attribute_name(&mut self, what: &str) -> Parse<&'t str> {
         let token = self.expect(TokenKind::AttributeName, what)?;
         Ok(self.text(token))
     }
 
-    /// `{op_name="a" source_line=3}`, separated by blanks or commas.
+    /// Parses `{op_name="a" source_line=3}`, separated by white space or commas.
     pub fn metadata(&mut self) -> Parse<Metadata> {
         const FIELD: &str = "`}` or a field of metadata: op_type, op_name, source_file, source_line, source_end_line, \
              source_column, source_end_column, profile_type, deduplicated_name, scheduling_name, stack_frame_id or \
@@ -68,7 +68,7 @@ impl<'t> Tokens<'t> {
         Ok(metadata)
     }
 
-    /// `{a=1 b=2}` with exactly the fields `names`, in any order; those not written are 0.
+    /// Parses `{a=1 b=2}` with fields from `names` in any order; missing fields are 0.
     pub fn integer_fields<const N: usize>(&mut self, names: [&str; N]) -> Parse<[i64; N]> {
         let mut values = [0; N];
         self.expect(TokenKind::LeftBrace, "`{`")?;

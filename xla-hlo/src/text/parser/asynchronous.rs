@@ -1,4 +1,4 @@
-//! Asynchronous operations: the short form, `subtract-start` to `subtract-done`, and threads.
+//! Parser of asynchronous operations: the short form, `subtract-start` to `subtract-done`, and threads.
 
 use super::super::attributes::AttributeReader;
 use super::Parser;
@@ -6,16 +6,16 @@ use crate::ops::async_::{async_start, has_short_form};
 use crate::ops::{Async, AsyncStart, Op, Parameter};
 use crate::{Annotations, CompId, Computation, Error, InstrId, Instruction, Opcode, Result, Shape};
 
-/// An operation's name as it is written.
+/// Opcode as it is spelled in the text.
 #[derive(Clone, Copy)]
 pub(super) struct Spelling {
     pub opcode: Opcode,
-    /// Of a short form, the operation that is started, continued or waited for.
+    /// In the short form, the operation that is started, updated or awaited.
     pub wrapped: Option<Opcode>,
 }
 
 impl Spelling {
-    /// `subtract-start` and its like.
+    /// Parses `subtract-start` and similar short forms.
     pub fn short(text: &str) -> Option<Spelling> {
         let steps = [("-start", Opcode::AsyncStart), ("-update", Opcode::AsyncUpdate), ("-done", Opcode::AsyncDone)];
         let (wrapped, opcode) = steps.iter().find_map(|(suffix, step)| Some((text.strip_suffix(suffix)?, *step)))?;
@@ -24,11 +24,11 @@ impl Spelling {
     }
 }
 
-/// Attributes of an asynchronous operation about the computation it belongs to.
+/// Attributes of an asynchronous operation that refer to its computation.
 #[derive(Default)]
 pub(super) struct Chain {
     thread: Option<String>,
-    /// Computation that an update or a done names again.
+    /// Computation that an update or a done states again.
     restated: Option<CompId>,
 }
 
@@ -44,7 +44,7 @@ impl Chain {
 }
 
 impl Parser<'_> {
-    /// The start of a computation that holds only `op`.
+    /// Returns the start of a new computation that consists of `op` only.
     pub fn wrap(
         &mut self,
         op: Op,
@@ -72,7 +72,8 @@ impl Parser<'_> {
         Ok(Async::Start(AsyncStart { computation, aliases: Vec::new() }).into())
     }
 
-    /// Checks the text of `id` against the start of its chain; a start's thread becomes its computation's.
+    /// Checks the text of `id` against the start of its chain. The thread that a start states becomes its
+    /// computation's.
     pub fn join_chain(
         &mut self,
         computation: &Computation,

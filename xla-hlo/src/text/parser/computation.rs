@@ -1,4 +1,4 @@
-//! Computations, and the module as a list of them.
+//! Parser of computations, and of the module as a list of them.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use super::Parser;
 use crate::ops::Op;
 use crate::{CompId, Computation, Module, Opcode, Shape};
 
-/// The name of computations written inline, and of a lone instruction and what is made around it.
+/// Name of inline computations, and of a lone instruction with its enclosing computation and module.
 const UNNAMED: &str = "_";
 
 impl<'t> Parser<'t> {
-    /// The whole text.
+    /// Parses the whole text.
     pub fn module(mut self) -> Parse<Module> {
         if self.at_lone_instruction() {
             return self.lone_instruction();
@@ -35,7 +35,8 @@ impl<'t> Parser<'t> {
         Ok(self.module)
     }
 
-    /// Text is a module when it begins with a header, an entry, or a computation's name and signature or body.
+    /// Whether the text is a lone instruction. A module begins with a header, an entry, or a computation's name and
+    /// signature or body.
     fn at_lone_instruction(&self) -> bool {
         let second = self.tokens.peek_second().kind;
         match self.tokens.kind() {
@@ -110,7 +111,8 @@ impl<'t> Parser<'t> {
         Ok(self.module.add(computation))
     }
 
-    /// `(a: f32[2], b: s32[]) -> f32[2]`; returns the result's shape. Parameters are only checked for form, as in XLA.
+    /// Parses `(a: f32[2], b: s32[]) -> f32[2]` and returns the result's shape. Only the syntax of the parameters is
+    /// checked, as in XLA.
     fn signature(&mut self) -> Parse<Shape> {
         self.tokens.list(TokenKind::LeftParen, TokenKind::RightParen, "`(`", |t| {
             t.name("a parameter's name")?;
@@ -121,7 +123,7 @@ impl<'t> Parser<'t> {
         self.tokens.shape()
     }
 
-    /// `{ instructions }`; returns the computation and the byte after the closing brace.
+    /// Parses `{ instructions }`; returns the computation and the offset after the closing brace.
     fn body(&mut self, mut computation: Computation) -> Parse<(Computation, usize)> {
         self.tokens.expect(TokenKind::LeftBrace, "`{` and instructions")?;
         let mut last = None;
@@ -137,7 +139,7 @@ impl<'t> Parser<'t> {
             let at = self.tokens.at();
             let name = self.definition()?;
             let id = self.operation(&mut computation, Some(name))?;
-            // A taken name gets a number when the instruction is added.
+            // Adding the instruction has appended a number to a name that is taken.
             if computation[id].name() != name {
                 let message = format!("there is already an instruction {} in this computation", shown(name));
                 return Err(Failure::invalid(at, message));
@@ -155,7 +157,7 @@ impl<'t> Parser<'t> {
         Ok((computation, end))
     }
 
-    /// `name =` of an instruction; returns the name.
+    /// Parses `name =` of an instruction; returns the name.
     fn definition(&mut self) -> Parse<&'t str> {
         if self.tokens.kind() == TokenKind::AttributeName {
             return Err(self.tokens.fail("an instruction needs a space between its name and `=`"));
@@ -165,7 +167,7 @@ impl<'t> Parser<'t> {
         Ok(name)
     }
 
-    /// A computation written in braces in an attribute.
+    /// Parses a computation in braces that is the value of an attribute.
     pub fn inline_computation(&mut self) -> Parse<()> {
         let start = self.tokens.at();
         self.tokens.enter()?;
@@ -182,7 +184,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// In a scheduled module the order of the text is the schedule, but for fusions, which are compiled as one.
+    /// Records the schedules of a scheduled module: the order of the text. Fused computations have none, because they
+    /// are compiled as one kernel.
     fn record_schedules(&mut self) {
         let mut fused = HashSet::new();
         for (_, computation) in self.module.iter() {

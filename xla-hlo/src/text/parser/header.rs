@@ -1,4 +1,4 @@
-//! Module header: attributes after its name, and the stack tables.
+//! Parser of the module header: attributes after the name, and the stack tables.
 
 use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::TokenKind;
@@ -22,7 +22,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl Tokens<'_> {
-    /// `, name=value` as often as it comes, then the stack tables.
+    /// Parses a sequence of `, name=value`, then the stack tables.
     pub fn module_attributes(&mut self) -> Parse<ModuleAttributes> {
         let mut attributes = ModuleAttributes::default();
         let mut seen = Vec::new();
@@ -45,7 +45,7 @@ impl Tokens<'_> {
         Ok(attributes)
     }
 
-    /// The value of one of [`KNOWN`].
+    /// Parses the value of one of [`KNOWN`].
     fn module_attribute(&mut self, name: &str, attributes: &mut ModuleAttributes) -> Parse<()> {
         match name {
             "is_scheduled" => attributes.is_scheduled = self.boolean()?,
@@ -77,7 +77,7 @@ impl Tokens<'_> {
         Ok(())
     }
 
-    /// `true`, or `{true,false}`.
+    /// Parses `true`, or `{true,false}`.
     pub fn booleans(&mut self) -> Parse<Vec<bool>> {
         if self.kind() == TokenKind::LeftBrace {
             return self.braced("truth values in braces", Tokens::boolean);
@@ -85,7 +85,7 @@ impl Tokens<'_> {
         Ok(vec![self.boolean()?])
     }
 
-    /// `{(shape, ...)->shape}`.
+    /// Parses `{(shape, ...)->shape}`.
     fn program_shape_in_braces(&mut self) -> Parse<ProgramShape> {
         self.expect(TokenKind::LeftBrace, "a program shape such as {(f32[2]{0})->f32[]}")?;
         let parameters =
@@ -96,7 +96,7 @@ impl Tokens<'_> {
         Ok(ProgramShape { parameters, result })
     }
 
-    /// `{0}: (1, {}, must-alias)`.
+    /// Parses `{0}: (1, {}, must-alias)`.
     fn input_output_alias(&mut self) -> Parse<InputOutputAlias> {
         let output = self.braced_indices("a path into the result such as {0}")?;
         self.expect(TokenKind::Colon, "`:`")?;
@@ -106,7 +106,7 @@ impl Tokens<'_> {
         Ok(InputOutputAlias { output, parameter, must_alias })
     }
 
-    /// `(1, {0}` without optional parts.
+    /// Parses `(1, {0}`, the start of an entry, up to its optional parts.
     fn parameter_leaf(&mut self) -> Parse<ParameterLeaf> {
         self.expect(TokenKind::LeftParen, "`(` and a parameter number")?;
         let parameter = self.unsigned("a parameter number")?;
@@ -124,13 +124,13 @@ impl Tokens<'_> {
         })?;
         let stack_frames = self.table("StackFrames", |t| {
             let [file_location_id, parent] = t.integer_fields(["file_location_id", "parent_frame_id"])?;
-            // Text counts parents from 1 for no parent.
+            // The text form counts parents from 1, which means no parent.
             Ok(StackFrame { file_location_id, parent_frame_id: parent.saturating_sub(1) })
         })?;
         Ok(StackTables { file_names, function_names, file_locations, stack_frames })
     }
 
-    /// `Title 1 entry 2 entry ...`, or nothing.
+    /// Parses `Title 1 entry 2 entry ...`, or nothing.
     fn table<T>(&mut self, title: &str, mut entry: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         let mut entries = Vec::new();
         if !self.accept_word(title) {

@@ -1,4 +1,4 @@
-//! Instructions: `shape opcode(operands), attributes`.
+//! Parser of instructions: `shape opcode(operands), attributes`.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use super::shape::default_layout;
 use crate::ops::{Arity, ShapeContext};
 use crate::{Annotations, Computation, ElementType, Error, InstrId, Instruction, Op, Opcode, Shape};
 
-/// Attributes as written after an instruction: those of every instruction read, the operation's own not yet.
+/// Attributes of an instruction: common ones are parsed, those of the operation are not yet.
 #[derive(Default)]
 struct Attributes<'t> {
     annotations: Option<Box<Annotations>>,
     control_predecessors: Vec<InstrId>,
     own: Vec<Written<'t>>,
-    /// A bit for each of [`COMMON`] that was given.
+    /// Bit set of the [`COMMON`] attributes that are present.
     seen: u32,
 }
 
 impl<'t> Parser<'t> {
-    /// The right-hand side of a definition, added to the computation. Without a name it is nested in an operand list
-    /// and takes no attributes.
+    /// Parses the right-hand side of a definition and adds it to the computation. Without a name, the instruction is
+    /// nested in an operand list and has no attributes.
     pub fn operation(&mut self, computation: &mut Computation, name: Option<&str>) -> Parse<InstrId> {
         let shape = if self.tokens.at_shape() { Some(self.tokens.shape()?) } else { None };
         self.operation_of_shape(computation, name, shape)
@@ -40,7 +40,7 @@ impl<'t> Parser<'t> {
         let Spelling { opcode, wrapped } = self.opcode()?;
         let (operands, payload) = self.arguments(computation, opcode, shape.as_ref())?;
         check_arity(opcode, operands.len()).map_err(|message| Failure::invalid(at, message))?;
-        // Opcode whose attributes are read: the wrapped one in the short form of a start.
+        // Opcode whose attributes are parsed; in the short form of a start, the wrapped one.
         let read = wrapped.filter(|_| opcode == Opcode::AsyncStart).unwrap_or(opcode);
         check_arity(read, operands.len()).map_err(|message| Failure::invalid(at, message))?;
         let attributes = if name.is_some() { self.attributes(computation)? } else { Attributes::default() };
@@ -98,7 +98,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The shape that an operation's rule infers from its operands, in default layout.
+    /// Returns the shape that an operation's rule infers from its operands, in the default layout.
     fn inferred_shape(&self, computation: &Computation, op: &Op, operands: &[InstrId]) -> Result<Shape, Error> {
         let shapes: Vec<&Shape> = operands.iter().map(|&o| computation[o].shape()).collect();
         let shape = op.rules().infer_shape(&ShapeContext::new(&self.module, &shapes, None))?;
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         Ok(attributes)
     }
 
-    /// The value of one of [`COMMON`].
+    /// Parses the value of one of [`COMMON`].
     fn common_attribute(
         &mut self,
         name: &str,
@@ -169,11 +169,11 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Passes over a value that its operation will read; returns its bytes. Computations in it are read, so that deep
-    /// nesting costs no more than its length.
+    /// Skips a value that its operation will parse; returns its byte range. Inline computations in it are parsed now,
+    /// so that the cost of deep nesting stays linear.
     fn skip_value(&mut self) -> Parse<Range<usize>> {
         let first = self.tokens.peek();
-        // The span of a name leaves out its `%`, which says that it is one.
+        // The span of a name excludes its `%`, which marks it as a name.
         let start = first.start - usize::from(self.text[..first.start].ends_with('%'));
         let mut end = start;
         let mut depth = 0usize;
@@ -197,7 +197,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether the next token is the first after a value: a separator, or the beginning of an instruction.
+    /// Whether the next token follows a value: it is a separator, or the beginning of an instruction.
     fn ends_value(&self) -> bool {
         match self.tokens.kind() {
             TokenKind::Comma
@@ -213,7 +213,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether a brace begins a computation: `{ROOT` or `{name =`.
+    /// Whether a brace opens a computation: `{ROOT` or `{name =`.
     fn at_inline_computation(&self) -> bool {
         let (first, second) = self.tokens.peek_two();
         match first.kind {
@@ -224,7 +224,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The error for an opcode that is in no table.
+/// Returns the error for an unknown opcode.
 fn unknown_operation(text: &str) -> Error {
     let suggestion = did_you_mean(text, Opcode::ALL.iter().map(|o| o.name()));
     Error::invalid_argument(format!("unknown operation `{}`{suggestion}", shown(text)))

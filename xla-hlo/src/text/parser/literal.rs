@@ -1,4 +1,4 @@
-//! Literals: elements are read from their tokens straight into bytes.
+//! Parser of literals: elements are parsed from their tokens directly into bytes.
 
 use super::super::diagnostic::{Failure, Parse};
 use super::super::lexer::TokenKind;
@@ -7,7 +7,7 @@ use super::super::tokens::Tokens;
 use crate::{ArrayShape, ElementKind, ElementType, Literal, Shape};
 
 impl Tokens<'_> {
-    /// The literal of a shape that is known. `omitted` counts arrays whose data was left out, `{...}`: they are zeros.
+    /// Parses the literal of a known shape. `omitted` counts arrays whose data is omitted, `{...}`; they become zeros.
     pub(super) fn literal(&mut self, shape: &Shape, omitted: &mut usize) -> Parse<Literal> {
         match shape {
             Shape::Array(array) => self.dense(array, omitted),
@@ -29,7 +29,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// A literal whose leaves carry their shapes: `( s32[] 1, f32[2] {1, 2} )`.
+    /// Parses a literal whose leaves carry their shapes: `( s32[] 1, f32[2] {1, 2} )`.
     pub(in crate::text) fn literal_with_shapes(&mut self, omitted: &mut usize) -> Parse<Literal> {
         if self.kind() != TokenKind::LeftParen {
             let shape = self.array_shape_of_literal()?;
@@ -59,7 +59,7 @@ impl Tokens<'_> {
         literal.map_err(|e| Failure::new(at, e))
     }
 
-    /// The value of a scalar; or a zero in the place of an array of them, as XLA's text has it.
+    /// Parses the value of a scalar; or a zero that stands for an array of zeros, as in XLA's text.
     fn one_for_all(&mut self, shape: &ArrayShape) -> Parse<Literal> {
         let at = self.at();
         let ty = shape.element_type();
@@ -76,7 +76,7 @@ impl Tokens<'_> {
         Literal::splat_of_bytes(shape, &element).map_err(|e| Failure::new(at, e))
     }
 
-    /// One element, appended to `out` as the literal stores it.
+    /// Parses one element and appends it to `out` in the literal's storage format.
     fn element(&mut self, ty: ElementType, out: &mut Vec<u8>) -> Parse<()> {
         match ty.kind() {
             ElementKind::Pred => out.push(u8::from(self.truth()?)),
@@ -110,7 +110,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// An integer in the range of the type, as 64 bits.
+    /// Parses an integer in the range of the type, extended to 64 bits.
     fn integer_of(&mut self, ty: ElementType) -> Parse<i64> {
         let at = self.at();
         let value = self.integer("an integer")?;
@@ -134,11 +134,11 @@ impl Tokens<'_> {
     }
 }
 
-/// Reads the nested braces of an array without recursion.
+/// Parser of the nested braces of an array, without recursion.
 struct Elements<'a> {
     shape: &'a ArrayShape,
     count: usize,
-    /// Number of entries so far of the open brace of each level.
+    /// Number of entries so far in the open brace of each level.
     counts: Vec<usize>,
     /// Number of open braces.
     level: usize,
@@ -146,11 +146,11 @@ struct Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// The bytes of all elements; `None` where they were left out.
+    /// Parses all elements and returns their bytes; `None` if they are omitted.
     fn read(mut self, tokens: &mut Tokens<'_>) -> Parse<Option<Vec<u8>>> {
         let mut is_omitted = false;
         let (ty, rank) = (self.shape.element_type(), self.shape.rank());
-        // An element takes two characters or more, so short text does not reserve memory for a large shape.
+        // An element takes at least two characters, so short text does not reserve memory for a large shape.
         let likely = self.count.min(tokens.bytes_left() / 2 + 1);
         self.bytes.reserve(likely * ty.byte_width());
         loop {
@@ -183,7 +183,7 @@ impl Elements<'_> {
         }
     }
 
-    /// Counts an entry of the innermost open brace, which must have room for it.
+    /// Counts an entry of the innermost open brace; fails if the dimension is full.
     fn count_entry(&mut self, tokens: &Tokens<'_>) -> Parse<()> {
         let Some(d) = self.level.checked_sub(1) else { return Ok(()) };
         self.counts[d] += 1;

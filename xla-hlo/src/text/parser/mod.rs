@@ -1,4 +1,4 @@
-//! Parser: recursive descent over tokens, one file a subject.
+//! Recursive descent parser, with one file for each subject.
 
 mod annotations;
 mod asynchronous;
@@ -15,37 +15,37 @@ use super::diagnostic::Parse;
 use super::tokens::Tokens;
 use crate::{Literal, Module, Result, Shape, Sharding};
 
-/// Reads a module, with or without header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
+/// Parses a module, with or without a header, or a lone instruction such as `f32[2] add(f32[2] x, f32[2] y)`.
 ///
-/// The text is well-formed; whether it is a valid program is for [`crate::VerifiedModule`] to say. The error is the
-/// first one found, with its place in the text.
+/// The module is well-formed; [`crate::VerifiedModule`] checks that it is a valid program. The error is the first one
+/// found, with its position in the text.
 pub fn parse_module(text: &str) -> Result<Module> {
     parse_module_counting_omitted(text).map(|(module, _)| module)
 }
 
-/// As [`parse_module`], with how many constants have no data, `{...}`: they are read as zeros.
+/// Parses a module like [`parse_module`], and counts the constants without data, `{...}`, which become zeros.
 pub fn parse_module_counting_omitted(text: &str) -> Result<(Module, usize)> {
     let mut omitted = 0;
     let module = Parser::new(text, &mut omitted).module().map_err(|failure| failure.into_error(text))?;
     Ok((module, omitted))
 }
 
-/// Reads a shape such as `(f32[2,3]{1,0}, s32[])`. Arrays of rank 1 and above without a layout become row major.
+/// Parses a shape such as `(f32[2,3]{1,0}, s32[])`. Arrays of rank 1 and above without a layout become row-major.
 pub fn parse_shape(text: &str) -> Result<Shape> {
     whole(text, Tokens::shape)
 }
 
-/// Reads a sharding such as `{devices=[2,1]0,1}` or, of a tuple, `{{replicated}, {manual}}`.
+/// Parses a sharding such as `{devices=[2,1]0,1}` or, for a tuple, `{{replicated}, {manual}}`.
 pub fn parse_sharding(text: &str) -> Result<Sharding> {
     whole(text, Tokens::sharding)
 }
 
-/// Reads a literal whose arrays carry their shapes: `f32[2] {1, 2.5}` or `(s32[] 1, pred[2] {1, 0})`.
+/// Parses a literal whose arrays carry their shapes: `f32[2] {1, 2.5}` or `(s32[] 1, pred[2] {1, 0})`.
 pub fn parse_literal(text: &str) -> Result<Literal> {
     whole(text, |tokens| tokens.literal_with_shapes(&mut 0))
 }
 
-/// Applies a rule to a text that holds nothing else.
+/// Applies a rule to a whole text.
 fn whole<'t, T>(text: &'t str, rule: impl FnOnce(&mut Tokens<'t>) -> Parse<T>) -> Result<T> {
     let mut tokens = Tokens::over(text, 0, text.len());
     let result = rule(&mut tokens).and_then(|value| {
@@ -55,16 +55,16 @@ fn whole<'t, T>(text: &'t str, rule: impl FnOnce(&mut Tokens<'t>) -> Parse<T>) -
     result.map_err(|failure| failure.into_error(text))
 }
 
-/// State of reading a module.
+/// State of the parser of a module.
 struct Parser<'t> {
     text: &'t str,
     tokens: Tokens<'t>,
     module: Module,
-    /// Computations written where a name could stand.
+    /// Computations written inline in place of a name.
     inline: InlineComputations,
-    /// Counts literals without data.
+    /// Number of literals without data.
     omitted: &'t mut usize,
-    /// Whether an operand that nobody defined is a parameter: so in a lone instruction.
+    /// Whether an undefined operand becomes a parameter, as in a lone instruction.
     free_operands: bool,
 }
 

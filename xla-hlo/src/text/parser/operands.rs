@@ -1,4 +1,4 @@
-//! Operands, and other contents of an operation's parentheses.
+//! Parser of operands, and of other contents of an operation's parentheses.
 
 use super::super::attributes::Payload;
 use super::super::diagnostic::{Failure, Parse, shown};
@@ -9,7 +9,7 @@ use crate::ops::Parameter;
 use crate::{Computation, InstrId, Instruction, Opcode, Shape};
 
 impl Parser<'_> {
-    /// `(operands)`, `(number)` of a parameter, `(literal)` of a constant.
+    /// Parses `(operands)`, `(number)` of a parameter, or `(literal)` of a constant.
     pub fn arguments(
         &mut self,
         computation: &mut Computation,
@@ -38,7 +38,7 @@ impl Parser<'_> {
         Ok((operands, payload))
     }
 
-    /// A name, perhaps with its shape in front, or an instruction.
+    /// Parses a name, optionally preceded by its shape, or a nested instruction.
     fn operand(&mut self, computation: &mut Computation) -> Parse<InstrId> {
         let shape_at = self.tokens.at();
         let shape = if self.tokens.at_shape() { Some(self.tokens.shape()?) } else { None };
@@ -75,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An operand of a lone instruction that nobody defined: the next parameter.
+    /// Adds an undefined operand of a lone instruction as the next parameter.
     fn free_operand(
         &mut self,
         computation: &mut Computation,
@@ -89,7 +89,7 @@ impl Parser<'_> {
     }
 }
 
-/// A shape written in front of an operand must be the operand's, layout aside.
+/// Checks that a shape written in front of an operand is the operand's shape (layouts are ignored).
 fn check_shape(computation: &Computation, id: InstrId, written: Option<&Shape>) -> Result<(), String> {
     let operand = &computation[id];
     match written {

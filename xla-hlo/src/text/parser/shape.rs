@@ -1,4 +1,4 @@
-//! Shapes and layouts.
+//! Parser of shapes and layouts.
 
 use super::super::diagnostic::{Failure, Parse};
 use super::super::lexer::TokenKind;
@@ -7,7 +7,7 @@ use crate::{ArrayShape, Dynamism, ElementType, Layout, Shape, SplitConfig, Tile,
 
 const WHAT: &str = "a shape such as f32[2,3]";
 
-/// The layout of an array whose text says none: row major, and none for scalars.
+/// Returns the layout of an array whose text states none: row-major, and none for scalars.
 pub(super) fn default_layout(array: &ArrayShape) -> Option<Layout> {
     array.layout().cloned().or_else(|| (array.rank() > 0).then(|| Layout::row_major(array.rank())))
 }
@@ -26,7 +26,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// A shape. Arrays of rank 1 and above get a layout.
+    /// Parses a shape. Arrays of rank 1 and above always have a layout afterwards.
     pub fn shape(&mut self) -> Parse<Shape> {
         match self.kind() {
             TokenKind::LeftParen => self
@@ -42,7 +42,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// `token[]` and `opaque[]` from the word on.
+    /// Parses `token[]` or `opaque[]`, starting at the word.
     fn no_data(&mut self) -> Parse<()> {
         self.bump();
         self.expect(TokenKind::LeftBracket, "`[]`")?;
@@ -57,14 +57,14 @@ impl Tokens<'_> {
         Ok(Shape::Buffer(Box::new(array)))
     }
 
-    /// An array shape.
+    /// Parses an array shape.
     pub fn array_shape(&mut self) -> Parse<ArrayShape> {
         let shape = self.bare_array_shape()?;
         let layout = if self.at_layout() { Some(self.layout(shape.rank())?) } else { default_layout(&shape) };
         Ok(shape.with_layout(layout))
     }
 
-    /// The shape in front of an array's literal, whose braces are no layout; a layout is read over.
+    /// Parses the shape in front of an array's literal, whose braces are not a layout; a layout is skipped.
     pub fn array_shape_of_literal(&mut self) -> Parse<ArrayShape> {
         let shape = self.bare_array_shape()?;
         let mut ahead = self.clone();
@@ -75,7 +75,7 @@ impl Tokens<'_> {
         Ok(shape)
     }
 
-    /// An element type and dimensions.
+    /// Parses an element type and dimensions.
     fn bare_array_shape(&mut self) -> Parse<ArrayShape> {
         let at = self.at();
         let ty = ElementType::from_name(self.next_text()).filter(|_| self.kind() == TokenKind::Word);
@@ -96,7 +96,7 @@ impl Tokens<'_> {
         Ok((self.unsigned("the size of a dimension")?, dynamism))
     }
 
-    /// A brace after a shape begins a layout when a dimension or `:` follows, else it begins a computation's body.
+    /// Whether the next brace opens a layout: a dimension or `:` follows. Otherwise it opens a computation's body.
     fn at_layout(&self) -> bool {
         self.kind() == TokenKind::LeftBrace && matches!(self.peek_second().kind, TokenKind::Integer | TokenKind::Colon)
     }
@@ -166,7 +166,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// `X(n)` from the letter on.
+    /// Parses `X(n)`, starting at the letter.
     fn count_in_parens(&mut self) -> Parse<usize> {
         self.bump();
         self.expect(TokenKind::LeftParen, "`(`")?;
@@ -184,7 +184,7 @@ impl Tokens<'_> {
         Ok(ty)
     }
 
-    /// `(D+,C~)` of sparse arrays of the past: read and dropped, as XLA does.
+    /// Skips `(D+,C~)` of legacy sparse arrays, as XLA does.
     fn dim_level_types(&mut self) -> Parse<()> {
         let kind = |t: &mut Self| {
             t.expect(TokenKind::Word, "a dimension level type")?;

@@ -1,4 +1,4 @@
-//! Shardings.
+//! Parser of shardings.
 
 use super::super::diagnostic::{Failure, Parse, shown};
 use super::super::lexer::{Token, TokenKind};
@@ -8,7 +8,7 @@ use crate::{DeviceList, LeafSharding, Metadata, ShardGroup, Sharding, ShardingKi
 const WHAT: &str = "a sharding such as {replicated} or {devices=[2,1]0,1}";
 
 impl Tokens<'_> {
-    /// A sharding, of a tuple when braces stand in its braces.
+    /// Parses a sharding; nested braces denote the sharding of a tuple.
     pub fn sharding(&mut self) -> Parse<Sharding> {
         match self.peek_second().kind {
             TokenKind::LeftBrace | TokenKind::RightBrace => {
@@ -54,7 +54,7 @@ impl Tokens<'_> {
         Ok(leaf)
     }
 
-    /// Kind of sharding that the item begins that was just taken.
+    /// Parses the kind of sharding that starts with `item`, the token just consumed.
     fn sharding_kind(&mut self, item: Token) -> Parse<ShardingKind> {
         match (item.kind, self.text(item)) {
             (TokenKind::Word, "replicated") => Ok(ShardingKind::Replicated),
@@ -72,7 +72,7 @@ impl Tokens<'_> {
         }
     }
 
-    /// `[2,2]0,1,2,3` or `[4,2]<=[2,4]T(1,0)`.
+    /// Parses `[2,2]0,1,2,3` or `[4,2]<=[2,4]T(1,0)`.
     fn tiled_sharding(&mut self, at: usize) -> Parse<TiledSharding> {
         let tile_dims = self.bracketed_integers("a grid of devices such as [2,4]")?;
         let (devices, count) = if self.accept(TokenKind::LessEqual) {
@@ -94,7 +94,7 @@ impl Tokens<'_> {
         Ok(TiledSharding { tile_dims, devices, replicate_last: false, last_tile_dims: Vec::new() })
     }
 
-    /// `T(1,0)`, or nothing.
+    /// Parses `T(1,0)`, or nothing.
     fn transposition(&mut self, rank: usize) -> Parse<Vec<usize>> {
         let at = self.at();
         if !self.accept_word("T") {
@@ -118,7 +118,7 @@ impl Tokens<'_> {
         ])
     }
 
-    /// `{op_name="a"}` or `{{op_name="a"}, {op_name="b"}}`.
+    /// Parses `{op_name="a"}` or `{{op_name="a"}, {op_name="b"}}`.
     fn metadata_list(&mut self) -> Parse<Vec<Metadata>> {
         if self.peek_second().kind == TokenKind::LeftBrace {
             return self.braced("metadata in braces", Tokens::metadata);
@@ -127,7 +127,7 @@ impl Tokens<'_> {
     }
 }
 
-/// The grid that `item` says more about.
+/// Returns the tiled sharding that `item` refines.
 fn tiled(kind: &mut Option<ShardingKind>, item: Token) -> Parse<&mut TiledSharding> {
     match kind {
         Some(ShardingKind::Tiled(tiled)) => Ok(tiled),

@@ -1,4 +1,4 @@
-//! Annotations, in the order XLA prints them.
+//! Printer of annotations, in XLA's order.
 
 use super::super::attributes::AttributeWriter;
 use super::super::strings::{push_json_or_quoted, push_quoted};
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl AttributeWriter<'_> {
-    /// Writes a sharding, which some operations have as their own.
+    /// Writes a sharding that is an attribute of the operation itself.
     pub(crate) fn sharding(&mut self, sharding: &Sharding) {
         let options = PrintOptions::default();
         let mut printer = Printer::new(self.module, &options);
@@ -19,7 +19,7 @@ impl AttributeWriter<'_> {
 }
 
 impl Printer<'_> {
-    /// `, name=value` for everything that is set.
+    /// Prints `, name=value` for every annotation that is set.
     pub fn annotations(&mut self, computation: &Computation, instruction: &Instruction) {
         let none = Annotations::default();
         let annotations = instruction.annotations().unwrap_or(&none);
@@ -60,7 +60,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `{key="value",key2={"a": 1}}`.
+    /// Prints `{key="value",key2={"a": 1}}`.
     pub fn frontend_attributes(&mut self, attributes: &FrontendAttributes) {
         self.push("{");
         self.join(attributes, ",", |p, (key, value)| {
@@ -71,7 +71,7 @@ impl Printer<'_> {
         self.push("}");
     }
 
-    /// `{op_name="a" source_line=3}`: the fields that are set.
+    /// Prints the fields that are set: `{op_name="a" source_line=3}`.
     pub fn metadata(&mut self, metadata: &Metadata) {
         let Metadata {
             op_type,
@@ -109,7 +109,7 @@ impl Printer<'_> {
         self.push("}");
     }
 
-    /// `name=`, after a blank unless it is the first since `start`.
+    /// Prints `name=`, after a space unless it is the first field since `start`.
     fn field(&mut self, start: usize, name: &str) {
         if self.out.len() > start {
             self.push(" ");
@@ -147,7 +147,7 @@ impl Printer<'_> {
     }
 
     fn leaf_sharding(&mut self, leaf: &LeafSharding) {
-        // A named sharding is kept whole, with its braces.
+        // The text of a named sharding includes its braces.
         if let ShardingKind::Named(text) = &leaf.kind {
             return self.push(text);
         }

@@ -1,11 +1,11 @@
-//! Module header and its stack tables.
+//! Printer of the module header and its stack tables.
 
 use super::super::strings::push_quoted;
 use super::Printer;
 use crate::{ModuleAttributes, ParameterLeaf, ProgramShape, Shape, StackTables};
 
 impl Printer<'_> {
-    /// `HloModule name, ...`, then the stack tables; ends with the line.
+    /// Prints `HloModule name, ...` and a line end, then the stack tables.
     pub fn header(&mut self) {
         let module = self.module;
         let attributes = module.attributes();
@@ -57,20 +57,20 @@ impl Printer<'_> {
         }
     }
 
-    /// `{0,1}`.
+    /// Prints `{0,1}`.
     fn path(&mut self, path: &[usize]) {
         self.push("{");
         self.join(path, ",", |p, i| p.display(i));
         self.push("}");
     }
 
-    /// `(1, {0}` without optional parts.
+    /// Prints `(1, {0}`, the start of an entry, up to its optional parts.
     fn leaf(&mut self, leaf: &ParameterLeaf) {
         self.display(format_args!("({}, ", leaf.parameter));
         self.path(&leaf.path);
     }
 
-    /// The layout given, or that of the entry computation.
+    /// Prints the stated layout, or that of the entry computation.
     fn entry_layout(&mut self, given: Option<&ProgramShape>) {
         let module = self.module;
         if let Some(program) = given {
@@ -137,7 +137,7 @@ impl Printer<'_> {
         }
         self.push("\nStackFrames\n");
         for (i, frame) in stack.stack_frames.iter().enumerate() {
-            // Text counts parents from 1 for no parent.
+            // The text form counts parents from 1, which means no parent.
             let parent = frame.parent_frame_id.saturating_add(1);
             self.display(format_args!(
                 "{} {{file_location_id={} parent_frame_id={parent}}}\n",

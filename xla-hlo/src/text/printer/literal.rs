@@ -1,4 +1,4 @@
-//! Literals.
+//! Printer of literals.
 
 use std::fmt;
 
@@ -6,17 +6,19 @@ use super::super::numbers::push_float;
 use super::Printer;
 use crate::{ArrayShape, ElementKind, ElementType, Literal, Scalar, Shape};
 
-/// Constants of more elements than this are left out when they are not wanted.
+/// Maximum number of elements of a constant that is printed without
+/// [`PrintOptions::large_constants`](super::PrintOptions).
 const SMALL: usize = 10;
 
-/// Braces printed for an array without elements before `{...}` says the same: there may be more than fit in memory.
+/// Maximum number of braces printed for an array without elements, which may have more than fit in memory. Beyond it,
+/// `{...}` has the same meaning.
 const EMPTY_BRACES: usize = 1000;
 
-/// Zeros in more elements than this are printed as one `0`, or `{...}`: both are read as zeros.
+/// Maximum number of zeros that are printed individually. More are printed as one `0`, or `{...}`; both parse as zeros.
 const FEW_ZEROS: usize = 1 << 12;
 
 impl Printer<'_> {
-    /// A constant's value.
+    /// Prints a constant's value.
     pub fn constant(&mut self, literal: &Literal) {
         let count = |leaf: &&Literal| leaf.shape().as_array().map_or(0, ArrayShape::element_count);
         if !self.options.large_constants && literal.leaves().iter().map(count).sum::<usize>() > SMALL {
@@ -26,7 +28,7 @@ impl Printer<'_> {
     }
 }
 
-/// Prints with the shape of each array, as [`parse_literal`](crate::text::parse_literal) reads it.
+/// Prints the literal with the shape of each array, as [`parse_literal`](crate::text::parse_literal) parses it.
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::new();
@@ -58,23 +60,23 @@ fn push_literal(out: &mut String, literal: &Literal, with_shapes: bool) {
     }
 }
 
-/// The short form of many zeros.
+/// Returns the short form of a large array of zeros.
 fn zeros(shape: &ArrayShape, literal: &Literal) -> Option<&'static str> {
     let element = literal.as_splat().filter(|_| shape.element_count() > FEW_ZEROS)?;
     if element.iter().any(|&byte| byte != 0) {
         return None;
     }
-    // XLA reads `0` for an array of what is written as one number.
+    // XLA parses `0` for an array if its elements are written as single numbers.
     let is_number =
         shape.element_type() != ElementType::F8E8M0FNU && shape.element_type().kind() != ElementKind::Complex;
     Some(if is_number { "0" } else { "{...}" })
 }
 
-/// The nested braces of an array, without recursion.
+/// Prints the nested braces of an array, without recursion.
 fn push_array(out: &mut String, shape: &ArrayShape, bytes: &[u8]) {
     let (ty, dims) = (shape.element_type(), shape.dims());
     let mut elements = bytes.chunks_exact(ty.byte_width());
-    // Braces of this level hold elements, or nothing where a dimension has no size.
+    // Braces of this level contain elements, or nothing if the size of a dimension is 0.
     let Some(inner) = dims.iter().position(|&d| d == 0).or(dims.len().checked_sub(1)) else {
         return push_scalar(out, ty, bytes);
     };
@@ -107,7 +109,7 @@ fn push_array(out: &mut String, shape: &ArrayShape, bytes: &[u8]) {
     }
 }
 
-/// The brace of dimension `level`; from rank 4 on with the position in the dimension above.
+/// Prints the opening brace of dimension `level`; from rank 4 on with the position in the dimension above.
 fn open(out: &mut String, dims: &[usize], level: usize, index: &[usize]) {
     out.push('{');
     if dims.len() == 1 || (level + 1 == dims.len() && dims[level] <= 1) {
@@ -151,7 +153,7 @@ fn push_element(out: &mut String, ty: ElementType, bytes: &[u8]) {
     }
 }
 
-/// The pattern of at most eight bytes.
+/// Returns the bit pattern of at most eight bytes.
 fn bits(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte))
 }

@@ -1,4 +1,4 @@
-//! Printer: modules as XLA's default printer writes them, but with all constants in full.
+//! Printer of modules, in the format of XLA's default printer but with all constants in full.
 
 mod annotations;
 mod header;
@@ -14,28 +14,28 @@ use crate::{CompId, Computation, InstrId, MAIN_THREAD, Metadata, Module, Shape};
 /// Options of the printer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// `%` in front of names.
+    /// Print `%` in front of names.
     pub percent: bool,
-    /// Layouts in shapes.
+    /// Print the layouts of shapes.
     pub layouts: bool,
-    /// Shapes in front of operands.
+    /// Print shapes in front of operands.
     pub operand_shapes: bool,
-    /// `/*index=5*/` in front of every fifth operand.
+    /// Print `/*index=5*/` in front of every fifth operand.
     pub operand_indices: bool,
-    /// Parameters and result in front of a computation's body.
+    /// Print parameters and result in front of a computation's body.
     pub signatures: bool,
-    /// Constants of more than ten elements; they become `{...}` otherwise, and reading that loses them.
+    /// Print constants of more than ten elements. Otherwise they become `{...}`, and their values are lost.
     pub large_constants: bool,
-    /// `metadata=`, and the tables of stack frames it points into.
+    /// Print `metadata=`, and the tables of stack frames that it refers to.
     pub metadata: bool,
-    /// `backend_config=`.
+    /// Print `backend_config=`.
     pub backend_config: bool,
-    /// `control-predecessors=`.
+    /// Print `control-predecessors=`.
     pub control_dependencies: bool,
 }
 
 impl Default for PrintOptions {
-    /// Everything that is needed to read the module back, in XLA's default form.
+    /// Returns XLA's default form, from which the module can be parsed without loss.
     fn default() -> PrintOptions {
         PrintOptions {
             percent: true,
@@ -52,7 +52,7 @@ impl Default for PrintOptions {
 }
 
 impl PrintOptions {
-    /// XLA's `ShortParsable`: what the program computes, and nothing that readers can do without.
+    /// Returns XLA's `ShortParsable`: only the parts that define the computation.
     pub fn short_parsable() -> PrintOptions {
         PrintOptions {
             percent: false,
@@ -65,7 +65,7 @@ impl PrintOptions {
     }
 }
 
-/// A module as text: header, stack tables, computations with callees before callers, the entry last.
+/// Prints a module: header, stack tables, and computations with callees before callers and the entry last.
 pub fn print_module(module: &Module, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options);
     printer.header();
@@ -77,21 +77,21 @@ pub fn print_module(module: &Module, options: &PrintOptions) -> String {
     printer.out
 }
 
-/// A computation as text, `ENTRY` in front when it is the entry.
+/// Prints a computation, preceded by `ENTRY` if it is the entry.
 pub fn print_computation(module: &Module, id: CompId, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options);
     printer.computation(id);
     printer.out
 }
 
-/// An instruction as text, in one line, `ROOT` in front when it is the root.
+/// Prints an instruction in one line, preceded by `ROOT` if it is the root.
 pub fn print_instruction(module: &Module, computation: CompId, id: InstrId, options: &PrintOptions) -> String {
     let mut printer = Printer::new(module, options);
     printer.instruction(&module[computation], id);
     printer.out
 }
 
-/// Metadata as text, in braces.
+/// Prints metadata in braces.
 pub(crate) fn print_metadata(metadata: &Metadata) -> String {
     let (module, options) = (Module::new(""), PrintOptions::default());
     let mut printer = Printer::new(&module, &options);
@@ -99,14 +99,15 @@ pub(crate) fn print_metadata(metadata: &Metadata) -> String {
     printer.out
 }
 
-/// Prints with [`PrintOptions::default`]: the text reads back as the same module.
+/// Prints with [`PrintOptions::default`]: the text parses as the same module.
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&print_module(self, &PrintOptions::default()))
     }
 }
 
-/// Computations that are not printed: the short form of their start says all, and nobody else calls them.
+/// Returns the computations that are not printed, because the short form of their start replaces them and they have no
+/// other caller.
 fn short_forms(module: &Module) -> HashSet<CompId> {
     let mut hidden = HashSet::new();
     let mut calls: HashMap<CompId, usize> = HashMap::new();
@@ -121,20 +122,20 @@ fn short_forms(module: &Module) -> HashSet<CompId> {
     hidden
 }
 
-/// Suffix that a short form adds to the name of the operation.
+/// Returns the suffix that a short form appends to the name of the operation.
 fn short_suffix(step: &Async) -> &'static str {
     match step {
         Async::Start(_) => "-start",
         Async::Update => "-update",
         Async::Done => "-done",
-        // Copies have names of their own.
+        // Asynchronous copies have opcodes of their own.
         Async::CopyStart { .. } | Async::CopyDone => "",
     }
 }
 
 struct Printer<'m> {
     module: &'m Module,
-    /// Of a whole module, the computations that short forms stand for.
+    /// Computations that short forms replace; `None` unless a whole module is printed.
     short_forms: Option<HashSet<CompId>>,
     options: &'m PrintOptions,
     out: String,
@@ -155,7 +156,7 @@ impl<'m> Printer<'m> {
         let _ = write!(self.out, "{value}");
     }
 
-    /// Items with `separator` between them.
+    /// Prints items, separated by `separator`.
     fn join<T>(&mut self, items: impl IntoIterator<Item = T>, separator: &str, mut item: impl FnMut(&mut Self, T)) {
         for (i, value) in items.into_iter().enumerate() {
             if i > 0 {
@@ -165,7 +166,7 @@ impl<'m> Printer<'m> {
         }
     }
 
-    /// `/*index=5*/` in front of every fifth item but the first.
+    /// Prints `/*index=5*/` in front of every fifth item but the first.
     fn index_comment(&mut self, index: usize) {
         if index > 0 && index.is_multiple_of(5) {
             self.display(format_args!("/*index={index}*/"));
@@ -205,7 +206,7 @@ impl<'m> Printer<'m> {
         self.push("\n");
     }
 
-    /// ` (a: f32[2]) -> f32[2]`, without layouts.
+    /// Prints ` (a: f32[2]) -> f32[2]`, without layouts.
     fn signature(&mut self, computation: &Computation) {
         self.push(" (");
         self.join(computation.parameters(), ", ", |p, &id| {
@@ -253,7 +254,7 @@ impl<'m> Printer<'m> {
         self.annotations(computation, instruction);
     }
 
-    /// The operation that an asynchronous one stands for, where the short form says all there is to say.
+    /// Returns the operation that an asynchronous one wraps, if the short form expresses it completely.
     fn short_form(&self, computation: &Computation, id: InstrId) -> Option<&'m Op> {
         let (callee, root) = async_::short_form(self.module, computation, id)?;
         if self.short_forms.as_ref().is_some_and(|known| !known.contains(&callee)) {
