@@ -34,7 +34,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     check_acyclic(report);
 }
 
-/// In a post-order of the call graph every callee comes first, unless there is a circle.
+/// Checks that the call graph is acyclic: in a post-order, every callee precedes its callers unless there is a cycle.
 fn check_acyclic(report: &mut Report<'_>) {
     let module = report.module;
     let order = module.post_order();

@@ -1,4 +1,4 @@
-//! Header checks, against the computations: entry layout, aliasing, donation, schedule.
+//! Checks of the header against the computations: entry layout, aliasing, donation, schedule.
 
 use std::collections::HashSet;
 
@@ -75,7 +75,7 @@ fn check_aliases(report: &mut Report<'_>) {
     }
 }
 
-/// Whether values of the two shapes can lie in the same memory: alike all through, or arrays of as many bytes.
+/// Whether values of the two shapes can share memory: compatible shapes, or arrays with the same number of bytes.
 fn can_share_memory(output: &Shape, parameter: &Shape) -> bool {
     let are_arrays = output.as_array().is_some() && parameter.as_array().is_some();
     output.compatible(parameter) || (are_arrays && output.byte_size() == parameter.byte_size())

@@ -1,10 +1,10 @@
-//! Verifier: reports everything that is wrong with a module, and returns the token that compilers demand.
+//! Verifier: reports all violations in a module, and creates the [`VerifiedModule`] that compilers require.
 //!
-//! Split by subject, run in this order, since each relies on the ones before:
+//! The checks are split by subject. They run in this order, because each relies on the previous ones:
 //!
-//! - `structure`: operands are live, arity fits, the graph has no cycle, parameters are numbered without holes;
-//! - `calls`: called computations exist, do not call each other in circles, fusions have one caller;
-//! - `shapes`: sizes are addressable, layouts fit, each result has the shape its operation's rule infers;
+//! - `structure`: operands are live, the arity is right, the graph has no cycle, parameters are numbered without gaps;
+//! - `calls`: called computations exist, the call graph is acyclic, fused computations have one caller;
+//! - `shapes`: sizes are addressable, layouts fit, each result has the shape that its operation's rule infers;
 //! - `pairs`: each start has one done, on the same channel;
 //! - `header`: entry layout, aliasing and schedule agree with the computations.
 
@@ -19,20 +19,20 @@ use std::ops::Deref;
 
 use crate::{CompId, Computation, Error, InstrId, Module, Result};
 
-/// A module that has passed the verifier. Compilers take nothing else.
+/// Module that has passed the verifier. Compilers accept no other modules.
 ///
-/// It cannot be changed; take the module out with [`VerifiedModule::into_inner`], edit, and verify again.
+/// It is immutable; take the module out with [`VerifiedModule::into_inner`], edit it, and verify it again.
 #[derive(Clone, Debug)]
 pub struct VerifiedModule(Module);
 
 impl VerifiedModule {
-    /// Verifies a module. The error lists every violation that was found.
+    /// Verifies a module. The error lists the violations.
     pub fn new(module: Module) -> Result<VerifiedModule> {
         check(&module)?;
         Ok(VerifiedModule(module))
     }
 
-    /// Gives the module back for editing.
+    /// Returns the module for editing.
     pub fn into_inner(self) -> Module {
         self.0
     }
@@ -45,12 +45,12 @@ impl Deref for VerifiedModule {
     }
 }
 
-/// One broken rule.
+/// Violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: `main`, or `%add.3 in main`; empty for the module itself.
+    /// Location: `main`, or `%add.3 in main`; empty for the module itself.
     pub place: String,
-    /// The broken rule, and how it is broken.
+    /// Rule that is violated, and the violation.
     pub rule: String,
 }
 
@@ -60,10 +60,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Number of violations that an error message lists; the rest is counted.
+/// Number of violations that an error message lists; the remaining ones are counted.
 const LISTED: usize = 20;
 
-/// Verifies a module in place. The error lists every violation that was found.
+/// Verifies a module in place. The error lists the violations.
 pub fn check(module: &Module) -> Result<()> {
     let violations = violations(module);
     if violations.is_empty() {
@@ -79,8 +79,8 @@ pub fn check(module: &Module) -> Result<()> {
     Err(Error::invalid_argument(format!("module {} is not valid, {count}: {}{tail}", module.name(), list.join("\n  "))))
 }
 
-/// Everything that is wrong with a module, in the order of the checks; a later check runs only on modules that earlier
-/// ones accept.
+/// Returns all violations in a module, in the order of the checks. Later checks run only on modules that earlier ones
+/// accept.
 pub fn violations(module: &Module) -> Vec<Violation> {
     let mut report = Report { module, found: Vec::new() };
     structure::check(&mut report);
@@ -95,7 +95,7 @@ pub fn violations(module: &Module) -> Vec<Violation> {
     report.found
 }
 
-/// Collects violations.
+/// Collector of violations.
 struct Report<'m> {
     module: &'m Module,
     found: Vec<Violation>,

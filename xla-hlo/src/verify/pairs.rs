@@ -1,4 +1,4 @@
-//! Checks that each start has exactly one done, of its own kind.
+//! Checks that each start has exactly one done, of the matching kind.
 
 use super::Report;
 use crate::ops::{Channel, Op, Transfer};

@@ -1,4 +1,4 @@
-//! Shape checks: addressable, with layouts that fit, and equal to what each operation's rule infers.
+//! Shape checks: sizes are addressable, layouts fit, and shapes equal those that the operations' rules infer.
 
 use super::Report;
 use crate::ops::{Op, ShapeContext};
@@ -45,7 +45,7 @@ fn check_instruction(report: &mut Report<'_>, computation: &Computation, id: Ins
     }
 }
 
-/// Fault of an array's shape, if any.
+/// Returns the fault of an array's shape, if any.
 pub(super) fn complaint_about(array: &ArrayShape) -> Option<String> {
     if let Err(error) = array.checked_element_count() {
         return Some(error.message().to_string());

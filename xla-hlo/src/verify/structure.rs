@@ -1,4 +1,4 @@
-//! Graph checks: live operands, arity, no cycles, complete parameters, one root.
+//! Graph checks: live operands, arity, no cycles, complete parameters, a live root.
 
 use super::Report;
 use crate::ops::{Arity, Op};
@@ -77,7 +77,7 @@ fn check_parameters(report: &mut Report<'_>, id: CompId, computation: &Computati
     }
 }
 
-/// A post-order puts every operand before its users exactly when there is no cycle.
+/// Checks that the graph is acyclic: a post-order has every operand before its users exactly if there is no cycle.
 fn check_acyclic(report: &mut Report<'_>, id: CompId, computation: &Computation) {
     let order = computation.post_order();
     let mut position = std::collections::HashMap::with_capacity(order.len());
