@@ -1,22 +1,22 @@
-//! Side effects of instructions, and liveness that follows from them.
+//! Side effects of instructions, and the liveness that follows from them.
 
 use crate::entity::SecondaryMap;
 use crate::ops::Op;
 use crate::{CompId, Computation, InstrId, Instruction, Module};
 
-/// Whether `op` starts an asynchronous operation, which has exactly one done: it is not merged with another, and while
-/// it is there, so is its done.
+/// Whether `op` starts an asynchronous operation. A start has exactly one done, so it is not merged with another start,
+/// and its done is live as long as it is.
 pub fn is_async_start(op: &Op) -> bool {
     !op.opcode().done_opcodes().is_empty()
 }
 
-/// Side effects of computations, their callees included.
+/// Side effects of computations, including those of their callees.
 pub struct Effects {
     computations: SecondaryMap<CompId, bool>,
 }
 
 impl Effects {
-    /// Looks at every computation of a module. Linear time.
+    /// Analyses every computation of a module in linear time.
     pub fn of(module: &Module) -> Effects {
         let mut effects = Effects { computations: SecondaryMap::new(false) };
         for id in module.post_order() {
@@ -26,14 +26,14 @@ impl Effects {
         effects
     }
 
-    /// Whether running an instruction does more than give its result.
+    /// Whether an instruction has an effect other than its result.
     pub fn has_effect(&self, instruction: &Instruction) -> bool {
         let op = instruction.op();
         op.has_side_effect() || op.called_computations().iter().any(|&c| self.computations[c])
     }
 
-    /// Instructions of a computation that its root, its parameters or an effect needs. Whatever else there is need not
-    /// run.
+    /// Returns the live instructions of a computation: those that its root, its parameters or a side effect needs. All
+    /// others are dead.
     pub fn live(&self, computation: &Computation) -> SecondaryMap<InstrId, bool> {
         let mut live = SecondaryMap::<InstrId, bool>::new(false);
         let mut stack: Vec<InstrId> = computation.root_if_set().into_iter().collect();
@@ -52,7 +52,7 @@ impl Effects {
         live
     }
 
-    /// Live instructions of the computations that live instructions call, from the entry on.
+    /// Returns the live instructions of all computations that are reachable from the entry through live instructions.
     pub fn live_instructions(&self, module: &Module) -> Vec<(CompId, InstrId)> {
         let mut reached = SecondaryMap::<CompId, bool>::new(false);
         let mut stack: Vec<CompId> = module.entry_if_set().into_iter().collect();
@@ -71,8 +71,8 @@ impl Effects {
     }
 }
 
-/// Whether running an instruction does more than compute its result, counting all that it reaches; for one instruction,
-/// where [`Effects`] looks at the whole module.
+/// Whether an instruction, or an instruction that it reaches through calls, has a side effect. Answers for a single
+/// instruction, whereas [`Effects`] analyses the whole module.
 pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
     if instruction.op().has_side_effect() {
         return true;

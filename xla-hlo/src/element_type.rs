@@ -1,6 +1,6 @@
-//! Element types of arrays: one table of name, width and kind.
+//! Element types of arrays, with a table of their names, widths and kinds.
 
-/// Kind of an element type: the numbers that it counts with.
+/// Kind of an element type: the kind of number that its values are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ElementKind {
     /// Truth values.
@@ -17,30 +17,30 @@ pub enum ElementKind {
 
 macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident $name:literal $bits:literal $kind:ident;)*) => {
-        /// The type of an array's elements. Text names are the lower-case forms.
+        /// Type of an array's elements. The lower-case variant names are the names in HLO text.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum ElementType { $($(#[$doc])* $variant,)* }
 
         impl ElementType {
-            /// Every element type, in the order of the declaration.
+            /// All element types, in the order of declaration.
             pub const ALL: &[ElementType] = &[$(ElementType::$variant,)*];
 
-            /// The name in HLO text, such as `f32`.
+            /// Returns the name in HLO text, such as `f32`.
             pub const fn name(self) -> &'static str {
                 match self { $(ElementType::$variant => $name,)* }
             }
 
-            /// Bits of one value, 1 for `pred`.
+            /// Returns the number of bits of one value, 1 for `pred`.
             pub const fn bit_width(self) -> usize {
                 match self { $(ElementType::$variant => $bits,)* }
             }
 
-            /// Kind of the type.
+            /// Returns the kind of the type.
             pub const fn kind(self) -> ElementKind {
                 match self { $(ElementType::$variant => ElementKind::$kind,)* }
             }
 
-            /// The type of that name in HLO text.
+            /// Returns the type with that name in HLO text.
             pub fn from_name(name: &str) -> Option<ElementType> {
                 match name { $($name => Some(ElementType::$variant),)* _ => None }
             }
@@ -116,7 +116,7 @@ element_types! {
 }
 
 impl ElementType {
-    /// Bytes of one element in an unpacked array: 1 for everything of 8 bits and below.
+    /// Returns the number of bytes of one element in an unpacked array: 1 for all types of at most 8 bits.
     pub const fn byte_width(self) -> usize {
         self.bit_width().div_ceil(8)
     }
@@ -145,7 +145,7 @@ impl ElementType {
         }
     }
 
-    /// The type of the real and imaginary parts of a complex type; other types give themselves.
+    /// Returns the type of the real and imaginary parts of a complex type, and every other type unchanged.
     pub const fn real_part(self) -> ElementType {
         match self {
             ElementType::C64 => ElementType::F32,
@@ -154,7 +154,7 @@ impl ElementType {
         }
     }
 
-    /// The complex type whose parts are of this type.
+    /// Returns the complex type whose parts are of this type.
     pub const fn complex_of(self) -> Option<ElementType> {
         match self {
             ElementType::F32 => Some(ElementType::C64),

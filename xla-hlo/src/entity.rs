@@ -1,12 +1,12 @@
-//! Typed 32-bit ids and the arena that hands them out.
+//! Typed 32-bit ids and the arena that assigns them.
 
 use std::marker::PhantomData;
 
-/// A typed index into an [`Arena`] or a [`SecondaryMap`].
+/// Typed index into an [`Arena`] or a [`SecondaryMap`].
 pub trait EntityId: Copy + Eq + std::hash::Hash {
-    /// The id of slot `index`.
+    /// Returns the id of slot `index`.
     fn from_index(index: usize) -> Self;
-    /// The slot of this id.
+    /// Returns the slot of this id.
     fn index(self) -> usize;
 }
 
@@ -42,7 +42,7 @@ macro_rules! entity_id {
 }
 pub(crate) use entity_id;
 
-/// Owns entities, addressed by id. Ids of removed entities are never given out again.
+/// Owner of entities that are addressed by id. The ids of removed entities are never reused.
 #[derive(Clone, Debug)]
 pub struct Arena<I, T> {
     slots: Vec<Option<T>>,
@@ -65,39 +65,39 @@ impl<I: EntityId, T> Arena<I, T> {
         id
     }
 
-    /// Takes memory for as many more entities, so that it need not be taken bit by bit.
+    /// Reserves memory for at least `more` further entities, to avoid repeated reallocation.
     pub fn reserve(&mut self, more: usize) {
         self.slots.reserve(more);
     }
 
-    /// Takes an entity out; its id stays unused.
+    /// Removes and returns an entity; its id is not reused.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let taken = self.slots.get_mut(id.index())?.take();
         self.live -= usize::from(taken.is_some());
         taken
     }
 
-    /// The entity, unless it was removed.
+    /// Returns the entity, unless it was removed.
     pub fn get(&self, id: I) -> Option<&T> {
         self.slots.get(id.index())?.as_ref()
     }
 
-    /// The entity, unless it was removed.
+    /// Returns the entity, unless it was removed.
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         self.slots.get_mut(id.index())?.as_mut()
     }
 
-    /// Live entities in the order of their ids.
+    /// Iterates over live entities in the order of their ids.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
         self.slots.iter().enumerate().filter_map(|(i, slot)| Some((I::from_index(i), slot.as_ref()?)))
     }
 
-    /// Ids of live entities, ascending.
+    /// Iterates over the ids of live entities in ascending order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + '_ {
         self.iter().map(|(id, _)| id)
     }
 
-    /// Number of live entities.
+    /// Returns the number of live entities.
     pub fn len(&self) -> usize {
         self.live
     }
@@ -107,7 +107,7 @@ impl<I: EntityId, T> Arena<I, T> {
         self.live == 0
     }
 
-    /// One more than the greatest id ever given out: the size of a side table.
+    /// Returns one more than the greatest id assigned so far: the required size of a side table.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
@@ -126,7 +126,7 @@ impl<I: EntityId, T> std::ops::IndexMut<I> for Arena<I, T> {
     }
 }
 
-/// A side table: a value for each id, a default where none was set.
+/// Side table: maps each id to a value, and ids without a value to a default.
 #[derive(Clone, Debug)]
 pub struct SecondaryMap<I, T> {
     values: Vec<T>,
@@ -135,7 +135,7 @@ pub struct SecondaryMap<I, T> {
 }
 
 impl<I: EntityId, T: Clone> SecondaryMap<I, T> {
-    /// An empty table whose every id maps to `default`.
+    /// Creates an empty table that maps every id to `default`.
     pub fn new(default: T) -> Self {
         SecondaryMap { values: Vec::new(), default, marker: PhantomData }
     }

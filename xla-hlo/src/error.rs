@@ -1,40 +1,40 @@
-//! The error type of the project: a status code of the field, a sentence, and its cause.
+//! Error type of the project: an XLA status code, a message and the cause.
 
 use std::error::Error as StdError;
 
-/// Shorthand used by every fallible function of the workspace.
+/// Result type of every fallible function of the workspace.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Error, by whose fault it is.
+/// Error, classified by its cause.
 ///
-/// Every variant carries a [`Detail`]: the sentence shown to the user (what was wrong, where, and what to do) and the
+/// Every variant carries a [`Detail`]: the message shown to the user (the problem, its location and the remedy) and the
 /// error that caused it, if any. Create errors with the constructors, one for each code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller handed in something that can never work: bad text, wrong shapes, unknown names.
+    /// The input can never work: bad text, wrong shapes, unknown names.
     #[error("{0}")]
     InvalidArgument(Detail),
-    /// A valid request for something that is not built (yet); the message names it.
+    /// The request is valid, but the feature is not implemented (yet); the message names it.
     #[error("{0}")]
     Unimplemented(Detail),
-    /// Memory or another limit would be exceeded.
+    /// The request would exceed the memory or another limit.
     #[error("{0}")]
     ResourceExhausted(Detail),
-    /// Something named (a file, a platform, a symbol) is not there.
+    /// A named object (a file, a platform, a symbol) does not exist.
     #[error("{0}")]
     NotFound(Detail),
-    /// The request is fine but the state of the world is not: missing LLVM, a buffer already donated.
+    /// The request is valid, but the current state does not permit it: LLVM is missing, a buffer is already donated.
     #[error("{0}")]
     FailedPrecondition(Detail),
     /// The work was stopped on request.
     #[error("{0}")]
     Cancelled(Detail),
-    /// A broken invariant of this project: a bug worth reporting.
+    /// An invariant of this project is broken: a bug worth reporting.
     #[error("internal error: {0}")]
     Internal(Detail),
 }
 
-/// The sentence of an [`Error`] and its cause.
+/// Message of an [`Error`] and its cause.
 #[derive(Debug)]
 pub struct Detail {
     message: String,
@@ -72,29 +72,29 @@ macro_rules! constructors {
 }
 
 constructors! {
-    /// An [`Error::InvalidArgument`].
+    /// Creates an [`Error::InvalidArgument`].
     invalid_argument => InvalidArgument,
-    /// An [`Error::Unimplemented`].
+    /// Creates an [`Error::Unimplemented`].
     unimplemented => Unimplemented,
-    /// An [`Error::ResourceExhausted`].
+    /// Creates an [`Error::ResourceExhausted`].
     resource_exhausted => ResourceExhausted,
-    /// An [`Error::NotFound`].
+    /// Creates an [`Error::NotFound`].
     not_found => NotFound,
-    /// An [`Error::FailedPrecondition`].
+    /// Creates an [`Error::FailedPrecondition`].
     failed_precondition => FailedPrecondition,
-    /// An [`Error::Cancelled`].
+    /// Creates an [`Error::Cancelled`].
     cancelled => Cancelled,
-    /// An [`Error::Internal`].
+    /// Creates an [`Error::Internal`].
     internal => Internal,
 }
 
 impl Error {
-    /// The sentence, without the prefix that the code may add.
+    /// Returns the message, without the prefix that the code may add.
     pub fn message(&self) -> &str {
         &self.detail().message
     }
 
-    /// Puts `context` in front of the message: `while compiling fusion.3: ...`. The code stays.
+    /// Prepends `context` to the message: `while compiling fusion.3: ...`. The code is unchanged.
     #[must_use]
     pub fn context(mut self, context: impl std::fmt::Display) -> Error {
         let detail = self.detail_mut();
@@ -102,7 +102,7 @@ impl Error {
         self
     }
 
-    /// Appends `note` to the message, on lines of its own. The code stays.
+    /// Appends `note` to the message on separate lines. The code is unchanged.
     #[must_use]
     pub fn note(mut self, note: impl std::fmt::Display) -> Error {
         let detail = self.detail_mut();
@@ -110,7 +110,7 @@ impl Error {
         self
     }
 
-    /// The same code and sentence once more, for each of several who must be told; the cause stays with the original.
+    /// Returns a copy with the same code and message, for an error with several receivers; the copy has no cause.
     #[must_use]
     pub fn again(&self) -> Error {
         let message = self.message();
@@ -135,7 +135,7 @@ impl Error {
 
 /// Adds context to the error of a `Result`.
 pub trait ResultExt<T> {
-    /// Puts a description of the attempt in front of the error's message.
+    /// Prepends a description of the failed step to the message of the error.
     fn context<C: std::fmt::Display>(self, context: impl FnOnce() -> C) -> Result<T>;
 }
 

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! Module ── computations (CompId) ── instructions (InstrId)
-//!                                      │ shape: Shape      what the result looks like
+//!                                      │ shape: Shape      shape of the result
 //!                                      │ op: Op            one enum, each variant with exactly its attributes
 //!                                      │ operands, users   kept consistent by Computation's edit methods
 //!                                      └ annotations       metadata, sharding, ...
 //! ```
 //!
-//! Ids are typed 32-bit numbers; nothing here is reference counted but the bytes of literals. Operations live in
-//! [`ops`], one folder a family. This crate knows no pass, no backend and no device.
+//! Ids are typed 32-bit numbers; only the bytes of literals are reference counted. Operations are defined in
+//! [`ops`], one folder for each family. This crate does not depend on passes, backends or devices.
 
 #![warn(missing_docs)]
 

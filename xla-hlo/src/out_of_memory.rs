@@ -1,30 +1,30 @@
-//! Memory that runs out: requests that can fail, and the last resort of a program where no error can be returned.
+//! Out-of-memory handling: allocations that may fail, and handlers for allocations without an error path.
 
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::{Error, Result};
 
-/// Function that ends the process.
+/// Handler that reports the error and ends the process.
 static LAST_RESORT: OnceLock<fn()> = OnceLock::new();
 
-/// Function that ends the work of this thread, if it is work that can be lost.
+/// Handler that abandons the work of this thread, if another thread waits for its result.
 static THREAD_RESORT: OnceLock<fn()> = OnceLock::new();
 
 thread_local! {
-    /// Whether the thread is inside of [`fallible`].
+    /// Whether the thread is inside [`fallible`].
     static IS_FALLIBLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the function that runs where memory has run out and the process would abort. It reports the error and ends the
-/// process, and allocates nothing. For programs that own their process, such as the `xla` command; only the first call
-/// counts.
+/// Sets the handler that runs when memory is exhausted and the process would abort. It reports the error, ends the
+/// process and allocates nothing. Intended for programs that own their process, such as the `xla` command. Only the
+/// first call has an effect.
 pub fn set_last_resort(resort: fn()) {
-    // A process has one program that owns it.
+    // A process has only one program that owns it.
     let _ = LAST_RESORT.set(resort);
 }
 
-/// Runs the [last resort](set_last_resort), which does not return, if there is one and the thread is not inside of
+/// Runs the [last resort](set_last_resort), which does not return, if one is set and the thread is not inside
 /// [`fallible`].
 pub fn last_resort() {
     if let Some(resort) = LAST_RESORT.get().filter(|_| !is_fallible()) {
@@ -32,30 +32,30 @@ pub fn last_resort() {
     }
 }
 
-/// Sets the function that runs where memory has run out in a process without a [last resort](set_last_resort). On a
-/// thread that another one waits for it reports the error to that one and does not return; on others it returns. Only
-/// the first call counts.
+/// Sets the handler that runs when memory is exhausted in a process without a [last resort](set_last_resort). On a
+/// thread that another thread waits for, it reports the error to the waiting thread and does not return; on other
+/// threads it returns. Only the first call has an effect.
 pub fn set_thread_resort(resort: fn()) {
-    // There is one code generator in a process.
+    // A process has only one code generator.
     let _ = THREAD_RESORT.set(resort);
 }
 
-/// Ends the work of this thread if it [can be lost](set_thread_resort), in a process without a last resort.
+/// Abandons the work of this thread if [possible](set_thread_resort), in a process without a last resort.
 pub fn leave_thread() {
     if let Some(resort) = THREAD_RESORT.get().filter(|_| LAST_RESORT.get().is_none() && !is_fallible()) {
         resort();
     }
 }
 
-/// Whether this thread is inside of [`fallible`].
+/// Whether this thread is inside [`fallible`].
 pub fn is_fallible() -> bool {
     IS_FALLIBLE.get()
 }
 
-/// Requests memory that there may be too little of: `request` returns an error then. All reservations of sizes that
-/// come from input are requested in here.
+/// Runs an allocation that may fail with an error: the handlers of this module stay inactive in `request`. All
+/// allocations whose sizes come from input are made here.
 pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
-    /// Restores the flag, also where `request` panics.
+    /// Restores the flag, also if `request` panics.
     struct Restored(bool);
 
     impl Drop for Restored {
@@ -68,15 +68,15 @@ pub fn fallible<T>(request: impl FnOnce() -> T) -> T {
     request()
 }
 
-/// Bytes that one step of a compilation hardly exceeds. They are more than 32 MiB, up to which the C library may keep
-/// released memory for later requests.
+/// Size in bytes that one step of a compilation rarely exceeds. It is above 32 MiB, up to which the C library may keep
+/// released memory for later allocations instead of returning it to the system.
 const RESERVE: usize = 40 << 20;
 
-/// Memory that nothing is written to, for requests without an error path.
+/// Reserved memory, never written to, for allocations without an error path.
 static RESERVED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Checks that there is memory for one step of a compilation, whose many small requests have no error path, and keeps
-/// it until [`release_reserve`]. [`Error::ResourceExhausted`] if there is too little.
+/// Reserves memory for one step of a compilation, whose small allocations have no error path, and keeps it until
+/// [`release_reserve`]. Fails with [`Error::ResourceExhausted`] if there is too little.
 pub fn ensure_room() -> Result<()> {
     let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
     let taken = match reserved.capacity() {
@@ -89,24 +89,24 @@ pub fn ensure_room() -> Result<()> {
     })
 }
 
-/// Bytes of the small requests that starting a thread takes.
+/// Total size in bytes of the small allocations that starting a thread requires.
 const THREAD_ROOM: usize = 64 << 10;
 
-/// Checks that there is memory to start a thread with. The standard library requests some of it from the system's
-/// allocator, not from the program's, which has a reserve, and aborts where there is none.
+/// Checks that there is enough memory to start a thread. The standard library makes some of these allocations through
+/// the system's allocator, not through the program's allocator with its reserve, and aborts if they fail. Fails with
 /// [`Error::ResourceExhausted`] if there is too little.
 pub fn ensure_thread_room() -> Result<()> {
     let room = fallible(|| Vec::<u8>::new().try_reserve_exact(THREAD_ROOM));
     room.map_err(|_| Error::resource_exhausted("memory ran out: none is left to start a thread with"))
 }
 
-/// Returns to the system the memory that [`ensure_room`] keeps for a step, for a request that has failed and is made
-/// again. Returns whether there was any; there is none inside of [`fallible`].
+/// Returns the reserve of [`ensure_room`] to the system, so that a failed allocation can be retried. Returns whether
+/// there was a reserve to release; always `false` inside [`fallible`].
 pub fn release_reserve() -> bool {
     if is_fallible() {
         return false;
     }
-    // Another thread that holds the lock takes or releases it.
+    // If another thread holds the lock, it is taking or releasing the reserve itself.
     let Ok(mut reserved) = RESERVED.try_lock() else { return false };
     let bytes = std::mem::take(&mut *reserved);
     drop(reserved);
