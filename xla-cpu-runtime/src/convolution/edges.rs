@@ -1,7 +1,7 @@
-//! Results whose windows reach into padding, where the kernel holds NaN or infinity: padding contributes nothing.
+//! Correction of results at padded edges if the kernel contains NaN or infinity: padding must contribute nothing.
 //!
-//! The packed input has zeros where there is padding, and a product of zero with a number that is not finite is NaN.
-//! Such kernels are rare, so those results are computed anew, product by product, rather than with a test in the inner
+//! The packed input contains zeros in place of padding, and the product of zero and a non-finite number is NaN. Such
+//! kernels are rare, so the affected results are recomputed one product at a time instead of adding a test to the inner
 //! loop.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
@@ -11,10 +11,10 @@ use crate::plans::convolution::{ConvolutionPlan, Spatial};
 /// Recomputes results that padding may have made NaN.
 ///
 /// # Safety
-/// The pointers are to arrays of the plan's shapes, kernel and result where the plan begins in them; nobody else uses
-/// the third.
+/// The pointers must point to arrays of the plan's shapes, `kernel` and `output` at the plan's first element. No other
+/// code may access the result during the call.
 pub(super) unsafe fn mend<T: Number>(plan: &ConvolutionPlan, input: *const T, kernel: *const T, output: *mut T) {
-    // SAFETY: the caller's promise. The results are looked at first: they are few, and kernels are large.
+    // SAFETY: guaranteed by the caller. Check the results first: they are few, and kernels are large.
     if plan.reaches_no_padding() || unsafe { is_finite_at_edges(plan, output) || is_finite(plan, kernel) } {
         return;
     }
@@ -34,10 +34,11 @@ pub(super) unsafe fn mend<T: Number>(plan: &ConvolutionPlan, input: *const T, ke
     });
 }
 
-/// The sum of products at a position, of the elements of its window that there are.
+/// Returns the sum of products at a position over the elements of its window that exist.
 ///
 /// # Safety
-/// `input` is where the channels of a group and an image begin, `kernel` where those of a channel of the result do.
+/// `input` must point to the first channel of a group and an image, `kernel` to the first channel of a channel of the
+/// result.
 unsafe fn sum<T: Number>(plan: &ConvolutionPlan, position: &[usize], input: *const T, kernel: *const T) -> T {
     let mut sum = T::ZERO;
     let taps: Vec<usize> = plan.spatial.iter().map(|s| s.window.size).collect();
@@ -59,11 +60,11 @@ unsafe fn sum<T: Number>(plan: &ConvolutionPlan, position: &[usize], input: *con
     sum
 }
 
-/// Whether no product of padding can have been NaN, by the results of one image: those at the corners, whose windows
-/// have every step in padding that any window has there, or all of them where the input has holes.
+/// Whether no product with padding can have been NaN, judged by results of one image. Those at the corners suffice,
+/// because their windows cover every step that is in padding for any window; with holes in the input, all are checked.
 ///
 /// # Safety
-/// `output` is that of [`mend`].
+/// `output` must satisfy the requirements of [`mend`].
 unsafe fn is_finite_at_edges<T: Number>(plan: &ConvolutionPlan, output: *const T) -> bool {
     if plan.images.extent == 0 || plan.spatial.iter().any(|s| s.axis.extent == 0) {
         return true;
@@ -88,7 +89,7 @@ unsafe fn is_finite_at_edges<T: Number>(plan: &ConvolutionPlan, output: *const T
 /// Whether all numbers of the kernel are finite.
 ///
 /// # Safety
-/// As for [`mend`].
+/// The requirements of [`mend`].
 unsafe fn is_finite<T: Number>(plan: &ConvolutionPlan, kernel: *const T) -> bool {
     let axes = [plan.groups, plan.outputs, plan.channels].map(|axis| (axis.extent, axis.kernel));
     let axes: Vec<(usize, usize)> =
@@ -103,7 +104,7 @@ unsafe fn is_finite<T: Number>(plan: &ConvolutionPlan, kernel: *const T) -> bool
     finite
 }
 
-/// The element of the input that a step of a window at a position meets.
+/// Returns the element of the input under a step of the window at a position; `None` in padding and holes.
 fn place(s: &Spatial, position: usize, step: usize) -> Option<usize> {
     let at = position as i128 * s.window.stride as i128 + step as i128 * s.window.window_dilation as i128
         - i128::from(s.window.pad_low);

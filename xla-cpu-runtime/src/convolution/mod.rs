@@ -1,11 +1,11 @@
-//! Convolutions: sums of products of the input where it is, or of a packed part of it, with packed parts of the kernel.
+//! Direct convolution: multiplies the input, in place or packed, with packed panels of the kernel.
 //!
-//! Nothing is multiplied out in memory (no "im2col"): the inner loop (`tile`) walks the input by offsets, a few
-//! positions of the window times a few vectors of output channels at once. A chunk of work packs the part of the input
-//! it needs only where there is padding or holes, and the part of the kernel that its channels need, a cacheful at a
-//! time.
+//! No im2col matrix is materialized: the micro-kernel (`tile`) addresses the input by offsets and computes a register
+//! tile of a few positions times a few vectors of output channels. A chunk of work packs the part of the input that it
+//! needs only if there is padding or there are holes. It packs the part of the kernel for its channels, in panels that
+//! fit the cache.
 //!
-//! In groups of few channels, as in depthwise convolutions, vectors hold channels of several groups side by side.
+//! If groups have few channels, as in depthwise convolutions, a vector holds channels of several adjacent groups.
 #![expect(unsafe_code, reason = "convolutions work on raw buffers of generated code")]
 
 mod edges;
@@ -29,7 +29,7 @@ use crate::kernel::KernelFn;
 use crate::plans::convolution::{ConvolutionChunk, ConvolutionChunks, ConvolutionPlan};
 use crate::pool;
 
-/// Element types that are multiplied here; for others there is a pass.
+/// Element types that the library multiplies; a pass replaces the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i64)]
 pub(crate) enum ConvolutionElement {
@@ -42,7 +42,7 @@ pub(crate) enum ConvolutionElement {
 }
 
 impl ConvolutionElement {
-    /// The type for an element type, if it is one of these.
+    /// Returns the variant for an element type, if there is one.
     pub(crate) fn of(ty: ElementType) -> Option<ConvolutionElement> {
         match ty {
             ElementType::F32 => Some(ConvolutionElement::F32),
@@ -56,7 +56,7 @@ impl ConvolutionElement {
     }
 }
 
-/// A plan as numbers that generated code can carry, the element first.
+/// Encodes a plan as numbers that generated code can carry, the element type first.
 pub(crate) fn convolution_descriptor(element: ConvolutionElement, plan: &ConvolutionPlan) -> Vec<i64> {
     std::iter::once(element as i64).chain(plan.numbers()).collect()
 }
@@ -86,15 +86,15 @@ pub(crate) unsafe extern "C" fn xla_cpu_convolution(
     }
 }
 
-/// Bytes of a packed part of the kernel, which stays in the first cache while positions go by.
+/// Size in bytes of a packed panel of the kernel, which stays in the L1 cache during the loop over positions.
 const KERNEL_BYTES: usize = 24 << 10;
-/// Bytes of a packed part of the input, roughly: what the second cache holds.
+/// Approximate size in bytes of a packed part of the input, which should fit the L2 cache.
 const INPUT_BYTES: usize = 512 << 10;
 
-/// Number of products looked at together, whose places in the kernel are listed.
+/// Maximum number of products per result in a slab; their offsets in the kernel are listed in memory.
 const PRODUCTS: usize = 16 << 10;
 
-/// Numbers that a vector of this machine holds.
+/// Query for the number of elements of a vector register of this machine.
 struct Lanes<T>(PhantomData<T>);
 
 impl<T: Number> WithSimd for Lanes<T> {
@@ -106,30 +106,29 @@ impl<T: Number> WithSimd for Lanes<T> {
     }
 }
 
-/// A convolution as its chunks see it.
+/// Convolution with the state that its chunks share.
 struct Call<'a, T> {
     plan: &'a ConvolutionPlan,
     input: *const T,
     kernel: *const T,
     output: *mut T,
     arch: Arch,
-    /// Numbers in a vector.
+    /// Number of elements of a vector register.
     lanes: usize,
     order: Vec<Role>,
-    /// Whether vectors hold channels of several groups.
+    /// Whether a vector holds channels of several groups.
     side_by_side: bool,
-    /// Whether the input can be read as it is.
+    /// Whether the input can be read in place, without packing.
     direct: bool,
 }
 
-// SAFETY: the pointers are into buffers that live until the convolution is done; chunks of it write to disjoint
-// results.
+// SAFETY: the pointers are into buffers that live until the convolution is done; its chunks write to disjoint results.
 unsafe impl<T> Sync for Call<'_, T> {}
 
 /// # Safety
-/// `buffers` are three pointers to arrays of the plan's shapes; nobody else uses the third.
+/// `buffers` must be three pointers to arrays of the plan's shapes. No other code may access the third during the call.
 unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, threads: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let [input, kernel, output] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) }.cast::<T>());
     let phases = if plan.results() * plan.k() == 0 { Vec::new() } else { plan.without_holes() };
     if phases.iter().map(ConvolutionPlan::results).sum::<usize>() < plan.results() {
@@ -147,14 +146,15 @@ unsafe fn convolve<T: Number>(plan: &ConvolutionPlan, buffers: *const *mut u8, t
     }
 }
 
-/// Whether vectors of channels of several groups have fewer lanes without work; their factors take a load each.
+/// Whether vectors that span several groups need less than two thirds of the number of vectors. In exchange, each of
+/// them needs a load of input elements instead of a broadcast.
 fn is_side_by_side(plan: &ConvolutionPlan, lanes: usize) -> bool {
     let (groups, outputs) = (plan.groups.extent, plan.outputs.extent);
     groups > 1 && (groups * outputs).div_ceil(lanes) * 3 / 2 < groups * outputs.div_ceil(lanes)
 }
 
 impl<'a, T: Number> Call<'a, T> {
-    /// Implementation of a plan with work to do, and its chunks.
+    /// Creates the implementation of a non-empty plan, and its chunks.
     fn new(
         plan: &'a ConvolutionPlan,
         (input, kernel, output): (*const T, *const T, *mut T),
@@ -176,7 +176,7 @@ impl<'a, T: Number> Call<'a, T> {
     }
 
     /// # Safety
-    /// The call's pointers are to arrays of the plan's shapes, and nobody else uses the chunk's results.
+    /// The call's pointers must point to arrays of the plan's shapes. No other code may access the chunk's results.
     unsafe fn chunk(&self, chunk: &ConvolutionChunk) {
         let whole = Slab::whole(self.plan);
         let packed = if self.direct { 0 } else { view::packed_size(self.plan, chunk, &whole) };
@@ -184,7 +184,7 @@ impl<'a, T: Number> Call<'a, T> {
         let slabs = whole.cut(&self.order, bytes.div_ceil(INPUT_BYTES).max(self.plan.k().div_ceil(PRODUCTS)));
         for (number, slab) in slabs.iter().enumerate() {
             let view = self.view(chunk, slab);
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.slab(chunk, &view, number > 0) };
         }
     }
@@ -196,13 +196,13 @@ impl<'a, T: Number> Call<'a, T> {
         }
     }
 
-    /// Numbers of an element of the packed input.
+    /// Returns the number of values of an element of the packed input.
     fn element_width(&self) -> usize {
         if self.side_by_side { self.lanes * VECTORS } else { 1 }
     }
 
     /// # Safety
-    /// As for [`Call::chunk`]; the view is of the chunk.
+    /// The requirements of [`Call::chunk`]; the view must belong to the chunk.
     unsafe fn slab(&self, chunk: &ConvolutionChunk, view: &View, adds: bool) {
         let width = self.lanes * VECTORS;
         let panels = KernelPanel::all(view, (KERNEL_BYTES / size_of::<T>() / width).max(1));
@@ -211,7 +211,7 @@ impl<'a, T: Number> Call<'a, T> {
         with_memory((rows * width + packed) * size_of::<T>(), |memory| {
             let kernel = memory.cast::<T>();
             // SAFETY: the memory has room for `rows` rows of the kernel and for the packed input after them; the rest
-            // is the caller's promise.
+            // is guaranteed by the caller.
             unsafe {
                 let room = kernel.add(rows * width);
                 let first = self.input.add(chunk.group * self.plan.groups.input + view.first);
@@ -238,10 +238,10 @@ impl<'a, T: Number> Call<'a, T> {
         });
     }
 
-    /// Packs the input of groups side by side, an element for each of `outputs`.
+    /// Packs the input of adjacent groups, with one lane for each of `outputs`.
     ///
     /// # Safety
-    /// As for [`Call::chunk`]; there is room for the packed array at `room`.
+    /// The requirements of [`Call::chunk`]; `room` must have space for the packed array.
     unsafe fn pack_groups(&self, view: &View, outputs: &Range<usize>, room: *mut T) {
         let source = |lane: usize| {
             let output = outputs.start + lane;
@@ -250,14 +250,15 @@ impl<'a, T: Number> Call<'a, T> {
         };
         let mut axes = view.packed.clone();
         axes.push((0..self.lanes * VECTORS).map(source).collect());
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { pack::pack(self.input, &axes, T::ZERO, room) };
     }
 
     /// Adds the products of a panel for one block of channels to all positions.
     ///
-    /// # Safety As for [`Call::chunk`]; The view's offsets count from `input`, and there is room for the panel at
-    /// `kernel`.
+    /// # Safety
+    /// The requirements of [`Call::chunk`]; the view's offsets must be relative to `input`, and `kernel` must have
+    /// space for the panel.
     unsafe fn block(
         &self,
         group: usize,
@@ -296,10 +297,10 @@ impl<'a, T: Number> Call<'a, T> {
     }
 }
 
-/// Packs rows of the kernel: `channels` numbers `step` apart, filled up with zeros to `width`.
+/// Packs rows of the kernel: `channels` values with stride `step`, zero-padded to `width`.
 ///
 /// # Safety
-/// Those numbers exist at `kernel` plus each row's offset; there is room for all rows at `packed`.
+/// These values must exist at `kernel` plus each row's offset; `packed` must have space for all rows.
 unsafe fn pack_rows<T: Number>(
     kernel: *const T,
     rows: &[usize],
@@ -307,7 +308,7 @@ unsafe fn pack_rows<T: Number>(
     width: usize,
     packed: *mut T,
 ) {
-    // SAFETY: the caller's promise: `i * width + channel` is inside of the room.
+    // SAFETY: guaranteed by the caller: `i * width + channel` is inside `packed`.
     unsafe {
         for channel in channels..width {
             (0..rows.len()).for_each(|i| packed.add(i * width + channel).write(T::ZERO));
@@ -327,14 +328,14 @@ unsafe fn pack_rows<T: Number>(
     }
 }
 
-/// Runs whose rows of the kernel are packed together.
+/// Runs whose kernel rows are packed together.
 struct KernelPanel {
     runs: Vec<tile::Run>,
     rows: Range<usize>,
 }
 
 impl KernelPanel {
-    /// The runs of a view, cut where they are long, in panels of up to `most` rows.
+    /// Splits the runs of a view into panels of up to `most` rows; long runs are cut.
     fn all(view: &View, most: usize) -> Vec<KernelPanel> {
         let mut panels: Vec<KernelPanel> = Vec::new();
         let mut row = 0;

@@ -1,24 +1,24 @@
-//! Element types of convolutions: multiply-add of vectors of them.
+//! Element types of convolutions, with multiply-add on vectors.
 
 use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, c32, c64};
 use std::slice::{from_mut, from_ref};
 
-/// A type whose products are summed, alone and as vectors of a machine's width.
+/// Type whose products are summed, as scalars and as vectors of the machine's width.
 pub(super) trait Number: Copy + Send + Sync + 'static {
-    /// Nothing.
+    /// Additive identity.
     const ZERO: Self;
 
-    /// A vector of numbers, side by side.
+    /// Vector register of numbers.
     type Register<S: Simd>: Copy;
 
-    /// `x` in each lane.
+    /// Returns a vector with `x` in each lane.
     fn splat<S: Simd>(simd: S, x: Self) -> Self::Register<S>;
 
-    /// `a + b`.
+    /// Returns `a + b`.
     fn add<S: Simd>(simd: S, a: Self::Register<S>, b: Self::Register<S>) -> Self::Register<S>;
 
-    /// `a * b + sum`.
+    /// Returns `a * b + sum`.
     fn multiply_add<S: Simd>(
         simd: S,
         a: Self::Register<S>,
@@ -26,24 +26,24 @@ pub(super) trait Number: Copy + Send + Sync + 'static {
         sum: Self::Register<S>,
     ) -> Self::Register<S>;
 
-    /// A sum of products that began with zero, with the sign that a zero has then. The library subtracts a sum from
-    /// products of complex numbers, where -0 - (0 - 0) is -0, but the sum of 0 and -0 is 0.
+    /// Corrects the sign of a zero sum of products that started from zero. For complex products the library subtracts
+    /// sums, and -0 - (0 - 0) is -0, but the sum of 0 and -0 is 0.
     #[inline(always)]
     fn sum_from_zero<S: Simd>(_: S, sum: Self::Register<S>) -> Self::Register<S> {
         sum
     }
 
-    /// `a + b` of single numbers.
+    /// Returns `a + b` of scalars.
     fn plus(self, other: Self) -> Self;
 
-    /// `a * b` of single numbers.
+    /// Returns `a * b` of scalars.
     fn times(self, other: Self) -> Self;
 
-    /// Whether a product with zero is zero.
+    /// Whether the product with zero is zero.
     fn is_finite(self) -> bool;
 }
 
-/// Number of lanes of a vector.
+/// Returns the number of lanes of a vector.
 pub(super) const fn lanes<T: Number, S: Simd>() -> usize {
     size_of::<T::Register<S>>() / size_of::<T>()
 }
@@ -96,7 +96,7 @@ library_number!(f64, 0.0, f64s, splat_f64s, add_f64s, mul_add_e_f64s, false);
 library_number!(c32, c32::new(0.0, 0.0), c32s, splat_c32s, add_c32s, mul_add_e_c32s, true);
 library_number!(c64, c64::new(0.0, 0.0), c64s, splat_c64s, add_c64s, mul_add_e_c64s, true);
 
-/// Integers modulo a power of two, lane by lane, which the compiler makes vector instructions of.
+/// Implements [`Number`] for integers modulo a power of two, as loops over lanes that the compiler vectorizes.
 macro_rules! wrapping_number {
     ($ty:ty, $register:ident, $splat:ident) => {
         impl Number for $ty {

@@ -1,31 +1,31 @@
-//! The part of the input that a chunk reads, laid out without padding, holes and gaps between groups.
+//! Packing of the part of the input that a chunk reads, without padding, holes and gaps between groups.
 #![expect(unsafe_code, reason = "copies between raw buffers")]
 
-/// A place of the packed array that the input does not have; it holds 0.
+/// Source of an element of the packed array that the input does not have; the element is 0.
 pub(super) const HOLE: usize = usize::MAX;
 
-/// Elements of the inner axes that are described one by one; what lies outside of them repeats the description.
+/// Maximum number of elements of the inner axes that are described individually; the outer axes repeat the description.
 const DESCRIBED: usize = 4096;
 
-/// A dimension of the packed array: where in the input each of its steps is, in elements, or [`HOLE`].
+/// Dimension of the packed array: the offset in the input of each step, in elements, or [`HOLE`].
 pub(super) type Sources = Vec<usize>;
 
-/// Part of a packed row: elements that lie side by side in the input, or that it does not have.
+/// Part of a packed row: elements that are contiguous in the input, or that it does not have.
 struct Segment {
     source: usize,
     length: usize,
 }
 
-/// Elements of a packed array with those axes.
+/// Returns the number of elements of a packed array with those axes.
 pub(super) fn size(axes: &[Sources]) -> usize {
     axes.iter().map(Vec::len).product()
 }
 
-/// Fills a packed array, row major in the order of `axes`.
+/// Fills a packed array, row-major in the order of `axes`.
 ///
 /// # Safety
-/// Sums of one source of each axis are offsets of elements of the array at `input`; there is room for [`size`] elements
-/// at `packed`, which nobody else uses.
+/// Sums of one source of each axis must be offsets of elements of the array at `input`. `packed` must have space for
+/// [`size`] elements, and no other code may access them during the call.
 pub(super) unsafe fn pack<T: Copy>(input: *const T, axes: &[Sources], zero: T, packed: *mut T) {
     let (outer, segments) = describe(axes);
     let row: usize = segments.iter().map(|s| s.length).sum();
@@ -35,7 +35,7 @@ pub(super) unsafe fn pack<T: Copy>(input: *const T, axes: &[Sources], zero: T, p
     while let Some(index) = rows.next_index() {
         let sources = index.iter().zip(outer).map(|(&i, axis)| axis[i]);
         let source = sources.fold(0, add);
-        // SAFETY: the caller's promise: rows follow each other, and each segment is inside the input or a hole.
+        // SAFETY: guaranteed by the caller: rows are contiguous, and each segment is inside the input or a hole.
         unsafe {
             if source == HOLE {
                 fill(to, row, zero);
@@ -59,15 +59,15 @@ fn add(a: usize, b: usize) -> usize {
 }
 
 /// # Safety
-/// There is room for `count` elements at `to`.
+/// `to` must have space for `count` elements.
 unsafe fn fill<T: Copy>(to: *mut T, count: usize, value: T) {
     for i in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { to.add(i).write(value) };
     }
 }
 
-/// The outer axes, and the segments of the inner ones.
+/// Splits the axes into the outer ones and the segments of a row of the inner ones.
 fn describe(axes: &[Sources]) -> (&[Sources], Vec<Segment>) {
     let mut inner = vec![Segment { source: 0, length: 1 }];
     let mut rest = axes;

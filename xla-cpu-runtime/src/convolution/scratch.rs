@@ -1,12 +1,12 @@
-//! Memory of a thread that is kept from one chunk of work to the next.
+//! Scratch memory of a thread, reused between chunks of work.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 
-/// Bytes that a thread keeps; larger memory is given back.
+/// Maximum number of bytes that a thread keeps; larger memory is freed after use.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// A line of the cache: where memory begins.
+/// Cache line, the alignment of scratch memory.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -17,9 +17,9 @@ thread_local! {
     static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `work` with the first byte of `bytes` bytes of uninitialised memory, aligned to a cache line.
+/// Calls `work` with a pointer to `bytes` bytes of uninitialized memory, aligned to a cache line.
 pub(super) fn with_memory<R>(bytes: usize, work: impl FnOnce(*mut u8) -> R) -> R {
-    // Taken out, so that work within work gets memory of its own.
+    // Take the memory out of the cell, so that nested work gets separate memory.
     let mut lines = KEPT.take();
     lines.clear();
     lines.reserve(bytes.div_ceil(size_of::<Line>()));

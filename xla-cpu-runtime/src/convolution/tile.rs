@@ -1,46 +1,47 @@
-//! The inner loops: a few positions times a few vectors of channels, summed in registers.
+//! Micro-kernel: sums of a tile of a few positions times a few vectors of channels, in registers.
 #![expect(unsafe_code, reason = "inner loops read packed buffers through pointers")]
 
 use pulp::{Simd, WithSimd};
 
 use super::number::{Number, lanes};
 
-/// Offsets of a position's packed input and of its results, in elements.
+/// Offsets of a position in the packed input and in the result, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub input: usize,
     pub output: usize,
 }
 
-/// Numbers of the packed input that are summed over in one go: the offset of the first, and how many.
+/// Evenly spaced elements of the packed input that one loop sums over: the offset of the first, and their number.
 #[derive(Clone, Copy)]
 pub(super) struct Run {
     pub offset: usize,
     pub length: usize,
 }
 
-/// Vectors of channels that are computed at once.
+/// Maximum number of vectors of channels in a register tile.
 pub(super) const VECTORS: usize = 2;
 
-/// Adds products of runs of the input with a packed kernel to the results of some positions, for one block of channels.
+/// Loop nest that adds products of runs of the input with a packed kernel to the results of some positions, for one
+/// block of channels.
 pub(super) struct Tiles<'a, T, const SIDE_BY_SIDE: bool> {
     pub places: &'a [Place],
     pub runs: &'a [Run],
-    /// Distance of a run's numbers.
+    /// Stride of the elements of a run.
     pub step: usize,
-    /// The packed or original input, from which places and runs are counted.
+    /// Packed or original input, the base of the offsets of places and runs.
     pub input: *const T,
-    /// A row of `width` numbers for each number of the runs, in their order.
+    /// Packed kernel: a row of `width` values for each element of the runs, in their order.
     pub kernel: *const T,
-    /// Channels in a row of the kernel: whole vectors, at most [`VECTORS`].
+    /// Number of channels in a row of the kernel: a multiple of the vector length, at most [`VECTORS`] vectors.
     pub width: usize,
-    /// The block's first channel of the result, from which places are counted.
+    /// First channel of the block in the result, the base of the offsets of places.
     pub output: *mut T,
-    /// Channels that exist.
+    /// Number of channels that exist.
     pub channels: usize,
-    /// Distance of the result's channels.
+    /// Stride of the channels of the result.
     pub channel_step: usize,
-    /// Whether results are added to those in memory.
+    /// Whether sums are added to the results in memory.
     pub adds: bool,
 }
 
@@ -49,7 +50,8 @@ impl<T: Number, const SIDE_BY_SIDE: bool> WithSimd for Tiles<'_, T, SIDE_BY_SIDE
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // SAFETY: whoever made the tiles promised that the pointers reach all places and runs; see `Tiles::run`.
+        // SAFETY: the creator of the tiles has guaranteed that the pointers reach all places and runs; see
+        // `Tiles::run`.
         unsafe {
             if self.width <= lanes::<T, S>() {
                 self.all::<S, 1>(simd);
@@ -64,20 +66,21 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
     /// Computes all positions.
     ///
     /// # Safety
-    /// `input` plus a place plus any number of a run (and, side by side, the channels of the block after it) is inside
-    /// the input; `kernel` has `width` numbers for each number of the runs; `output` plus a place plus any of
-    /// `channels` is inside the result, where nobody else reads or writes meanwhile. `width` is that of one or two
-    /// vectors of the best instruction set.
+    /// `input` plus a place plus any element of a run (and, side by side, the channels of the block after it) must be
+    /// inside the input. `kernel` must have `width` values for each element of the runs. `output` plus a place plus any
+    /// of `channels` must be inside the result, and no other code may read or write there during the call. `width` must
+    /// be one or two vectors of the best instruction set.
     pub(super) unsafe fn run(self, arch: pulp::Arch) {
         arch.dispatch(self);
     }
 
     /// # Safety
-    /// As for [`Tiles::run`].
+    /// The requirements of [`Tiles::run`].
     #[inline(always)]
     unsafe fn all<S: Simd, const V: usize>(&self, simd: S) {
         let mut places = self.places;
-        // SAFETY: the caller's promise. Heights are those whose sums fit the registers beside a row and a factor.
+        // SAFETY: guaranteed by the caller. The tile heights are chosen so that the sums fit the registers, with one
+        // row of the kernel and one factor.
         unsafe {
             if S::REGISTER_COUNT >= 32 {
                 self.while_left::<S, V, 14>(simd, &mut places);
@@ -89,18 +92,18 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
     }
 
     /// # Safety
-    /// As for [`Tiles::run`].
+    /// The requirements of [`Tiles::run`].
     #[inline(always)]
     unsafe fn while_left<S: Simd, const V: usize, const H: usize>(&self, simd: S, places: &mut &[Place]) {
         while let Some((tile, rest)) = places.split_first_chunk::<H>() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.store(simd, tile, self.sums::<S, V, H>(simd, tile)) };
             *places = rest;
         }
     }
 
     /// # Safety
-    /// As for [`Tiles::run`].
+    /// The requirements of [`Tiles::run`].
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "rows and columns of registers read best by number")]
     unsafe fn sums<S: Simd, const V: usize, const H: usize>(
@@ -112,11 +115,11 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
         let mut sums = [[T::splat(simd, T::ZERO); V]; H];
         let mut row = self.kernel;
         for run in self.runs {
-            // SAFETY: the caller's promise: runs of all places are inside the input.
+            // SAFETY: guaranteed by the caller: runs of all places are inside the input.
             let from: [*const T; H] = std::array::from_fn(|i| unsafe { self.input.add(places[i].input + run.offset) });
             let mut at = 0;
             for _ in 0..run.length {
-                // SAFETY: `at` is that of a number of the run, `row` that of its row of the kernel.
+                // SAFETY: `at` is the offset of an element of the run, `row` points to its row of the kernel.
                 unsafe {
                     let kernel: [T::Register<S>; V] = std::array::from_fn(|v| load(row.add(v * n)));
                     for i in 0..H {
@@ -138,7 +141,7 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
     }
 
     /// # Safety
-    /// As for [`Tiles::run`].
+    /// The requirements of [`Tiles::run`].
     #[inline(always)]
     unsafe fn store<S: Simd, const V: usize, const H: usize>(
         &self,
@@ -149,7 +152,7 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
         let n = lanes::<T, S>();
         let whole = self.channels == V * n && self.channel_step == 1;
         for (place, sums) in places.iter().zip(sums) {
-            // SAFETY: the place's channels are inside the result; sums are `V * n` numbers, of which `channels` exist.
+            // SAFETY: the place's channels are inside the result; `sums` has `V * n` values, at least `channels`.
             unsafe {
                 let out = self.output.add(place.output);
                 if whole {
@@ -172,9 +175,9 @@ impl<T: Number, const SIDE_BY_SIDE: bool> Tiles<'_, T, SIDE_BY_SIDE> {
 }
 
 /// # Safety
-/// A whole vector may be read at `from`.
+/// A whole vector must be readable at `from`.
 #[inline(always)]
 unsafe fn load<R: Copy>(from: *const impl Number) -> R {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { from.cast::<R>().read_unaligned() }
 }

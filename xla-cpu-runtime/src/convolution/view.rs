@@ -1,4 +1,4 @@
-//! View of a chunk of a convolution: offsets of positions, of contracted elements, of packed elements.
+//! View of a chunk of a convolution: offsets of positions, of contracted elements and of packed elements.
 
 use std::ops::Range;
 
@@ -14,37 +14,37 @@ pub(super) enum Role {
     Spatial(usize),
 }
 
-/// Part of the contraction that is summed at a time: ranges of channels and of the window's elements.
+/// Part of the contraction that is summed at a time: ranges of channels and of window elements.
 #[derive(Clone, Debug)]
 pub(super) struct Slab {
     pub channels: Range<usize>,
     pub taps: Vec<Range<usize>>,
 }
 
-/// Distances in the array that is read: the input itself or its packed part.
+/// Strides in the array that is read: the input itself or its packed part.
 #[derive(Clone, Debug)]
 struct Steps {
     image: usize,
     channel: usize,
-    /// Of neighbouring positions and of neighbouring elements of the window.
+    /// Strides between adjacent positions and between adjacent elements of the window, for each spatial dimension.
     spatial: Vec<(usize, usize)>,
 }
 
-/// A slab of a chunk.
+/// Offsets for one slab of a chunk.
 pub(super) struct View {
-    /// Axes of the packed array but for the channels side by side; none where the input is read as it is.
+    /// Axes of the packed array, except lanes that span several groups; empty if the input is read in place.
     pub packed: Vec<Sources>,
-    /// Offset of the first element that is read, in the input; 0 where it is packed.
+    /// Offset of the first element that is read in the input; 0 if it is packed.
     pub first: usize,
     pub places: Vec<Place>,
     pub runs: Vec<Run>,
-    /// Distance of a run's numbers.
+    /// Stride of the elements of a run.
     pub step: usize,
-    /// Offsets in the kernel of the runs' elements, in their order.
+    /// Offsets in the kernel of the elements of the runs, in their order.
     pub kernel: Vec<usize>,
 }
 
-/// The input's dimensions in the order of memory, the outermost first.
+/// Returns the input's dimensions in memory order, the outermost first.
 pub(super) fn memory_order(plan: &ConvolutionPlan) -> Vec<Role> {
     let mut order = vec![(plan.images.input, Role::Image), (plan.channels.input, Role::Channel)];
     order.extend(plan.spatial.iter().enumerate().map(|(d, s)| (s.axis.input, Role::Spatial(d))));
@@ -53,13 +53,13 @@ pub(super) fn memory_order(plan: &ConvolutionPlan) -> Vec<Role> {
 }
 
 impl Slab {
-    /// Everything.
+    /// Returns the slab of the whole contraction.
     pub fn whole(plan: &ConvolutionPlan) -> Slab {
         let taps = plan.spatial.iter().map(|s| 0..s.window.size).collect();
         Slab { channels: 0..plan.channels.extent, taps }
     }
 
-    /// Chunks along its outermost axis into `count` slabs, or as many as there are.
+    /// Splits the outermost axis longer than 1 into at most `count` slabs.
     pub fn cut(&self, order: &[Role], count: usize) -> Vec<Slab> {
         let Some(&role) = order.iter().find(|&&role| self.range(role).is_some_and(|r| r.len() > 1)) else {
             return vec![self.clone()];
@@ -88,7 +88,7 @@ impl Slab {
 }
 
 impl View {
-    /// Reads the input where it is.
+    /// Creates a view that reads the input in place.
     pub fn direct(plan: &ConvolutionPlan, order: &[Role], chunk: &ConvolutionChunk, slab: &Slab) -> View {
         let mut first = chunk.positions[0].start * plan.images.input + slab.channels.start * plan.channels.input;
         for (d, s) in plan.spatial.iter().enumerate() {
@@ -102,7 +102,7 @@ impl View {
         View::new(plan, order, chunk, slab, &steps, (first, Vec::new()))
     }
 
-    /// Reads a packed array of which each element is `side_by_side` numbers.
+    /// Creates a view that reads a packed array whose elements are `side_by_side` values each.
     pub fn packed(
         plan: &ConvolutionPlan,
         order: &[Role],
@@ -126,7 +126,7 @@ impl View {
                 Role::Spatial(d) => {
                     let (positions, taps) = (&chunk.positions[d + 1], &slab.taps[d]);
                     let (sources, position, tap) = places(&plan.spatial[d], positions, taps);
-                    // A step that no second position or element takes may be too long for a number.
+                    // A stride without a second position or element may overflow; it is not used.
                     steps.spatial[d] = (position.wrapping_mul(step), tap.wrapping_mul(step));
                     sources
                 }
@@ -166,21 +166,21 @@ impl View {
     }
 }
 
-/// The place of a window's first element in the input's dimension, holes and padding counted.
+/// Returns the position of a window's first element in the input's dimension, with holes and padding counted.
 fn first_place(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> i128 {
     let at = |i: usize, step: usize| i as i128 * step as i128;
     at(positions.start, s.window.stride) + at(taps.start, s.window.window_dilation) - i128::from(s.window.pad_low)
 }
 
-/// The places from the first to the last that is read, or `None` where they are more than pairs of a position and an
-/// element of the window.
+/// Returns the number of positions from the first to the last that is read, or `None` if it exceeds the number of pairs
+/// of a position and an element of the window.
 fn span(s: &Spatial, positions: usize, taps: usize) -> Option<usize> {
     let last = |count: usize, step: usize| (count as i128 - 1).max(0).saturating_mul(step as i128);
     let span = last(positions, s.window.stride).saturating_add(last(taps, s.window.window_dilation)).saturating_add(1);
     (span <= positions as i128 * taps as i128).then_some(span as usize)
 }
 
-/// Elements of the packed input of a slab.
+/// Returns the number of elements of the packed input of a slab.
 pub(super) fn packed_size(plan: &ConvolutionPlan, chunk: &ConvolutionChunk, slab: &Slab) -> usize {
     let places = plan.spatial.iter().zip(&slab.taps).enumerate().map(|(d, (s, taps))| {
         let positions = chunk.positions[d + 1].len();
@@ -189,10 +189,11 @@ pub(super) fn packed_size(plan: &ConvolutionPlan, chunk: &ConvolutionChunk, slab
     places.fold(chunk.positions[0].len() * slab.channels.len(), usize::saturating_mul)
 }
 
-/// A packed spatial dimension, and the steps in it of neighbouring positions and elements of the window.
+/// Returns a packed spatial dimension, and its strides between adjacent positions and between adjacent elements of the
+/// window.
 ///
-/// It has every place from the first to the last that is read, or, where those are further apart than they are many,
-/// each pair of an element of the window and a position.
+/// The dimension contains every position from the first to the last that is read. If that exceeds the number of pairs
+/// of an element of the window and a position, it contains each pair instead.
 fn places(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> (Sources, usize, usize) {
     let first = first_place(s, positions, taps);
     let (stride, dilation) = (s.window.stride as i128, s.window.window_dilation as i128);
@@ -210,7 +211,8 @@ fn places(s: &Spatial, positions: &Range<usize>, taps: &Range<usize>) -> (Source
     }
 }
 
-/// Contiguous runs of nested axes (extent, stride), outermost first, and the stride within them.
+/// Merges nested axes (extent, stride), outermost first, into contiguous runs; returns them with the stride inside a
+/// run.
 fn runs(axes: &[(usize, usize)]) -> (Vec<Run>, usize) {
     let mut outer: Vec<(usize, usize)> = axes.iter().copied().filter(|&(extent, _)| extent != 1).collect();
     let (mut length, step) = outer.pop().unwrap_or((1, 1));
@@ -228,7 +230,7 @@ fn runs(axes: &[(usize, usize)]) -> (Vec<Run>, usize) {
     (offsets.into_iter().map(|offset| Run { offset, length }).collect(), step)
 }
 
-/// Every position of a chunk.
+/// Returns every position of a chunk.
 fn all_places(plan: &ConvolutionPlan, chunk: &ConvolutionChunk, steps: &Steps) -> Vec<Place> {
     let mut places = vec![Place { input: 0, output: 0 }];
     let axes = std::iter::once((steps.image, plan.images.output))
