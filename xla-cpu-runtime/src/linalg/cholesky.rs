@@ -1,4 +1,4 @@
-//! The triangular factor of one positive definite matrix.
+//! Cholesky factorization of one matrix.
 
 use super::number::Number;
 use super::triangular::{self, Triangle};
@@ -6,10 +6,10 @@ use super::view::View;
 use super::{BLOCK, PARALLEL_WORK};
 use crate::pool;
 
-/// Rows of a matrix whose lower triangle is updated together.
+/// Minimum number of rows that a task of the symmetric update processes.
 const PANEL: usize = 64;
 
-/// Replaces the matrix, whose lower triangle is given, by its lower factor; by NaN if it is not positive definite.
+/// Replaces the matrix, whose lower triangle is given, by its lower factor, or by NaN if it is not positive definite.
 pub(super) fn decompose<T: Number>(matrix: View<T>, threads: usize) {
     let n = matrix.rows();
     if !factor(matrix, threads, &mut Vec::new()) {
@@ -18,8 +18,9 @@ pub(super) fn decompose<T: Number>(matrix: View<T>, threads: usize) {
     (0..n).for_each(|i| matrix.block(i..i + 1, i + 1..n).fill(T::zero()));
 }
 
-/// The first half of the columns, then the lower right quarter, from which their part is taken away. Tells whether the
-/// matrix is positive definite; elements above the diagonal are meaningless.
+/// Factors the lower triangle recursively: factors the upper left block, solves for the block below it (TRSM), updates
+/// the lower right block (SYRK) and factors that. Returns whether the matrix is positive definite; elements above the
+/// diagonal are undefined.
 fn factor<T: Number>(a: View<T>, threads: usize, block: &mut Vec<T>) -> bool {
     let n = a.rows();
     if n <= BLOCK {
@@ -34,21 +35,21 @@ fn factor<T: Number>(a: View<T>, threads: usize, block: &mut Vec<T>) -> bool {
     if !factor(first, threads, block) {
         return false;
     }
-    // `x l^H = below` is `conj(l) x^T = below^T`.
+    // `x l^H = below` is equivalent to `conj(l) x^T = below^T`.
     let triangle = Triangle { lower: first, is_conjugated: true, has_unit_diagonal: false };
     triangular::solve_on_threads(triangle, below.transposed(), threads);
     subtract_square(rest, below, threads);
     factor(rest, threads, block)
 }
 
-/// Subtracts `x x^H` from the lower triangle of `a`, some rows at a time.
+/// Subtracts `x x^H` from the lower triangle of `a`, a panel of rows at a time.
 fn subtract_square<T: Number>(a: View<T>, x: View<T>, threads: usize) {
     let n = a.rows();
     let threads = if n.saturating_mul(n).saturating_mul(x.columns()) / 2 < PARALLEL_WORK { 1 } else { threads };
     let rows = PANEL.max(n.div_ceil(8));
     let panels = n.div_ceil(rows);
     pool::parallel_for(threads, panels, &|panel| {
-        // The longest ones first.
+        // Start with the longest panels, to balance the load.
         let start = (panels - 1 - panel) * rows;
         let end = (start + rows).min(n);
         let adjoint = x.row_range(0..end).transposed();
@@ -56,7 +57,7 @@ fn subtract_square<T: Number>(a: View<T>, x: View<T>, threads: usize) {
     });
 }
 
-/// The same for a row-major block, one column after the other.
+/// Factors a row-major block column by column; returns whether it is positive definite.
 fn factor_block<T: Number>(a: &mut [T], n: usize) -> bool {
     let mut column = [T::zero(); BLOCK];
     for j in 0..n {

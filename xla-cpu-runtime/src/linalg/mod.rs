@@ -1,4 +1,4 @@
-//! Decompositions and triangular systems: recursive in blocks, so that most of the work is products of matrices.
+//! Decompositions and triangular solves, with recursive blocking: most of the work is matrix multiplication.
 #![expect(unsafe_code, reason = "linear algebra works on raw buffers of generated code")]
 
 mod cholesky;
@@ -17,16 +17,16 @@ use number::Number;
 use triangular::Triangle;
 use view::{BLOCK, PARALLEL_WORK, View};
 
-/// A decomposition as numbers that generated code can carry: element, triangle, how many matrices, and their size.
-/// `None` for element types that there is no library for.
+/// Encodes a Cholesky decomposition as numbers that generated code can carry: the element type, the triangle, the
+/// number of matrices, and their size. `None` for element types that the library does not support.
 pub(crate) fn cholesky_descriptor(op: &Cholesky, a: &ArrayShape) -> Option<Vec<i64>> {
     let (batch, n, _) = matrices(a)?;
     let element = DotElement::of(a.element_type())?;
     Some([element as usize, usize::from(op.lower), batch, n].map(|n| n as i64).to_vec())
 }
 
-/// A system of equations as numbers: element, the operation's attributes, how many systems, and the sizes of the right
-/// side. `None` as for [`cholesky_descriptor`].
+/// Encodes a triangular solve as numbers: the element type, the operation's attributes, the number of systems, and the
+/// sizes of the right-hand side. `None` as for [`cholesky_descriptor`].
 pub(crate) fn triangular_solve_descriptor(op: &TriangularSolve, b: &ArrayShape) -> Option<Vec<i64>> {
     let (batch, rows, columns) = matrices(b)?;
     let element = DotElement::of(b.element_type())?;
@@ -39,22 +39,22 @@ pub(crate) fn triangular_solve_descriptor(op: &TriangularSolve, b: &ArrayShape) 
     Some([element as usize, left, lower, unit, kind, batch, rows, columns].map(|n| n as i64).to_vec())
 }
 
-/// Number of matrices of an array, and their rows and columns.
+/// Returns the number of matrices of an array, and their rows and columns.
 fn matrices(shape: &ArrayShape) -> Option<(usize, usize, usize)> {
     let &[ref batch @ .., rows, columns] = shape.dims() else { return None };
     Some((batch.iter().product(), rows, columns))
 }
 
-/// The numbers of a descriptor.
+/// Returns the numbers of a descriptor.
 ///
 /// # Safety
-/// `descriptor` points to `length` numbers.
+/// `descriptor` must point to `length` numbers.
 unsafe fn numbers<'a>(descriptor: *const i64, length: i64) -> &'a [i64] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(descriptor, length as usize) }
 }
 
-/// Decomposes as the descriptor says; `buffers` are operand and result.
+/// Decomposes matrices as the descriptor states; `buffers` are operand and result.
 pub(super) unsafe extern "C" fn xla_cpu_cholesky(
     buffers: *const *mut u8,
     _: *const KernelFn,
@@ -63,7 +63,7 @@ pub(super) unsafe extern "C" fn xla_cpu_cholesky(
     threads: i64,
 ) {
     // SAFETY: the generated caller passes a constant of `length` numbers made by `cholesky_descriptor`, and two buffers
-    // that hold the shape it was made from, do not overlap, and are used by nobody else.
+    // that hold the shape it was made from and do not overlap. No other code accesses them during the call.
     unsafe {
         let numbers = numbers(descriptor, length);
         let run = match numbers[0] {
@@ -77,8 +77,8 @@ pub(super) unsafe extern "C" fn xla_cpu_cholesky(
 }
 
 /// # Safety
-/// The numbers are those of [`cholesky_descriptor`]; both buffers hold the array they describe, of elements `T`. They
-/// do not overlap, and nobody else uses them.
+/// `numbers` must be a result of [`cholesky_descriptor`]. Both buffers must hold the array that it describes, with
+/// elements `T`. They must not overlap, and no other code may access them during the call.
 unsafe fn decompose<T: Number>(numbers: &[i64], operand: *const u8, result: *mut u8, threads: usize) {
     let (lower, batch, n) = (numbers[1] != 0, numbers[2] as usize, numbers[3] as usize);
     let result: *mut T = result.cast();
@@ -86,14 +86,14 @@ unsafe fn decompose<T: Number>(numbers: &[i64], operand: *const u8, result: *mut
     unsafe { std::ptr::copy_nonoverlapping(operand.cast(), result, batch * n * n) };
     let result = Shared(result);
     each_matrix(batch, n.saturating_mul(n).saturating_mul(n) / 3, threads, &|matrix, threads| {
-        // SAFETY: there are `batch` matrices of that size, and each is worked on once.
+        // SAFETY: there are `batch` matrices of that size, and each is processed once.
         let matrix = unsafe { View::row_major(result.pointer().add(matrix * n * n), n, n) };
-        // The upper factor is the transpose of the lower one of the transpose.
+        // The upper factor is the transpose of the lower factor of the transpose.
         cholesky::decompose(if lower { matrix } else { matrix.transposed() }, threads);
     });
 }
 
-/// Solves as the descriptor says; `buffers` are the matrices, the right sides, and the result.
+/// Solves systems as the descriptor states; `buffers` are the matrices, the right-hand sides and the result.
 pub(super) unsafe extern "C" fn xla_cpu_triangular_solve(
     buffers: *const *mut u8,
     _: *const KernelFn,
@@ -115,8 +115,9 @@ pub(super) unsafe extern "C" fn xla_cpu_triangular_solve(
 }
 
 /// # Safety
-/// The numbers are those of [`triangular_solve_descriptor`]; the operands and the result hold the arrays they describe,
-/// of elements `T`. The result overlaps no operand, and nobody else uses it.
+/// `numbers` must be a result of [`triangular_solve_descriptor`]. The operands and the result must hold the arrays that
+/// it describes, with elements `T`. The result must not overlap an operand, and no other code may access it during the
+/// call.
 unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u8, threads: usize) {
     let &[_, left, lower, unit, kind, batch, rows, columns] = numbers else { return };
     let (left, batch, rows, columns) = (left != 0, batch as usize, rows as usize, columns as usize);
@@ -126,13 +127,13 @@ unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u
     unsafe { std::ptr::copy_nonoverlapping(b.cast(), result, batch * n * sides) };
     let (a, x) = (Shared(a.cast::<T>()), Shared(result));
     each_matrix(batch, n.saturating_mul(n).saturating_mul(sides) / 2, threads, &|system, threads| {
-        // SAFETY: there are `batch` systems of those sizes. Each right side is worked on once; the matrices are read
-        // only.
+        // SAFETY: there are `batch` systems of those sizes. Each right-hand side is processed once; the matrices are
+        // only read.
         let (mut a, mut x) = unsafe {
             let x = View::row_major(x.pointer().add(system * n * sides), rows, columns);
             (View::row_major(a.pointer().add(system * n * n), n, n), x)
         };
-        // `x op(a) = b` is `op(a)^T x^T = b^T`.
+        // `x op(a) = b` is equivalent to `op(a)^T x^T = b^T`.
         let is_transposed = (kind != 0) == left;
         if is_transposed {
             a = a.transposed();
@@ -140,7 +141,7 @@ unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u
         if !left {
             x = x.transposed();
         }
-        // Read from the end, an upper triangle is a lower one.
+        // With rows and columns reversed, an upper triangle is a lower one.
         if (lower != 0) == is_transposed {
             (a, x) = (a.reversed().transposed().reversed().transposed(), x.reversed());
         }
@@ -149,7 +150,8 @@ unsafe fn solve<T: Number>(numbers: &[i64], [a, b]: [*mut u8; 2], result: *mut u
     });
 }
 
-/// Calls `f` with the number of each matrix and the threads that it may use. One takes about `work` multiplications.
+/// Calls `f` with the number of each matrix and the number of threads that it may use. One matrix takes about `work`
+/// multiplications.
 fn each_matrix(batch: usize, work: usize, threads: usize, f: &(dyn Fn(usize, usize) + Sync)) {
     let threads = if batch.saturating_mul(work) < PARALLEL_WORK { 1 } else { threads };
     if batch < threads {
@@ -161,10 +163,10 @@ fn each_matrix(batch: usize, work: usize, threads: usize, f: &(dyn Fn(usize, usi
     });
 }
 
-/// The first element of an array whose matrices several threads work on.
+/// Pointer to the first element of an array whose matrices are processed by several threads.
 struct Shared<T>(*mut T);
 
-// SAFETY: each matrix that is written is one thread's (`each_matrix`).
+// SAFETY: each matrix that is written is accessed by one thread only (`each_matrix`).
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T> Shared<T> {

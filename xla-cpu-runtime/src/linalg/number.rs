@@ -1,17 +1,17 @@
-//! The numbers that matrices are made of.
+//! Element types of matrices.
 
 use gemm::{c32, c64};
 use num_complex::{Complex, ComplexFloat};
 
-/// A real or complex number in single or double precision.
+/// Real or complex number in single or double precision.
 pub(super) trait Number: ComplexFloat + Send + Sync + 'static {
-    /// Not a number.
+    /// Returns a NaN.
     fn nan() -> Self;
 
-    /// The square root of the real part, if that is positive.
+    /// Returns the square root of the real part if that is positive.
     fn positive_root(self) -> Option<Self>;
 
-    /// `self / divisor`, without overflow on the way.
+    /// Returns `self / divisor`, without intermediate overflow.
     fn over(self, divisor: Self) -> Self;
 }
 
@@ -40,7 +40,7 @@ macro_rules! numbers {
                 (self.re > 0.0).then(|| Complex::new(self.re.sqrt(), 0.0))
             }
 
-            /// Scaled by the greater part of the divisor (R. Smith, 1962).
+            /// Divides after scaling by the greater part of the divisor (R. Smith, 1962).
             fn over(self, divisor: $complex) -> $complex {
                 let (a, b, c, d) = (self.re, self.im, divisor.re, divisor.im);
                 if c.abs() >= d.abs() {

@@ -1,23 +1,23 @@
-//! Equations with a lower triangular matrix.
+//! Solver of equations with a lower triangular matrix.
 
 use super::number::Number;
 use super::view::{BLOCK, PARALLEL_WORK, View};
 use crate::pool;
 
-/// Right sides that are worked on together.
+/// Number of right-hand sides that are processed together.
 const PANEL: usize = 64;
 
-/// A lower triangular matrix; elements above the diagonal are not read.
+/// Lower triangular matrix; elements above the diagonal are not read.
 #[derive(Clone, Copy)]
 pub(super) struct Triangle<T> {
     pub lower: View<T>,
-    /// Whether its conjugate is meant.
+    /// Whether the conjugate of the matrix is used.
     pub is_conjugated: bool,
-    /// Whether its diagonal is 1 whatever stands there.
+    /// Whether the diagonal is taken as 1, independent of the stored elements.
     pub has_unit_diagonal: bool,
 }
 
-/// Replaces each column of `x` by the solution of the equations of which it is the right side.
+/// Replaces each column of `x`, a right-hand side, by the solution of its equations.
 pub(super) fn solve_on_threads<T: Number>(triangle: Triangle<T>, x: View<T>, threads: usize) {
     let (n, columns) = (x.rows(), x.columns());
     if n == 0 || columns == 0 {
@@ -31,13 +31,14 @@ pub(super) fn solve_on_threads<T: Number>(triangle: Triangle<T>, x: View<T>, thr
     });
 }
 
-/// Memory for blocks that are worked on.
+/// Row-major copies of the blocks that are processed.
 struct Workspace<T> {
     triangle: Vec<T>,
     panel: Vec<T>,
 }
 
-/// The first half of the unknowns, then the second, from whose right sides the first's part is taken away.
+/// Solves recursively: the first half of the unknowns, whose contribution is subtracted from the other right-hand
+/// sides, then the second half.
 fn solve<T: Number>(triangle: Triangle<T>, x: View<T>, workspace: &mut Workspace<T>) {
     let n = x.rows();
     if n <= BLOCK {
@@ -51,7 +52,7 @@ fn solve<T: Number>(triangle: Triangle<T>, x: View<T>, workspace: &mut Workspace
     solve(Triangle { lower: of(half..n, half..n), ..triangle }, second, workspace);
 }
 
-/// Forward substitution, for some right sides at a time.
+/// Performs forward substitution, for a panel of right-hand sides at a time.
 fn solve_block<T: Number>(triangle: Triangle<T>, x: View<T>, workspace: &mut Workspace<T>) {
     let n = x.rows();
     workspace.triangle.resize(n * n, T::zero());
@@ -68,7 +69,7 @@ fn solve_block<T: Number>(triangle: Triangle<T>, x: View<T>, workspace: &mut Wor
     }
 }
 
-/// Solves for one row of unknowns after the other; both arrays are row major.
+/// Solves for the rows of unknowns in sequence; both arrays are row-major.
 fn substitute<T: Number>(a: &[T], has_unit_diagonal: bool, x: &mut [T], columns: usize) {
     let n = x.len() / columns;
     for (i, coefficients) in a.chunks_exact(n).enumerate() {

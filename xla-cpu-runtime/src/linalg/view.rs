@@ -1,4 +1,4 @@
-//! Matrices anywhere in memory, with any steps between rows and columns.
+//! Matrix views with arbitrary row and column strides.
 #![expect(unsafe_code, reason = "blocks of one matrix are written while others are read")]
 
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use super::number::Number;
 use gemm::Parallelism;
 
-/// Rows and columns of blocks that are computed element by element.
+/// Number of rows and columns of blocks that are computed element by element.
 pub const BLOCK: usize = 32;
-/// Multiplications from which on work is spread over threads.
+/// Minimum number of multiplications of work that is distributed over threads.
 pub const PARALLEL_WORK: usize = 1 << 17;
 
-/// A matrix in memory that somebody else owns.
+/// View of a matrix in memory that it does not own.
 #[derive(Clone, Copy)]
 pub(super) struct View<T> {
     first: *mut T,
@@ -21,16 +21,17 @@ pub(super) struct View<T> {
     column_step: isize,
 }
 
-// SAFETY: see `View::row_major`, which asks for what makes it so.
+// SAFETY: the contract of `View::row_major` excludes data races.
 unsafe impl<T: Send> Send for View<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for View<T> {}
 
 impl<T: Number> View<T> {
-    /// The row-major matrix of `rows * columns` elements at `first`.
+    /// Creates a view of the row-major matrix of `rows * columns` elements at `first`.
     ///
-    /// # Safety The elements exist, initialised, for as long as the view and views made of it are used. No other thread
-    /// accesses elements that a thread writes through views.
+    /// # Safety
+    /// The elements must exist and be initialized as long as the view and views derived from it are used. No other
+    /// thread may access elements that a thread writes through views.
     pub(super) unsafe fn row_major(first: *mut T, rows: usize, columns: usize) -> View<T> {
         View { first, rows, columns, row_step: columns as isize, column_step: 1 }
     }
@@ -43,18 +44,18 @@ impl<T: Number> View<T> {
         self.columns
     }
 
-    /// Rows as columns.
+    /// Exchanges rows and columns.
     pub(super) fn transposed(self) -> View<T> {
         View { rows: self.columns, columns: self.rows, row_step: self.column_step, column_step: self.row_step, ..self }
     }
 
-    /// The last row first.
+    /// Reverses the order of the rows.
     pub(super) fn reversed(self) -> View<T> {
         let last = self.rows.saturating_sub(1) as isize;
         View { first: self.first.wrapping_offset(last * self.row_step), row_step: -self.row_step, ..self }
     }
 
-    /// Some rows and columns. Panics on those that there are not.
+    /// Returns a block of rows and columns. Panics if they do not exist.
     pub(super) fn block(self, rows: Range<usize>, columns: Range<usize>) -> View<T> {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
         assert!(columns.start <= columns.end && columns.end <= self.columns, "columns {columns:?} of {}", self.columns);
@@ -62,7 +63,7 @@ impl<T: Number> View<T> {
         View { first: self.first.wrapping_offset(offset), rows: rows.len(), columns: columns.len(), ..self }
     }
 
-    /// Some rows, all columns.
+    /// Returns some rows with all columns.
     pub(super) fn row_range(self, rows: Range<usize>) -> View<T> {
         self.block(rows, 0..self.columns)
     }
@@ -72,7 +73,7 @@ impl<T: Number> View<T> {
         self.first.wrapping_offset(row as isize * self.row_step + column as isize * self.column_step)
     }
 
-    /// Calls `f` with every place, and with its number in row-major order, in the order that memory likes.
+    /// Calls `f` for every element with its row-major number and its address, in the order of the smaller stride.
     fn for_each_place(&self, mut f: impl FnMut(usize, *mut T)) {
         let (rows, columns) = (self.rows, self.columns);
         if self.column_step.abs() <= self.row_step.abs() {
@@ -88,19 +89,19 @@ impl<T: Number> View<T> {
         self.for_each_place(|i, place| to[i] = unsafe { *place });
     }
 
-    /// Copies the elements of a row-major array here.
+    /// Copies the elements of a row-major array into the view.
     pub(super) fn store(&self, from: &[T]) {
         // SAFETY: as in `load`.
         self.for_each_place(|i, place| unsafe { *place = from[i] });
     }
 
-    /// Makes every element one value.
+    /// Sets every element to one value.
     pub(super) fn fill(&self, value: T) {
         // SAFETY: as in `load`.
         self.for_each_place(|_, place| unsafe { *place = value });
     }
 
-    /// Subtracts `lhs * rhs`, of which the right one may be conjugated, and the left one as well.
+    /// Subtracts `lhs * rhs`; each factor may be conjugated.
     pub(super) fn subtract_product(
         &self,
         (lhs, conjugate_lhs): (View<T>, bool),
@@ -110,7 +111,7 @@ impl<T: Number> View<T> {
         if self.rows == 0 || self.columns == 0 || lhs.columns == 0 {
             return;
         }
-        // SAFETY: the places are those of views (`row_major`) of matching sizes.
+        // SAFETY: the pointers and strides belong to views (`row_major`) of matching sizes.
         unsafe {
             gemm::gemm(
                 self.rows,
