@@ -1,8 +1,8 @@
-//! Ranges cut into chunks for threads.
+//! Ranges split into chunks for threads.
 
 use std::ops::Range;
 
-/// A range from 0 on, cut into chunks of one size but for the last.
+/// Range from 0 on, split into chunks of equal size; the last one may be shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunks {
     extent: usize,
@@ -10,17 +10,17 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// About `chunks` chunks, of a multiple of `step` each.
+    /// Splits `extent` into about `chunks` chunks, each a multiple of `step`.
     pub fn new(extent: usize, chunks: usize, step: usize) -> Chunks {
         Chunks { extent, size: extent.div_ceil(chunks.max(1)).next_multiple_of(step).max(1) }
     }
 
-    /// Chunks in all.
+    /// Returns the total number of chunks.
     pub fn count(&self) -> usize {
         self.extent.div_ceil(self.size)
     }
 
-    /// A chunk.
+    /// Returns the range of a chunk.
     pub fn get(&self, chunk: usize) -> Range<usize> {
         let start = chunk * self.size;
         start..(start + self.size).min(self.extent)

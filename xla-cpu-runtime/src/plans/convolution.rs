@@ -1,4 +1,4 @@
-//! Convolution as loops over strided arrays, with their partition among threads. Knows shapes, neither LLVM nor memory.
+//! Convolutions as loops over strided arrays, partitioned for threads. Depends on shapes only, not on LLVM or memory.
 
 use std::ops::Range;
 
@@ -7,34 +7,34 @@ use xla_hlo::{ArrayShape, strides};
 
 use crate::plans::chunks::Chunks;
 
-/// A dimension that some of the arrays walk; strides in elements, 0 where an array does not.
+/// Dimension with its strides in elements; the stride is 0 in an array without the dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Steps.
+    /// Number of steps.
     pub extent: usize,
-    /// In the input.
+    /// Stride in the input.
     pub input: usize,
-    /// In the kernel.
+    /// Stride in the kernel.
     pub kernel: usize,
-    /// In the result.
+    /// Stride in the result.
     pub output: usize,
 }
 
-/// A dimension that the window slides over.
+/// Dimension that the window slides over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spatial {
     /// Movement of the window; its size is the kernel's.
     pub window: WindowDim,
-    /// Elements of the input.
+    /// Number of elements of the input.
     pub base: usize,
-    /// Positions of the window; strides of the input's elements, the kernel's and the positions.
+    /// Number of positions of the window; strides of the input's elements, the kernel's and the positions.
     pub axis: Axis,
 }
 
 /// `out[n, p, g, o] = sum over c, k of input[n, place(p, k), g, c] * kernel[k, c, g, o]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvolutionPlan {
-    /// Groups `g`; the kernel's and the result's strides are those of `outputs` times its extent.
+    /// Groups `g`; the strides in kernel and result are the strides of `outputs` times its extent.
     pub groups: Axis,
     /// Images `n` of a group.
     pub images: Axis,
@@ -44,14 +44,14 @@ pub struct ConvolutionPlan {
     pub outputs: Axis,
     /// Positions `p` with the window's elements `k`.
     pub spatial: Vec<Spatial>,
-    /// First element of the kernel.
+    /// Offset of the first element of the kernel.
     pub kernel_first: usize,
-    /// First element of the result.
+    /// Offset of the first element of the result.
     pub output_first: usize,
 }
 
 impl ConvolutionPlan {
-    /// The plan of a convolution between arrays in their layouts.
+    /// Creates the plan of a convolution between arrays in their layouts.
     pub fn new(op: &Convolution, input: &ArrayShape, kernel: &ArrayShape, out: &ArrayShape) -> ConvolutionPlan {
         let dims = &op.dims;
         let [x, w, y] = [input, kernel, out].map(|s| strides(s.dims(), &s.minor_to_major()));
@@ -83,7 +83,7 @@ impl ConvolutionPlan {
         }
     }
 
-    /// The plan as numbers that generated code can carry.
+    /// Encodes the plan as numbers that generated code can carry.
     pub fn numbers(&self) -> Vec<i64> {
         let mut numbers = Vec::new();
         let push = |numbers: &mut Vec<i64>, axis: &Axis| {
@@ -101,7 +101,7 @@ impl ConvolutionPlan {
         numbers
     }
 
-    /// Inverse of [`ConvolutionPlan::numbers`].
+    /// Decodes the numbers of [`ConvolutionPlan::numbers`].
     pub fn from_numbers(numbers: &[i64]) -> ConvolutionPlan {
         let at = |i: usize| numbers.get(i).copied().unwrap_or_default();
         let size = |i: usize| at(i) as usize;
@@ -130,16 +130,18 @@ impl ConvolutionPlan {
         }
     }
 
-    /// Convolutions of the input without holes that together give the results to which anything is added.
+    /// Splits the convolution into phases without base dilation. Results that no phase computes are 0.
     ///
-    /// Plans without holes: where an input has `h - 1` holes between its elements, every `h`th position meets the same
-    /// elements of the window, every `h`th one. All other products are with holes.
+    /// With `h - 1` holes between the elements of the input, every `h`th position meets input elements at the same
+    /// elements of the window, every `h`th one. All other products are with holes. Dimensions with a stride or a window
+    /// dilation other than 1 are not split.
     pub fn without_holes(&self) -> Vec<ConvolutionPlan> {
         let each = |plans: Vec<ConvolutionPlan>, d: usize| plans.iter().flat_map(|plan| plan.phases(d)).collect();
         (0..self.spatial.len()).fold(vec![self.clone()], each)
     }
 
-    /// The same along one dimension. Larger steps than 1 of window or positions are left as they are.
+    /// Splits the convolution into phases along one dimension; does nothing for a stride or a window dilation other
+    /// than 1.
     fn phases(&self, d: usize) -> Vec<ConvolutionPlan> {
         let Spatial { window, axis, .. } = self.spatial[d];
         let holes = window.base_dilation;
@@ -148,7 +150,7 @@ impl ConvolutionPlan {
         }
         let mut phases = Vec::new();
         for position in 0..holes.min(axis.extent) {
-            // The first element of the window that meets an element of the input, and which.
+            // First element of the window that meets an element of the input, and its index.
             let place = position as i128 - i128::from(window.pad_low);
             let tap = (-place).rem_euclid(holes as i128) as usize;
             if tap >= window.size {
@@ -161,10 +163,10 @@ impl ConvolutionPlan {
             plan.output_first += position * axis.output;
             let phase = &mut plan.spatial[d];
             phase.axis.extent = (axis.extent - position).div_ceil(holes);
-            // Steps that no second element takes may be too long for a number.
+            // A stride without a second step may overflow; it is not used.
             phase.axis.kernel = axis.kernel.wrapping_mul(holes);
             phase.axis.output = axis.output.wrapping_mul(holes);
-            // A quotient of paddings, which fit.
+            // The quotient of a padding, so it fits.
             let pad_low = -((place + tap as i128) / holes as i128) as i64;
             phase.window = WindowDim { size, pad_low, pad_high: 0, base_dilation: 1, ..window };
             phases.push(plan);
@@ -172,18 +174,18 @@ impl ConvolutionPlan {
         phases
     }
 
-    /// Elements of the result.
+    /// Returns the number of elements of the result.
     pub fn results(&self) -> usize {
         let places = self.spatial.iter().map(|s| s.axis.extent);
         count(places.chain([self.groups.extent, self.images.extent, self.outputs.extent]))
     }
 
-    /// Products that are summed for one result.
+    /// Returns the number of products that are summed for one result.
     pub fn k(&self) -> usize {
         count(self.spatial.iter().map(|s| s.window.size).chain([self.channels.extent]))
     }
 
-    /// Positions of all images, outermost axis first: those of each axis.
+    /// Returns the extents of all positions: images, then spatial dimensions, outermost first.
     pub fn positions(&self) -> Vec<usize> {
         std::iter::once(self.images.extent).chain(self.spatial.iter().map(|s| s.axis.extent)).collect()
     }
@@ -199,23 +201,23 @@ impl ConvolutionPlan {
     }
 }
 
-/// A product that saturates only where another extent is 0, since arrays of such sizes exist.
+/// Returns the product of extents. It saturates only if another extent is 0, because arrays of such sizes exist.
 fn count(extents: impl Iterator<Item = usize>) -> usize {
     extents.fold(1, usize::saturating_mul)
 }
 
-/// Work of one thread at a time: channels of the result at positions of a group.
+/// Unit of work of one thread: channels of the result at positions of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvolutionChunk {
-    /// The group; 0 where groups lie side by side in vectors.
+    /// Number of the group; 0 if vectors span several groups.
     pub group: usize,
-    /// Channels of the group's result, or of all where groups lie side by side.
+    /// Channels of the group's result, or of all groups if vectors span several.
     pub outputs: Range<usize>,
     /// Images, then positions of each spatial dimension.
     pub positions: Vec<Range<usize>>,
 }
 
-/// A convolution cut into chunks.
+/// Convolution that is split into chunks.
 #[derive(Clone, Debug)]
 pub struct ConvolutionChunks {
     groups: usize,
@@ -223,21 +225,20 @@ pub struct ConvolutionChunks {
     positions: Vec<Chunks>,
 }
 
-/// Work of a chunk at least, in multiplications: some twenty microseconds.
+/// Minimum work of a chunk in multiplications: about twenty microseconds.
 const CHUNK_WORK: usize = 1 << 19;
-/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
-/// Positions of a chunk at least, since each chunk packs its part of the kernel.
+/// Minimum number of positions of a chunk, because each chunk packs its part of the kernel.
 const FEWEST_POSITIONS: usize = 96;
-/// Elements of packed input of a chunk at most, roughly: what the second cache holds.
+/// Approximate maximum number of elements of packed input of a chunk, which should fit the L2 cache.
 const PACKED_ELEMENTS: usize = 64 << 10;
-/// Positions of a chunk at most, so that its results stay in the cache while they are added up.
+/// Maximum number of positions of a chunk, so that its results stay in the cache while sums are accumulated.
 const MOST_POSITIONS: usize = 1024;
 
 impl ConvolutionChunks {
-    /// Cuts a convolution for `threads` threads: each chunk has one of `groups`, a multiple of `lanes` of the
-    /// `outputs`, and packs `channels` numbers for each position.
-    /// `outputs`, and packs `channels` numbers for each position.
+    /// Splits a convolution for `threads` threads. Each chunk has one of `groups` and a multiple of `lanes` of the
+    /// `outputs`, and packs `channels` values for each position.
     pub fn new(
         plan: &ConvolutionPlan,
         threads: usize,
@@ -259,12 +260,12 @@ impl ConvolutionChunks {
         ConvolutionChunks { groups, outputs: Chunks::new(outputs, wanted.div_ceil(made.max(1)), lanes), positions }
     }
 
-    /// Chunks in all.
+    /// Returns the total number of chunks.
     pub fn count(&self) -> usize {
         self.groups * self.outputs.count() * self.positions.iter().map(Chunks::count).product::<usize>()
     }
 
-    /// A chunk. Neighbours share positions, so that threads that take turns share what they read.
+    /// Returns a chunk. Consecutive chunks share positions, so that threads share the input that they read.
     pub fn get(&self, mut number: usize) -> ConvolutionChunk {
         let mut next = |count: usize| {
             let digit = number % count.max(1);
@@ -279,7 +280,8 @@ impl ConvolutionChunks {
     }
 }
 
-/// Boxes of about `size` positions: whole inner axes, one step of outer ones, and a range of the axis between.
+/// Splits positions into boxes of about `size`: whole inner axes, single steps of outer axes, and a range of the axis
+/// in between.
 fn cut_outermost(extents: &[usize], size: usize) -> Vec<Chunks> {
     let mut room = size.max(1);
     let mut cuts: Vec<Chunks> = extents

@@ -1,4 +1,4 @@
-//! A dot as matmuls: which strides, which outer loops. Knows shapes, neither LLVM nor a library.
+//! Dots as matmuls with strides and outer loops. Depends on shapes only, not on LLVM or a library.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use xla_hlo::{ArrayShape, strides};
 
 use crate::plans::chunks::Chunks;
 
-/// A dimension that both operands and the result walk, strides in elements; 0 where one does not.
+/// Dimension with its strides in elements; the stride is 0 in an array without the dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Steps.
+    /// Number of steps.
     pub extent: usize,
-    /// In the left operand.
+    /// Stride in the left operand.
     pub lhs: usize,
-    /// In the right operand.
+    /// Stride in the right operand.
     pub rhs: usize,
-    /// In the result; 0 for a contracted axis.
+    /// Stride in the result; 0 for a contracted axis.
     pub out: usize,
 }
 
-/// `out[b, m, n] = Σ_k lhs[b, m, k] · rhs[b, k, n]`, with `outer` axes run one after the other.
+/// `out[b, m, n] = Σ_k lhs[b, m, k] · rhs[b, k, n]`, with loops over the `outer` axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotPlan {
-    /// Batch axes, and free axes that do not merge; each step is a matmul of its own.
+    /// Batch axes, and free axes that do not merge; each step is a separate matmul.
     pub outer: Vec<Axis>,
-    /// Contracted axes that do not merge: matmuls of their steps are added up.
+    /// Contracted axes that do not merge; the matmuls of their steps are summed.
     pub accumulated: Vec<Axis>,
     /// Rows of the matmul.
     pub m: Axis,
@@ -36,7 +36,7 @@ pub struct DotPlan {
 }
 
 impl DotPlan {
-    /// The plan of a dot between arrays in their layouts.
+    /// Creates the plan of a dot between arrays in their layouts.
     pub fn new(dims: &DotDims, lhs: &ArrayShape, rhs: &ArrayShape, out: &ArrayShape) -> DotPlan {
         let [lhs_strides, rhs_strides, out_strides] = [lhs, rhs, out].map(|s| strides(s.dims(), &s.minor_to_major()));
         let [left, right] = dims.operands([lhs.rank(), rhs.rank()]);
@@ -75,25 +75,25 @@ impl DotPlan {
         DotPlan { outer, accumulated, m, n, k }
     }
 
-    /// Matrix matmuls in all.
+    /// Returns the total number of matmuls.
     pub fn matmuls(&self) -> usize {
         self.outer.iter().map(|a| a.extent).product()
     }
 
-    /// Cost in all, in multiplications: arithmetic, and reading and writing what it is done on.
+    /// Returns the total cost in multiplications: arithmetic and memory traffic.
     fn work(&self) -> f64 {
         let [m, n, k] = [self.m, self.n, self.k].map(|a| a.extent as f64);
         self.multiplications() + self.matmuls() as f64 * ELEMENT_WORK * (m * k + k * n + m * n)
     }
 
-    /// Multiplications in all.
+    /// Returns the total number of multiplications.
     pub fn multiplications(&self) -> f64 {
         let sum = self.accumulated.iter().map(|a| a.extent as f64).product::<f64>();
         self.matmuls() as f64 * sum * self.m.extent as f64 * self.n.extent as f64 * self.k.extent as f64
     }
 }
 
-/// A dot cut into chunks that threads take: groups of matmuls, or blocks of the rows and columns of each matmul.
+/// Dot that is split into chunks for threads: groups of matmuls, or blocks of the rows and columns of each matmul.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotChunks {
     matmuls: Chunks,
@@ -101,26 +101,26 @@ pub struct DotChunks {
     columns: Chunks,
 }
 
-/// Work of a chunk at least, in multiplications: some twenty microseconds.
+/// Minimum work of a chunk in multiplications: about twenty microseconds.
 const CHUNK_WORK: f64 = (1 << 20) as f64;
-/// Cost of reading or writing an element that is far away, in multiplications.
+/// Cost of reading or writing an element outside the cache, in multiplications.
 const ELEMENT_WORK: f64 = 8.0;
-/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
-/// Columns are cut at multiples of this: what the library's inner loop takes at once.
+/// Multiple at which columns are split: the width of the library's micro-kernel.
 const COLUMN_STEP: usize = 64;
-/// Rows are cut at multiples of this.
+/// Multiple at which rows are split.
 const ROW_STEP: usize = 24;
 
 impl DotChunks {
-    /// Cuts a dot for `threads` threads.
+    /// Splits a dot for `threads` threads.
     ///
-    /// Columns are cut first: each block of the right operand is then packed by one thread only.
+    /// Columns are split first: then only one thread packs each block of the right operand.
     pub fn new(plan: &DotPlan, threads: usize) -> DotChunks {
         DotChunks::with_chunks_a_thread(plan, threads, CHUNKS_A_THREAD)
     }
 
-    /// The same with another number of chunks that each thread takes on average.
+    /// Splits a dot for `threads` threads, with another average number of chunks for each thread.
     pub fn with_chunks_a_thread(plan: &DotPlan, threads: usize, chunks_a_thread: usize) -> DotChunks {
         let (matmuls, rows, columns) = (plan.matmuls(), plan.m.extent, plan.n.extent);
         let worth = (plan.work() / CHUNK_WORK) as usize;
@@ -132,12 +132,12 @@ impl DotChunks {
         DotChunks { matmuls: Chunks::new(matmuls, groups, 1), rows, columns }
     }
 
-    /// Chunks in all.
+    /// Returns the total number of chunks.
     pub fn count(&self) -> usize {
         self.matmuls.count() * self.rows.count() * self.columns.count()
     }
 
-    /// Matmuls, rows and columns of a chunk.
+    /// Returns the matmuls, rows and columns of a chunk.
     pub fn get(&self, chunk: usize) -> (Range<usize>, Range<usize>, Range<usize>) {
         let (rest, column) = (chunk / self.columns.count(), chunk % self.columns.count());
         let (matmul, row) = (rest / self.rows.count(), rest % self.rows.count());
@@ -145,10 +145,12 @@ impl DotChunks {
     }
 }
 
-/// Axes of more than one step, outermost first, with neighbours merged where every array walks them as one.
+/// Returns the axes of more than one step, outermost first. Adjacent axes are merged if their strides permit it in
+/// every array.
 fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
     axes.retain(|a| a.extent != 1);
-    // The order of axes is free, since their steps are independent (or added up): sort so that mergeable ones meet.
+    // The order of axes is arbitrary, because their steps are independent (or summed): sort mergeable ones next to each
+    // other.
     axes.sort_by_key(|a| std::cmp::Reverse((a.lhs.max(a.rhs), a.out)));
     let mut out: Vec<Axis> = Vec::new();
     for axis in axes {
@@ -166,7 +168,7 @@ fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
     out
 }
 
-/// Takes the longest axis out; one of a single step where there is none.
+/// Removes the longest axis and returns it with the others; returns an axis of a single step if there are none.
 fn longest(mut axes: Vec<Axis>) -> (Axis, Vec<Axis>) {
     match axes.iter().enumerate().max_by_key(|(_, a)| a.extent) {
         Some((i, _)) => {

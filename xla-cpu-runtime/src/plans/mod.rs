@@ -1,4 +1,4 @@
-//! Plans of library calls: shapes and layouts as loops and strides, cut into chunks for threads.
+//! Plans of library calls: shapes and layouts as loops and strides, split into chunks for threads.
 
 pub(crate) mod chunks;
 pub(crate) mod convolution;

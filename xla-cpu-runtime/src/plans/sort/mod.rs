@@ -1,4 +1,4 @@
-//! Sorts and top-k as plain data: places of rows, and their order. Knows shapes, no LLVM.
+//! Sorts and top-k as plain data: positions of rows, and their order. Depends on shapes only, not on LLVM.
 
 use xla_hlo::{ArrayShape, ElementType};
 use xla_passes::analysis::element_order::Key;
@@ -8,14 +8,14 @@ use xla_passes::analysis::element_order::Key;
 pub(crate) struct Rows {
     /// Number of rows.
     pub count: usize,
-    /// Elements of each.
+    /// Number of elements of a row.
     pub length: usize,
-    /// From one element of a row to the next, in elements.
+    /// Stride of a row's elements, in elements.
     pub step: usize,
 }
 
 impl Rows {
-    /// The rows of an array along `dimension`; none where the array has no elements.
+    /// Returns the rows of an array along `dimension`; no rows if the array has no elements.
     pub fn new(shape: &ArrayShape, dimension: usize) -> Rows {
         let (length, elements) = (shape.dims()[dimension], shape.element_count());
         if elements == 0 {
@@ -24,7 +24,7 @@ impl Rows {
         Rows { count: elements / length, length, step: shape.dims()[dimension + 1..].iter().product() }
     }
 
-    /// The position of the first element of a row in the array.
+    /// Returns the position of the first element of a row in the array.
     pub fn first(&self, row: usize) -> usize {
         row / self.step * self.length * self.step + row % self.step
     }
@@ -33,30 +33,30 @@ impl Rows {
 /// Order of a sort.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SortOrder {
-    /// The integer keys of one array's elements, ascending.
+    /// Ascending order of integer keys that are computed from one array's elements.
     Key {
-        /// The array.
+        /// Index of the array.
         array: usize,
-        /// The keys.
+        /// Computation of the keys.
         key: Key,
     },
-    /// The order of a kernel that compares two elements of each array.
+    /// Order of a kernel that compares two elements of each array.
     Comparator,
 }
 
-/// A sort of arrays in row-major layout.
+/// Sort of arrays in row-major layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SortPlan {
-    /// The rows that are sorted, each by itself.
+    /// Rows that are sorted, each independently.
     pub rows: Rows,
-    /// Bytes of an element of each array.
+    /// Size of an element of each array in bytes.
     pub widths: Vec<usize>,
     /// Order of the elements.
     pub order: SortOrder,
 }
 
 impl SortPlan {
-    /// The plan as numbers that generated code can carry.
+    /// Encodes the plan as numbers that generated code can carry.
     pub fn to_numbers(&self) -> Vec<i64> {
         let mut numbers = vec![self.rows.count as i64, self.rows.length as i64, self.rows.step as i64];
         match &self.order {
@@ -73,7 +73,7 @@ impl SortPlan {
         numbers
     }
 
-    /// Inverse of [`SortPlan::to_numbers`]; `None` for anything else.
+    /// Decodes the numbers of [`SortPlan::to_numbers`]; `None` for all other numbers.
     pub fn from_numbers(numbers: &[i64]) -> Option<SortPlan> {
         let (&[count, length, step, array], rest) = numbers.split_first_chunk()?;
         let (key, widths) = rest.split_first_chunk::<{ Key::NUMBERS }>()?;
@@ -86,23 +86,23 @@ impl SortPlan {
     }
 }
 
-/// The best elements of the rows of an array along its last dimension.
+/// Search for the best elements of the rows of an array along its last dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopKPlan {
     /// Number of rows.
     pub rows: usize,
-    /// Elements of each.
+    /// Number of elements of a row.
     pub length: usize,
     /// Number of elements to find.
     pub k: usize,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     pub width: usize,
-    /// The least keys are the best.
+    /// Computation of the keys; the least keys are the best.
     pub key: Key,
 }
 
 impl TopKPlan {
-    /// The plan for an operand of that shape; `None` for elements without an order.
+    /// Creates the plan for an operand of that shape; `None` for elements without an order.
     pub fn new(operand: &ArrayShape, k: usize, largest: bool) -> Option<TopKPlan> {
         let ty: ElementType = operand.element_type();
         let key = Key::total_order(ty)?;
@@ -111,14 +111,14 @@ impl TopKPlan {
         Some(TopKPlan { rows: count, length, k, width: ty.byte_width(), key })
     }
 
-    /// The plan as numbers that generated code can carry.
+    /// Encodes the plan as numbers that generated code can carry.
     pub fn to_numbers(&self) -> Vec<i64> {
         let mut numbers = [self.rows, self.length, self.k, self.width].map(|n| n as i64).to_vec();
         numbers.extend(self.key.to_numbers());
         numbers
     }
 
-    /// Inverse of [`TopKPlan::to_numbers`]; `None` for anything else.
+    /// Decodes the numbers of [`TopKPlan::to_numbers`]; `None` for all other numbers.
     pub fn from_numbers(numbers: &[i64]) -> Option<TopKPlan> {
         let (&[rows, length, k, width], key) = numbers.split_first_chunk()?;
         let [rows, length, k, width] = [rows, length, k, width].map(|n| n as usize);
