@@ -1,24 +1,24 @@
-//! A stable merge sort that several threads share. Whatever the comparison answers, no item is lost and all ends.
+//! Parallel stable merge sort. For an inconsistent comparator it still terminates and loses no item.
 
 use crate::pool::parallel_tasks;
 
-/// Items below which one thread sorts a row.
+/// Minimum number of items of a row that is sorted by several threads.
 const LONG: usize = 1 << 14;
-/// Chunks of a merge that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks of a merge for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
-/// Items of a chunk of a merge at least.
+/// Minimum number of items of a chunk of a merge.
 const LEAST_CHUNK: usize = 1 << 11;
 
-/// An order of items. Each thread works with a copy of its own.
+/// Order of items. Each thread uses its own copy.
 pub(super) trait Order<T>: Clone + Send {
-    /// Whether `a` comes before `b`, and neither is equal to the other.
+    /// Whether `a` is strictly before `b`.
     fn is_before(&mut self, a: T, b: T) -> bool;
 
-    /// Sorts items on one thread, stably. `scratch` is as long as `items`; its contents are lost.
+    /// Sorts items stably on one thread. `scratch` is as long as `items`; its contents are lost.
     fn sort_run(&mut self, items: &mut [T], scratch: &mut [T]);
 }
 
-/// Sorts items stably on up to `threads` threads. `scratch` is made as long as `items`; its contents are lost.
+/// Sorts items stably on up to `threads` threads. `scratch` is resized to the length of `items`; its contents are lost.
 pub(super) fn sort<T: Copy + Send + Sync>(
     items: &mut Vec<T>,
     scratch: &mut Vec<T>,
@@ -69,7 +69,7 @@ pub(super) fn sort_run<T: Copy>(items: &mut [T], scratch: &mut [T], order: &mut 
     }
 }
 
-/// Items that are sorted by insertion.
+/// Number of items of a run that is sorted by insertion.
 const SHORT: usize = 8;
 
 fn insert<T: Copy>(items: &mut [T], order: &mut impl Order<T>) {
@@ -84,7 +84,7 @@ fn insert<T: Copy>(items: &mut [T], order: &mut impl Order<T>) {
     }
 }
 
-/// Two sorted runs, and where they are put together; all of the left one stood before the right one.
+/// Merge of two sorted runs into `to`; the items of the left run precede those of the right run in the input.
 struct Merge<'a, T> {
     left: &'a [T],
     right: &'a [T],
@@ -95,7 +95,7 @@ impl<T: Copy> Merge<'_, T> {
     fn run(self, order: &mut impl Order<T>) {
         let Merge { mut left, mut right, to } = self;
         let mut done = 0;
-        // Both ends of the choice are read, so that it takes no branch.
+        // Both candidates are read, so that the choice needs no branch.
         while let (Some(&l), Some(&r)) = (left.first(), right.first()) {
             let takes_right = order.is_before(r, l);
             to[done] = if takes_right { r } else { l };
@@ -108,15 +108,15 @@ impl<T: Copy> Merge<'_, T> {
     }
 }
 
-/// Cuts a merge into merges of about `chunk` items that together do the same.
+/// Splits a merge into independent merges of about `chunk` items with the same result.
 fn cut<'a, T: Copy>(merge: Merge<'a, T>, chunk: usize, order: &mut impl Order<T>, chunks: &mut Vec<Merge<'a, T>>) {
     let Merge { left, right, to } = merge;
     if to.len() <= chunk || left.is_empty() || right.is_empty() {
         chunks.push(Merge { left, right, to });
         return;
     }
-    // The longer run is cut in the middle, the other one where the middle item belongs: equal ones of the left stay
-    // before it.
+    // The longer run is split in the middle, and the other one at the position of the middle item. For equal items,
+    // those of the left run stay first.
     let (l, r) = if left.len() >= right.len() {
         let middle = left[left.len() / 2];
         (left.len() / 2, right.partition_point(|&item| order.is_before(item, middle)))

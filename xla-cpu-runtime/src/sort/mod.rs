@@ -1,4 +1,4 @@
-//! Sorts rows of arrays together: by integer keys where the order is known, else by a compiled comparator.
+//! Sorts rows of arrays together: by integer keys if the order is known, otherwise by a compiled comparator.
 #![expect(unsafe_code, reason = "sorts raw buffers of generated code, by a kernel of generated code")]
 
 mod merge;
@@ -14,14 +14,14 @@ use crate::pool::{parallel_for, parallel_tasks};
 use merge::Order;
 use xla_passes::analysis::element_order::Key;
 
-/// Elements in all that are worth several threads.
+/// Minimum total number of elements for which several threads are used.
 const PARALLEL: usize = 1 << 13;
-/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
 
-/// Sorts as the plan says that `length` numbers at `descriptor` are; `buffers` are N operands and N results, and
-/// `kernels` begins with the comparator, if the plan needs it: its operands are two elements of each array, its result
-/// is a `pred`.
+/// Sorts by the plan that `length` numbers at `descriptor` encode. `buffers` are N operands and N results. The first of
+/// `kernels` is the comparator, if the plan needs one: its operands are two elements of each array, its result is a
+/// `pred`.
 pub(super) unsafe extern "C" fn xla_cpu_sort(
     buffers: *const *mut u8,
     kernels: *const KernelFn,
@@ -42,7 +42,7 @@ pub(super) unsafe extern "C" fn xla_cpu_sort(
     Sort { plan: &plan, arrays, comparator }.run(threads as usize);
 }
 
-/// One of the arrays, before and after.
+/// Array with its operand and its result.
 struct Array {
     from: *mut u8,
     to: *mut u8,
@@ -58,7 +58,7 @@ struct Sort<'a> {
 // SAFETY: operands are only read, and each row of the results is written by the thread that sorts it.
 unsafe impl Sync for Sort<'_> {}
 
-/// One row of an array.
+/// Row of an array.
 #[derive(Clone, Copy)]
 struct Row {
     from: Line,
@@ -81,12 +81,12 @@ impl Sort<'_> {
         }
     }
 
-    /// The row of that number, of every array.
+    /// Returns the row of that number in every array.
     fn row(&self, number: usize) -> Vec<Row> {
         let rows = self.plan.rows;
         let row = |array: &Array| {
             let line = |base: *mut u8| {
-                // SAFETY: the row lies in the array, whose rows the plan describes; see `Sync` above for threads.
+                // SAFETY: the row is in the array, whose rows the plan describes; see `Sync` above for threads.
                 unsafe { Line::new(base.add(rows.first(number) * array.width), array.width, rows.step, rows.length) }
             };
             Row { from: line(array.from), to: line(array.to), width: array.width }
@@ -111,7 +111,7 @@ impl Sort<'_> {
         }
     }
 
-    /// Sorts rows of the only array: elements themselves are moved.
+    /// Sorts rows of the only array; the elements themselves are moved.
     fn sort_values<T: Bits>(&self, rows: Range<usize>, key: Key, threads: usize) {
         let order = ByKey { bits: key.bits, key: move |item: T| key.of(item.low()) };
         let (mut items, mut scratch) = (Vec::with_capacity(self.plan.rows.length), Vec::new());
@@ -124,7 +124,7 @@ impl Sort<'_> {
         }
     }
 
-    /// Sorts rows by the keys of one array: keys are moved together with places, and elements at last.
+    /// Sorts rows by the keys of one array: keys are moved together with indices, elements once at the end.
     fn sort_places<P: KeyedPlace>(&self, rows: Range<usize>, array: usize, key: Key, threads: usize) {
         let order = ByKey { bits: key.bits, key: P::key };
         let (mut items, mut scratch) = (Vec::with_capacity(self.plan.rows.length), Vec::new());
@@ -142,7 +142,7 @@ impl Sort<'_> {
         }
     }
 
-    /// Sorts the numbers of places in rows by the compiled comparator.
+    /// Sorts the indices of rows by the compiled comparator.
     fn sort_by_comparator(&self, rows: Range<usize>, threads: usize) {
         let Some(kernel) = self.comparator else { return };
         let (mut items, mut scratch) = (Vec::with_capacity(self.plan.rows.length), Vec::new());
@@ -161,7 +161,7 @@ fn pack_keys<T: Bits, P: KeyedPlace>(from: Line, length: usize, key: Key, items:
     items.extend((0..length).map(|i| P::new(key.of(from.read::<T>(i).low()), i)));
 }
 
-/// Writes each element of the results from the place that the item of its number names.
+/// Writes the results: element `i` comes from the index that item `i` holds.
 fn permute<I: Copy + Sync>(row: &[Row], items: &[I], place: fn(I) -> usize, threads: usize) {
     if threads < 2 {
         return row.iter().for_each(|array| permute_array(array, 0, items, place));
@@ -191,7 +191,7 @@ fn permute_elements<T: Bits, I: Copy>(array: &Row, first: usize, items: &[I], pl
     }
 }
 
-/// Items by their keys.
+/// Order of items by their keys.
 #[derive(Clone)]
 struct ByKey<F> {
     bits: u32,
@@ -209,17 +209,17 @@ impl<T: Copy, F: Fn(T) -> u64 + Copy + Send> Order<T> for ByKey<F> {
     }
 }
 
-/// Places of a row by a kernel.
+/// Order of the indices of a row by a kernel.
 #[derive(Clone)]
 struct ByComparator<'a> {
     kernel: KernelFn,
     row: &'a [Row],
-    /// The kernel's operands and its result, as they are handed to it.
+    /// Pointers to the kernel's operands and its result, reused between calls.
     pointers: Vec<*mut u8>,
 }
 
 // SAFETY: the pointers are set before each call, to elements that all threads only read, and to a variable of the
-// caller's.
+// caller.
 unsafe impl Send for ByComparator<'_> {}
 
 impl Order<usize> for ByComparator<'_> {
@@ -232,7 +232,7 @@ impl Order<usize> for ByComparator<'_> {
             *result = &raw mut answer;
         }
         // SAFETY: the kernel is the comparator of the plan: it reads two elements of each array, in this order, and
-        // writes one byte. It has one unit of work.
+        // writes one byte. It has one work item.
         unsafe { (self.kernel)(self.pointers.as_ptr(), 0, 1) };
         answer != 0
     }

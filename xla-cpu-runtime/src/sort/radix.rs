@@ -1,15 +1,15 @@
-//! Stable sorting by unsigned integer keys.
+//! Stable radix sort by unsigned integer keys.
 
-/// Bits that one pass sorts by.
+/// Number of bits that one pass sorts by.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Items below which comparing them takes less time than counting digits.
+/// Minimum number of items for which counting digits is faster than comparing items.
 const FEW: usize = 256;
 
 /// Sorts items stably by keys of `bits` bits. `scratch` is as long as `items`; its contents are lost.
 ///
-/// Passes go from the lowest digit to the highest, each keeping the order of the one before. A pass where all items
-/// have the same digit is left out, so that small integers cost no more for being stored in wide ones.
+/// Passes proceed from the lowest digit to the highest; each is stable. A pass in which all items have the same digit
+/// is skipped, so that small integers in wide types cost no more.
 pub(super) fn sort_by_key<T: Copy>(items: &mut [T], scratch: &mut [T], bits: u32, key: impl Fn(T) -> u64 + Copy) {
     if items.len() < FEW {
         items.sort_by_key(|&item| key(item));
