@@ -1,7 +1,7 @@
-//! Instructions as calls of library functions. What a backend must have code for comes as the number of its kernel.
+//! Lowering of instructions to calls of library functions. Kernels that a backend must generate are passed by number.
 //!
-//! All answer `None` for element types and shapes that the library does not do. Arrays are in the layouts of their
-//! shapes for [`dot`] and [`convolution`], and row major for all others.
+//! Functions return `None` for element types and shapes that the library does not support. Arrays have the layouts of
+//! their shapes for [`dot`] and [`convolution`], and are row-major for all other functions.
 
 use xla_hlo::Module;
 use xla_hlo::ops::{Convolution, Dot, Op, Sort, SparsityConfig, TopK};
@@ -18,10 +18,11 @@ use crate::plans::dot::DotPlan;
 use crate::plans::sort::{Rows, SortOrder, SortPlan, TopKPlan};
 use xla_passes::analysis::element_order::key_of_comparator;
 
-/// A call with its types and sizes for people: `f32 512x512x512`.
+/// Library call with a readable name of its types and sizes: `f32 512x512x512`.
 pub type NamedCall = (LibraryCall, String);
 
-/// A dot of at least `fewest` multiplications: f32, f64, c64 and c128, and floats of 8 to 32 bits to f16, bf16 or f32.
+/// Lowers a dot of at least `fewest` multiplications: f32, f64, c64 and c128, and floats of 8 to 32 bits to f16, bf16
+/// or f32.
 pub fn dot(cx: &LoweringContext<'_>, dot: &Dot, fewest: f64) -> Option<NamedCall> {
     let ([lhs, rhs], [out]) = (cx.operands, cx.results) else { return None };
     let ty = out.shape.element_type();
@@ -44,8 +45,8 @@ pub fn dot(cx: &LoweringContext<'_>, dot: &Dot, fewest: f64) -> Option<NamedCall
     Some((LibraryCall::new(function, dot_descriptor(elements, &plan)), name))
 }
 
-/// A convolution of f32, f64, c64, c128, s32 or s64; `None` for operands that are not stored in full, and for element
-/// types that a pass should have replaced but could not.
+/// Lowers a convolution of f32, f64, c64, c128, s32 or s64. Returns `None` for sparse operands, and for element types
+/// that a pass should have replaced but could not.
 pub fn convolution(cx: &LoweringContext<'_>, op: &Convolution) -> Option<NamedCall> {
     let ([input, kernel], [out]) = (cx.operands, cx.results) else { return None };
     let ty = out.shape.element_type();
@@ -59,16 +60,16 @@ pub fn convolution(cx: &LoweringContext<'_>, op: &Convolution) -> Option<NamedCa
     Some((LibraryCall::new(LibraryFunction::Convolution, convolution_descriptor(element, &plan)), name))
 }
 
-/// The best elements of the rows of any type but complex ones, and their places.
+/// Lowers a top-k: the best elements of each row and their indices, for all element types except complex ones.
 pub fn top_k(cx: &LoweringContext<'_>, op: &TopK) -> Option<NamedCall> {
     let plan = TopKPlan::new(&cx.operands.first()?.shape, op.k, op.largest)?;
     let name = format!("{} of {} x {}", plan.k, plan.rows, plan.length);
     Some((LibraryCall::new(LibraryFunction::TopK, plan.to_numbers()), name))
 }
 
-/// A stable sort of arrays of any types: by integer keys, where the comparator is seen to order by them, and else by
-/// the kernel of the number that `comparator` answers, which is asked only then. Its operands are two elements of each
-/// array, its result is one `pred`.
+/// Lowers a stable sort of arrays of any types. Sorts by integer keys if the comparator is recognized as an order of
+/// keys, and otherwise by the kernel whose number `comparator` returns; it is called only in this case. The operands of
+/// that kernel are two elements of each array, its result is one `pred`.
 pub fn sort(
     module: &Module,
     cx: &LoweringContext<'_>,
@@ -87,8 +88,8 @@ pub fn sort(
     Some((LibraryCall { kernels, ..LibraryCall::new(LibraryFunction::Sort, descriptor) }, name))
 }
 
-/// A scatter by a kernel that updates the results in place, in `work_items` independent parts: the library copies the
-/// inputs to the results first, where they are not there already.
+/// Lowers a scatter to a kernel that updates the results in place, in `work_items` independent parts. The library first
+/// copies the inputs to the results, unless they share memory.
 pub fn scatter(cx: &LoweringContext<'_>, work_items: u64, kernel: u32) -> NamedCall {
     let inputs = cx.operands.iter().take(cx.results.len()).map(|array| &array.shape);
     let bytes = inputs.map(|shape| shape.element_count() * shape.element_type().byte_width());
@@ -97,8 +98,8 @@ pub fn scatter(cx: &LoweringContext<'_>, work_items: u64, kernel: u32) -> NamedC
     (LibraryCall { kernels: vec![kernel], ..LibraryCall::new(LibraryFunction::Scatter, descriptor) }, name)
 }
 
-/// Operations that the library does alone, whatever their size: the random state, `fft`, `cholesky` and
-/// `triangular-solve`; the latter two of f32, f64, c64 and c128.
+/// Lowers operations for which the library is the only implementation, at any size: the random state, `fft`, `cholesky`
+/// and `triangular-solve`; the latter two for f32, f64, c64 and c128.
 pub fn alone(cx: &LoweringContext<'_>) -> Option<NamedCall> {
     let instruction = cx.instruction();
     let first = || cx.operands.first().map(|operand| &operand.shape);
@@ -110,7 +111,7 @@ pub fn alone(cx: &LoweringContext<'_>) -> Option<NamedCall> {
             let right = &cx.operands.get(1)?.shape;
             (LibraryFunction::TriangularSolve, triangular_solve_descriptor(op, right)?)
         }
-        // Whatever else there is has a function of its own above, or none.
+        // All other operations have a separate function above, or none.
         _ => return None,
     };
     let name = first().map_or_else(|| instruction.shape().to_string(), ToString::to_string);

@@ -1,4 +1,4 @@
-//! Matrix matmuls through the `gemm` crate, for the element types it has.
+//! Matrix multiplication with the `gemm` crate, for the element types that it supports.
 #![expect(unsafe_code, reason = "matmuls work on raw buffers of generated code")]
 
 use std::ops::Add;
@@ -21,7 +21,7 @@ pub(crate) enum DotElement {
 }
 
 impl DotElement {
-    /// The library's type for an element type, if it has one.
+    /// Returns the library's type for an element type, if there is one.
     pub(crate) fn of(ty: ElementType) -> Option<DotElement> {
         match ty {
             ElementType::F32 => Some(DotElement::F32),
@@ -33,8 +33,8 @@ impl DotElement {
     }
 }
 
-/// A plan as numbers that generated code can carry: what the elements are, counts of outer and accumulated axes, then
-/// `(extent, lhs, rhs, out)` of m, n, k, the outer and the accumulated axes.
+/// Encodes a plan as numbers that generated code can carry: the element type, the numbers of outer and accumulated
+/// axes, then `(extent, lhs, rhs, out)` of m, n, k, the outer and the accumulated axes.
 pub(crate) fn dot_descriptor(elements: i64, plan: &DotPlan) -> Vec<i64> {
     let mut numbers = vec![elements, plan.outer.len() as i64, plan.accumulated.len() as i64];
     for axis in [&plan.m, &plan.n, &plan.k].into_iter().chain(&plan.outer).chain(&plan.accumulated) {
@@ -48,7 +48,7 @@ fn read_axis(numbers: &[i64]) -> Axis {
     Axis { extent: at(0), lhs: at(1), rhs: at(2), out: at(3) }
 }
 
-/// Inverse of [`dot_descriptor`].
+/// Decodes the numbers of [`dot_descriptor`].
 pub(super) fn read_plan(numbers: &[i64]) -> DotPlan {
     let mut axes = numbers[3..].chunks_exact(4).map(read_axis);
     let none = Axis { extent: 1, lhs: 0, rhs: 0, out: 0 };
@@ -59,7 +59,8 @@ pub(super) fn read_plan(numbers: &[i64]) -> DotPlan {
     DotPlan { outer, accumulated, m, n, k }
 }
 
-/// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left, right and result.
+/// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left operand, right operand and
+/// result.
 pub(super) unsafe extern "C" fn xla_cpu_dot(
     buffers: *const *mut u8,
     _: *const KernelFn,
@@ -82,17 +83,17 @@ pub(super) unsafe extern "C" fn xla_cpu_dot(
     }
 }
 
-/// The three pointers at `buffers`.
+/// Returns the three pointers at `buffers`.
 ///
 /// # Safety
-/// There are three.
+/// `buffers` must point to three pointers.
 pub(super) unsafe fn operands<T>(buffers: *const *mut u8) -> Operands<T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let [lhs, rhs, out] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) });
     Operands { lhs: lhs.cast(), rhs: rhs.cast(), out: out.cast() }
 }
 
-/// First elements of a matmul's arrays.
+/// Pointers to the first elements of a matmul's arrays.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<T> {
     pub lhs: *const T,
@@ -100,26 +101,26 @@ pub(super) struct Operands<T> {
     pub out: *mut T,
 }
 
-// SAFETY: the pointers are into buffers that live until the dot is done; chunks of it write to disjoint results.
+// SAFETY: the pointers are into buffers that live until the dot is done; its chunks write to disjoint results.
 unsafe impl<T> Sync for Operands<T> {}
 
 impl<T> Operands<T> {
-    /// The pointers advanced by those numbers of elements.
+    /// Advances the pointers by those numbers of elements.
     ///
     /// # Safety
-    /// The places must be inside the arrays.
+    /// The new positions must be inside the arrays.
     unsafe fn offset(&self, (lhs, rhs, out): (usize, usize, usize)) -> Operands<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { Operands { lhs: self.lhs.add(lhs), rhs: self.rhs.add(rhs), out: self.out.add(out) } }
     }
 }
 
-/// Element type of matmuls of the `gemm` crate.
+/// Element type of matmuls in the `gemm` crate.
 trait MatmulElement: Copy + Sync + Add<Output = Self> + 'static {
     const ZERO: Self;
     const ONE: Self;
-    /// Whether a sum of products that is zero may be -0: the crate subtracts sums from products of complex numbers, and
-    /// -0 - (0 - 0) is -0, where the sum of 0 and -0 is 0.
+    /// Whether a sum of products that is zero may be -0. The crate subtracts sums of products of complex numbers, and
+    /// -0 - (0 - 0) is -0, but the sum of 0 and -0 is 0.
     const MAKES_NEGATIVE_ZEROS: bool;
 }
 
@@ -138,18 +139,19 @@ matmul_element!(f64, 0.0, 1.0, false);
 matmul_element!(c32, c32::new(0.0, 0.0), c32::new(1.0, 0.0), true);
 matmul_element!(c64, c64::new(0.0, 0.0), c64::new(1.0, 0.0), true);
 
-/// All matmuls of a plan, spread over threads.
+/// Computes all matmuls of a plan, distributed over threads.
 ///
 /// # Safety
-/// The pointers are to arrays that hold every place the plan's axes reach, `out` to one that nobody else uses.
+/// The pointers must point to arrays that contain every position that the plan's axes reach. No other code may access
+/// the array at `out` during the call.
 unsafe fn matmuls<T: MatmulElement>(plan: &DotPlan, threads: usize, at: Operands<T>) {
     let chunks = DotChunks::new(plan, threads);
     let at = &at;
     pool::parallel_for(threads, chunks.count(), &|chunk| {
         let (matmuls, rows, columns) = chunks.get(chunk);
         for number in matmuls {
-            // SAFETY: `number` is below the number of matmuls, and rows and columns are inside of m and n, so the
-            // offsets stay inside the arrays; chunks are disjoint.
+            // SAFETY: `number` is below the number of matmuls, and rows and columns are inside m and n, so the offsets
+            // stay inside the arrays; chunks are disjoint.
             unsafe {
                 let at = at.offset(offsets(&plan.outer, number));
                 let at = at.offset((rows.start * plan.m.lhs, 0, rows.start * plan.m.out));
@@ -160,16 +162,16 @@ unsafe fn matmuls<T: MatmulElement>(plan: &DotPlan, threads: usize, at: Operands
     });
 }
 
-/// A block of one matmul's rows and columns, summed over all contracted axes.
+/// Computes a block of one matmul's rows and columns, summed over all contracted axes.
 ///
 /// # Safety
-/// As for [`matmuls`].
+/// The requirements of [`matmuls`].
 unsafe fn block<T: MatmulElement>(plan: &DotPlan, at: Operands<T>, rows: usize, columns: usize) {
     let (m, n, k) = (plan.m, plan.n, plan.k);
     let steps: usize = plan.accumulated.iter().map(|a| a.extent).product();
     for step in 0..steps {
         let (l, r, _) = offsets(&plan.accumulated, step);
-        // SAFETY: strides and extents are those of the plan; the destination is read only after the first step wrote
+        // SAFETY: strides and extents come from the plan; the destination is read only after the first step has written
         // it.
         unsafe {
             gemm::gemm(
@@ -206,7 +208,7 @@ unsafe fn block<T: MatmulElement>(plan: &DotPlan, at: Operands<T>, rows: usize, 
     }
 }
 
-/// Offsets of step `number` of nested axes, in elements of left, right and result.
+/// Returns the offsets of step `number` of nested axes, in elements of left operand, right operand and result.
 pub(super) fn offsets(axes: &[Axis], mut number: usize) -> (usize, usize, usize) {
     let mut at = (0, 0, 0);
     for axis in axes.iter().rev() {

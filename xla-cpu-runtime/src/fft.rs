@@ -1,7 +1,7 @@
-//! Fourier transforms through `rustfft` and `realfft`, one dimension after the other.
+//! Fourier transforms with `rustfft` and `realfft`, applied to each dimension in sequence.
 //!
-//! Lines of the last dimension lie in memory as they are; of the other dimensions, some lines at a time are brought
-//! together in scratch memory, transformed there, and put back.
+//! Lines of the last dimension are contiguous in memory and transformed directly. For the other dimensions, a few lines
+//! at a time are gathered into scratch memory, transformed there, and scattered back.
 #![expect(unsafe_code, reason = "transforms work on raw buffers of generated code, by columns of an array")]
 
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use xla_hlo::{ArrayShape, ElementType};
 use crate::kernel::KernelFn;
 use crate::pool;
 
-/// Bytes of neighbouring columns that are transformed together: two cache lines.
+/// Size in bytes of adjacent columns that are transformed together: two cache lines.
 const COLUMN_BYTES: usize = 128;
-/// Elements from which on a transform is spread over threads.
+/// Minimum number of elements of a transform that is distributed over threads.
 const PARALLEL_ELEMENTS: usize = 1 << 14;
-/// Chunks that each thread takes on average.
+/// Average number of chunks for each thread.
 const CHUNKS_A_THREAD: usize = 4;
-/// Plans that are kept.
+/// Maximum number of cached plans.
 const MOST_PLANS: usize = 256;
 
-/// A transform as numbers that generated code can carry: kind, whether in double precision, how many transforms, and
-/// the sizes of the transformed dimensions.
+/// Encodes a transform as numbers that generated code can carry: the kind, whether it is in double precision, the
+/// number of transforms, and the sizes of the transformed dimensions.
 pub(crate) fn fft_descriptor(op: &Fft, operand: &ArrayShape) -> Vec<i64> {
     let double = matches!(operand.element_type(), ElementType::F64 | ElementType::C128);
     let batch: usize = operand.dims()[..operand.rank() - op.fft_length.len()].iter().product();
@@ -55,8 +55,8 @@ pub(super) unsafe extern "C" fn xla_cpu_fft(
         lengths: numbers[3..].iter().map(|&n| n as usize).collect(),
         threads: threads as usize,
     };
-    // SAFETY: the generated caller passes two buffers, which hold the shapes that the descriptor was made from, and
-    // which nobody else uses meanwhile.
+    // SAFETY: the generated caller passes two buffers that hold the shapes that the descriptor was made from. No other
+    // code accesses them during the call.
     unsafe {
         let (operand, result) = (*buffers, *buffers.add(1));
         match numbers[1] {
@@ -66,7 +66,7 @@ pub(super) unsafe extern "C" fn xla_cpu_fft(
     }
 }
 
-/// Kind of a transform, and the number of its threads.
+/// Decoded descriptor of a transform, with the number of threads.
 struct Transform {
     kind: FftType,
     batch: usize,
@@ -77,8 +77,8 @@ struct Transform {
 
 impl Transform {
     /// # Safety
-    /// Both pointers are to arrays of this transform's sizes and of elements made of `T`; they do not overlap, and
-    /// nobody else uses them.
+    /// Both pointers must point to arrays of this transform's sizes with elements made of `T`. They must not overlap,
+    /// and no other code may access them during the call.
     unsafe fn run<T: Real>(&self, operand: *const u8, result: *mut u8) {
         let Some((&last, others)) = self.lengths.split_last() else { return };
         let lines = self.batch * others.iter().product::<usize>();
@@ -87,7 +87,7 @@ impl Transform {
             return;
         }
         let scale = T::one() / T::from_usize(self.lengths.iter().product()).unwrap_or_else(T::one);
-        // SAFETY: the caller's promise; the sizes are those of operand and result, neither of which is empty.
+        // SAFETY: guaranteed by the caller; the sizes are the sizes of operand and result, and both are non-empty.
         unsafe {
             match self.kind {
                 FftType::Fft | FftType::Ifft => {
@@ -116,7 +116,7 @@ impl Transform {
         }
     }
 
-    /// Number of lines of `n` elements in a chunk, of `lines` lines in all.
+    /// Returns the number of lines of `n` elements in a chunk; there are `lines` lines in total.
     fn lines_a_chunk(&self, lines: usize, n: usize) -> usize {
         if lines * n < PARALLEL_ELEMENTS {
             return lines.max(1);
@@ -150,7 +150,7 @@ impl Transform {
             let input = input[i * lines * n..].chunks_exact(n);
             for (from, to) in input.zip(output.chunks_exact_mut(half)) {
                 line.copy_from_slice(from);
-                // Fails on lengths alone, which are right.
+                // Only wrong lengths are errors, and these lengths are right.
                 drop(fft.process_with_scratch(&mut line, to, &mut scratch));
             }
         });
@@ -175,7 +175,7 @@ impl Transform {
         });
     }
 
-    /// Transforms the dimensions before the last one, whose size in this array is `last`.
+    /// Transforms all dimensions but the last one, whose size in this array is `last`.
     fn columns<T: Real>(&self, data: &mut [Complex<T>], last: usize, is_inverse: bool) {
         let mut inner = last;
         for &n in self.lengths[..self.lengths.len() - 1].iter().rev() {
@@ -200,8 +200,9 @@ impl Transform {
                 let column = block % blocks_a_row * width;
                 let width = width.min(inner - column);
                 let lines = &mut lines[..n * width];
-                // SAFETY: blocks are disjoint: rows `outer * n ..` of `inner` elements each, of which `width` from
-                // `column` on; the last of them is inside of `data`, which is borrowed until all chunks are done.
+                // SAFETY: blocks are disjoint: each consists of `width` columns from `column` on of the rows `outer * n
+                // ..`, which have `inner` elements each. The last block is inside `data`, which is borrowed until all
+                // chunks are done.
                 unsafe {
                     let first = shared.pointer().add(block / blocks_a_row * n * inner + column);
                     gather(first, inner, width, lines);
@@ -225,10 +226,10 @@ fn zeros<T: FftNum>(length: usize) -> Vec<Complex<T>> {
     vec![Complex::new(T::zero(), T::zero()); length]
 }
 
-/// An array whose disjoint blocks several threads work on.
+/// Array whose disjoint blocks are processed by several threads.
 struct Shared<T>(*mut Complex<T>);
 
-// SAFETY: the pointer is only used for blocks of which no two overlap (`columns_of`).
+// SAFETY: the pointer is only used for blocks, and blocks do not overlap (`columns_of`).
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -237,47 +238,47 @@ impl<T> Shared<T> {
     }
 }
 
-/// Columns to lines.
+/// Transposes columns into lines.
 ///
 /// # Safety
-/// `first` begins `width` columns of `lines.len() / width` rows, `step` elements apart.
+/// `first` must point to the first of `width` columns in `lines.len() / width` rows with stride `step`.
 unsafe fn gather<T: Copy>(first: *const Complex<T>, step: usize, width: usize, lines: &mut [Complex<T>]) {
     let n = lines.len() / width;
     for row in 0..n {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let columns = unsafe { std::slice::from_raw_parts(first.add(row * step), width) };
         columns.iter().enumerate().for_each(|(c, &x)| lines[c * n + row] = x);
     }
 }
 
-/// Lines back to columns.
+/// Transposes lines back into columns.
 ///
 /// # Safety
-/// As for [`gather`]; nobody else uses the columns.
+/// The requirements of [`gather`]; no other code may access the columns during the call.
 unsafe fn scatter<T: Copy>(lines: &[Complex<T>], first: *mut Complex<T>, step: usize, width: usize) {
     let n = lines.len() / width;
     for row in 0..n {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let columns = unsafe { std::slice::from_raw_parts_mut(first.add(row * step), width) };
         columns.iter_mut().enumerate().for_each(|(c, x)| *x = lines[c * n + row]);
     }
 }
 
 /// # Safety
-/// `count` elements, initialised and aligned, are at the pointer for as long as the slice is used.
+/// `count` initialized and aligned elements must exist at the pointer as long as the slice is used.
 unsafe fn slice<'a, T>(pointer: *const u8, count: usize) -> &'a [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(pointer.cast(), count) }
 }
 
 /// # Safety
-/// As for [`slice`]; nobody else uses the elements.
+/// The requirements of [`slice`]; no other code may access the elements.
 unsafe fn slice_mut<'a, T>(pointer: *mut u8, count: usize) -> &'a mut [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(pointer.cast(), count) }
 }
 
-/// A precision of transforms, with the plans made so far.
+/// Precision of transforms, with its cache of plans.
 trait Real: FftNum {
     fn plans() -> &'static Plans<Self>;
 }
@@ -295,7 +296,7 @@ macro_rules! precisions {
 
 precisions!(f32, f64);
 
-/// Plans of lengths; kept, since planning takes longer than most transforms.
+/// Cached plans by length; planning takes longer than most transforms.
 #[derive(Default)]
 struct Plans<T> {
     complex: Kept<(usize, bool), dyn ComplexFft<T>>,
@@ -318,7 +319,7 @@ impl<T: FftNum> Plans<T> {
     }
 }
 
-/// Things made once for each key, as long as there are not too many.
+/// Cache of values by key, cleared at [`MOST_PLANS`] entries.
 struct Kept<K, V: ?Sized>(Mutex<HashMap<K, Arc<V>>>);
 
 impl<K, V: ?Sized> Default for Kept<K, V> {

@@ -1,4 +1,4 @@
-//! Calls of generated code back to the host: custom calls, operations that it evaluates, thunks that profiles see.
+//! Calls from generated code to the host: custom calls, operations for the evaluator, and thunks for profiles.
 #![expect(unsafe_code, reason = "generated code hands the context back as a pointer")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,24 +9,24 @@ use xla_service::thunks::{ExecutionBuffers, Thunk, ThunkId, ThunkKind, run_custo
 
 use crate::profile::{OpenThunks, ThunkTable};
 
-/// A custom call or an instruction that the host evaluates: the thunk that says where its operands and results are.
+/// Custom call or instruction that the host evaluates: the thunk that describes its operands and results.
 pub type HostCall = Thunk;
 
-/// State of one execution that generated code hands back to [`HOST_CALL`](crate::HOST_CALL).
+/// State of one execution, which generated code passes to [`HOST_CALL`](crate::HOST_CALL).
 pub struct RunContext<'a> {
-    /// The module that runs.
+    /// Module that runs.
     pub module: &'a Module,
-    /// Calls to the host, by the numbers that generated code has for them.
+    /// Calls to the host, indexed by their numbers in generated code.
     pub calls: &'a [HostCall],
     /// Device, stream and token of the execution.
     pub context: &'a ExecutionContext<'a>,
-    /// Memory by allocation.
+    /// Memory of each allocation.
     pub buffers: &'a mut ExecutionBuffers,
-    /// The first error; generated code stops when there is one.
+    /// First error; generated code stops if there is one.
     pub error: Option<Error>,
-    /// Descriptions of thunks, where profiles are taken.
+    /// Descriptions of thunks, if a profile is collected.
     pub thunks: Option<&'a ThunkTable>,
-    /// Those that have begun.
+    /// Thunks that have begun and not ended.
     pub open: OpenThunks,
 }
 
@@ -42,10 +42,10 @@ impl RunContext<'_> {
     }
 }
 
-/// Runs call `number`; 0 when it went well.
+/// Runs call `number`; returns 0 on success.
 pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, number: i64) -> i32 {
-    // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
-    // else uses meanwhile.
+    // SAFETY: generated code passes the context that it was started with, which outlives the run; no other code
+    // accesses it during the call.
     let context = unsafe { &mut *context };
     // A panic must not unwind through generated code.
     let outcome = catch_unwind(AssertUnwindSafe(|| context.run(number as usize)));
@@ -60,10 +60,10 @@ pub(super) unsafe extern "C" fn xla_cpu_host_call(context: *mut RunContext<'_>, 
     }
 }
 
-/// Thunk `id` begins.
+/// Reports the start of thunk `id`.
 pub(super) unsafe extern "C" fn xla_cpu_begin_thunk(context: *mut RunContext<'_>, id: i64) {
-    // SAFETY: generated code passes on the context that it was started with, which outlives the run and which nobody
-    // else uses meanwhile.
+    // SAFETY: generated code passes the context that it was started with, which outlives the run; no other code
+    // accesses it during the call.
     let context = unsafe { &mut *context };
     let begin = || {
         if let Some(table) = context.thunks {
@@ -74,7 +74,7 @@ pub(super) unsafe extern "C" fn xla_cpu_begin_thunk(context: *mut RunContext<'_>
     let _ = catch_unwind(AssertUnwindSafe(begin));
 }
 
-/// The thunk that began last ends.
+/// Reports the end of the thunk that began last.
 pub(super) unsafe extern "C" fn xla_cpu_end_thunk(context: *mut RunContext<'_>, _: i64) {
     // SAFETY: as above.
     let context = unsafe { &mut *context };

@@ -1,13 +1,13 @@
-//! A sorting key and the place of its element, as one integer.
+//! Sort keys packed with the index of their element into one integer.
 
-/// An integer with the key above the place: of equal keys, the lower place is less.
+/// Integer with the key in the upper bits and the index below: of equal keys, the lower index is less.
 pub(super) trait KeyedPlace: Copy + Ord + Send + Sync {
     fn new(key: u64, place: usize) -> Self;
     fn key(self) -> u64;
     fn place(self) -> usize;
 }
 
-/// For keys and places of 32 bits.
+/// Packs keys and indices of 32 bits.
 impl KeyedPlace for u64 {
     #[inline(always)]
     fn new(key: u64, place: usize) -> u64 {

@@ -1,14 +1,15 @@
-//! Library functions of CPU backends, whatever generates their code. Links no LLVM.
+//! Library functions of CPU backends, independent of the code generator. Does not link LLVM.
 //!
-//! Products, convolutions, sorts, transforms, parallel loops, and the way back to the host for operations not compiled.
+//! Contains matrix products, convolutions, sorts, transforms, parallel loops, and calls back to the host for operations
+//! that are not compiled.
 //!
 //! ```text
 //! calls.rs      an instruction -> a LibraryCall: the function, and its plan as numbers
 //! library.rs    the table of library functions, and their symbols
-//! plans/        shapes and layouts -> loops, strides, chunks for threads: knows no memory
+//! plans/        shapes and layouts -> loops, strides, chunks for threads: no access to memory
 //! dot.rs ...    the functions, on raw buffers: numbers back to a plan, then the work
 //! pool.rs       parallel loops on the threads of rayon
-//! host.rs       calls of generated code back to the host: custom calls, what the evaluator does, profiles
+//! host.rs       calls from generated code to the host: custom calls, evaluated operations, profiles
 //! ```
 //!
 //! A backend describes an instruction by [`calls`], keeps the [`LibraryCall`], and calls the function with the pointers

@@ -1,4 +1,4 @@
-//! The library functions: names in object code, addresses, descriptions of calls.
+//! Table of library functions: names in object code, addresses, descriptions of calls.
 
 use std::ffi::c_void;
 
@@ -7,33 +7,33 @@ use xla_service::thunks::LibraryOp;
 use crate::kernel::LibraryFn;
 use crate::{convolution, dot, fft, host, linalg, narrow_dot, parallel, random, scatter, sort, top_k};
 
-/// Runs a kernel's work items on several threads.
+/// Symbol of the function that runs a kernel's work items on several threads.
 pub const PARALLEL: &str = "xla_cpu_parallel";
-/// Runs a kernel's work items on several threads, each with scratch memory of its own.
+/// Symbol of the function that runs a kernel's work items on several threads, each with its own scratch memory.
 pub const PARALLEL_WITH_SCRATCH: &str = "xla_cpu_parallel_with_scratch";
-/// Evaluates an operation on the host.
+/// Symbol of the function that evaluates an operation on the host.
 pub const HOST_CALL: &str = "xla_cpu_host_call";
 
-/// Hears that a thunk begins.
+/// Symbol of the function that reports the start of a thunk.
 pub const BEGIN_THUNK: &str = "xla_cpu_begin_thunk";
-/// Hears that a thunk ends.
+/// Symbol of the function that reports the end of a thunk.
 pub const END_THUNK: &str = "xla_cpu_end_thunk";
 
 macro_rules! library {
     ($($(#[$doc:meta])* $variant:ident $symbol:literal = $function:path;)*) => {
-        /// The library functions.
+        /// Library functions for operations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum LibraryFunction { $($(#[$doc])* $variant,)* }
 
         impl LibraryFunction {
             const ALL: &[LibraryFunction] = &[$(LibraryFunction::$variant,)*];
 
-            /// Its name in object code.
+            /// Returns the name in object code.
             pub fn symbol(self) -> &'static str {
                 match self { $(LibraryFunction::$variant => $symbol,)* }
             }
 
-            /// The function, which takes what its descriptor says.
+            /// Returns the function, which takes the arguments that its descriptor describes.
             pub fn address(self) -> LibraryFn {
                 match self { $(LibraryFunction::$variant => $function,)* }
             }
@@ -50,22 +50,22 @@ library! {
     Convolution "xla_cpu_convolution" = convolution::xla_cpu_convolution;
     /// Sorts rows of arrays together.
     Sort "xla_cpu_sort" = sort::xla_cpu_sort;
-    /// Combines updates into arrays at indexed places.
+    /// Combines updates into arrays at given indices.
     Scatter "xla_cpu_scatter" = scatter::xla_cpu_scatter;
     /// Finds the best elements of rows.
     TopK "xla_cpu_top_k" = top_k::xla_cpu_top_k;
-    /// Moves the device's random counter on.
+    /// Advances the device's random counter.
     RandomState "xla_cpu_random_state" = random::xla_cpu_random_state;
     /// Computes a Fourier transform.
     Fft "xla_cpu_fft" = fft::xla_cpu_fft;
-    /// Decomposes positive definite matrices.
+    /// Computes the Cholesky factors of positive definite matrices.
     Cholesky "xla_cpu_cholesky" = linalg::xla_cpu_cholesky;
     /// Solves triangular systems of equations.
     TriangularSolve "xla_cpu_triangular_solve" = linalg::xla_cpu_triangular_solve;
 }
 
 impl LibraryFunction {
-    /// The operation that reports name.
+    /// Returns the operation that reports name.
     pub fn op(self) -> LibraryOp {
         match self {
             LibraryFunction::Dot | LibraryFunction::NarrowDot => LibraryOp::Matmul,
@@ -80,52 +80,52 @@ impl LibraryFunction {
         }
     }
 
-    /// Whether the run's context comes before the operands and results: for what a program shares with others.
+    /// Whether the run's context precedes the operands and results, for access to state that programs share.
     pub fn takes_context(self) -> bool {
         self == LibraryFunction::RandomState
     }
 }
 
-/// A call of a library function, but for the operands: data that generated code carries.
+/// Call of a library function, without the operands: data that generated code carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryCall {
     /// Function to call.
     pub function: LibraryFunction,
-    /// Description of the call; each function states its own meaning.
+    /// Description of the call; each function defines the meaning of its numbers.
     pub descriptor: Vec<i64>,
-    /// Kernels handed along, such as the comparison of a sort, by their number in the program.
+    /// Kernels that the function calls, such as the comparator of a sort, by their number in the program.
     pub kernels: Vec<u32>,
     /// Kernel that processes the result in place.
     pub epilogue: Option<Epilogue>,
 }
 
 impl LibraryCall {
-    /// A call without kernels.
+    /// Creates a call without kernels.
     pub fn new(function: LibraryFunction, descriptor: Vec<i64>) -> LibraryCall {
         LibraryCall { function, descriptor, kernels: Vec::new(), epilogue: None }
     }
 }
 
-/// A kernel that runs after a library function and reads and writes its result.
+/// Kernel that runs after a library function and updates its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epilogue {
-    /// Operands of the whole that the library function takes, by their places.
+    /// Indices of the operands of the whole instruction that the library function takes.
     pub operands: Vec<usize>,
-    /// The kernel by its number in the program. It takes all operands, the library function's result, and where its own
-    /// result goes: both are the result of the whole.
+    /// Kernel by its number in the program. Its arguments are all operands, the library function's result, and its own
+    /// result; the latter two are both the result of the whole instruction.
     pub kernel: u32,
 }
 
-/// A function that generated code may call.
+/// Function that generated code may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name in object code.
+    /// Name in object code.
     pub name: &'static str,
-    /// Its first instruction.
+    /// Address of the first instruction.
     pub address: *const c_void,
 }
 
-/// All functions that generated code may call, for its linker: the library functions, [`PARALLEL`],
+/// Returns all functions that generated code may call, for its linker: the library functions, [`PARALLEL`],
 /// [`PARALLEL_WITH_SCRATCH`], [`HOST_CALL`], [`BEGIN_THUNK`] and [`END_THUNK`].
 pub fn symbols() -> impl Iterator<Item = Symbol> {
     let library = LibraryFunction::ALL.iter().map(|f| Symbol { name: f.symbol(), address: f.address() as *const _ });

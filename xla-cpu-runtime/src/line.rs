@@ -1,16 +1,17 @@
-//! Evenly spaced elements of a buffer, reached by checked numbers.
+//! Evenly spaced elements of a buffer, accessed by checked indices.
 #![expect(unsafe_code, reason = "elements lie in raw buffers of generated code")]
 
-/// The bits of an element, by its width in bytes.
+/// Bits of an element, by its width in bytes.
 pub(super) trait Bits: Copy + Ord + Send + Sync + 'static {
-    /// The lower 64 of them.
+    /// Returns the lower 64 bits.
     fn low(self) -> u64;
 
-    /// The lower bits of a number.
+    /// Returns the lower bits of a number.
     fn of(low: u64) -> Self;
 
-    /// Sign and magnitude as an integer of the same order, where `float` has all bits set, or the bits themselves,
-    /// where it has none; then those of `flip` inverted. It takes few instructions, and those on vectors.
+    /// Converts the bits of an element to an integer with the same order. `float` is a mask: all bits for
+    /// sign-magnitude numbers, no bits for integers. The bits of `flip` are inverted afterwards. Takes few
+    /// instructions, and they vectorize.
     fn ordered(self, float: Self, flip: Self) -> Self;
 }
 
@@ -47,61 +48,61 @@ bits! {
     u128: i128;
 }
 
-/// Elements of one width at equal distances.
+/// Elements of one width with a constant stride.
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     first: *mut u8,
-    /// Bytes from one element to the next.
+    /// Stride in bytes.
     step: usize,
     count: usize,
     width: usize,
 }
 
-// SAFETY: whoever makes a line promises that what its users do on several threads does not collide.
+// SAFETY: the creator of a line guarantees that its uses on several threads do not conflict.
 unsafe impl Send for Line {}
 // SAFETY: as above.
 unsafe impl Sync for Line {}
 
 impl Line {
-    /// `count` elements of `width` bytes, `step` elements from each other.
+    /// Creates a line of `count` elements of `width` bytes with a stride of `step` elements.
     ///
     /// # Safety
-    /// They lie in one buffer that lives as long as copies of this are used. No element that one thread writes through
-    /// this or otherwise is used by another one meanwhile.
+    /// The elements must be in one buffer that lives as long as copies of this line are used. No thread may access an
+    /// element while another thread writes it, through this line or otherwise.
     pub(super) unsafe fn new(first: *mut u8, width: usize, step: usize, count: usize) -> Line {
         Line { first, step: step * width, count, width }
     }
 
-    /// The address of element `i`.
+    /// Returns the address of element `i`.
     #[inline(always)]
     pub(super) fn address(&self, i: usize) -> *mut u8 {
         assert!(i < self.count, "element {i} of {}", self.count);
-        // SAFETY: the element lies in the buffer, as the maker of the line promised.
+        // SAFETY: the element is in the buffer, as the creator of the line guaranteed.
         unsafe { self.first.add(i * self.step) }
     }
 
-    /// Element `i`, of that width.
+    /// Reads element `i`, of that width.
     #[inline(always)]
     pub(super) fn read<T: Bits>(&self, i: usize) -> T {
         assert!(size_of::<T>() == self.width, "elements of another width");
-        // SAFETY: the address is that of an element of this width, which nobody writes meanwhile.
+        // SAFETY: the address belongs to an element of this width, which no other thread writes at the same time.
         unsafe { self.address(i).cast::<T>().read_unaligned() }
     }
 
-    /// The `N` elements from `i` on, of that width, of a line without gaps.
+    /// Reads the `N` elements from `i` on, of that width, of a line without gaps.
     #[inline(always)]
     pub(super) fn read_block<T: Bits, const N: usize>(&self, i: usize) -> [T; N] {
         assert!(size_of::<T>() == self.width && self.step == self.width, "elements of another width, or with gaps");
         assert!(i <= self.count && N <= self.count - i, "elements {i} to {i} + {N} of {}", self.count);
-        // SAFETY: these are elements of this width beside each other, which nobody writes meanwhile.
+        // SAFETY: these are adjacent elements of this width, which no other thread writes at the same time.
         unsafe { self.first.add(i * self.step).cast::<[T; N]>().read_unaligned() }
     }
 
-    /// Makes element `i`, of that width, another one.
+    /// Writes element `i`, of that width.
     #[inline(always)]
     pub(super) fn write<T: Bits>(&self, i: usize, bits: T) {
         assert!(size_of::<T>() == self.width, "elements of another width");
-        // SAFETY: the address is that of an element of this width, which nobody else uses meanwhile.
+        // SAFETY: the address belongs to an element of this width, which no other thread accesses at the same time.
         unsafe { self.address(i).cast::<T>().write_unaligned(bits) }
     }
 }

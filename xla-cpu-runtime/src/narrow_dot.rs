@@ -1,5 +1,5 @@
-//! Matrix matmuls of narrow floats: panels are converted to `f32`, small enough to stay in cache, and multiplied by
-//! the `gemm` crate; sums are rounded to the result's type once.
+//! Matrix multiplication of narrow floats: panels that fit the cache are converted to `f32` and multiplied by the
+//! `gemm` crate. Sums are rounded to the result's type once.
 #![expect(unsafe_code, reason = "matmuls work on raw buffers of generated code")]
 
 use std::cell::RefCell;
@@ -15,19 +15,21 @@ use crate::kernel::KernelFn;
 use crate::plans::dot::{DotChunks, DotPlan};
 use crate::pool;
 
-/// Rows, columns and contracted elements of a panel: two panels of `f32` fit into a megabyte of cache.
+/// Maximum numbers of rows, columns and contracted elements of a panel: two panels of `f32` fit into a megabyte of
+/// cache.
 const ROWS: usize = 256;
 const COLUMNS: usize = 256;
 const DEPTH: usize = 384;
-/// Rows whose sums are kept while one panel of the right operand meets all of them: some panels of the left one.
+/// Number of rows whose sums are kept while one panel of the right operand is multiplied by several panels of the left
+/// one.
 const TALL: usize = 4 * ROWS;
 
-/// Reader of an operand's elements.
+/// Conversion of an operand's elements to `f32`.
 enum Reader {
     F32,
     BF16,
     F16,
-    /// The values of all 256 patterns of an 8-bit type.
+    /// Table of the values of all 256 patterns of an 8-bit type.
     Table(Box<[f32; 256]>),
 }
 
@@ -56,12 +58,12 @@ impl Reader {
         }
     }
 
-    /// Converts `to.len()` elements that lie `stride` elements apart.
+    /// Converts `to.len()` elements with stride `stride`.
     ///
     /// # Safety
-    /// They are there.
+    /// The elements must exist.
     unsafe fn read(&self, from: *const u8, stride: usize, to: &mut [f32]) {
-        // SAFETY: the caller's promise; generated code aligns arrays of these types to their elements.
+        // SAFETY: guaranteed by the caller; generated code aligns arrays of these types to their elements.
         unsafe {
             match self {
                 Reader::F32 => each(from.cast::<f32>(), stride, to, |x| x),
@@ -77,24 +79,24 @@ impl Reader {
     }
 }
 
-/// Converts elements that lie `stride` apart.
+/// Converts elements with stride `stride`.
 ///
 /// # Safety
-/// They are there.
+/// The elements must exist.
 unsafe fn each<T: Copy>(from: *const T, stride: usize, to: &mut [f32], convert: impl Fn(T) -> f32) {
     if stride == 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let from = unsafe { std::slice::from_raw_parts(from, to.len()) };
         to.iter_mut().zip(from).for_each(|(to, &x)| *to = convert(x));
         return;
     }
     for (i, to) in to.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         *to = convert(unsafe { *from.add(i * stride) });
     }
 }
 
-/// Writer of sums.
+/// Conversion of `f32` sums to an element type.
 #[derive(Clone, Copy)]
 enum WriterOf {
     F32,
@@ -119,12 +121,12 @@ impl WriterOf {
         }
     }
 
-    /// Rounds sums to elements that lie `stride` elements apart.
+    /// Rounds sums to elements with stride `stride`.
     ///
     /// # Safety
-    /// There is room for them.
+    /// `to` must have space for them.
     unsafe fn write(self, sums: &[f32], to: *mut u8, stride: usize) {
-        // SAFETY: the caller's promise; generated code aligns arrays of these types to their elements.
+        // SAFETY: guaranteed by the caller; generated code aligns arrays of these types to their elements.
         unsafe {
             match self {
                 WriterOf::F32 => put(sums, to.cast::<f32>(), stride, |sum| sum),
@@ -139,34 +141,34 @@ impl WriterOf {
     }
 }
 
-/// Converts elements to places that lie `stride` apart.
+/// Converts elements and writes them with stride `stride`.
 ///
 /// # Safety
-/// There is room for them.
+/// `to` must have space for them.
 unsafe fn put<T>(sums: &[f32], to: *mut T, stride: usize, convert: impl Fn(f32) -> T) {
     if stride == 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let to = unsafe { std::slice::from_raw_parts_mut(to, sums.len()) };
         to.iter_mut().zip(sums).for_each(|(to, &sum)| *to = convert(sum));
         return;
     }
     for (i, &sum) in sums.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *to.add(i * stride) = convert(sum) };
     }
 }
 
-/// The upper half of an `f32`, rounded to nearest even; without a branch, so that it is done for many at once.
+/// Returns the upper half of an `f32`, rounded to nearest even. Has no branch, so that it vectorizes.
 fn bf16_bits(x: f32) -> u16 {
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // A NaN stays one even if its payload is in the lower half.
+    // Keep a NaN even if its payload is in the lower half.
     let nan = bits | 0x0040_0000;
     ((if x.is_nan() { nan } else { rounded }) >> 16) as u16
 }
 
-/// Element types of left operand, right operand and result, when this file multiplies them: floats of 8, 16 and 32
-/// bits, the result of 16 or 32.
+/// Element types of left operand, right operand and result of a dot that this file supports: floats of 8, 16 and 32
+/// bits, with a result of 16 or 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NarrowTypes([ElementType; 3]);
 
@@ -177,20 +179,21 @@ impl NarrowTypes {
         known.then_some(NarrowTypes(types))
     }
 
-    /// As one number that generated code can carry.
+    /// Encodes the types as one number that generated code can carry.
     pub(crate) fn to_number(self) -> i64 {
         let place = |ty: ElementType| ElementType::ALL.iter().position(|&t| t == ty).unwrap_or(0) as i64;
         self.0.iter().fold(0, |number, &ty| number << 8 | place(ty))
     }
 
-    /// Inverse of [`NarrowTypes::to_number`].
+    /// Decodes a number of [`NarrowTypes::to_number`].
     fn from_number(number: i64) -> Option<NarrowTypes> {
         let at = |i: i64| ElementType::ALL.get((number >> (8 * i) & 0xff) as usize).copied();
         NarrowTypes::of([at(2)?, at(1)?, at(0)?])
     }
 }
 
-/// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left, right and result.
+/// Computes the dot that `length` numbers at `descriptor` describe; `buffers` are left operand, right operand and
+/// result.
 pub(super) unsafe extern "C" fn xla_cpu_narrow_dot(
     buffers: *const *mut u8,
     _: *const KernelFn,
@@ -208,16 +211,16 @@ pub(super) unsafe extern "C" fn xla_cpu_narrow_dot(
     }
 }
 
-/// All matmuls of a plan, spread over threads.
+/// Computes all matmuls of a plan, distributed over threads.
 ///
 /// # Safety
-/// The pointers are to arrays of those types that hold every place the plan's axes reach, `out` to one that nobody else
-/// uses.
+/// The pointers must point to arrays of those types that contain every position that the plan's axes reach. No other
+/// code may access the array at `out` during the call.
 unsafe fn matmuls(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operands<u8>) {
     let [lhs, rhs, out] = types.0;
     let (Some(lhs), Some(rhs), Some(out)) = (Reader::new(lhs), Reader::new(rhs), WriterOf::new(out)) else { return };
     let matmul = Matmul { plan, lhs, rhs, out, at };
-    // Each chunk of columns converts the left operand anew.
+    // Each chunk of columns converts the left operand again.
     let chunks = DotChunks::with_chunks_a_thread(plan, threads, 2);
     pool::parallel_for(threads, chunks.count(), &|chunk| {
         let (matmuls, rows, columns) = chunks.get(chunk);
@@ -225,7 +228,7 @@ unsafe fn matmuls(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operan
             for number in matmuls {
                 for columns in blocks(columns.clone(), COLUMNS) {
                     for rows in blocks(rows.clone(), TALL) {
-                        // SAFETY: the matmul's number, rows and columns are inside of the plan; chunks are disjoint.
+                        // SAFETY: the matmul's number, rows and columns are inside the plan; chunks are disjoint.
                         unsafe { matmul.block(number, rows, columns.clone(), scratch) };
                     }
                 }
@@ -234,7 +237,7 @@ unsafe fn matmuls(types: NarrowTypes, plan: &DotPlan, threads: usize, at: Operan
     });
 }
 
-/// A range in blocks of at most `size`.
+/// Splits a range into blocks of at most `size`.
 fn blocks(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(size).map(move |start| start..(start + size).min(end))
@@ -261,10 +264,10 @@ struct Matmul<'a> {
 }
 
 impl Matmul<'_> {
-    /// A block of one matmul's rows and columns, summed over all contracted axes.
+    /// Computes a block of one matmul's rows and columns, summed over all contracted axes.
     ///
     /// # Safety
-    /// As for [`matmuls`].
+    /// The requirements of [`matmuls`].
     unsafe fn block(&self, number: usize, rows: Range<usize>, columns: Range<usize>, scratch: &mut Scratch) {
         let plan = self.plan;
         let (m, n, k) = (plan.m, plan.n, plan.k);
@@ -278,7 +281,7 @@ impl Matmul<'_> {
             let (dl, dr, _) = offsets(&plan.accumulated, step);
             for depth in blocks(0..k.extent, DEPTH) {
                 let (l, r) = (l + dl + depth.start * k.lhs, r + dr + depth.start * k.rhs);
-                // SAFETY: all offsets are those of the plan's axes, below their extents.
+                // SAFETY: all offsets are along the plan's axes, below their extents.
                 let right = unsafe {
                     let rhs = self.at.rhs.add(r * self.rhs.bytes());
                     panel(&self.rhs, rhs, (columns.len(), n.rhs), (depth.len(), k.rhs), &mut scratch.rhs)
@@ -315,11 +318,11 @@ struct PanelStrides {
     depth: usize,
 }
 
-/// Converts a panel of `across` by `depth` elements, each a count and a stride, into `to`; runs go along the denser
-/// dimension in memory.
+/// Converts a panel of `across` by `depth` elements, each given as a count and a stride, into `to`. Runs follow the
+/// dimension with the smaller stride.
 ///
 /// # Safety
-/// The elements are there.
+/// The elements must exist.
 unsafe fn panel(
     reader: &Reader,
     from: *const u8,
@@ -331,13 +334,13 @@ unsafe fn panel(
     let (outer, inner) = if along_depth { (across, depth) } else { (depth, across) };
     to.resize(outer.0 * inner.0, 0.0);
     for (i, run) in to.chunks_exact_mut(inner.0.max(1)).enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { reader.read(from.add(i * outer.1 * reader.bytes()), inner.1, run) };
     }
     if along_depth { PanelStrides { across: inner.0, depth: 1 } } else { PanelStrides { across: 1, depth: inner.0 } }
 }
 
-/// Adds the matmul of two panels, `rows x depth` and `depth x columns`, to sums in rows.
+/// Adds the product of two panels, `rows x depth` and `depth x columns`, to row-major sums.
 fn multiply(
     (rows, columns, depth): (usize, usize, usize),
     (lhs, l): (&[f32], PanelStrides),
@@ -345,7 +348,7 @@ fn multiply(
     sums: &mut [f32],
 ) {
     assert!(lhs.len() >= rows * depth && rhs.len() >= columns * depth && sums.len() >= rows * columns);
-    // SAFETY: the panels are dense in both dimensions, and as large as was just checked.
+    // SAFETY: the panels are dense in both dimensions; their sizes are checked above.
     unsafe {
         gemm::gemm(
             rows,
@@ -392,7 +395,7 @@ mod tests {
         let table = Reader::new(F8E4M3FN).unwrap();
         let bytes: Vec<u8> = (0..24).collect();
         let mut to = Vec::new();
-        // Three columns of four, the columns one after the other and the rows.
+        // Three columns of four elements, once with contiguous columns and once with contiguous rows.
         for (across, depth) in [((3, 4), (4, 1)), ((3, 1), (4, 6))] {
             // SAFETY: the last element is number 20 at most.
             let strides = unsafe { panel(&table, bytes.as_ptr(), across, depth, &mut to) };

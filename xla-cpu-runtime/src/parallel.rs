@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 use crate::kernel::KernelFn;
 use crate::pool;
 
-/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: i64 = 4;
 
-/// Buffer pointers that may be shared: work items of a kernel write to disjoint places.
+/// Buffer pointers that threads may share: work items of a kernel write disjoint memory.
 #[derive(Clone, Copy)]
 struct Buffers(*const *mut u8);
 
-// SAFETY: the pointers are only handed to kernels, whose work items are independent by construction.
+// SAFETY: the pointers are only passed to kernels, whose work items are independent by construction.
 unsafe impl Sync for Buffers {}
 
 impl Buffers {
@@ -24,7 +24,7 @@ impl Buffers {
     }
 }
 
-/// Runs `kernel` over `0..work_items`, at least `grain` of them at a time. Returns when all are done.
+/// Runs `kernel` over `0..work_items`, at least `grain` of them in a chunk. Returns when all are done.
 pub(super) unsafe extern "C" fn xla_cpu_parallel(
     kernel: KernelFn,
     buffers: *const *mut u8,
@@ -40,8 +40,8 @@ pub(super) unsafe extern "C" fn xla_cpu_parallel(
     });
 }
 
-/// As [`xla_cpu_parallel`] for a kernel whose last of `count` pointers is to scratch memory, `scratch_bytes` for each
-/// thread and no more than for each work item: whoever runs a chunk has a part of it meanwhile.
+/// Runs a kernel like [`xla_cpu_parallel`]. The last of its `count` pointers points to scratch memory of
+/// `scratch_bytes` for each thread (at most for each work item). A chunk owns one part of it while it runs.
 pub(super) unsafe extern "C" fn xla_cpu_parallel_with_scratch(
     kernel: KernelFn,
     buffers: *const *mut u8,
@@ -54,21 +54,21 @@ pub(super) unsafe extern "C" fn xla_cpu_parallel_with_scratch(
     let shared = Buffers(buffers);
     let parts = Parts::new(threads.min(work_items).max(1) as usize);
     in_chunks(work_items, grain, threads, &|begin, end| {
-        // SAFETY: the generated caller passes as many pointers as it says.
+        // SAFETY: the generated caller passes `count` pointers.
         let pointers = unsafe { std::slice::from_raw_parts(shared.pointer(), count.max(1) as usize) };
         let mut pointers: SmallVec<[*mut u8; 16]> = pointers.into();
         let part = parts.take();
         if let Some(scratch) = pointers.last_mut() {
             *scratch = scratch.wrapping_add(part * scratch_bytes as usize);
         }
-        // SAFETY: as above; nobody else has this part of the scratch memory until it is given back, and there are as
-        // many parts as chunks that run at once, and the lowest free one is taken.
+        // SAFETY: as above. No other chunk uses this part of the scratch memory until it is released. There are at
+        // least as many parts as concurrent chunks, and the lowest free part is taken.
         unsafe { kernel(pointers.as_ptr(), begin, end) };
         parts.give_back(part);
     });
 }
 
-/// Cuts work items into chunks, and runs them on threads.
+/// Splits work items into chunks, and runs them on threads.
 fn in_chunks(work_items: i64, grain: i64, threads: i64, run: &(dyn Fn(i64, i64) + Sync)) {
     let chunks = (work_items / grain.max(1)).clamp(1, threads.max(1) * CHUNKS_A_THREAD);
     pool::parallel_for(threads as usize, chunks as usize, &|chunk| {
@@ -76,9 +76,9 @@ fn in_chunks(work_items: i64, grain: i64, threads: i64, run: &(dyn Fn(i64, i64) 
     });
 }
 
-/// Numbers of which each has one owner at a time.
+/// Set of numbers, each with at most one owner at a time.
 struct Parts {
-    /// A set bit for each that nobody has.
+    /// Bit set of the numbers without an owner.
     free: SmallVec<[AtomicU64; 2]>,
 }
 
@@ -91,13 +91,13 @@ impl Parts {
         Parts { free: (0..count).step_by(64).map(|first| AtomicU64::new(word(first))).collect() }
     }
 
-    /// The lowest number that is free. There must be one, now or soon.
+    /// Takes the lowest free number. Spins until there is one.
     fn take(&self) -> usize {
         loop {
             for (number, word) in self.free.iter().enumerate() {
                 let free = word.load(Ordering::Relaxed);
                 let bit = free.trailing_zeros();
-                // What the owner before wrote there happened before.
+                // Acquire: synchronizes with the writes of the previous owner.
                 if free != 0
                     && word.compare_exchange(free, free & !(1 << bit), Ordering::Acquire, Ordering::Relaxed).is_ok()
                 {

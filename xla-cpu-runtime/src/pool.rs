@@ -1,13 +1,14 @@
-//! Parallel loops. The caller takes part and never waits for a helper that has not begun.
+//! Parallel loops. The caller takes part in the work and never waits for a helper that has not started.
 //!
-//! Helpers are tasks of a [`rayon`] pool, which is the process's or one that the embedding application hands over.
-//! Rayon's own parallel iterators wait for every task that was spawned: waking a sleeping thread takes 5 to 50
-//! microseconds, more than many kernels run, so a caller that must wait for its helpers loses where it should gain.
-//! Here a loop that is done before anybody woke up costs its caller one lock more than doing it alone, and a helper
-//! looks for the next loop before it releases its thread.
+//! Helpers are tasks of a [`rayon`] pool: that of the process, or one of the embedding application. Rayon's own
+//! parallel iterators wait for every spawned task. Waking a sleeping thread takes 5 to 50 microseconds, longer than
+//! many kernels run, so waiting for helpers can cost more than they save. With this implementation, a loop that
+//! finishes before a helper wakes up costs its caller only one additional lock, and a helper looks for the next loop
+//! before it releases its thread.
 //!
-//! Medians of loops of eight chunks by two threads of one Zen 4 core each, in microseconds: threads of our own, which
-//! stood here before, these tasks, and rayon's `into_par_iter`, by the work of the loop and the pause in front of it.
+//! The table lists median times in microseconds of loops of eight chunks by two threads, each on one Zen 4 core, by the
+//! work of the loop and the pause before it: with dedicated threads (the previous implementation), with these tasks,
+//! and with rayon's `into_par_iter`.
 //!
 //! | work | pause | own threads | tasks | rayon's iterator |
 //! |------|-------|-------------|-------|------------------|
@@ -30,13 +31,13 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use xla_hlo::has_thread_pool;
 
-/// Time that a helper looks for more work before it releases its thread: the kernels of a model follow each other
+/// Time that a helper looks for more work before it releases its thread. The kernels of a model follow each other
 /// faster than this.
 const PATIENCE: Duration = Duration::from_micros(100);
-/// Looks at a variable between two offers of the processor to other threads.
+/// Number of polls of a variable before the thread yields the processor.
 const LOOKS: usize = 64;
 
-/// Calls `work` for each of `0..chunks`, on at most `threads` threads at once. Returns when all calls have.
+/// Calls `work` for each of `0..chunks`, on at most `threads` threads at once. Returns when all calls have returned.
 pub fn parallel_for(threads: usize, chunks: usize, work: &(dyn Fn(usize) + Sync)) {
     if threads <= 1 || chunks <= 1 {
         return (0..chunks).for_each(work);
@@ -51,14 +52,14 @@ pub fn parallel_for(threads: usize, chunks: usize, work: &(dyn Fn(usize) + Sync)
         panicked: AtomicBool::new(false),
     };
     pool.open(&job);
-    // Closes the job and waits for its helpers even when `work` panics here.
+    // Closes the job and waits for its helpers, even if `work` panics here.
     let closing = Closing { pool: &pool, job: &job };
     job.run();
     drop(closing);
     assert!(!job.panicked.load(Ordering::Relaxed), "a chunk of parallel work panicked");
 }
 
-/// Calls `work` with each of `tasks`, on at most `threads` threads at once. Returns when all calls have.
+/// Calls `work` with each of `tasks`, on at most `threads` threads at once. Returns when all calls have returned.
 pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) + Sync) {
     let tasks: Vec<Mutex<Option<T>>> = tasks.into_iter().map(|task| Mutex::new(Some(task))).collect();
     parallel_for(threads, tasks.len(), &|i| {
@@ -67,7 +68,7 @@ pub(crate) fn parallel_tasks<T: Send>(threads: usize, tasks: Vec<T>, work: impl 
     });
 }
 
-/// Calls `work` for each `chunk` elements of `data` (the last one may have fewer) with the chunk's number, like
+/// Calls `work` for each `chunk` elements of `data` (the last chunk may be shorter) with the chunk's number, like
 /// [`parallel_for`].
 pub(crate) fn parallel_chunks<T: Send>(
     threads: usize,
@@ -78,20 +79,20 @@ pub(crate) fn parallel_chunks<T: Send>(
     parallel_tasks(threads, data.chunks_mut(chunk).enumerate().collect(), |(i, chunk)| work(i, chunk));
 }
 
-/// Work in progress. Lives on its caller's stack, and in the pool's list until the caller takes it out.
+/// Parallel loop in progress. Stored on its caller's stack, and in the pool's list until the caller removes it.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     chunks: usize,
-    /// The next chunk that nobody has taken.
+    /// Number of the next chunk.
     next: AtomicUsize,
-    /// Helpers that are at it. Changed under the pool's lock.
+    /// Number of helpers that work on the job. Changed under the pool's lock.
     helpers: AtomicUsize,
     most_helpers: usize,
     panicked: AtomicBool,
 }
 
 impl Job<'_> {
-    /// Takes chunks until none is left.
+    /// Runs chunks until none is left.
     fn run(&self) {
         loop {
             let chunk = self.next.fetch_add(1, Ordering::Relaxed);
@@ -107,31 +108,31 @@ impl Job<'_> {
     }
 }
 
-/// A job of some caller that waits in `parallel_for`.
+/// Reference to a job whose caller waits in `parallel_for`.
 #[derive(Clone, Copy, PartialEq)]
 struct JobRef(*const Job<'static>);
 
 impl JobRef {
-    /// The job must outlive all uses of this, whatever its lifetime says: see [`Closing`].
+    /// Creates a reference. The job must outlive all uses of it, whatever its lifetime parameter is: see [`Closing`].
     fn new(job: &Job<'_>) -> JobRef {
         JobRef(std::ptr::from_ref(job).cast())
     }
 }
 
-// SAFETY: a job is only reached from other threads through the pool's list, or while counted among its helpers; both
+// SAFETY: other threads reach a job only through the pool's list, or while they are counted among its helpers. Both
 // keep it alive (see `Closing`), and a job is `Sync`.
 unsafe impl Send for JobRef {}
 
-/// The helpers that one rayon pool lends.
+/// Helper threads of one rayon pool.
 pub struct Helpers {
-    /// The process's pool, unless another one was handed over.
+    /// Pool of the helpers; `None` for that of the process.
     pool: Option<Arc<ThreadPool>>,
     state: Mutex<State>,
-    /// Changed, under the lock, whenever a job is opened.
+    /// Number of jobs opened so far. Changed under the lock.
     version: AtomicUsize,
-    /// Told when the last helper left a job whose caller sleeps.
+    /// Notified when the last helper has left a job whose caller sleeps.
     left: Condvar,
-    /// Helpers at once.
+    /// Maximum number of concurrent helpers.
     most: usize,
 }
 
@@ -144,19 +145,19 @@ impl fmt::Debug for Helpers {
 #[derive(Default)]
 struct State {
     jobs: Vec<JobRef>,
-    /// Helpers that were spawned and have not returned.
+    /// Number of helpers that were spawned and have not returned.
     spawned: usize,
-    /// Callers waiting for `left`.
+    /// Number of callers that wait for `left`.
     callers: usize,
 }
 
 thread_local! {
-    /// The helpers of loops that this thread runs, where they are not the process's.
+    /// Helpers of loops that this thread runs; `None` for those of the process.
     static CURRENT: RefCell<Option<Arc<Helpers>>> = const { RefCell::new(None) };
 }
 
 impl Helpers {
-    /// Helpers from the threads of that pool.
+    /// Creates helpers from the threads of that pool.
     pub fn of(pool: Arc<ThreadPool>) -> Arc<Helpers> {
         let most = pool.current_num_threads();
         Arc::new(Helpers::new(Some(pool), most))
@@ -166,21 +167,21 @@ impl Helpers {
         Helpers { pool, state: Mutex::default(), version: AtomicUsize::new(0), left: Condvar::new(), most }
     }
 
-    /// Those of the process's pool: one for each processor but one, which is the caller's.
+    /// Returns the helpers of the process's pool: one for each processor, minus one for the caller.
     fn of_process() -> Arc<Helpers> {
         static HELPERS: OnceLock<Arc<Helpers>> = OnceLock::new();
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         HELPERS.get_or_init(|| Arc::new(Helpers::new(None, processors() - 1))).clone()
     }
 
-    /// Those of the loops that this thread runs.
+    /// Returns the helpers of the loops that this thread runs.
     fn current() -> Arc<Helpers> {
         CURRENT.with_borrow(|current| current.clone()).unwrap_or_else(Helpers::of_process)
     }
 
-    /// Runs `work`, whose loops these help with.
+    /// Runs `work` with these helpers for its loops.
     pub fn scope<R>(self: &Arc<Self>, work: impl FnOnce() -> R) -> R {
-        /// Restores the current helpers, even when the work panics.
+        /// Restores the previous helpers, even if the work panics.
         struct Before(Option<Arc<Helpers>>);
         impl Drop for Before {
             fn drop(&mut self) {
@@ -202,7 +203,7 @@ impl Helpers {
         self.spawn_helper(state);
     }
 
-    /// Spawns one more helper, if there may be one.
+    /// Spawns one more helper, up to the maximum.
     fn spawn_helper(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.spawned >= self.most {
             return;
@@ -218,13 +219,13 @@ impl Helpers {
         }
     }
 
-    /// Takes chunks of loops while there are any.
+    /// Runs chunks of loops as long as there are any.
     fn help(self: &Arc<Self>) {
         let mut seen = 0;
         while self.finds_news(&mut seen) {
             while let Some(JobRef(job)) = self.join() {
-                // SAFETY: the job was in the list when this helper was counted, under the lock; its caller waits until
-                // the count is 0, and it is counted down only after this use.
+                // SAFETY: the job was in the list when this helper was counted, under the lock. Its caller waits until
+                // the count is 0, and the count is decremented only after this use.
                 let job = unsafe { &*job };
                 if catch_unwind(AssertUnwindSafe(|| job.run())).is_err() {
                     job.panicked.store(true, Ordering::Relaxed);
@@ -234,7 +235,7 @@ impl Helpers {
         }
     }
 
-    /// Whether a job was opened after version `seen`. If none was for a while, the helper is counted out.
+    /// Whether a job was opened after version `seen`. After a while without one, the helper is no longer counted.
     fn finds_news(&self, seen: &mut usize) -> bool {
         let start = Instant::now();
         let mut is_new = || {
@@ -256,7 +257,7 @@ impl Helpers {
         is_new
     }
 
-    /// Counts the helper in for a job with chunks left, and spawns the next helper: a caller spawns only one itself.
+    /// Adds the helper to a job with chunks left, and spawns the next helper, because a caller spawns only the first.
     fn join(self: &Arc<Self>) -> Option<JobRef> {
         let state = self.state();
         // SAFETY: jobs in the list are alive while the lock is held.
@@ -268,7 +269,7 @@ impl Helpers {
         Some(job)
     }
 
-    /// Counts the helper out. The job may be gone when this returns.
+    /// Removes the helper from the job. The job may no longer exist when this returns.
     fn leave(&self, job: &Job<'_>) {
         let state = self.state();
         let last = job.helpers.fetch_sub(1, Ordering::Release) == 1;
@@ -278,7 +279,8 @@ impl Helpers {
     }
 }
 
-/// Takes a job out of the list when dropped, so that nobody joins any more, and waits for those who have.
+/// Guard that closes a job when dropped: removes it from the list, so that no helper joins, and waits for those that
+/// have.
 struct Closing<'a> {
     pool: &'a Helpers,
     job: &'a Job<'a>,
@@ -287,7 +289,7 @@ struct Closing<'a> {
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         let busy = || self.job.helpers.load(Ordering::Acquire) > 0;
-        // A panicking caller leaves chunks behind, which nobody shall begin now.
+        // If the caller panics, chunks remain; no thread may start them now.
         self.job.next.fetch_max(self.job.chunks, Ordering::Relaxed);
         self.pool.state().jobs.retain(|&job| job != JobRef::new(self.job));
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Profiles: a `tracing` span for each thunk of a program, with its cost.
+//! Profiles: a `tracing` span with the cost of each thunk of a program.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ struct Facts {
     bytes: u64,
 }
 
-/// Names and costs of a program's thunks, for runs that are profiled.
+/// Names and costs of a program's thunks, for profiled runs.
 pub struct ThunkTable(HashMap<ThunkId, Facts>);
 
-/// The spans of thunks that have begun, the innermost last.
+/// Spans of thunks that have begun, the innermost last.
 #[derive(Default)]
 pub struct OpenThunks(Vec<EnteredSpan>);
 
 impl ThunkTable {
-    /// Whether somebody collects the spans of thunks, which are of level `TRACE`.
+    /// Whether a subscriber collects the spans of thunks, which have level `TRACE`.
     pub fn is_wanted() -> bool {
         tracing::span_enabled!(tracing::Level::TRACE)
     }
 
-    /// The thunks of a module, with their costs.
+    /// Creates the table of the thunks of a module, with their costs.
     pub fn new(module: &Module, sequence: &ThunkSequence) -> ThunkTable {
         let mut costs = Costs::new(module);
         let facts = sequence.walk().map(|thunk| {
@@ -56,7 +56,7 @@ impl OpenThunks {
 }
 
 impl Drop for OpenThunks {
-    /// Innermost first, where a failure left some.
+    /// Closes the spans that remain after a failure, innermost first.
     fn drop(&mut self) {
         while self.0.pop().is_some() {}
     }

@@ -1,10 +1,10 @@
-//! The device's random counter.
+//! Random counter of the device.
 #![expect(unsafe_code, reason = "generated code hands pointers over")]
 
 use crate::host::RunContext;
 use crate::kernel::KernelFn;
 
-/// Moves the device's random counter on by the one number of the descriptor; `buffers` are the run's context, and two
+/// Advances the device's random counter by the only number of the descriptor. `buffers` are the run's context, and two
 /// words for the counter's previous value, the low one first.
 pub(super) unsafe extern "C" fn xla_cpu_random_state(
     buffers: *const *mut u8,
@@ -13,8 +13,8 @@ pub(super) unsafe extern "C" fn xla_cpu_random_state(
     _: i64,
     _: i64,
 ) {
-    // SAFETY: `LibraryFunction::takes_context` says that the generated caller passes its own context first, which
-    // outlives the call and is only read here; after it comes the result, which is u64[2], and a descriptor of one
+    // SAFETY: as `LibraryFunction::takes_context` states, the generated caller passes its own context first; the
+    // context outlives the call and is only read here. The result follows, which is u64[2]. The descriptor has one
     // number.
     unsafe {
         let context = &*(*buffers).cast::<RunContext<'_>>();

@@ -1,4 +1,4 @@
-//! Top-k of rows: keeps a few candidates and skips elements that cannot be among them.
+//! Top-k of rows: keeps a few candidates and skips elements that cannot be among the best.
 #![expect(unsafe_code, reason = "works on raw buffers of generated code")]
 
 use crate::kernel::KernelFn;
@@ -8,17 +8,17 @@ use crate::plans::sort::TopKPlan;
 use crate::pool::parallel_for;
 use xla_passes::analysis::element_order::Key;
 
-/// Elements in all that are worth several threads.
+/// Minimum total number of elements for which several threads are used.
 const PARALLEL: usize = 1 << 14;
-/// Chunks that each thread takes on average, so that a slow one does not hold up the rest.
+/// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
-/// Elements that are looked at together: mostly none of them is a candidate.
+/// Number of elements that are tested together; usually none of them is a candidate.
 const BLOCK: usize = 32;
-/// Candidates kept beside the best ones, so that the worst are thrown out seldom.
+/// Minimum number of candidates in addition to the best, so that the worst are discarded infrequently.
 const SPARE: usize = 256;
 
-/// Finds the best elements of rows by the plan, `length` numbers at `descriptor`; `buffers` are operand, values and
-/// places.
+/// Finds the best elements of rows by the plan that `length` numbers at `descriptor` encode; `buffers` are operand,
+/// values and indices.
 pub(super) unsafe extern "C" fn xla_cpu_top_k(
     buffers: *const *mut u8,
     _: *const KernelFn,
@@ -31,8 +31,8 @@ pub(super) unsafe extern "C" fn xla_cpu_top_k(
     let Some(plan) = TopKPlan::from_numbers(numbers) else { return };
     // SAFETY: the caller passes pointers to the plan's operand and its two results.
     let [from, values, places] = [0, 1, 2].map(|i| unsafe { *buffers.add(i) });
-    // SAFETY: the arrays have that many elements of those widths; the operand is only read, and what is written of the
-    // results belongs to one row, which one thread works on.
+    // SAFETY: the arrays have that many elements of those widths. The operand is only read, and each thread writes only
+    // the results of its own rows.
     let best = unsafe {
         Best {
             from: Line::new(from, plan.width, 1, plan.rows * plan.length),
@@ -79,12 +79,12 @@ impl Best<'_> {
         }
     }
 
-    /// The best elements of the row that begins there, and some others, in no order.
+    /// Collects the best elements of the row that begins at `first`, and some others, in arbitrary order.
     fn collect<T: Bits, C: KeyedPlace>(&self, first: usize, candidates: &mut Vec<C>) {
         let TopKPlan { length, k, key, .. } = *self.plan;
         let room = (2 * k).max(k + SPARE);
         let mut at = 0;
-        // The first ones are candidates in any case; so are all of a short row.
+        // The first elements are always candidates, as are all elements of a short row.
         while at < length.min(room) {
             candidates.push(C::new(key.of(self.from.read::<T>(first + at).low()), at));
             at += 1;
@@ -103,7 +103,7 @@ impl Best<'_> {
             }
             for i in block {
                 let key = key.of(self.from.read::<T>(first + i).low());
-                // An equal key at a higher place is worse than those that are there.
+                // An equal key at a higher index is worse than the present candidates.
                 if key < limit {
                     candidates.push(C::new(key, i));
                     if candidates.len() == room {
@@ -115,7 +115,7 @@ impl Best<'_> {
     }
 }
 
-/// Tells quickly that all elements of a block may be passed over.
+/// Fast test whether all elements of a block can be skipped.
 #[derive(Clone, Copy)]
 struct Passes<T> {
     float: T,
@@ -123,7 +123,7 @@ struct Passes<T> {
 }
 
 impl<T: Bits> Passes<T> {
-    /// `None` for elements that do not fill their type.
+    /// Creates the test; `None` for elements narrower than their storage type.
     fn new(key: Key) -> Option<Passes<T>> {
         let (is_float, flip) = key.plain().filter(|_| key.bits as usize == 8 * size_of::<T>())?;
         Some(Passes { float: T::of(if is_float { u64::MAX } else { 0 }), flip: T::of(flip) })
@@ -132,12 +132,12 @@ impl<T: Bits> Passes<T> {
     /// Whether one of the elements has a key below the limit.
     fn any_below(&self, block: [T; BLOCK], limit: u64) -> bool {
         let limit = T::of(limit);
-        // All of them are looked at, which vector instructions do faster than finding the first.
+        // Test all elements: with vector instructions this is faster than an early exit.
         block.into_iter().fold(false, |any, element| any | (element.ordered(self.float, self.flip) < limit))
     }
 }
 
-/// Leaves the `k` best candidates, of which there are more; returns the worst key of those.
+/// Retains the `k` best of more candidates; returns the worst key among them.
 fn keep_best<C: KeyedPlace>(candidates: &mut Vec<C>, k: usize) -> u64 {
     let (_, &mut worst, _) = candidates.select_nth_unstable(k - 1);
     candidates.truncate(k);
