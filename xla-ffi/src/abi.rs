@@ -2,7 +2,8 @@
 
 use std::ffi::{c_char, c_void};
 
-/// Declares structures: fields with their offsets, and the size up to the last field, which callers write.
+/// Declares structures with the offsets of their fields, and the size up to the end of the last field, which callers
+/// state.
 macro_rules! structures {
     ($($name:literal $ty:ident $size:literal { $($offset:literal $field:ident: $t:ty,)* })*) => {$(
         #[doc = concat!("`", $name, "`: ", $size, " bytes.")]
@@ -12,7 +13,7 @@ macro_rules! structures {
         pub(crate) struct $ty { $(pub $field: $t,)* }
 
         impl $ty {
-            /// Bytes up to the end of the last field.
+            /// Size in bytes up to the end of the last field.
             #[allow(dead_code, reason = "structures inside of others need none")]
             pub const SIZE: usize = $size;
         }
@@ -25,7 +26,7 @@ macro_rules! structures {
     )*};
 }
 
-/// The beginning of most structures.
+/// Common first fields of most structures.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
@@ -39,7 +40,7 @@ impl Head {
     }
 }
 
-/// A handler: a function of the caller.
+/// Handler: a C function.
 pub(crate) type Handler = unsafe extern "C" fn(*mut CallFrame) -> *mut c_void;
 
 structures! {
@@ -134,8 +135,8 @@ structures! {
         16 initialize: Option<Handler>,
         24 execute: Option<Handler>,
     }
-    // From version 0.4 on the bundle has a fifth function, for recorded commands, which no device here has, and the
-    // traits come after it.
+    // From version 0.4 on, the bundle has a fifth function for recorded commands, which no device here supports; the
+    // traits follow it.
     "XLA_FFI_Handler_Register_Args" HandlerRegister 84 {
         0 head: Head,
         16 name: ByteSpan,

@@ -1,4 +1,4 @@
-//! The table of functions that handlers call.
+//! Table of API functions that handlers call.
 #![expect(unsafe_code, reason = "functions that C calls with pointers")]
 
 use std::ffi::{CStr, c_void};
@@ -18,7 +18,7 @@ use crate::context::CallContext;
 use crate::error::FfiError;
 use crate::types;
 
-/// A function of the API: most return an error or null.
+/// Function of the API: most return an error or null.
 #[repr(C)]
 union Function {
     returning: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
@@ -37,25 +37,25 @@ struct Api {
 
 const _: () = assert!(size_of::<Api>() == 208 && std::mem::offset_of!(Api, functions) == 48);
 
-/// Registers a handler by its name and platform.
+/// Function that registers a handler by its name and platform.
 pub(crate) type Registrar = fn(&str, &str, Bundle) -> Result<()>;
 
-/// The address of a dictionary without entries.
+/// Address of an empty dictionary.
 static NO_OPTIONS: LazyLock<usize> = LazyLock::new(|| {
     let head = Head::new(Attributes::SIZE);
     let none = Attributes { head, len: 0, types: ptr::null(), names: ptr::null(), values: ptr::null() };
     ptr::from_ref(Box::leak(Box::new(none))).expose_provenance()
 });
 
-/// The registry's function, which stands above this file; set when the registry is first used.
+/// Registration function of the registry, a module that depends on this one; set when the registry is first used.
 static REGISTRAR: OnceLock<Registrar> = OnceLock::new();
 
-/// Says how handlers are registered that register others.
+/// Sets the function that registers handlers for C code.
 pub(crate) fn set_registrar(registrar: Registrar) {
     REGISTRAR.get_or_init(|| registrar);
 }
 
-/// The address of the table.
+/// Returns the address of the table.
 pub(crate) fn api() -> *const c_void {
     ptr::from_ref(&API).cast()
 }
@@ -89,16 +89,16 @@ static API: Api = Api {
     ],
 };
 
-/// A function's structure of arguments, and its work.
+/// Argument structure of an API function, with its implementation.
 trait Call {
-    /// Bytes that the caller must have.
+    /// Minimum size in bytes that the caller must state.
     const SIZE: usize;
 
-    /// Does the work.
+    /// Runs the function.
     ///
     /// # Safety
     ///
-    /// Pointers inside are what the API says of them.
+    /// Pointers inside must be valid as the API specifies.
     unsafe fn run(&mut self) -> Result<()>;
 }
 
@@ -108,9 +108,9 @@ const fn returning<C: Call>() -> Function {
 
 /// # Safety
 ///
-/// `args` is null or points to the function's structure of arguments, as large as its first field says.
+/// `args` must be null or point to the function's argument structure, whose first field is its size.
 unsafe extern "C" fn guarded<C: Call>(args: *mut c_void) -> *mut c_void {
-    // SAFETY: handed on.
+    // SAFETY: the contract is passed on to the caller.
     let outcome = catch_unwind(AssertUnwindSafe(|| unsafe {
         check(args, C::SIZE)?;
         (*args.cast::<C>()).run()
@@ -121,7 +121,7 @@ unsafe extern "C" fn guarded<C: Call>(args: *mut c_void) -> *mut c_void {
 
 /// # Safety
 ///
-/// As of [`guarded`].
+/// The requirements of [`guarded`].
 unsafe fn check(args: *const c_void, expected: usize) -> Result<()> {
     if args.is_null() {
         return Err(Error::invalid_argument("arguments of the FFI must not be null"));
@@ -136,7 +136,7 @@ unsafe fn check(args: *const c_void, expected: usize) -> Result<()> {
 
 /// # Safety
 ///
-/// `args` points to an `ErrorCreate`.
+/// `args` must point to an `ErrorCreate`.
 unsafe extern "C" fn error_create(args: *mut c_void) -> *mut c_void {
     // SAFETY: by contract.
     let Some(args) = (unsafe { args.cast::<ErrorCreate>().as_ref() }) else {
@@ -144,7 +144,7 @@ unsafe extern "C" fn error_create(args: *mut c_void) -> *mut c_void {
     };
     let message = match args.message.is_null() {
         true => String::new(),
-        // SAFETY: the API says that it is a text of C.
+        // SAFETY: according to the API it is a C string.
         false => unsafe { CStr::from_ptr(args.message) }.to_string_lossy().into_owned(),
     };
     lend_error(FfiError::new(args.code, &message))
@@ -152,14 +152,14 @@ unsafe extern "C" fn error_create(args: *mut c_void) -> *mut c_void {
 
 /// # Safety
 ///
-/// `args` points to an `ErrorGetDetails` of an error of this library.
+/// `args` must point to an `ErrorGetDetails` of an error of this library.
 unsafe extern "C" fn error_details(args: *mut c_void) {
     // SAFETY: by contract.
     if let Some(args) = unsafe { args.cast::<ErrorGetDetails>().as_mut() } {
         // SAFETY: by contract.
         let error = unsafe { args.error.cast::<FfiError>().as_ref() };
         args.message = error.map_or(c"".as_ptr(), |error| error.message.as_ptr());
-        // Handlers of version 0.3 have no place for it.
+        // Handlers of version 0.3 have no field for it.
         if args.head.struct_size >= ErrorGetDetails::SIZE {
             args.code = error.map_or(0, |error| error.code);
         }
@@ -168,28 +168,28 @@ unsafe extern "C" fn error_details(args: *mut c_void) {
 
 /// # Safety
 ///
-/// `args` points to an `ErrorDestroy` of an error of this library that nobody uses any more.
+/// `args` must point to an `ErrorDestroy` of an error of this library that has no further uses.
 unsafe extern "C" fn error_destroy(args: *mut c_void) {
     // SAFETY: by contract.
     drop(unsafe { args.cast::<ErrorDestroy>().as_ref().and_then(|args| take_error(args.error)) });
 }
 
-/// The context of a call.
+/// Returns the context of a call.
 ///
 /// # Safety
 ///
-/// The pointer is null or that of a frame of this library whose call has not ended.
+/// The pointer must be null or belong to a frame of this library whose call has not ended.
 unsafe fn context<'a>(context: *const c_void) -> Result<&'a CallContext> {
     let error = || Error::invalid_argument("an execution context must not be null");
     // SAFETY: by contract.
     unsafe { context.cast::<CallContext>().as_ref() }.ok_or_else(error)
 }
 
-/// The number of a type.
+/// Returns the id of a type.
 ///
 /// # Safety
 ///
-/// The pointer is null or can be read.
+/// The pointer must be null or readable.
 unsafe fn type_id(id: *const i64) -> Result<i64> {
     // SAFETY: by contract.
     unsafe { id.as_ref() }.copied().ok_or_else(|| Error::invalid_argument("the number of a type must not be null"))
@@ -203,7 +203,7 @@ macro_rules! calls {
 
             unsafe fn run(&mut self) -> Result<()> {
                 let $args = self;
-                // SAFETY: pointers inside are what the API says of them, as the contract of `run` has it.
+                // SAFETY: pointers inside are valid as the API specifies, by the contract of `run`.
                 unsafe { $work }
             }
         }
@@ -211,7 +211,7 @@ macro_rules! calls {
 }
 
 impl Call for FutureCreate {
-    /// Callers count no further than the head.
+    /// Callers state the size of the head only.
     const SIZE: usize = 16;
 
     unsafe fn run(&mut self) -> Result<()> {
@@ -220,11 +220,11 @@ impl Call for FutureCreate {
     }
 }
 
-/// `StateAccess` for setting.
+/// Arguments of `XLA_FFI_State_Set`.
 #[repr(transparent)]
 struct StateSet(StateAccess);
 
-/// `StateAccess` for getting.
+/// Arguments of `XLA_FFI_State_Get`.
 #[repr(transparent)]
 struct StateGet(StateAccess);
 
@@ -234,7 +234,7 @@ calls! {
         let missing = || Error::failed_precondition("no client has subscribed to handlers yet");
         REGISTRAR.get().ok_or_else(missing)?(&name, &platform, args.bundle)
     }
-    /// There is no stream on the host.
+    /// Fails: there is no stream on the host.
     StreamGet, StreamGet::SIZE, |args| {
         context(args.context)?;
         Err(Error::unimplemented("handlers that send work to a stream of the device"))
@@ -276,7 +276,7 @@ calls! {
     PoolSchedule, PoolSchedule::SIZE, |args| {
         let task = args.task.ok_or_else(|| Error::invalid_argument("a task must not be null"))?;
         let data = args.data.expose_provenance();
-        // The API says that the task may be called once with its data, from any thread.
+        // The API specifies that the task may be called once with its data, from any thread.
         let run = move || task(ptr::with_exposed_provenance_mut(data));
         if has_thread_pool() { rayon::spawn(run) } else { run() }
         Ok(())
@@ -297,13 +297,13 @@ calls! {
         args.run_id = context(args.context)?.run_id;
         Ok(())
     }
-    /// Runs have no extensions.
+    /// Returns null: runs have no extensions.
     ExtensionFind, ExtensionFind::SIZE, |args| {
         context(args.context)?;
         args.extension = ptr::null();
         Ok(())
     }
-    /// Runs have no options.
+    /// Returns an empty dictionary: runs have no options.
     OptionsGet, OptionsGet::SIZE, |args| {
         context(args.context)?;
         args.options = ptr::with_exposed_provenance(*NO_OPTIONS);

@@ -1,4 +1,4 @@
-//! Attributes of a call, as handlers read them: names in order, values by type.
+//! Attributes of a call in the form that handlers read: sorted by name, with typed values.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -14,16 +14,16 @@ const DICTIONARY: i32 = 2;
 const SCALAR: i32 = 3;
 const STRING: i32 = 4;
 
-/// Attributes with all that they point to.
+/// Attributes with everything that they point to.
 pub(crate) struct EncodedAttributes {
     types: Vec<i32>,
     names: Vec<*const ByteSpan>,
     values: Vec<*const c_void>,
-    /// Owners of what the pointers point to; boxes stay where they are.
+    /// Owners of the memory that the pointers refer to; boxes do not move.
     kept: Vec<Kept>,
 }
 
-/// The owner of a piece of memory that attributes point to.
+/// Owner of a piece of memory that attributes point to.
 #[expect(dead_code, reason = "owners are only dropped")]
 enum Kept {
     Bytes(Box<[u8]>),
@@ -34,7 +34,7 @@ enum Kept {
 }
 
 impl EncodedAttributes {
-    /// Encodes a dictionary. [`Error::Unimplemented`] for values that the API has no type for.
+    /// Encodes a dictionary. Fails with [`Error::Unimplemented`] for values that the API has no type for.
     pub fn new(attributes: &FfiAttributes) -> Result<EncodedAttributes> {
         let mut encoded =
             EncodedAttributes { types: Vec::new(), names: Vec::new(), values: Vec::new(), kept: Vec::new() };
@@ -48,7 +48,7 @@ impl EncodedAttributes {
         Ok(encoded)
     }
 
-    /// The structure that handlers get; it borrows from this.
+    /// Returns the structure for handlers, which borrows from `self`.
     pub fn structure(&self) -> Attributes {
         Attributes {
             head: Head::new(Attributes::SIZE),
@@ -60,7 +60,7 @@ impl EncodedAttributes {
     }
 
     fn bytes(&mut self, bytes: Vec<u8>) -> *const u8 {
-        // One more, so that an empty text has an address, and a text ends with a zero.
+        // Append a zero, so that an empty text has an address, and a text is zero-terminated.
         let bytes: Box<[u8]> = bytes.into_iter().chain([0]).collect();
         let start = bytes.as_ptr();
         self.kept.push(Kept::Bytes(bytes));
@@ -108,7 +108,7 @@ impl EncodedAttributes {
 
     fn dictionary(&mut self, attributes: &FfiAttributes) -> Result<(i32, *const c_void)> {
         let inner = EncodedAttributes::new(attributes)?;
-        // The structure points into the vectors of `inner`, which stay where they are when it moves.
+        // The structure points into the vectors of `inner`, whose buffers do not move when `inner` moves.
         let both = Box::new((inner.structure(), inner));
         let pointer = ptr::from_ref(&both.0).cast();
         self.kept.push(Kept::Dictionary(both));

@@ -1,4 +1,4 @@
-//! Pointers of handlers as values of Rust: errors, futures, texts, objects that end.
+//! Conversions between C pointers of handlers and Rust values: errors, futures, texts, objects with deleters.
 #![expect(unsafe_code, reason = "reads what C points to")]
 
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use xla_service::{Completer, Completion};
 use crate::abi::ByteSpan;
 use crate::error::FfiError;
 
-/// The end of work that a handler began.
+/// Completion of asynchronous work that a handler started.
 pub(crate) struct Future {
     pub completion: Completion,
     completer: Mutex<Option<Completer>>,
@@ -23,7 +23,7 @@ impl Future {
         Future { completion, completer: Mutex::new(Some(completer)) }
     }
 
-    /// Sets the outcome. An error if it was set before.
+    /// Sets the outcome. Fails if it was set before.
     pub fn set(&self, outcome: Result<()>) -> Result<()> {
         let completer = self.completer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let completer = completer.ok_or_else(|| Error::failed_precondition("the future was set before"))?;
@@ -32,47 +32,48 @@ impl Future {
     }
 }
 
-/// An error for C, which gives it back.
+/// Transfers an error to C, which must return it to [`take_error`].
 pub(crate) fn lend_error(error: FfiError) -> *mut c_void {
     Box::into_raw(Box::new(error)).cast()
 }
 
-/// Takes an error back; `None` for null.
+/// Takes an error back from C; `None` for null.
 ///
 /// # Safety
 ///
-/// The pointer is null or came from [`lend_error`], and nobody uses it any more.
+/// The pointer must be null or come from [`lend_error`], and must have no further uses.
 pub(crate) unsafe fn take_error(error: *mut c_void) -> Option<FfiError> {
     // SAFETY: by contract.
     (!error.is_null()).then(|| *unsafe { Box::from_raw(error.cast::<FfiError>()) })
 }
 
-/// A future for C. The runtime keeps it: the handler returns it with the call's frame, and sets it once.
+/// Creates a future for C. The runtime owns it: the handler returns it in the call's frame, and sets it once.
 pub(crate) fn lend_future() -> *mut c_void {
     Box::into_raw(Box::new(Future::new())).cast()
 }
 
-/// A future of this library.
+/// Returns the future of this library at a pointer.
 ///
 /// # Safety
 ///
-/// The pointer is null or came from [`lend_future`], and was not taken.
+/// The pointer must be null or come from [`lend_future`], and must not have been awaited.
 pub(crate) unsafe fn future<'a>(future: *mut c_void) -> Result<&'a Future> {
     // SAFETY: by contract.
     unsafe { future.cast::<Future>().as_ref() }.ok_or_else(|| Error::invalid_argument("a future must not be null"))
 }
 
-/// Waits for a future that a handler returned, and ends it; null is done.
+/// Waits for a future that a handler returned, and frees it; null counts as done.
 ///
 /// # Safety
 ///
-/// As of [`future()`]. The handler sets it before it forgets it, and does not touch it afterwards.
+/// The requirements of [`future()`]. The handler must set the future before it drops its pointer, and must not access
+/// it afterwards.
 pub(crate) unsafe fn await_future(pointer: *mut c_void) -> Result<()> {
     if pointer.is_null() {
         return Ok(());
     }
-    // SAFETY: by contract. The box outlives the wait, and whoever sets it is done with it once the wait is over, but
-    // for releasing its lock: taking the lock below waits for that.
+    // SAFETY: by contract. The box outlives the wait. The thread that sets the future does not access it after the
+    // wait, except to release its lock; taking the lock below waits for that.
     let future = unsafe { Box::from_raw(pointer.cast::<Future>()) };
     let outcome = future.completion.wait();
     drop(future.completer.lock().unwrap_or_else(PoisonError::into_inner));
@@ -80,11 +81,11 @@ pub(crate) unsafe fn await_future(pointer: *mut c_void) -> Result<()> {
 }
 
 impl ByteSpan {
-    /// The text, during the call.
+    /// Copies the text, which is valid during the call.
     ///
     /// # Safety
     ///
-    /// `start` is null, or `len` bytes can be read from there.
+    /// `start` must be null, or `len` bytes must be readable there.
     pub unsafe fn text(&self) -> Result<String> {
         let bytes = match self.start.is_null() || self.len == 0 {
             true => &[][..],
@@ -96,11 +97,11 @@ impl ByteSpan {
     }
 }
 
-/// Ends an object by the function of its type.
+/// Frees an object with the deleter of its type.
 ///
 /// # Safety
 ///
-/// `deleter` is 0 or the address of a `void (*)(void*)` that may be called once with `object`.
+/// `deleter` must be 0 or the address of a `void (*)(void*)` that may be called once with `object`.
 pub(crate) unsafe fn end_object(deleter: usize, object: usize) {
     let deleter: *const c_void = ptr::with_exposed_provenance(deleter);
     // SAFETY: by contract; null is `None`.

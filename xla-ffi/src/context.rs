@@ -1,6 +1,7 @@
-//! The execution context of a call: the data that its handler asks the runtime for.
+//! Execution context of a call: the data that its handler requests from the runtime.
 //!
-//! The object that the first stage leaves lives as long as the program; those of the other stages as long as the call.
+//! The object that the first stage sets lives as long as the program; objects of the other stages live as long as the
+//! call.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use smallvec::SmallVec;
 use xla_hlo::{Error, Result};
 
-/// Stages of a call: instantiate, prepare, initialize, execute.
+/// Number of stages of a call: instantiate, prepare, initialize, execute.
 pub(crate) const STAGES: usize = 4;
 
-/// Data of users for the handlers of a run, by the number of its type: addresses that stay the caller's.
+/// User data for the handlers of a run, by type id: addresses that the caller owns.
 ///
-/// Frameworks make one for each run, with a type or two: a list is found faster than it would be sorted.
+/// Frameworks create one for each run, with one or two types: a search of a short list is faster than sorting it.
 #[derive(Clone, Debug, Default)]
 pub struct UserData(Arc<Mutex<TypedAddresses>>);
 
 type TypedAddresses = SmallVec<[(i64, usize); 2]>;
 
 impl UserData {
-    /// Adds the data of a type. [`Error::InvalidArgument`] if there is some already.
+    /// Adds the data of a type. Fails with [`Error::InvalidArgument`] if there is data of that type already.
     pub fn add(&self, type_id: i64, address: usize) -> Result<()> {
         let mut data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if data.iter().any(|(found, _)| *found == type_id) {
@@ -30,29 +31,29 @@ impl UserData {
         Ok(())
     }
 
-    /// The data of a type.
+    /// Returns the data of a type.
     pub fn get(&self, type_id: i64) -> Option<usize> {
         let data = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         data.iter().find(|(found, _)| *found == type_id).map(|(_, address)| *address)
     }
 }
 
-/// The context that a call's handler gets, stage after stage.
+/// Context that a call's handler receives in each stage.
 #[derive(Debug, Default)]
 pub(crate) struct CallContext {
     pub user_data: UserData,
     pub run_id: i64,
     pub ordinal: i32,
-    /// The object that the first stage left when the program was loaded.
+    /// Object that the first stage set when the program was loaded.
     pub instance: Option<(i64, usize)>,
-    /// For each stage the object that it left: type and address.
+    /// Object that each stage set: type and address.
     states: [Mutex<Option<(i64, usize)>>; STAGES],
-    /// Memory that the handler asked for, by its address: freed with the context at the latest.
+    /// Memory that the handler allocated, by its address; freed at the latest with the context.
     memory: Mutex<BTreeMap<usize, Vec<u8>>>,
 }
 
 impl CallContext {
-    /// The context of a run, with the object that the first stage left.
+    /// Creates the context of a run, with the object that the first stage set.
     pub fn of_run(user_data: UserData, run_id: i64, ordinal: i32, instance: Option<(i64, usize)>) -> CallContext {
         CallContext { user_data, run_id, ordinal, instance, ..CallContext::default() }
     }
@@ -62,7 +63,7 @@ impl CallContext {
         slot.ok_or_else(|| Error::invalid_argument(format!("there is no stage {stage}")))
     }
 
-    /// Keeps the object that a stage leaves for later ones; each may leave one.
+    /// Stores the object of a stage for later stages; each stage may set one.
     pub fn set_state(&self, stage: i32, type_id: i64, address: usize) -> Result<()> {
         let mut state = self.slot(stage)?.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_some() {
@@ -72,7 +73,7 @@ impl CallContext {
         Ok(())
     }
 
-    /// The object that a stage left.
+    /// Returns the object that a stage set.
     pub fn state(&self, stage: i32, type_id: i64) -> Result<usize> {
         let left = *self.slot(stage)?.lock().unwrap_or_else(PoisonError::into_inner);
         match left.or(self.instance.filter(|_| stage == 0)) {
@@ -84,13 +85,14 @@ impl CallContext {
         }
     }
 
-    /// Takes the objects that the stages left: types and addresses.
+    /// Takes the objects that the stages set: types and addresses.
     pub fn take_states(&self) -> Vec<(i64, usize)> {
         let take = |state: &Mutex<Option<(i64, usize)>>| state.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.states.iter().filter_map(take).collect()
     }
 
-    /// Memory for the time of the call; `None` where there is none, or for an alignment that is no power of two.
+    /// Allocates memory for the duration of the call; `None` if there is too little, or if the alignment is not a power
+    /// of two.
     pub fn allocate(&self, size: usize, alignment: usize) -> Option<usize> {
         let alignment = alignment.max(1);
         let room = size.checked_add(alignment).filter(|_| alignment.is_power_of_two())?;
@@ -102,7 +104,7 @@ impl CallContext {
         Some(address)
     }
 
-    /// Frees memory of this context; whether it was that.
+    /// Frees memory of this context; returns whether the address belongs to it.
     pub fn free(&self, address: usize) -> bool {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
     }

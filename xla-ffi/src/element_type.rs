@@ -1,10 +1,10 @@
-//! Numbers of element types.
+//! Numbers of element types in the FFI.
 
 use xla_hlo::ElementType;
 
 macro_rules! numbers {
     ($($variant:ident $number:literal)*) => {
-        /// The number of an element type, as messages of XLA have it.
+        /// Returns the number of an element type, equal to that in XLA's protobuf messages.
         pub(crate) fn number(ty: ElementType) -> i32 {
             match ty { $(ElementType::$variant => $number,)* }
         }

@@ -1,10 +1,10 @@
-//! Errors of handlers and of the functions that they call: a code and a message.
+//! Errors of handlers and of the API functions that they call: a code and a message.
 
 use std::ffi::CString;
 
 use xla_hlo::Error;
 
-/// An error as C has it.
+/// Error in the form that C sees.
 #[derive(Debug)]
 pub(crate) struct FfiError {
     pub code: i32,
@@ -12,13 +12,13 @@ pub(crate) struct FfiError {
 }
 
 impl FfiError {
-    /// An error of those words; a zero inside becomes a space, since texts of C end at one.
+    /// Creates an error with that message; zero bytes become spaces, because C strings end at them.
     pub fn new(code: i32, message: &str) -> FfiError {
         let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
         FfiError { code, message }
     }
 
-    /// The error for the service, whose codes are fewer.
+    /// Converts to the service's error type, which has fewer codes.
     pub fn into_error(self) -> Error {
         let message = self.message.to_string_lossy().into_owned();
         match self.code {

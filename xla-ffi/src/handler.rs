@@ -1,4 +1,4 @@
-//! Handlers of C as handlers of custom calls.
+//! Adapter of C handlers to handlers of custom calls.
 #![expect(unsafe_code, reason = "calls functions of C")]
 
 use std::ffi::c_void;
@@ -19,37 +19,37 @@ use crate::element_type::number;
 use crate::packing::{packed, unpack};
 use crate::types;
 
-/// The number of the extension by which a handler is asked for its version.
+/// Number of the extension that requests a handler's version.
 const METADATA: i32 = 1;
-/// The kind of every operand and result.
+/// Kind of every operand and result.
 const BUFFER: i32 = 1;
-/// The element type of tokens.
+/// Element type number of tokens.
 const TOKEN: i32 = 17;
-/// The stage that computes.
+/// Number of the stage that computes.
 const EXECUTE: i32 = 3;
 
-/// Trait of this library alone: functions store the address of their error, or null, in the frame's `future` as their
-/// last step, and their return value is ignored. Handlers in Python have it, since the return value of a `ctypes`
-/// callback is not defined after an exception, such as `KeyboardInterrupt` on the main thread.
+/// Trait bit that only this library defines: a function stores the address of its error, or null, in the frame's
+/// `future` as its last step, and its return value is ignored. Python handlers set it, because the return value of a
+/// `ctypes` callback is undefined after an exception, such as `KeyboardInterrupt` on the main thread.
 const OUTCOME_IN_FRAME: u32 = 1 << 31;
 /// Value of `future` before a function with [`OUTCOME_IN_FRAME`] has stored its outcome.
 const NO_OUTCOME: *mut c_void = ptr::without_provenance_mut(usize::MAX);
 
-/// A handler of C: a function for each stage, of which the last one is there.
+/// C handler: an optional function for each stage, except the required last one.
 #[derive(Clone, Copy)]
 pub struct FfiHandler {
     bundle: Bundle,
-    /// Whether it has the trait [`OUTCOME_IN_FRAME`].
+    /// Whether the handler has the trait [`OUTCOME_IN_FRAME`].
     outcome_in_frame: bool,
 }
 
 impl FfiHandler {
-    /// A handler of one function.
+    /// Creates a handler with one function.
     ///
     /// # Safety
     ///
-    /// `execute` is the address of an `XLA_FFI_Handler` that may be called from any thread, as long as the process
-    /// lives.
+    /// `execute` must be the address of an `XLA_FFI_Handler` that may be called from any thread during the lifetime of
+    /// the process.
     pub unsafe fn from_address(execute: usize) -> Result<FfiHandler> {
         let function: *const c_void = ptr::with_exposed_provenance(execute);
         // SAFETY: by contract; null is `None`.
@@ -57,7 +57,8 @@ impl FfiHandler {
         FfiHandler::new(Bundle { instantiate: None, prepare: None, initialize: None, execute })
     }
 
-    /// A handler of several stages. It is asked for its version; [`Error::InvalidArgument`] for one that does not fit.
+    /// Creates a handler with several stages and queries its version. Fails with [`Error::InvalidArgument`] for an
+    /// incompatible version.
     pub(crate) fn new(bundle: Bundle) -> Result<FfiHandler> {
         let execute = bundle.execute.ok_or_else(|| Error::invalid_argument("a handler must have a function"))?;
         let head = Head::new(ApiVersion::SIZE);
@@ -81,19 +82,19 @@ impl FfiHandler {
     }
 }
 
-/// The state of a call: its objects, and its attributes, which are read once.
+/// State of a call: its objects, and its attributes, which are parsed once.
 struct Instance {
     left: LeftObjects,
     attributes: FfiAttributes,
 }
 
-/// The objects that a call left with the runtime; they end with it.
+/// Objects that the stages of a call set; freed on drop.
 struct LeftObjects(Vec<(i64, usize)>);
 
 impl Drop for LeftObjects {
     fn drop(&mut self) {
         for &(type_id, object) in &self.0 {
-            // SAFETY: the handler left the object with its type, whose function ends it; nobody else has it.
+            // SAFETY: the handler set the object with its type, whose deleter frees it; there are no other owners.
             unsafe { end_object(types::deleter(type_id), object) };
         }
     }
@@ -110,7 +111,7 @@ impl RawCustomCall for FfiHandler {
         Ok(Arc::new(Instance { left, attributes }))
     }
 
-    /// Goes through the stages of a run, one after another: their objects belong to this call alone.
+    /// Runs the stages of a run in sequence; their objects belong to this call only.
     fn execute(&self, call: &mut RawCall<'_>) -> Result<()> {
         let state = call.state.downcast_ref::<Instance>();
         let Instance { left, attributes } =
@@ -129,7 +130,7 @@ impl RawCustomCall for FfiHandler {
         });
         let outputs = BufferList::new(outputs.collect());
         let inputs = call.operands.iter().zip(&packed_operands).map(|(operand, packed)| {
-            // Handlers must not write to operands, but where a result has the same memory.
+            // Handlers must not write to operands, except if a result aliases the operand.
             let aliased = operand.alias.and_then(|result| outputs.buffers.get(result)).map(|result| result.data);
             let bytes = packed.as_deref().unwrap_or(operand.bytes);
             (aliased.unwrap_or_else(|| bytes.as_ptr().cast_mut()), operand.shape)
@@ -138,7 +139,7 @@ impl RawCustomCall for FfiHandler {
         let stages = [self.bundle.prepare, self.bundle.initialize, self.bundle.execute];
         let outcome = (1..).zip(stages).try_for_each(|(stage, handler)| {
             let mut frame = CallFrame { stage, ..empty_frame() };
-            // Before the last stage there are no values.
+            // Stages before the last one have no operands and results.
             if stage == EXECUTE {
                 (frame.args, frame.rets) = (inputs.structure(), outputs.structure());
             }
@@ -167,7 +168,7 @@ impl FfiHandler {
     }
 }
 
-/// Operands or results of a frame, with all that it points to.
+/// Operands or results of a frame, with everything that they point to.
 struct BufferList {
     types: Vec<i32>,
     values: Vec<*const Buffer>,
@@ -217,7 +218,7 @@ fn empty_frame() -> CallFrame {
         values: ptr::null(),
     };
     CallFrame {
-        // Up to the attributes, as the header counts: the future is behind.
+        // As in the C header, the size ends with the attributes; the future follows.
         head: Head::new(std::mem::offset_of!(CallFrame, future)),
         api: api(),
         context: ptr::null(),
@@ -229,10 +230,10 @@ fn empty_frame() -> CallFrame {
     }
 }
 
-/// Calls a handler, and waits for what it began.
+/// Calls a handler, and waits for the work that it started.
 fn call(handler: Handler, frame: &mut CallFrame) -> Result<()> {
-    // SAFETY: who made the handler promised that it may be called with a frame of the API, which this one is: all that
-    // it points to lives until the call, and the work that it began, are over.
+    // SAFETY: the creator of the handler guaranteed that it may be called with a frame of the API. This is one:
+    // everything that it points to lives until the call, and the work that it started, are done.
     let error = unsafe { handler(frame) };
     // SAFETY: errors of handlers are made by this library's table.
     if let Some(error) = unsafe { take_error(error) } {

@@ -1,11 +1,12 @@
-//! XLA FFI: typed handlers of custom calls that other languages bring, over the XLA FFI C API 0.5.
+//! XLA FFI: typed custom call handlers in other languages, over the XLA FFI C API 0.5.
 //!
 //! ```text
 //! custom call ── FfiHandler ──> XLA_FFI_CallFrame ──> handler in C ──> table: state, data, memory, threads, futures
 //! ```
 //!
-//! Programs name a handler by its target; a handler reads operands and writes results in memory, and finds attributes
-//! by name, sorted. [`add`] registers one, [`subscribe`] gives those of a platform to the registry of a client.
+//! Programs refer to a handler by its target name. A handler reads operands and writes results in memory, and finds
+//! attributes by name; they are sorted. [`add`] registers a handler, and [`subscribe`] adds the handlers of a platform
+//! to the registry of a client.
 
 #![warn(missing_docs)]
 
@@ -25,14 +26,14 @@ pub use context::UserData;
 pub use handler::FfiHandler;
 pub use registry::{Subscription, add, subscribe};
 
-/// Version of the API: major.
+/// Major version of the API.
 const MAJOR: i32 = 0;
-/// Version of the API: minor.
+/// Minor version of the API.
 const MINOR: i32 = 5;
 
-/// Registers a type of data that handlers and callers exchange, by name: its number, which is `wanted` unless that is
-/// 0, and the address of the function that ends its objects, or 0. [`xla_hlo::Error::InvalidArgument`] where the name
-/// has another number.
+/// Registers a type of data that handlers and callers exchange, by name, and returns its id. The id is `wanted` unless
+/// that is 0. `deleter` is the address of the function that frees its objects, or 0. Fails with
+/// [`xla_hlo::Error::InvalidArgument`] if the name has another id.
 pub fn register_type(name: &str, wanted: i64, deleter: usize) -> xla_hlo::Result<i64> {
     types::register(name, wanted, deleter)
 }

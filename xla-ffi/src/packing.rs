@@ -1,8 +1,8 @@
-//! Elements of less than a byte, which handlers have packed: the first one in the lowest bits.
+//! Packing of elements of less than a byte, which handlers expect packed, with the first element in the lowest bits.
 
 use xla_hlo::{ElementType, Shape};
 
-/// The packed form of an array; `None` for tokens and for elements of whole bytes.
+/// Packs an array; `None` for tokens and for elements of whole bytes.
 pub(crate) fn packed(shape: &Shape, bytes: &[u8]) -> Option<Vec<u8>> {
     let bits = bits(shape.as_array()?.element_type())?;
     let pack = |elements: &[u8]| {
@@ -12,21 +12,21 @@ pub(crate) fn packed(shape: &Shape, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes.chunks(8 / bits).map(pack).collect())
 }
 
-/// Writes an array that a handler has packed with each element in a byte of its own.
+/// Unpacks an array from a handler, to one element in each byte.
 pub(crate) fn unpack(shape: &Shape, packed: &[u8], bytes: &mut [u8]) {
     let Some(ty) = shape.as_array().map(|array| array.element_type()) else { return };
     let Some(bits) = bits(ty) else { return };
     for (elements, byte) in bytes.chunks_mut(8 / bits).zip(packed) {
         for (i, element) in elements.iter_mut().enumerate() {
             let low = (byte >> (i * bits)) & mask(bits);
-            // The sign fills the byte.
+            // Sign-extend within the byte.
             let is_negative = ty.is_integer() && ty.is_signed() && low >> (bits - 1) == 1;
             *element = if is_negative { low | !mask(bits) } else { low };
         }
     }
 }
 
-/// Bits of an element of which a byte has several.
+/// Returns the number of bits of an element that is packed; `None` for other types.
 fn bits(ty: ElementType) -> Option<usize> {
     (ty != ElementType::Pred && ty.bit_width() <= 4).then(|| ty.bit_width())
 }

@@ -1,4 +1,4 @@
-//! Handlers that libraries register, by name and platform, and the registries of clients that get them.
+//! Handlers that libraries register, by name and platform, and the client registries that receive them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +10,11 @@ use crate::abi::Bundle;
 use crate::api::set_registrar;
 use crate::handler::FfiHandler;
 
-/// All that is registered.
+/// All handlers and client registries.
 struct Registered {
     /// Handlers by name and platform.
     handlers: BTreeMap<(String, String), FfiHandler>,
-    /// Registries of clients with their platforms, by the number of their subscription.
+    /// Registries of clients with their platforms, by the id of their subscription.
     clients: BTreeMap<u64, (String, CustomCallRegistry)>,
     next: u64,
 }
@@ -26,13 +26,13 @@ fn registered() -> MutexGuard<'static, Registered> {
     REGISTERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a handler in the place of one of the same name and platform, after a look at its version.
+/// Registers a handler after a check of its version; replaces a handler of the same name and platform.
 fn register(name: &str, platform: &str, bundle: Bundle) -> Result<()> {
     add(name, platform, FfiHandler::new(bundle)?);
     Ok(())
 }
 
-/// Adds a handler in the place of one of the same name and platform. Clients that live get it, too, for programs that
+/// Adds a handler; replaces a handler of the same name and platform. Existing clients receive it too, for programs that
 /// they load from now on.
 pub fn add(name: &str, platform: &str, handler: FfiHandler) {
     set_registrar(register);
@@ -46,7 +46,7 @@ pub fn add(name: &str, platform: &str, handler: FfiHandler) {
     registered.handlers.insert((name.to_string(), platform), handler);
 }
 
-/// The connection of a client's registry to the handlers; dropped, it gets no more.
+/// Subscription of a client's registry to handlers; ends when dropped.
 #[derive(Debug)]
 pub struct Subscription(u64);
 
@@ -57,8 +57,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Gives a registry of custom calls the handlers of a platform, now and those that come later. The host's are of
-/// platform `host` or `cpu`.
+/// Adds the handlers of a platform to a registry of custom calls, including handlers that are registered later.
+/// Handlers for the host have the platform `host` or `cpu`.
 #[must_use]
 pub fn subscribe(registry: &CustomCallRegistry, platform: &str) -> Subscription {
     set_registrar(register);

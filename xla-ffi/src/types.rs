@@ -1,19 +1,19 @@
-//! Types of data that handlers exchange through the runtime: numbers by name, and how objects end.
+//! Types of data that handlers exchange through the runtime: ids by name, and deleters of objects.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use xla_hlo::{Error, Result};
 
-/// Ends an object: the address of a function of the caller, 0 for types without objects to end.
+/// Address of a C function that frees an object; 0 for types without one.
 pub(crate) type DeleterAddress = usize;
 
-/// All types, by name.
+/// All types by name.
 static TYPES: Mutex<BTreeMap<String, (i64, DeleterAddress)>> = Mutex::new(BTreeMap::new());
 
-/// The number of a type. `wanted` is 0 for one that the runtime chooses.
+/// Registers a type and returns its id. A `wanted` of 0 lets the runtime choose the id.
 ///
-/// A type may be registered several times, by libraries that share it: the number must then be the same.
+/// Several libraries that share a type may register it; the ids must agree.
 pub(crate) fn register(name: &str, wanted: i64, deleter: DeleterAddress) -> Result<i64> {
     let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((id, known)) = types.get_mut(name) {
@@ -34,7 +34,7 @@ pub(crate) fn register(name: &str, wanted: i64, deleter: DeleterAddress) -> Resu
     Ok(id)
 }
 
-/// The function that ends objects of a type.
+/// Returns the deleter of a type.
 pub(crate) fn deleter(id: i64) -> DeleterAddress {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     types.values().find(|(known, _)| *known == id).map_or(0, |(_, deleter)| *deleter)
