@@ -1,4 +1,4 @@
-//! Compiles programs ahead of time from build scripts; the crate calls them as typed functions.
+//! Ahead-of-time compilation of programs in build scripts; the crate calls them as typed functions.
 //!
 //! ```toml
 //! [build-dependencies]
@@ -21,9 +21,9 @@
 //! detect::run(&mut arena, &image, &mut scores);
 //! ```
 //!
-//! The program is HLO or StableHLO, as text or serialised. It is compiled for the target that Cargo builds for, with
-//! the features that Rust code may use there; `RUSTFLAGS="-C target-cpu=native"` holds for it as well. LLVM is linked
-//! by the build script alone: the application gets an object file that needs no library.
+//! The program is HLO or StableHLO, as text or serialized. It is compiled for the target that Cargo builds for, with
+//! the features that Rust code may use there; `RUSTFLAGS="-C target-cpu=native"` applies to it too. Only the build
+//! script links LLVM: the application gets an object file that needs no library.
 
 #![warn(missing_docs)]
 
@@ -39,31 +39,31 @@ use xla::{Error, ModuleSource, Result, ResultExt, VerifiedModule};
 
 pub use target::CargoTarget;
 
-/// A program to compile, or several into one object: files, and options.
+/// Builder for the compilation of a program, or of several into one object: files and options.
 #[derive(Clone, Debug)]
 pub struct Program {
     sources: Vec<PathBuf>,
     options: AotCompilationOptions,
 }
 
-/// A program that was compiled.
+/// Compiled program.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// Its name: of the module in Rust, of the symbol, and of the files; of several programs, the first one's.
+    /// Name of the module in Rust, of the symbol, and of the files; of several programs, the name of the first.
     pub name: String,
-    /// The folder of its files: `NAME.rs` to include, `NAME.h`, `NAME.json`, `NAME.o`, and the library to link.
+    /// Folder of the output files: `NAME.rs` to include, `NAME.h`, `NAME.json`, `NAME.o`, and the library to link.
     pub folder: PathBuf,
 }
 
 impl Program {
-    /// The program in a file, its path from the package's folder. Its name is that of the file.
+    /// Selects the program in a file, whose path is relative to the package's folder. The file determines its name.
     pub fn new(source: impl Into<PathBuf>) -> Program {
         let options = AotCompilationOptions { archive: true, ..AotCompilationOptions::default() };
         Program { sources: Vec::new(), options }.and(source)
     }
 
-    /// Adds a program to the same object, in which equal constants of all are stored once. The bindings have a module
-    /// for each; files and library keep the first one's name.
+    /// Adds a program to the same object; equal constants of all programs are stored once. The bindings have a module
+    /// for each program; files and library keep the name of the first.
     #[must_use]
     pub fn and(mut self, source: impl Into<PathBuf>) -> Program {
         let source = source.into();
@@ -74,7 +74,8 @@ impl Program {
         self
     }
 
-    /// Names the program that was added last, in the place of its file's name: a name in C, of which a link has one.
+    /// Sets the name of the program that was added last, instead of its file's name. It is a C name and must be unique
+    /// in a link.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Program {
         if let Some(symbol) = self.options.symbols.last_mut() {
@@ -83,85 +84,86 @@ impl Program {
         self
     }
 
-    /// Compiles for that processor, by LLVM's name for it. With several of x86, from the oldest one on, the object has
-    /// code for each and runs the last one's that fits.
+    /// Compiles for a processor, by its LLVM name. With several x86 processors, ordered from the oldest one on, the
+    /// object has code for each and runs the last one that the processor supports.
     #[must_use]
     pub fn cpu(mut self, cpu: impl Into<String>) -> Program {
         self.options.cpus.push(cpu.into());
         self
     }
 
-    /// Adds (`+avx2`) or takes away (`-avx512f`) a feature of the processor, by LLVM's name for it.
+    /// Enables (`+avx2`) or disables (`-avx512f`) a feature of the processor, by its LLVM name.
     #[must_use]
     pub fn feature(mut self, feature: impl Into<String>) -> Program {
         self.options.features.push(feature.into());
         self
     }
 
-    /// Rounds each product before it is added, also where the target has fused multiply-add.
+    /// Rounds each product before it is added, even if the target has fused multiply-add.
     #[must_use]
     pub fn without_contraction(mut self) -> Program {
         self.options.contraction = Contraction::Forbid;
         self
     }
 
-    /// Makes the code small, at the cost of speed.
+    /// Optimizes for code size instead of speed.
     #[must_use]
     pub fn small(mut self) -> Program {
         self.options.optimize = Optimize::Size;
         self
     }
 
-    /// Lets a call share its work among so many threads, which the caller brings: `run` takes a function that does so.
+    /// Lets a call share its work among `threads` threads. The caller supplies them: `run` takes a function that runs
+    /// the parts.
     #[must_use]
     pub fn threads(mut self, threads: NonZeroUsize) -> Program {
         self.options.threads = Some(threads);
         self
     }
 
-    /// Refuses a program whose code takes more bytes of the stack in one function; 16 KiB where nothing is said.
+    /// Rejects a program if one of its functions needs more than `bytes` of stack; the default is 16 KiB.
     #[must_use]
     pub fn stack_limit(mut self, bytes: u32) -> Program {
         self.options.stack_limit = Some(bytes);
         self
     }
 
-    /// Refuses a program that needs more bytes of memory, with its arguments and results.
+    /// Rejects a program that needs more than `bytes` of memory, arguments and results included.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Program {
         self.options.compile.memory_limit = Some(bytes);
         self
     }
 
-    /// Leaves large constants out of the object and writes them to `NAME.bin` beside it, a file to map: the bindings
-    /// have a type for its contents.
+    /// Writes large constants to `NAME.bin` next to the object instead of into it. The application maps this file; the
+    /// bindings have a type for its contents.
     #[must_use]
     pub fn constants_in_file(mut self) -> Program {
         self.options.constants = ConstantsIn::File;
         self
     }
 
-    /// Makes custom calls of that target calls of a C function of the same name, which the application has:
-    /// `#[unsafe(no_mangle)] unsafe extern "C" fn`, of the form that the bindings and the C header say.
+    /// Lowers custom calls of that target to calls of a C function of the same name, which the application defines:
+    /// `#[unsafe(no_mangle)] unsafe extern "C" fn`, with the signature that the bindings and the C header declare.
     #[must_use]
     pub fn external(mut self, target: impl Into<String>) -> Program {
         self.options.externals.push(ExternalCall { target: target.into(), symbol: None });
         self
     }
 
-    /// As [`Program::external`], of a function with another name.
+    /// Lowers custom calls like [`Program::external`], to a function with another name.
     #[must_use]
     pub fn external_as(mut self, target: impl Into<String>, symbol: impl Into<String>) -> Program {
         self.options.externals.push(ExternalCall { target: target.into(), symbol: Some(symbol.into()) });
         self
     }
 
-    /// Compiles from a build script: for Cargo's target, into `OUT_DIR`, and tells Cargo to link the program. An error
-    /// ends the build with its message.
+    /// Compiles in a build script: for Cargo's target, into `OUT_DIR`, and instructs Cargo to link the program. An
+    /// error ends the build with its message.
     pub fn compile(self) -> Compiled {
         match self.compile_and_tell() {
             Ok(compiled) => compiled,
-            // Cargo shows the words of a build script that fails.
+            // Cargo shows the output of a build script that fails.
             Err(error) => panic!("{error}"),
         }
     }
@@ -184,11 +186,11 @@ impl Program {
 
     /// Compiles for a target into a folder.
     ///
-    /// Errors: [`Error::NotFound`] for a file that cannot be read; [`Error::InvalidArgument`] for a malformed program,
-    /// a name that is none in C, a target, processor or feature that does not exist; [`Error::Unimplemented`] for
-    /// operations that the target cannot have yet, all of them;
-    /// [`Error::ResourceExhausted`] over a limit of stack or memory; [`Error::FailedPrecondition`] for a file that
-    /// cannot be written, and no file is left then.
+    /// Fails with [`Error::NotFound`] for a file that cannot be read, with [`Error::InvalidArgument`] for a malformed
+    /// program, a name that is not a C identifier, or an unknown target, processor or feature, with
+    /// [`Error::Unimplemented`] for operations that the target does not support yet (the message lists all of them),
+    /// with [`Error::ResourceExhausted`] over a limit of stack or memory, and with [`Error::FailedPrecondition`] for a
+    /// file that cannot be written; no files are left in this case.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
         let modules = self.sources.iter().map(|source| module(source)).collect::<Result<Vec<VerifiedModule>>>()?;
         let place = || self.sources.iter().map(|source| source.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -205,7 +207,7 @@ impl Program {
     }
 }
 
-/// The program in a file.
+/// Reads the program in a file.
 fn module(source: &Path) -> Result<VerifiedModule> {
     let place = || source.display().to_string();
     let bytes = std::fs::read(source)

@@ -1,26 +1,26 @@
-//! The target that Cargo builds for, in LLVM's words.
+//! Target that Cargo builds for, in LLVM's terms.
 
 use std::path::PathBuf;
 
 use xla::service::{AotCompilationOptions, Relocation};
 use xla::{Error, Result};
 
-/// Target, features and folders of a build, as Cargo tells build scripts.
+/// Target, features and folders of a build, as Cargo passes them to build scripts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CargoTarget {
     /// Rust's name of the target, such as `thumbv7em-none-eabihf`.
     pub triple: String,
-    /// Rust's names of the features that the target's processors have.
+    /// Rust's names of the features of the target's processors.
     pub features: Vec<String>,
     /// Whether the target has an operating system.
     pub has_system: bool,
-    /// The package's folder.
+    /// Folder of the package.
     pub manifest_dir: PathBuf,
-    /// The folder for the build script's files.
+    /// Folder for the build script's output.
     pub out_dir: PathBuf,
 }
 
-/// Features that change the code of programs: architecture, Rust's name, LLVM's.
+/// Features that affect the code of programs: architecture, Rust's name, LLVM's name.
 const FEATURES: &[(&str, &str, &str)] = &[
     ("x86_64", "sse3", "sse3"),
     ("x86_64", "ssse3", "ssse3"),
@@ -65,7 +65,7 @@ const FEATURES: &[(&str, &str, &str)] = &[
 ];
 
 impl CargoTarget {
-    /// As Cargo says in the environment of a build script.
+    /// Reads the target from the environment of a build script.
     pub fn from_env() -> Result<CargoTarget> {
         let given = |name: &str| {
             std::env::var(name).map_err(|_| Error::not_found(format!("{name} is not set: this is for build scripts")))
@@ -80,10 +80,10 @@ impl CargoTarget {
         })
     }
 
-    /// Options with this target; what they say of the processor comes after what it has.
+    /// Applies the target to options; their processor features follow those of the target and override them.
     pub(crate) fn options(&self, options: AotCompilationOptions) -> AotCompilationOptions {
         let AotCompilationOptions { cpus, features, abi, .. } = options.clone();
-        // A processor that was named has its own features.
+        // An explicitly named processor implies its features.
         let has = if cpus.is_empty() { self.llvm_features() } else { Vec::new() };
         AotCompilationOptions {
             target: Some(self.llvm_triple()),
@@ -94,7 +94,7 @@ impl CargoTarget {
         }
     }
 
-    /// RISC-V's architecture names its extensions in Rust, and no others do.
+    /// Returns LLVM's triple. Only for RISC-V, Rust's architecture name lists extensions, which are removed.
     fn llvm_triple(&self) -> String {
         match self.triple.split_once('-') {
             Some((arch, rest)) if arch.starts_with("riscv") => format!("{}-{rest}", &arch[..arch.len().min(7)]),
@@ -114,7 +114,8 @@ impl CargoTarget {
         known.map(|(_, _, llvm)| format!("+{llvm}")).collect()
     }
 
-    /// The floating-point registers in which RISC-V passes arguments, which objects of a link must agree on.
+    /// Returns RISC-V's ABI, which determines the floating-point registers for arguments; all objects of a link must
+    /// use the same.
     fn abi(&self) -> Option<String> {
         let bits = if self.triple.starts_with("riscv64") { "lp64" } else { "ilp32" };
         let has = |extension: &str| self.features.iter().any(|feature| feature == extension);
