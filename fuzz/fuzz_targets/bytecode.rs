@@ -1,4 +1,4 @@
-//! cargo-fuzz: see [`xla_fuzz::bytecode`]. Three of four mutations change the parts of a container.
+//! cargo-fuzz: see [`xla_fuzz::bytecode`]. Three of four mutations are structured changes of a container.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,4 +1,4 @@
-//! The fuzz targets as functions, and the mutator of bytecode.
+//! Fuzz targets as functions, and the mutator of bytecode.
 
 pub mod container;
 mod stablehlo;

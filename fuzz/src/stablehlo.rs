@@ -1,18 +1,18 @@
-//! Targets of the fuzzers for StableHLO programs: a panic is a finding. `xla-stablehlo/tests` runs inputs that once
-//! were findings.
+//! Fuzz targets for StableHLO programs: a panic is a finding. `xla-stablehlo/tests` runs the inputs of past findings.
 
 use xla_hlo::VerifiedModule;
 use xla_hlo::text::parse_module;
 use xla_stablehlo::ir::Module;
 
-/// An artifact that is read is printed and lowered; what is lowered is verified, and its text reads again.
+/// Reads an artifact, prints it and lowers it. The text of a lowered module that passes the verifier must parse as the
+/// same module.
 pub fn bytecode(input: &[u8]) {
     if let Ok(module) = xla_stablehlo::bytecode::read(input) {
         accepted(&module, input.len());
     }
 }
 
-/// The same for MLIR text.
+/// Checks MLIR text in the same manner.
 pub fn mlir(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(module) = xla_stablehlo::text::read(text) {

@@ -1,24 +1,25 @@
-//! Targets of the fuzzers: a panic is a finding. `tests/tests/programs/fuzz_inputs.rs` runs inputs that once were
-//! findings.
+//! Fuzz targets: a panic is a finding. `tests/tests/programs/fuzz_inputs.rs` runs the inputs of past findings.
 
 use xla_hlo::proto;
 use xla_hlo::text::parse_module;
 use xla_hlo::{ArrayShape, CompId, ElementType, InstrId, Module, Shape, VerifiedModule};
 use xla_passes::{PassContext, PassOptions, TargetProfile, stages};
 
-/// Modules with more instructions are left alone by [`passes`].
+/// Maximum number of instructions of a module that [`passes`] processes.
 const MOST_INSTRUCTIONS: usize = 300;
-/// Modules with larger arrays are left alone by [`passes`]: constants of that size may be computed.
+/// Maximum number of elements of an array in a module that [`passes`] processes: constants of that size may be
+/// computed.
 const MOST_ELEMENTS: usize = 1 << 14;
 
-/// Text that is a module is printed, and reads back as the same module.
+/// Parses a module and prints it; the text must parse as the same module.
 pub fn text(input: &[u8]) {
     if let Some(module) = verified(input) {
         text_round_trip(&module);
     }
 }
 
-/// A message that is a module is written again and reads as the same module, as does its text.
+/// Parses a protobuf module, serializes it and parses it again; the module must be the same. The same holds for its
+/// text.
 pub fn proto(input: &[u8]) {
     let Ok(mut module) = proto::parse_module(input) else { return };
     name_apart(&mut module);
@@ -32,7 +33,7 @@ pub fn proto(input: &[u8]) {
     text_round_trip(&module);
 }
 
-/// Gives instructions names that differ in the whole module, as they will when it is written.
+/// Renames instructions to unique names in the whole module, as serialization does.
 fn name_apart(module: &mut Module) {
     let ids: Vec<CompId> = module.ids().collect();
     for (i, id) in ids.into_iter().enumerate() {
@@ -44,7 +45,7 @@ fn name_apart(module: &mut Module) {
     }
 }
 
-/// A module goes through all passes and is verified after each.
+/// Runs all passes on a module, with the verifier after each.
 pub fn passes(input: &[u8]) {
     let Some(module) = verified(input) else { return };
     if module.instruction_count() > MOST_INSTRUCTIONS || !is_small(&module) {
@@ -58,14 +59,14 @@ pub fn passes(input: &[u8]) {
     }
 }
 
-/// An archive is refused, or its arrays can be read.
+/// Reads an archive; if it is accepted, reads its arrays.
 pub fn npz(input: &[u8]) {
     let Ok(mut archive) = xla::npz::Archive::from_bytes("input.npz", input.to_vec()) else { return };
     let names = archive.names().clone();
     for name in names.iter().take(8) {
         for &ty in ElementType::ALL {
             for dims in [&[][..], &[4], &[2, 3], &[0, 1 << 20]] {
-                // Whether it has that shape is for the archive to say.
+                // The archive checks whether the array has that shape.
                 let _ = archive.read(name, &ArrayShape::new(ty, dims));
             }
         }

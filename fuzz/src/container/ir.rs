@@ -2,19 +2,19 @@
 
 use super::numbers::{Numbers, put};
 
-/// Regions that nest deeper are not decoded.
+/// Maximum nesting of regions that is decoded.
 const DEEPEST: usize = 64;
 
 #[derive(Clone, Default)]
 pub struct Block {
-    /// Types of arguments with their flags and, by the flag, locations.
+    /// Types of arguments with their flags, and locations if the flag is set.
     pub arguments: Vec<(u64, Option<u64>)>,
     pub operations: Vec<Operation>,
 }
 
 #[derive(Clone, Default)]
 pub struct Region {
-    /// Difference between the number of values that the region says and those that there are.
+    /// Difference between the stated and the actual number of values of the region.
     pub surplus: u64,
     pub blocks: Vec<Block>,
 }
@@ -76,7 +76,7 @@ impl Block {
 impl Operation {
     fn decode(r: &mut Numbers<'_>, version: u64, depth: usize) -> Option<Operation> {
         let (name, mask, location) = (r.varint()?, r.byte()?, r.varint()?);
-        // Jumps are not decoded.
+        // Operations with successors (0x08) or an unknown flag (0x80) are not decoded.
         if mask & 0x88 != 0 {
             return None;
         }
@@ -136,7 +136,7 @@ impl Operation {
     }
 }
 
-/// Skips the orders of uses of as many values, which are not kept.
+/// Skips the use-list orders of `values` values, which are not kept.
 fn use_lists(r: &mut Numbers<'_>, values: usize) -> Option<()> {
     let entries = if values > 1 { r.varint()? } else { 1 };
     for _ in 0..entries {
@@ -182,7 +182,7 @@ impl Region {
         }
     }
 
-    /// Number of values that the region defines.
+    /// Returns the number of values that the region defines.
     fn values(&self) -> u64 {
         let results = |block: &Block| block.operations.iter().map(|operation| operation.results.len()).sum::<usize>();
         self.blocks.iter().map(|block| (block.arguments.len() + results(block)) as u64).sum()

@@ -1,6 +1,7 @@
-//! The bytecode container in parts that a mutator changes, and its encoding with right lengths.
+//! Bytecode container as parts that a mutator changes, and its encoding with correct lengths.
 //!
-//! Files are decoded as MLIR writes them: no alignment, no versions of dialects. Orders of uses are left out.
+//! Only files in the form that MLIR writes are decoded: without alignment and without versions of dialects. Use-list
+//! orders are dropped.
 
 mod ir;
 mod mutate;
@@ -14,7 +15,7 @@ use numbers::{Numbers, put};
 
 const MAGIC: &[u8] = b"ML\xEFR";
 
-/// An entry of the tables of attributes and types.
+/// Entry of the tables of attributes and types.
 #[derive(Clone)]
 struct Entry {
     dialect: u64,
@@ -22,14 +23,14 @@ struct Entry {
     payload: Vec<u8>,
 }
 
-/// A dialect's names of operations: index of the dialect, indices of strings with their flags.
+/// Operation names of a dialect: index of the dialect, indices of strings with their flags.
 #[derive(Clone)]
 struct Names {
     dialect: u64,
     operations: Vec<u64>,
 }
 
-/// A file in parts.
+/// Decoded file.
 #[derive(Clone)]
 pub struct File {
     version: u64,
@@ -45,7 +46,7 @@ pub struct File {
 }
 
 impl File {
-    /// The parts of a file; `None` where it is not one that MLIR would write.
+    /// Decodes a file; `None` if it does not have the form that MLIR writes.
     pub fn decode(bytes: &[u8]) -> Option<File> {
         let mut r = Numbers(bytes.strip_prefix(MAGIC)?);
         let version = r.varint()?;
@@ -76,7 +77,7 @@ impl File {
         })
     }
 
-    /// The file's bytes.
+    /// Encodes the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut file = MAGIC.to_vec();
         put(&mut file, self.version);
@@ -155,7 +156,7 @@ impl File {
     }
 }
 
-/// Strings, whose lengths come last string first.
+/// Decodes strings; their lengths are stored in reverse order.
 fn strings(mut r: Numbers<'_>) -> Option<Vec<Vec<u8>>> {
     let lengths = r.list(Numbers::varint)?;
     let string = |length: u64| Some(r.take(usize::try_from(length).ok()?)?.strip_suffix(&[0])?.to_vec());
@@ -177,7 +178,7 @@ fn dialects(mut r: Numbers<'_>, version: u64) -> Option<(Vec<u64>, Vec<Names>)> 
     Some((dialects, names))
 }
 
-/// The entries of attributes and of types.
+/// Decodes the entries of attributes and of types.
 fn tables(mut offsets: Numbers<'_>, mut payloads: Numbers<'_>) -> Option<[Vec<Entry>; 2]> {
     let counts = [offsets.varint()?, offsets.varint()?];
     let mut tables = [Vec::new(), Vec::new()];

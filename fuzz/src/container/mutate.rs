@@ -1,4 +1,4 @@
-//! One random change of a file: of a table, a payload, a name, or an operation.
+//! Random structured mutations of a file: of a table, a payload, a name, or an operation.
 
 use xla_stablehlo::ir::forms::FORMS;
 
@@ -7,11 +7,11 @@ use super::numbers::{Numbers, put};
 use super::random::Random;
 use super::{Entry, File};
 
-/// Producers of versions that differ in what they may hold, and of none.
+/// Producer strings: versions with different permitted contents, an unknown version, and none.
 const PRODUCERS: [&[u8]; 5] =
     [b"StableHLO_v0.9.0", b"StableHLO_v1.5.0", b"StableHLO_v1.17.0", b"StableHLO_v9.9.9", b""];
 
-/// Changes a file in a few places; `None` for bytes that are not decoded.
+/// Changes a file in a few places; `None` for bytes that cannot be decoded.
 pub fn mutate(bytes: &[u8], seed: u32) -> Option<Vec<u8>> {
     let mut file = File::decode(bytes)?;
     let mut random = Random::new(seed);
@@ -42,7 +42,7 @@ fn change(file: &mut File, random: &mut Random) {
     }
 }
 
-/// Another name for an operation, or a byte of a string.
+/// Replaces the name of an operation, or changes a byte of a string.
 fn strings(file: &mut File, random: &mut Random) {
     let Some(at) = random.place(&file.strings) else { return };
     if random.one_in(3) {
@@ -69,7 +69,7 @@ fn names(file: &mut File, random: &mut Random) {
     }
 }
 
-/// An entry of a table: another code, another payload, another place.
+/// Changes an entry of a table: its code, its payload or its position.
 fn entries(table: &mut Vec<Entry>, random: &mut Random) {
     let Some(at) = random.place(table) else { return };
     let other = random.below(table.len());
@@ -83,7 +83,7 @@ fn entries(table: &mut Vec<Entry>, random: &mut Random) {
     }
 }
 
-/// A number of a payload that is a sequence of varints as far as it goes, or a byte.
+/// Changes a number in the part of a payload that is a sequence of varints, or a byte.
 fn payload(bytes: &mut Vec<u8>, random: &mut Random) {
     let mut numbers = Vec::new();
     let mut r = Numbers(bytes);
@@ -114,7 +114,7 @@ fn payload(bytes: &mut Vec<u8>, random: &mut Random) {
     bytes.extend(rest);
 }
 
-/// A change of an operation somewhere in a block; `names` and `sizes` are the sizes of the tables that it refers to.
+/// Changes an operation somewhere in a block; `names` and `sizes` are the sizes of the tables that it refers to.
 fn operation(block: &mut Block, random: &mut Random, names: usize, sizes: [usize; 3]) {
     let Some(at) = random.place(&block.operations) else { return };
     let nested = &mut block.operations[at].regions;
@@ -142,7 +142,7 @@ fn operation(block: &mut Block, random: &mut Random, names: usize, sizes: [usize
             _ => block.arguments.push((2 * random.below(sizes[1]) as u64, None)),
         },
         4 => {
-            // A branch into a region of itself.
+            // Nest a copy of the operation in a new region of itself.
             let inner = block.operations[at].clone();
             let blocks = vec![Block { arguments: Vec::new(), operations: vec![inner] }];
             block.operations[at].regions.push(Region { surplus: 0, blocks });
@@ -160,7 +160,7 @@ fn regions(region: &mut Region, random: &mut Random) {
     }
 }
 
-/// Another reference of an operation.
+/// Changes a reference of an operation.
 fn references(operation: &mut Operation, random: &mut Random, names: usize, sizes: [usize; 3]) {
     let [properties, types, attributes] = sizes;
     let list = |list: &mut Vec<u64>, bound: usize, random: &mut Random| match random.place(list) {

@@ -1,6 +1,6 @@
-//! Varints of MLIR's bytecode, read from the front of a slice and appended to a vector.
+//! Varints of MLIR's bytecode: decoding from the front of a slice, encoding to the end of a vector.
 
-/// Bytes that are still to be read.
+/// Bytes that are not decoded yet.
 #[derive(Clone, Copy)]
 pub struct Numbers<'a>(pub &'a [u8]);
 
@@ -30,7 +30,7 @@ impl<'a> Numbers<'a> {
         Some(u64::from_le_bytes(wide) >> (more + 1))
     }
 
-    /// Elements with their number in front, of at least a byte each.
+    /// Decodes elements that are preceded by their count; each takes at least a byte.
     pub fn list<T>(&mut self, mut element: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.varint()?;
         if count > self.0.len() as u64 {
@@ -39,13 +39,13 @@ impl<'a> Numbers<'a> {
         (0..count).map(|_| element(self)).collect()
     }
 
-    /// The same, without elements where nothing is left.
+    /// Decodes a list like [`Numbers::list`]; at the end of the input, returns an empty list.
     pub fn list_if_any<T>(&mut self, element: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         if self.0.is_empty() { Some(Vec::new()) } else { self.list(element) }
     }
 }
 
-/// Appends a varint of the least length.
+/// Appends a varint of minimum length.
 pub fn put(bytes: &mut Vec<u8>, value: u64) {
     for count in 1..=8 {
         if value < 1 << (7 * count) {

@@ -1,4 +1,4 @@
-//! Random choices from a seed (xorshift).
+//! Random choices from a seed (xorshift generator).
 
 pub struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         self.0
     }
 
-    /// A number below `bound`; 0 for 0.
+    /// Returns a number below `bound`; 0 for 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 16) as usize % bound.max(1)
     }
@@ -23,12 +23,12 @@ impl Random {
         self.below(chance) == 0
     }
 
-    /// A place in a list; `None` in an empty one.
+    /// Returns an index into a list; `None` for an empty list.
     pub fn place<T>(&mut self, list: &[T]) -> Option<usize> {
         (!list.is_empty()).then(|| self.below(list.len()))
     }
 
-    /// Another number near this one, small, or at the edge of a width.
+    /// Returns another number: near `before`, small, or at the boundary of a bit width.
     pub fn number(&mut self, before: u64) -> u64 {
         match self.below(8) {
             0 => before.wrapping_add(1),
