@@ -14,23 +14,23 @@ use crate::{CompId, Computation, InstrId, MAIN_THREAD, Metadata, Module, Shape};
 /// Options of the printer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Print `%` in front of names.
+    /// Whether to print `%` in front of names.
     pub percent: bool,
-    /// Print the layouts of shapes.
+    /// Whether to print the layouts of shapes.
     pub layouts: bool,
-    /// Print shapes in front of operands.
+    /// Whether to print shapes in front of operands.
     pub operand_shapes: bool,
-    /// Print `/*index=5*/` in front of every fifth operand.
+    /// Whether to print `/*index=5*/` in front of every fifth operand.
     pub operand_indices: bool,
-    /// Print parameters and result in front of a computation's body.
+    /// Whether to print parameters and result in front of a computation's body.
     pub signatures: bool,
-    /// Print constants of more than ten elements. Otherwise they become `{...}`, and their values are lost.
+    /// Whether to print constants of more than ten elements. Otherwise they become `{...}`, and their values are lost.
     pub large_constants: bool,
-    /// Print `metadata=`, and the tables of stack frames that it refers to.
+    /// Whether to print `metadata=`, and the tables of stack frames that it refers to.
     pub metadata: bool,
-    /// Print `backend_config=`.
+    /// Whether to print `backend_config=`.
     pub backend_config: bool,
-    /// Print `control-predecessors=`.
+    /// Whether to print `control-predecessors=`.
     pub control_dependencies: bool,
 }
 
