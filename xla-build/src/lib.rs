@@ -185,12 +185,14 @@ impl Program {
     }
 
     /// Compiles for a target into a folder.
+    /// Fails with:
     ///
-    /// Fails with [`Error::NotFound`] for a file that cannot be read, with [`Error::InvalidArgument`] for a malformed
-    /// program, a name that is not a C identifier, or an unknown target, processor or feature, with
-    /// [`Error::Unimplemented`] for operations that the target does not support yet (the message lists all of them),
-    /// with [`Error::ResourceExhausted`] over a limit of stack or memory, and with [`Error::FailedPrecondition`] for a
-    /// file that cannot be written; no files are left in this case.
+    /// - [`Error::NotFound`] for a file that cannot be read;
+    /// - [`Error::InvalidArgument`] for a malformed program, a name that is not a C identifier, or an unknown target,
+    ///   processor or feature;
+    /// - [`Error::Unimplemented`] for operations that the target does not support yet; the message lists all of them;
+    /// - [`Error::ResourceExhausted`] if a limit of stack or memory is exceeded;
+    /// - [`Error::FailedPrecondition`] for a file that cannot be written; no output files remain in this case.
     pub fn compile_for(&self, target: &CargoTarget, folder: &Path) -> Result<Compiled> {
         let modules = self.sources.iter().map(|source| module(source)).collect::<Result<Vec<VerifiedModule>>>()?;
         let place = || self.sources.iter().map(|source| source.display().to_string()).collect::<Vec<_>>().join(", ");

@@ -80,7 +80,7 @@ impl CargoTarget {
         })
     }
 
-    /// Applies the target to options; their processor features follow those of the target and override them.
+    /// Applies the target to options; their processor features follow and override the target's features.
     pub(crate) fn options(&self, options: AotCompilationOptions) -> AotCompilationOptions {
         let AotCompilationOptions { cpus, features, abi, .. } = options.clone();
         // An explicitly named processor implies its features.

@@ -4,17 +4,16 @@
 //! that are not compiled.
 //!
 //! ```text
-//! calls.rs      an instruction -> a LibraryCall: the function, and its plan as numbers
-//! library.rs    the table of library functions, and their symbols
+//! calls.rs      instruction -> LibraryCall: the function, and its plan encoded as numbers
+//! library.rs    table of library functions, and their symbols
 //! plans/        shapes and layouts -> loops, strides, chunks for threads: no access to memory
-//! dot.rs ...    the functions, on raw buffers: numbers back to a plan, then the work
+//! dot.rs ...    the functions, on raw buffers: decode the plan, then compute
 //! pool.rs       parallel loops on the threads of rayon
 //! host.rs       calls from generated code to the host: custom calls, evaluated operations, profiles
 //! ```
-//!
-//! A backend describes an instruction by [`calls`], keeps the [`LibraryCall`], and calls the function with the pointers
-//! of operands and results: through [`LibraryFunction::address`], or by its name in object code ([`symbols`]).
-//! Kernels that a call hands along, such as a sort's comparator, are the backend's own code.
+//! A backend lowers an instruction with [`calls`], stores the [`LibraryCall`], and calls the function with the pointers
+//! of operands and results: through [`LibraryFunction::address`], or by its name in object code ([`symbols`]). The
+//! backend generates the kernels that are passed to a call, such as a sort's comparator.
 
 #![warn(missing_docs)]
 

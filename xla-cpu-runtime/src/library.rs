@@ -33,7 +33,7 @@ macro_rules! library {
                 match self { $(LibraryFunction::$variant => $symbol,)* }
             }
 
-            /// Returns the function, which takes the arguments that its descriptor describes.
+            /// Returns the function. The descriptor of a call determines the buffers that it takes.
             pub fn address(self) -> LibraryFn {
                 match self { $(LibraryFunction::$variant => $function,)* }
             }
@@ -65,7 +65,7 @@ library! {
 }
 
 impl LibraryFunction {
-    /// Returns the operation that reports name.
+    /// Returns the operation whose label appears in reports.
     pub fn op(self) -> LibraryOp {
         match self {
             LibraryFunction::Dot | LibraryFunction::NarrowDot => LibraryOp::Matmul,

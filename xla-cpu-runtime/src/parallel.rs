@@ -61,8 +61,8 @@ pub(super) unsafe extern "C" fn xla_cpu_parallel_with_scratch(
         if let Some(scratch) = pointers.last_mut() {
             *scratch = scratch.wrapping_add(part * scratch_bytes as usize);
         }
-        // SAFETY: as above. No other chunk uses this part of the scratch memory until it is released. There are at
-        // least as many parts as concurrent chunks, and the lowest free part is taken.
+        // SAFETY: as above. No other chunk uses this part of the scratch memory until it is released. The number of
+        // parts is the maximum number of concurrent chunks, and the lowest free part is taken.
         unsafe { kernel(pointers.as_ptr(), begin, end) };
         parts.give_back(part);
     });

@@ -7,7 +7,7 @@
 //! before it releases its thread.
 //!
 //! The table lists median times in microseconds of loops of eight chunks by two threads, each on one Zen 4 core, by the
-//! work of the loop and the pause before it: with dedicated threads (the previous implementation), with these tasks,
+//! work of the loop and the pause before it: with own threads (the previous implementation), with these tasks,
 //! and with rayon's `into_par_iter`.
 //!
 //! | work | pause | own threads | tasks | rayon's iterator |
@@ -152,7 +152,7 @@ struct State {
 }
 
 thread_local! {
-    /// Helpers of loops that this thread runs; `None` for those of the process.
+    /// Helpers of loops that this thread runs; `None` for the process's helpers.
     static CURRENT: RefCell<Option<Arc<Helpers>>> = const { RefCell::new(None) };
 }
 
@@ -279,8 +279,8 @@ impl Helpers {
     }
 }
 
-/// Guard that closes a job when dropped: removes it from the list, so that no helper joins, and waits for those that
-/// have.
+/// Guard that closes a job when dropped: removes it from the list, so that no further helper joins, and waits for its
+/// helpers.
 struct Closing<'a> {
     pool: &'a Helpers,
     job: &'a Job<'a>,

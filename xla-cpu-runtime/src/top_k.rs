@@ -8,7 +8,7 @@ use crate::plans::sort::TopKPlan;
 use crate::pool::parallel_for;
 use xla_passes::analysis::element_order::Key;
 
-/// Minimum total number of elements for which several threads are used.
+/// Minimum total number of elements of a top-k that uses several threads.
 const PARALLEL: usize = 1 << 14;
 /// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;

@@ -10,13 +10,13 @@ pub fn is_async_start(op: &Op) -> bool {
     !op.opcode().done_opcodes().is_empty()
 }
 
-/// Side effects of computations, including those of their callees.
+/// Side effects of computations, including their callees.
 pub struct Effects {
     computations: SecondaryMap<CompId, bool>,
 }
 
 impl Effects {
-    /// Analyses every computation of a module in linear time.
+    /// Analyzes every computation of a module in linear time.
     pub fn of(module: &Module) -> Effects {
         let mut effects = Effects { computations: SecondaryMap::new(false) };
         for id in module.post_order() {
@@ -71,8 +71,8 @@ impl Effects {
     }
 }
 
-/// Whether an instruction, or an instruction that it reaches through calls, has a side effect. Answers for a single
-/// instruction, whereas [`Effects`] analyses the whole module.
+/// Whether an instruction, or an instruction that it reaches through calls, has a side effect. Examines a single
+/// instruction, whereas [`Effects`] analyzes the whole module.
 pub(crate) fn reaches_effect(module: &Module, instruction: &Instruction) -> bool {
     if instruction.op().has_side_effect() {
         return true;

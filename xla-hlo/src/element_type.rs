@@ -49,7 +49,7 @@ macro_rules! element_types {
 }
 
 element_types! {
-    /// A truth value, stored as a byte 0 or 1.
+    /// Truth value, stored as a byte 0 or 1.
     Pred "pred" 1 Pred;
     /// 1-bit signed integer.
     S1 "s1" 1 Signed;
@@ -99,11 +99,11 @@ element_types! {
     F8E5M2FNUZ "f8e5m2fnuz" 8 Float;
     /// 8-bit float, exponent bias 8, no infinity, one NaN (the pattern of -0), no -0.
     F8E4M3FNUZ "f8e4m3fnuz" 8 Float;
-    /// 8 exponent bits alone: powers of two from 2^-127 to 2^127, 0xFF is NaN; no zero, no sign.
+    /// 8-bit float with exponent bits only: powers of two from 2^-127 to 2^127, 0xFF is NaN; no zero, no sign.
     F8E8M0FNU "f8e8m0fnu" 8 Float;
     /// IEEE half precision.
     F16 "f16" 16 Float;
-    /// The upper half of an `f32`.
+    /// Upper half of an `f32`: 8 exponent bits, 7 mantissa bits.
     BF16 "bf16" 16 Float;
     /// IEEE single precision.
     F32 "f32" 32 Float;
@@ -121,7 +121,7 @@ impl ElementType {
         self.bit_width().div_ceil(8)
     }
 
-    /// Whether values are integers, signed or unsigned; `pred` is not one.
+    /// Whether values are integers, signed or unsigned; false for `pred`.
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), ElementKind::Signed | ElementKind::Unsigned)
     }
@@ -136,7 +136,7 @@ impl ElementType {
         matches!(self.kind(), ElementKind::Complex)
     }
 
-    /// Whether the type has negative values (all floats but `f8e8m0fnu`).
+    /// Whether the type has negative values; of the float types, only `f8e8m0fnu` has none.
     pub const fn is_signed(self) -> bool {
         match self.kind() {
             ElementKind::Signed | ElementKind::Complex => true,

@@ -201,7 +201,8 @@ impl ConvolutionPlan {
     }
 }
 
-/// Returns the product of extents. It saturates only if another extent is 0, because arrays of such sizes exist.
+/// Returns the product of extents. Arrays of these extents exist, so the product can only saturate if another extent is
+/// 0.
 fn count(extents: impl Iterator<Item = usize>) -> usize {
     extents.fold(1, usize::saturating_mul)
 }

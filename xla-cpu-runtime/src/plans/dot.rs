@@ -107,9 +107,9 @@ const CHUNK_WORK: f64 = (1 << 20) as f64;
 const ELEMENT_WORK: f64 = 8.0;
 /// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;
-/// Multiple at which columns are split: the width of the library's micro-kernel.
+/// Alignment of column splits: the width of the library's micro-kernel.
 const COLUMN_STEP: usize = 64;
-/// Multiple at which rows are split.
+/// Alignment of row splits.
 const ROW_STEP: usize = 24;
 
 impl DotChunks {

@@ -115,8 +115,8 @@ fn cut<'a, T: Copy>(merge: Merge<'a, T>, chunk: usize, order: &mut impl Order<T>
         chunks.push(Merge { left, right, to });
         return;
     }
-    // The longer run is split in the middle, and the other one at the position of the middle item. For equal items,
-    // those of the left run stay first.
+    // The longer run is split in the middle, and the other one at the position of the middle item. Equal items of the
+    // left run stay first.
     let (l, r) = if left.len() >= right.len() {
         let middle = left[left.len() / 2];
         (left.len() / 2, right.partition_point(|&item| order.is_before(item, middle)))

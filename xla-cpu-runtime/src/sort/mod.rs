@@ -14,7 +14,7 @@ use crate::pool::{parallel_for, parallel_tasks};
 use merge::Order;
 use xla_passes::analysis::element_order::Key;
 
-/// Minimum total number of elements for which several threads are used.
+/// Minimum total number of elements of a sort that uses several threads.
 const PARALLEL: usize = 1 << 13;
 /// Average number of chunks for each thread, for load balancing.
 const CHUNKS_A_THREAD: usize = 4;

@@ -3,13 +3,12 @@
 /// Number of bits that one pass sorts by.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
-/// Minimum number of items for which counting digits is faster than comparing items.
+/// Minimum number of items of a radix sort; a comparison sort of fewer is faster.
 const FEW: usize = 256;
 
 /// Sorts items stably by keys of `bits` bits. `scratch` is as long as `items`; its contents are lost.
-///
-/// Passes proceed from the lowest digit to the highest; each is stable. A pass in which all items have the same digit
-/// is skipped, so that small integers in wide types cost no more.
+/// Passes proceed from the lowest digit to the highest; each is stable. A pass is skipped if all items have the same
+/// digit, so that small integers in wide types cost no more.
 pub(super) fn sort_by_key<T: Copy>(items: &mut [T], scratch: &mut [T], bits: u32, key: impl Fn(T) -> u64 + Copy) {
     if items.len() < FEW {
         items.sort_by_key(|&item| key(item));

@@ -313,7 +313,8 @@ impl ComputationBuilder<'_> {
         self.instruction(RngGetAndUpdateState { delta }, Some(Shape::array(ElementType::U64, [2])), [])
     }
 
-    /// Converts floats to integers of type `to`; the fraction is the probability of rounding away from zero.
+    /// Converts floats to integers of type `to`, rounded to zero or away from it; the fraction is the probability of
+    /// the latter. `random` supplies the random bits.
     pub fn stochastic_convert(&mut self, x: InstrId, random: InstrId, to: ElementType) -> Result<InstrId> {
         let shape = self.shape(x).expect_array()?.clone().with_element_type(to);
         self.instruction(StochasticConvert, Some(shape.into()), [x, random])

@@ -1,7 +1,6 @@
 //! Reference evaluator: simple enough to be evidently correct, and the oracle of all other execution paths.
-//!
 //! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and enforces the limits. The semantics of
-//! each operation is defined in the folder of its family under [`ops`](crate::ops); this module only walks the
+//! each operation are defined in the folder of its family under [`ops`](crate::ops); this module only walks the
 //! instructions. [`ScalarFunction`] runs small called computations (reducers, comparators) element by element without
 //! creating literals.
 
@@ -73,7 +72,7 @@ pub struct Evaluator<'m> {
     module: &'m Module,
     plans: HashMap<CompId, Arc<Plan>>,
     depth: usize,
-    /// The instruction whose evaluation began last.
+    /// Instruction whose evaluation began last, with its computation.
     current: Option<(&'m Computation, InstrId)>,
     steps_left: u64,
     threads: usize,

@@ -11,13 +11,13 @@ use crate::{ElementKind, ElementType};
 /// type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// A truth value.
+    /// Truth value.
     Pred(bool),
-    /// A signed integer, sign-extended.
+    /// Signed integer, sign-extended.
     Signed(i64),
-    /// An unsigned integer, zero-extended.
+    /// Unsigned integer, zero-extended.
     Unsigned(u64),
-    /// A floating-point number.
+    /// Floating-point number.
     Float(f64),
     /// Real and imaginary part.
     Complex(f64, f64),

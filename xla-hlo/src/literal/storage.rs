@@ -28,7 +28,7 @@ pub(super) struct Splat {
 }
 
 impl Storage {
-    /// Creates `count` copies of an element with those bytes. At most one element is stored densely.
+    /// Creates `count` copies of an element with those bytes. Stored densely if `count` is 0 or 1.
     pub(super) fn splat(element: &[u8], count: usize) -> Storage {
         let width = element.len();
         if count < 2 || width > MAX_WIDTH {

@@ -21,7 +21,7 @@ fn hash(literal: &Literal) -> u64 {
     hasher.finish()
 }
 
-/// Whether all elements are written out.
+/// Whether every element is stored.
 fn is_dense(literal: &Literal) -> bool {
     matches!(literal.data, Data::Array(Storage::Dense(_)))
 }

@@ -56,7 +56,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// Returns the sharding of an array, or the sharding that all leaves of a tuple share.
+    /// Returns the sharding of an array or of a tuple's only leaf, or the sharding that all leaves of a tuple share.
     pub fn leaf_sharding(&self) -> Option<&LeafSharding> {
         match self.sharding.as_ref()? {
             Sharding::Leaf(leaf) => Some(leaf),

@@ -8,7 +8,7 @@ use crate::Shape;
 pub struct ModuleAttributes {
     /// Whether the order of instructions is the schedule.
     pub is_scheduled: bool,
-    /// Parameter and result shapes with layouts; if absent, those of the entry computation apply.
+    /// Parameter and result shapes with layouts; if absent, the entry computation determines them.
     pub entry_computation_layout: Option<ProgramShape>,
     /// Outputs that may or must share a parameter's buffer.
     pub input_output_alias: Vec<InputOutputAlias>,

@@ -40,12 +40,12 @@ pub struct DimSharding {
 /// Reduction of partial values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reduction {
-    /// The sum.
+    /// Sum.
     #[default]
     Sum,
-    /// The maximum.
+    /// Maximum.
     Max,
-    /// The minimum.
+    /// Minimum.
     Min,
 }
 

@@ -256,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// Replaces the layout of every array by the result of `f`.
+    /// Returns the shape with the layout of every array replaced by the result of `f`.
     #[must_use]
     pub fn map_layouts(&self, f: &mut dyn FnMut(&ArrayShape) -> Option<Layout>) -> Shape {
         match self {
@@ -268,7 +268,7 @@ impl Shape {
         }
     }
 
-    /// Replaces dynamic dimensions by static ones whose sizes are the bounds.
+    /// Returns the shape with dynamic dimensions replaced by static ones of the bounds' sizes.
     #[must_use]
     pub fn at_bounds(&self) -> Shape {
         match self {
@@ -278,14 +278,14 @@ impl Shape {
         }
     }
 
-    /// Removes all layouts.
+    /// Returns the shape without layouts.
     #[must_use]
     pub fn without_layout(&self) -> Shape {
         self.map_layouts(&mut |_| None)
     }
 
-    /// Replaces layouts by those of `said`. Arrays without a layout there keep theirs, and become row-major if they
-    /// have none.
+    /// Returns the shape with the layouts of `said`. An array without a layout there keeps its own, or becomes
+    /// row-major if it has none.
     #[must_use]
     pub fn with_layouts_of(&self, said: Option<&Shape>) -> Shape {
         match (self, said) {
@@ -303,7 +303,7 @@ impl Shape {
         }
     }
 
-    /// Sets a row-major layout on all arrays without a layout.
+    /// Returns the shape with row-major layouts for all arrays without a layout.
     #[must_use]
     pub fn with_default_layouts(&self) -> Shape {
         self.map_layouts(&mut |a| Some(a.layout().cloned().unwrap_or_else(|| Layout::row_major(a.rank()))))

@@ -184,8 +184,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Records the schedules of a scheduled module: the order of the text. Fused computations have none, because they
-    /// are compiled as one kernel.
+    /// Records the schedules of a scheduled module: the order of the text. Fused computations have none, because a
+    /// fusion is compiled as a unit.
     fn record_schedules(&mut self) {
         let mut fused = HashSet::new();
         for (_, computation) in self.module.iter() {

@@ -7,7 +7,7 @@ use super::Printer;
 use crate::{ArrayShape, ElementKind, ElementType, Literal, Scalar, Shape};
 
 /// Maximum number of elements of a constant that is printed without
-/// [`PrintOptions::large_constants`](super::PrintOptions).
+/// [`PrintOptions::large_constants`](super::PrintOptions::large_constants).
 const SMALL: usize = 10;
 
 /// Maximum number of braces printed for an array without elements, which may have more than fit in memory. Beyond it,
