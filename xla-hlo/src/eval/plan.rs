@@ -31,10 +31,10 @@ pub(super) struct Step {
 pub(super) enum Access {
     /// Last use: the value is moved out.
     Take,
-    /// There are later readers, also of the element that a get-tuple-element reads.
+    /// Shared use: the value (for a get-tuple-element, the element that it reads) has later readers.
     Share,
-    /// A get-tuple-element that is the last reader of its element, which is moved out of the tuple; others read the
-    /// tuple later.
+    /// Last read of an element, by a get-tuple-element: the element is moved out of the tuple, whose other elements
+    /// have later readers.
     TakeElement,
 }
 

@@ -124,7 +124,8 @@ pub(super) fn push_float(out: &mut String, ty: ElementType, bits: u64) {
         // Use few digits if they suffice, as they do for most numbers in practice.
         ElementType::F32 => push_shorter(out, value, 6, 9, |v| v as f32 == value as f32),
         ElementType::F64 => push_shorter(out, value, 15, 17, |v| v == value),
-        // Parsing accepts the least `f8e8m0fnu` only from below, because rounding to it is not to nearest.
+        // Only values of at most 2^-127 round to that least `f8e8m0fnu`, so few digits suffice only if they do not
+        // exceed it.
         _ => push_shorter(out, value, digits(ty), 17, |v| encode(ty, v) == bits),
     }
 }

@@ -1,6 +1,5 @@
 //! Verifier: reports all violations in a module, and creates the [`VerifiedModule`] that compilers require.
-//!
-//! The checks are split by subject. They run in this order, because each relies on the previous ones:
+//! The checks are split by subject and run in this order. `calls` relies on `structure`, and the others rely on both:
 //!
 //! - `structure`: operands are live, the arity is right, the graph has no cycle, parameters are numbered without gaps;
 //! - `calls`: called computations exist, the call graph is acyclic, fused computations have one caller;
@@ -26,7 +25,7 @@ use crate::{CompId, Computation, Error, InstrId, Module, Result};
 pub struct VerifiedModule(Module);
 
 impl VerifiedModule {
-    /// Verifies a module. The error lists the violations.
+    /// Verifies a module. The error lists up to 20 violations and the number of further ones.
     pub fn new(module: Module) -> Result<VerifiedModule> {
         check(&module)?;
         Ok(VerifiedModule(module))
@@ -63,7 +62,7 @@ impl fmt::Display for Violation {
 /// Number of violations that an error message lists; the remaining ones are counted.
 const LISTED: usize = 20;
 
-/// Verifies a module in place. The error lists the violations.
+/// Verifies a module in place. The error lists up to 20 violations and the number of further ones.
 pub fn check(module: &Module) -> Result<()> {
     let violations = violations(module);
     if violations.is_empty() {
@@ -79,8 +78,8 @@ pub fn check(module: &Module) -> Result<()> {
     Err(Error::invalid_argument(format!("module {} is not valid, {count}: {}{tail}", module.name(), list.join("\n  "))))
 }
 
-/// Returns all violations in a module, in the order of the checks. Later checks run only on modules that earlier ones
-/// accept.
+/// Returns the violations in a module, in the order of the checks. `calls` runs only if `structure` finds none;
+/// `shapes`, `pairs` and `header` run only if neither of the two does.
 pub fn violations(module: &Module) -> Vec<Violation> {
     let mut report = Report { module, found: Vec::new() };
     structure::check(&mut report);

@@ -124,7 +124,7 @@ impl Tokens<'_> {
         })?;
         let stack_frames = self.table("StackFrames", |t| {
             let [file_location_id, parent] = t.integer_fields(["file_location_id", "parent_frame_id"])?;
-            // The text form counts parents from 1, which means no parent.
+            // In the text form, parents are numbered from 1, and 1 means no parent.
             Ok(StackFrame { file_location_id, parent_frame_id: parent.saturating_sub(1) })
         })?;
         Ok(StackTables { file_names, function_names, file_locations, stack_frames })

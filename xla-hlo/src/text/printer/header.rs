@@ -137,7 +137,7 @@ impl Printer<'_> {
         }
         self.push("\nStackFrames\n");
         for (i, frame) in stack.stack_frames.iter().enumerate() {
-            // The text form counts parents from 1, which means no parent.
+            // In the text form, parents are numbered from 1, and 1 means no parent.
             let parent = frame.parent_frame_id.saturating_add(1);
             self.display(format_args!(
                 "{} {{file_location_id={} parent_frame_id={parent}}}\n",
