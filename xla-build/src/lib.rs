@@ -185,6 +185,7 @@ impl Program {
     }
 
     /// Compiles for a target into a folder.
+    ///
     /// Fails with:
     ///
     /// - [`Error::NotFound`] for a file that cannot be read;

@@ -11,6 +11,7 @@
 //! pool.rs       parallel loops on the threads of rayon
 //! host.rs       calls from generated code to the host: custom calls, evaluated operations, profiles
 //! ```
+//!
 //! A backend lowers an instruction with [`calls`], stores the [`LibraryCall`], and calls the function with the pointers
 //! of operands and results: through [`LibraryFunction::address`], or by its name in object code ([`symbols`]). The
 //! backend generates the kernels that are passed to a call, such as a sort's comparator.

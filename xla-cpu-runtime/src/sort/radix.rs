@@ -7,6 +7,7 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 const FEW: usize = 256;
 
 /// Sorts items stably by keys of `bits` bits. `scratch` is as long as `items`; its contents are lost.
+///
 /// Passes proceed from the lowest digit to the highest; each is stable. A pass is skipped if all items have the same
 /// digit, so that small integers in wide types cost no more.
 pub(super) fn sort_by_key<T: Copy>(items: &mut [T], scratch: &mut [T], bits: u32, key: impl Fn(T) -> u64 + Copy) {

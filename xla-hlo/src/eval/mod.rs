@@ -1,4 +1,5 @@
 //! Reference evaluator: simple enough to be evidently correct, and the oracle of all other execution paths.
+//!
 //! [`evaluate`] runs a whole module; [`Evaluator`] runs single computations and enforces the limits. The semantics of
 //! each operation are defined in the folder of its family under [`ops`](crate::ops); this module only walks the
 //! instructions. [`ScalarFunction`] runs small called computations (reducers, comparators) element by element without

@@ -1,4 +1,5 @@
 //! Verifier: reports all violations in a module, and creates the [`VerifiedModule`] that compilers require.
+//!
 //! The checks are split by subject and run in this order. `calls` relies on `structure`, and the others rely on both:
 //!
 //! - `structure`: operands are live, the arity is right, the graph has no cycle, parameters are numbered without gaps;
