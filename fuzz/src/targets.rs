@@ -18,8 +18,8 @@ pub fn text(input: &[u8]) {
     }
 }
 
-/// Parses a protobuf module, serializes it and parses it again; the module must be the same. The same holds for its
-/// text.
+/// Parses a protobuf module, serializes it and parses it again; the module must be the same. Its text must parse as the
+/// same module too.
 pub fn proto(input: &[u8]) {
     let Ok(mut module) = proto::parse_module(input) else { return };
     name_apart(&mut module);

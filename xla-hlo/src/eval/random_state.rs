@@ -1,4 +1,4 @@
-//! Counter from which random numbers are drawn.
+//! Counter that random numbers are drawn from.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
