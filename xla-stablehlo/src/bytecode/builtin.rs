@@ -1,4 +1,4 @@
-//! The `builtin` dialect: attributes and types of MLIR itself, locations, the module.
+//! The `builtin` dialect: MLIR's own attributes and types, source locations and the module operation.
 
 use xla_hlo::ElementType::{
     BF16, F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
@@ -11,7 +11,7 @@ use super::numbers;
 use super::reader::Reader;
 use crate::ir::{Attribute, Location, Type, TypeId};
 
-/// Decodes an attribute.
+/// Decodes a `builtin` attribute.
 pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     Ok(match r.varint()? {
         0 => Attribute::Array(r.attributes()?),
@@ -61,7 +61,8 @@ pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Resu
     })
 }
 
-/// Integers that JAX writes have at most 64 bits; wider ones have no counterpart in HLO.
+/// Decodes an integer attribute. JAX writes integers of at most 64 bits; wider ones have no counterpart in HLO and
+/// become [`Attribute::Foreign`].
 fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     match types[r.clone().ty()?] {
         Type::Foreign(_) => Ok(Attribute::Foreign("wide integer")),
@@ -73,7 +74,7 @@ fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute>
     }
 }
 
-/// Decodes a type.
+/// Decodes a `builtin` type.
 pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     let tensor = |r: &mut Reader<'_>, encoding| Ok(Type::Tensor { dims: r.dims()?, element: r.ty()?, encoding });
     Ok(match r.varint()? {
@@ -145,7 +146,7 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     })
 }
 
-/// Signless integers, of `signedness` 0, are signed.
+/// Returns the type for an integer of `width` bits. A `signedness` of 0 means signless, which reads as signed.
 fn integer_type(width: u64, signedness: u64) -> Type {
     let (signed, unsigned) = match width {
         1 => return Type::Element(Pred),

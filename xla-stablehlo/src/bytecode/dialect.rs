@@ -1,4 +1,4 @@
-//! The dialects that artifacts hold, each with its encoding of attributes and types.
+//! The dialects of StableHLO programs, each with its encoding of attributes and types.
 
 use xla_hlo::Result;
 
@@ -6,7 +6,7 @@ use super::reader::Reader;
 use super::{builtin, sdy, stablehlo, vhlo};
 use crate::ir::{Attribute, Module, Type};
 
-/// A dialect.
+/// MLIR dialect, as far as this reader distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Builtin,
@@ -14,7 +14,7 @@ pub(super) enum Dialect {
     Sdy,
     Stablehlo,
     Chlo,
-    /// One that only names operations, or that is unknown here.
+    /// Dialect that is unknown here, or of which only the operation names are used.
     Other,
 }
 
@@ -30,7 +30,7 @@ impl Dialect {
         }
     }
 
-    /// Name of a dialect whose encoding is known here.
+    /// Returns the dialect's name, or `None` if its encoding is unknown here.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Dialect::Builtin => Some("builtin"),
@@ -42,8 +42,8 @@ impl Dialect {
         }
     }
 
-    /// Decodes an attribute. The module's types decide the widths of numbers; parts of the attribute that the file does
-    /// not number become attributes of the module.
+    /// Decodes an attribute. The types of `module` determine the widths of numbers. Parts of a compound attribute that
+    /// have no number in the file are appended to the attributes of `module`.
     pub fn attribute(self, r: &mut Reader<'_>, module: &mut Module) -> Result<Attribute> {
         match self {
             Dialect::Builtin => builtin::attribute(r, &module.types),

@@ -1,10 +1,10 @@
-//! MLIR bytecode, versions 0 to 6, with the dialects of StableHLO's portable artifacts, `builtin`, `vhlo` and `sdy`,
-//! and those of programs that MLIR writes as they are: `stablehlo`, `chlo`, `func`, `arith`.
+//! MLIR bytecode, versions 0 to 6. Covers the dialects of StableHLO's portable artifacts (`builtin`, `vhlo`, `sdy`) and
+//! the unversioned ones (`stablehlo`, `chlo`, `func`, `arith`).
 //!
-//! The container is that of MLIR ("MLIR Bytecode Format", LLVM project); artifacts are what
-//! `serialize_portable_artifact` of StableHLO writes. Tables of attributes and types become the tables of a [`Module`]
-//! entry by entry, whatever they refer to, and regions are read with a stack of their own: neither nesting nor forward
-//! references take stack or memory beyond the size of the file.
+//! The container format is specified in "MLIR Bytecode Format" (LLVM project). Portable artifacts are the output of
+//! StableHLO's `serialize_portable_artifact`. The tables of attributes and types become the tables of a [`Module`],
+//! entry by entry, and references stay indices. Regions are read with an explicit stack. Therefore neither deep nesting
+//! nor forward references use call stack or more memory than the size of the file allows.
 
 mod builtin;
 mod dialect;
@@ -27,15 +27,17 @@ use reader::TableSizes;
 use sections::{Container, PROPERTIES, Section};
 use tables::Entries;
 
-/// Whether bytes begin as MLIR bytecode does.
+/// Whether `bytes` begins with the magic number of MLIR bytecode.
 pub fn is_bytecode(bytes: &[u8]) -> bool {
     bytes.starts_with(&sections::MAGIC)
 }
 
 /// Reads a program.
 ///
-/// `Error::InvalidArgument` for a malformed file, with the byte and the section; `Error::Unimplemented` for a container
-/// or an operation that is newer than this reader.
+/// Errors:
+///
+/// - `Error::InvalidArgument` for a malformed file; the message names the byte and the section.
+/// - `Error::Unimplemented` for a container version or an operation that is newer than this reader.
 pub fn read(bytes: &[u8]) -> Result<Module> {
     let container = Container::new(bytes)?;
     let mut tables = TableSizes { target: container.target, ..TableSizes::default() };

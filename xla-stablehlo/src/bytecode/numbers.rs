@@ -1,4 +1,4 @@
-//! Attributes that several dialects encode alike: numbers in the width of their types, enumerations, aliases.
+//! Attribute encodings that several dialects share: integers and floats, enumerations, operand aliases.
 
 use xla_hlo::entity::Arena;
 use xla_hlo::{ElementType, Result};
@@ -6,7 +6,7 @@ use xla_hlo::{ElementType, Result};
 use super::reader::Reader;
 use crate::ir::{Attribute, EnumKind, Type, TypeId, extend_signs};
 
-/// An integer attribute: its type, then as many bits as that has.
+/// Decodes an integer attribute: its type, followed by a value of the type's width.
 pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     let (offset, ty) = (r.offset(), r.ty()?);
     let (width, is_signed) = match &types[ty] {
@@ -21,7 +21,7 @@ pub(super) fn integer(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result
     Ok(Attribute::Integer { ty, value })
 }
 
-/// A float attribute: its type, then as many bits as that has.
+/// Decodes a float attribute: its type, followed by a value of the type's width.
 pub(super) fn float(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     let (offset, ty) = (r.offset(), r.ty()?);
     match &types[ty] {
@@ -34,7 +34,7 @@ pub(super) fn float(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<A
     }
 }
 
-/// The elements of a tensor: its type, then their bytes.
+/// Decodes a dense elements attribute: its type, followed by the bytes of the elements.
 pub(super) fn dense(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     let ty = r.ty()?;
     let mut bytes: Box<[u8]> = r.blob()?.into();
@@ -46,13 +46,13 @@ pub(super) fn dense(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<A
     Ok(Attribute::Dense { ty, bytes })
 }
 
-/// The bits of a float, which are stored as an integer with a sign.
+/// Decodes the bits of a float of `width` bits, which are encoded as a signed integer.
 pub(super) fn float_bits(r: &mut Reader<'_>, width: usize) -> Result<u64> {
     let bits = r.known_width(width)? as u64;
     Ok(if width < 64 { bits & ((1 << width) - 1) } else { bits })
 }
 
-/// A value of an enumeration.
+/// Decodes an enumerator of `kind`.
 pub(super) fn enumerator(r: &mut Reader<'_>, kind: EnumKind) -> Result<Attribute> {
     let (offset, value) = (r.offset(), r.varint()?);
     match kind.names().get(usize::try_from(value).unwrap_or(usize::MAX)) {
@@ -61,7 +61,7 @@ pub(super) fn enumerator(r: &mut Reader<'_>, kind: EnumKind) -> Result<Attribute
     }
 }
 
-/// An alias of a part of a custom call's result and a part of an operand.
+/// Decodes an alias between a part of a custom call's result and a part of one of its operands.
 pub(super) fn output_operand_alias(r: &mut Reader<'_>) -> Result<Attribute> {
     let output = r.list(Reader::signed)?.into();
     let (offset, operand) = (r.offset(), r.signed()?);

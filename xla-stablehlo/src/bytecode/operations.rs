@@ -15,7 +15,7 @@ use crate::ir::{
 };
 use crate::text;
 
-/// Bits of the mask in front of an operation.
+/// Bits of the mask that precedes the fields of an operation.
 mod mask {
     pub const ATTRIBUTES: u8 = 0x01;
     pub const RESULTS: u8 = 0x02;
@@ -27,30 +27,30 @@ mod mask {
     pub const ALL: u8 = 0x7f;
 }
 
-/// Entries of dictionaries that operations may have for each byte of the file.
+/// Limit on dictionary entries of all operations, per byte of the file.
 const ENTRIES_A_BYTE: usize = 8;
 
-/// Attributes of an operation.
+/// Attributes of an operation, by name.
 type Attributes = SmallVec<[(StringId, AttrId); 2]>;
 
-/// From this version on, numbers of operands in groups are a list of their own.
+/// Container version from which the sizes of operand and result groups are encoded as a possibly sparse list.
 const SPARSE_SEGMENTS: u64 = 6;
 
-/// No operation has more groups of operands or results.
+/// Limit on the groups of operands or results of an operation.
 const MOST_SEGMENTS: usize = 64;
 
-/// An operation name.
+/// Entry of the table of operation names.
 struct OpName {
-    /// Name of the dialect, and the operation's name in it.
+    /// Name of the dialect, and name of the operation within it.
     parts: (StringId, StringId),
-    /// Both joined, and the names of the properties, once an operation has the name.
+    /// Joined name and property names; `None` until an operation with this name is read.
     known: Option<(StringId, PropertyNames)>,
 }
 
-/// Names of the properties of an operation with whether each may be absent; `None` for an unknown operation.
+/// Names of an operation's properties, each with a flag for optional ones; `None` for an unknown operation.
 type PropertyNames = Option<Rc<[(StringId, bool)]>>;
 
-/// Reads the operations of a file into a module whose strings, types and attributes are there.
+/// Reads the operations of a file into `module`, which already holds the strings, types and attributes.
 pub(super) fn read<'a>(
     container: &Container<'a>,
     mut ir: Reader<'a>,
@@ -79,20 +79,20 @@ pub(super) fn read<'a>(
     ir.finish("the operations")
 }
 
-/// A region that is being read.
+/// Region that is being read, with the position in it.
 struct Level<'a> {
     region: RegionId,
     block: Option<BlockId>,
-    /// Operations of the block, blocks of the region, and regions of the operation that are still to come.
+    /// Number of operations of the block, blocks of the region and regions of the operation that remain to be read.
     operations: usize,
     blocks: usize,
     regions: usize,
     op: Option<OpId>,
-    /// Whether values of outer regions are out of sight.
+    /// Whether values of enclosing regions are not visible.
     is_isolated: bool,
-    /// Reader after the section that holds the operation's regions, if one does.
+    /// Reader to continue with after the operation's regions, if they are in a separate section.
     after: Option<Reader<'a>>,
-    /// Number of the region's first value, how many there are to be, and those that there are.
+    /// Number of the region's first value, the declared count of values, and the values defined up to now.
     first: u64,
     count: u64,
     values: Vec<ValueId>,
@@ -104,14 +104,15 @@ struct Builder<'a, 'm> {
     names: Vec<OpName>,
     properties: Properties<'a>,
     stack: Vec<Level<'a>>,
-    /// Entries of dictionaries that may still come.
+    /// Remaining budget of dictionary entries; see [`ENTRIES_A_BYTE`].
     entries_left: usize,
-    /// Tensors for lists of numbers.
+    /// Dense arrays that were converted to tensors, and the tensors.
     tensors: HashMap<AttrId, AttrId>,
 }
 
 impl<'a> Builder<'a, '_> {
-    /// The block that holds the one operation of the file. It is no region's, and has no values.
+    /// Reads the top-level block, which holds one operation, the module. The block belongs to no region and defines no
+    /// values.
     fn top(&mut self, ir: &mut Reader<'a>) -> Result<()> {
         let (offset, (operations, has_arguments)) = (ir.offset(), ir.flagged()?);
         if operations != 1 || has_arguments {
@@ -139,7 +140,7 @@ impl<'a> Builder<'a, '_> {
         self.stack.last_mut().expect("operations are read while there is a region")
     }
 
-    /// Reads the head of a block: number of operations, arguments.
+    /// Reads the header of a block: number of operations and arguments.
     fn block(&mut self, ir: &mut Reader<'a>) -> Result<()> {
         let (offset, (operations, has_arguments)) = (ir.offset(), ir.flagged()?);
         let operations = ir.checked_count(operations, offset)?;
@@ -150,7 +151,7 @@ impl<'a> Builder<'a, '_> {
                 use_lists(ir, arguments.len())?;
             }
         }
-        // An operation takes three bytes at least.
+        // The encoding of an operation takes at least three bytes.
         self.module.operations.reserve(operations.min(ir.remaining() / 3));
         let list = Vec::with_capacity(operations.min(ir.remaining() / 3));
         let block = self.module.blocks.push(crate::ir::Block { arguments, operations: list });
@@ -173,7 +174,7 @@ impl<'a> Builder<'a, '_> {
         self.define(ty, location, r, offset)
     }
 
-    /// Adds a value to the region.
+    /// Defines a new value in the current region.
     fn define(&mut self, ty: TypeId, location: Option<AttrId>, r: &Reader<'_>, offset: usize) -> Result<ValueId> {
         let value = self.module.values.push(Value { ty, location });
         let level = self.level();
@@ -184,7 +185,7 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// The value of a number, in this region or in one around it.
+    /// Reads a value number and resolves it in this region or an enclosing one.
     fn operand(&self, r: &mut Reader<'a>) -> Result<ValueId> {
         let (offset, number) = (r.offset(), r.varint()?);
         for level in self.stack.iter().rev() {
@@ -247,7 +248,7 @@ impl<'a> Builder<'a, '_> {
         Ok(())
     }
 
-    /// Full name of an operation, and its properties.
+    /// Reads an operation's name; returns the full name and the names of the properties.
     fn name(&mut self, ir: &mut Reader<'a>) -> Result<(StringId, PropertyNames)> {
         let (offset, index) = (ir.offset(), ir.varint()?);
         let known = self.names.len();
@@ -267,13 +268,13 @@ impl<'a> Builder<'a, '_> {
         Ok(name.known.clone().expect("the name from above"))
     }
 
-    /// The entries of a dictionary of attributes, inherent ones among them in old containers.
+    /// Reads the attribute dictionary of an operation. In old containers, it also holds the inherent attributes.
     fn dictionary(&mut self, ir: &mut Reader<'a>, attributes: &mut Attributes) -> Result<()> {
         let (offset, dictionary) = (ir.offset(), ir.attribute()?);
         let Attribute::Dictionary(entries) = &self.module.attributes[dictionary] else {
             return Err(ir.error_at(offset, "the attributes of an operation are no dictionary"));
         };
-        // Operations may share a dictionary, so that their attributes are many more than the file has bytes.
+        // Operations may share a dictionary, so the number of attributes is not bounded by the size of the file.
         self.entries_left = match self.entries_left.checked_sub(entries.len()) {
             Some(left) => left,
             None => {
@@ -291,7 +292,7 @@ impl<'a> Builder<'a, '_> {
         Ok(())
     }
 
-    /// The properties of an operation, by their names.
+    /// Reads the properties of an operation and adds them to `attributes` under their names.
     fn properties(
         &mut self,
         ir: &mut Reader<'a>,
@@ -310,12 +311,12 @@ impl<'a> Builder<'a, '_> {
         let mut r = entry;
         let mut properties = properties.to_vec();
         if self.version < SPARSE_SEGMENTS {
-            // The sizes of groups are attributes like the others.
+            // Before sparse lists, the segment sizes are sorted by name like all other attributes.
             properties.sort_by(|&(a, _), &(b, _)| self.module.strings[a].cmp(&self.module.strings[b]));
         }
         for (property, is_optional) in properties {
             match &*self.module.strings[property] {
-                // Optional ones at the end are younger than the file.
+                // The file may predate the last optional properties.
                 _ if is_optional && r.is_at_end() => break,
                 b"operandSegmentSizes" | b"resultSegmentSizes" => {
                     let sizes = self.segments(&mut r)?;
@@ -330,7 +331,8 @@ impl<'a> Builder<'a, '_> {
         r.finish(format_args!("the properties of {}", self.module.text(name)))
     }
 
-    /// Numbers of operands or results in each group: an attribute, from version 6 on a list that may be sparse.
+    /// Reads the number of operands or results in each group: an attribute, or from version 6 on a list that may be
+    /// sparse.
     fn segments(&mut self, r: &mut Reader<'a>) -> Result<AttrId> {
         if self.version < SPARSE_SEGMENTS {
             return r.attribute();
@@ -357,14 +359,15 @@ impl<'a> Builder<'a, '_> {
         Ok(self.module.push_tensor(element, ElementType::S32, bytes))
     }
 
-    /// Whether an operation's dialect has a version in each name, and no attribute that is left out.
+    /// Whether the attributes of an operation are used as encoded. VHLO encodes every attribute; `sdy` and `builtin`
+    /// operations have none with a default.
     fn is_versioned(&self, name: StringId) -> bool {
         let name = &self.module.strings[name];
         [&b"vhlo."[..], b"sdy.", b"builtin."].iter().any(|dialect| name.starts_with(dialect))
     }
 
-    /// The attributes of an operation of StableHLO as VHLO has them: lists of numbers are tensors, compound attributes
-    /// are taken apart, and those that are absent have their defaults.
+    /// Converts the attributes of a StableHLO operation to the form of VHLO: dense arrays become tensors, compound
+    /// attributes are split into their parts, and missing attributes get their default values.
     fn normalized(&mut self, offset: usize, name: StringId, mut attributes: Attributes) -> Result<Attributes> {
         for (_, value) in &mut attributes {
             let Attribute::DenseArray { element, bytes } = &self.module.attributes[*value] else { continue };
@@ -394,7 +397,7 @@ impl<'a> Builder<'a, '_> {
         ))
     }
 
-    /// Begins to read the regions of an operation.
+    /// Starts to read the regions of an operation.
     fn regions(&mut self, ir: &mut Reader<'a>, op: OpId) -> Result<()> {
         let (offset, (count, is_isolated)) = (ir.offset(), ir.flagged()?);
         let regions = ir.checked_count(count, offset)?;
@@ -408,7 +411,8 @@ impl<'a> Builder<'a, '_> {
             let section = ir.part(length, "IR")?;
             after = Some(std::mem::replace(ir, section));
         }
-        // The values of the region around it count as a whole, those to come included.
+        // Value numbers continue after those of the enclosing region, which include the values that it has yet to
+        // define.
         let level = self.level();
         let outer = level.first.checked_add(level.count);
         let first = if is_isolated { Some(0) } else { outer };
@@ -429,7 +433,7 @@ impl<'a> Builder<'a, '_> {
         self.end_region(ir)
     }
 
-    /// Ends a region, and begins the next one of the same operation or goes back to the region around it.
+    /// Ends the current region; starts the operation's next region or returns to the enclosing one.
     fn end_region(&mut self, ir: &mut Reader<'a>) -> Result<()> {
         let level = self.level();
         let (defined, count) = (level.values.len() as u64, level.count);
@@ -467,7 +471,7 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// Skips the orders of uses of as many values: they fix the order of lists in memory, which nothing here depends on.
+/// Skips the use-list orders of `values` values. They fix the order of uses in memory, which nothing here depends on.
 fn use_lists(r: &mut Reader<'_>, values: usize) -> Result<()> {
     let entries = if values > 1 { r.count()? } else { 1 };
     for _ in 0..entries {

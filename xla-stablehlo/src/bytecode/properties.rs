@@ -1,4 +1,4 @@
-//! The properties section: inherent attributes of operations, as operations refer to them.
+//! The properties section: inherent attributes of operations, indexed by number.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use xla_hlo::Result;
 
 use super::reader::Reader;
 
-/// The entries of the section.
+/// Entries of the properties section.
 #[derive(Default)]
 pub(super) struct Properties<'a> {
     section: Option<Reader<'a>>,
@@ -30,7 +30,7 @@ impl<'a> Properties<'a> {
         self.entries.len()
     }
 
-    /// A reader of an entry.
+    /// Returns a reader of the entry at `index`.
     pub fn get(&self, index: usize) -> Option<Reader<'a>> {
         self.section.as_ref()?.at(self.entries.get(index)?.clone())
     }

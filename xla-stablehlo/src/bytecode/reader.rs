@@ -1,4 +1,4 @@
-//! Reader of the primitive encodings: varints, flags, references, blobs; every error names the byte and the section.
+//! Reader of the primitive encodings: varints, flags, references and blobs. Every error names the byte and the section.
 
 use std::ops::Range;
 
@@ -7,39 +7,39 @@ use xla_hlo::{Error, Result};
 
 use crate::ir::{AttrId, Few, StringId, TypeId, Version};
 
-/// Sizes of the tables that references point into, and what errors say about the file.
+/// Sizes of the tables that references index, and the VHLO version for error messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TableSizes {
-    /// Version of VHLO that the file was written for.
+    /// VHLO version that the file was written for.
     pub target: Option<Version>,
     pub strings: usize,
     pub attributes: usize,
     pub types: usize,
 }
 
-/// Bytes of a section, read from the front.
+/// Cursor over the bytes of a section.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Place of the first byte in the file.
+    /// Offset of the first byte in the file.
     start: usize,
     section: &'static str,
     tables: TableSizes,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of bytes that begin at `start` of the file.
+    /// Creates a reader of `bytes`, which begin at offset `start` of the file.
     pub fn new(bytes: &'a [u8], start: usize, section: &'static str, tables: TableSizes) -> Reader<'a> {
         Reader { bytes, at: 0, start, section, tables }
     }
 
-    /// Place in the file.
+    /// Returns the current offset in the file.
     pub fn offset(&self) -> usize {
         self.start + self.at
     }
 
-    /// Number of bytes that are left.
+    /// Returns the number of remaining bytes.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -48,24 +48,24 @@ impl<'a> Reader<'a> {
         self.remaining() == 0
     }
 
-    /// An error about what was read at byte `offset`.
+    /// Returns an error about the data at byte `offset`.
     pub fn error_at(&self, offset: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid_argument(format!("bytecode, byte {offset} (section {}): {what}", self.section))
     }
 
-    /// An error about something at byte `offset` that a later version may have.
+    /// Returns an error about a code at byte `offset` that a later version may define.
     pub fn unknown_at(&self, offset: usize, what: impl std::fmt::Display) -> Error {
         let version = self.tables.target.map_or(String::new(), |version| format!(", written for VHLO {version},"));
         let section = self.section;
         Error::unimplemented(format!("bytecode, byte {offset} (section {section}): {what}{version} is unknown here"))
     }
 
-    /// An error about what is read here.
+    /// Returns an error at the current offset.
     pub fn error(&self, what: impl std::fmt::Display) -> Error {
         self.error_at(self.offset(), what)
     }
 
-    /// An error unless everything was read.
+    /// Returns an error unless all bytes were read.
     pub fn finish(&self, what: impl std::fmt::Display) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// The next bytes.
+    /// Takes the next `count` bytes.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         if count > self.remaining() {
             return Err(self.error(format!("{count} bytes are needed, {} are left", self.remaining())));
@@ -87,19 +87,19 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next bytes as a reader of their own.
+    /// Takes the next `count` bytes as a separate reader.
     pub fn part(&mut self, count: usize, section: &'static str) -> Result<Reader<'a>> {
         let start = self.offset();
         Ok(Reader { bytes: self.take(count)?, at: 0, start, section, tables: self.tables })
     }
 
-    /// Bytes of these places in the file, which are among those of this reader.
+    /// Returns a reader of the file range `places`; `None` unless it is within this reader's bytes.
     pub fn at(&self, places: Range<usize>) -> Option<Reader<'a>> {
         let bytes = self.bytes.get(places.start.checked_sub(self.start)?..places.end.checked_sub(self.start)?)?;
         Some(Reader { bytes, at: 0, start: places.start, ..self.clone() })
     }
 
-    /// A number of up to 64 bits: trailing zeros of the first byte count the bytes that follow.
+    /// Reads an unsigned number of up to 64 bits. The trailing zeros of its first byte count the bytes that follow.
     pub fn varint(&mut self) -> Result<u64> {
         let first = self.byte()?;
         if first & 1 == 1 {
@@ -116,31 +116,31 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(wide) >> (more + 1))
     }
 
-    /// A line or a column of a source file.
+    /// Reads a line or column number of a source location.
     pub fn line(&mut self) -> Result<u32> {
         Ok(u32::try_from(self.varint()?).unwrap_or(u32::MAX))
     }
 
-    /// A number with a sign, zigzag encoded.
+    /// Reads a signed number in zigzag encoding.
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A number with a flag.
+    /// Reads a number whose least significant bit is a flag.
     pub fn flagged(&mut self) -> Result<(u64, bool)> {
         let value = self.varint()?;
         Ok((value >> 1, value & 1 == 1))
     }
 
-    /// A number of things that take at least a byte each.
+    /// Reads a count of items that take at least one byte each.
     pub fn count(&mut self) -> Result<usize> {
         let offset = self.offset();
         let count = self.varint()?;
         self.checked_count(count, offset)
     }
 
-    /// A number of things, read at `offset`, that take at least a byte each.
+    /// Checks a count, read at `offset`, of items that take at least one byte each.
     pub fn checked_count(&self, count: u64, offset: usize) -> Result<usize> {
         match usize::try_from(count) {
             Ok(count) if count <= self.remaining() => Ok(count),
@@ -148,19 +148,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes with their number in front.
+    /// Reads a byte string with its length in front.
     pub fn blob(&mut self) -> Result<&'a [u8]> {
         let count = self.count()?;
         self.take(count)
     }
 
-    /// A list with the number of its elements in front.
+    /// Reads a list with the number of its elements in front.
     pub fn list<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let count = self.count()?;
         (0..count).map(|_| element(self)).collect()
     }
 
-    /// A short list with the number of its elements in front.
+    /// Reads a short list, as [`Reader::list`] does.
     pub fn few<T>(&mut self, mut element: impl FnMut(&mut Self) -> Result<T>) -> Result<Few<T>> {
         let count = self.count()?;
         (0..count).map(|_| element(self)).collect()
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
         self.string_at(index, offset)
     }
 
-    /// The string of an index that was read at `offset`.
+    /// Returns the string for an index that was read at `offset`.
     pub fn string_at(&self, index: u64, offset: usize) -> Result<StringId> {
         self.reference(index, self.tables.strings, "string", offset).map(StringId::from_index)
     }
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         self.attribute_at(index, offset)
     }
 
-    /// The attribute of an index that was read at `offset`.
+    /// Returns the attribute for an index that was read at `offset`.
     fn attribute_at(&self, index: u64, offset: usize) -> Result<AttrId> {
         self.reference(index, self.tables.attributes, "attribute", offset).map(AttrId::from_index)
     }
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         self.type_at(index, offset)
     }
 
-    /// The type of an index that was read at `offset`.
+    /// Returns the type for an index that was read at `offset`.
     pub fn type_at(&self, index: u64, offset: usize) -> Result<TypeId> {
         self.reference(index, self.tables.types, "type", offset).map(TypeId::from_index)
     }
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         self.list(Reader::ty)
     }
 
-    /// Extents of a shape; a dynamic one is the least `i64`.
+    /// Reads the extents of a shape. `i64::MIN` marks a dynamic extent.
     pub fn dims(&mut self) -> Result<Vec<Option<u64>>> {
         self.list(|r| {
             let (offset, extent) = (r.offset(), r.signed()?);
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A truth value of a byte.
+    /// Reads a boolean, encoded as a byte of 0 or 1.
     pub fn boolean(&mut self) -> Result<bool> {
         let (offset, byte) = (self.offset(), self.byte()?);
         match byte {
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An integer of a known width of at most 64 bits, with all bits above the width as the sign says.
+    /// Reads an integer of a known width of at most 64 bits, sign-extended.
     pub fn known_width(&mut self, width: usize) -> Result<i64> {
         if width <= 8 { Ok(i64::from(self.byte()? as i8)) } else { self.signed() }
     }
@@ -254,7 +254,8 @@ mod tests {
         Reader::new(bytes, 100, "test", TableSizes { target: None, strings: 3, attributes: 0, types: 1 })
     }
 
-    /// The encoding of a varint in `bytes` bytes, by the definition: a number with a one and `bytes - 1` zeros below.
+    /// Encodes a varint in `bytes` bytes as specified: the value, followed by a one bit and `bytes - 1` zero bits below
+    /// it.
     fn varint(value: u64, bytes: u32) -> Vec<u8> {
         if bytes == 9 {
             return [&[0][..], &value.to_le_bytes()].concat();

@@ -1,11 +1,11 @@
-//! The `sdy` dialect, Shardy: meshes and shardings. It has no types of its own.
+//! The `sdy` dialect (Shardy): meshes and shardings. It has no types of its own.
 
 use xla_hlo::Result;
 
 use super::reader::Reader;
 use crate::ir::{Attribute, Name, Sharding};
 
-/// Decodes an attribute.
+/// Decodes an `sdy` attribute.
 pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
     let sharding = match r.varint()? {
         0 => Sharding::ManualAxes(r.attributes()?),
@@ -38,7 +38,7 @@ pub(super) fn attribute(r: &mut Reader<'_>) -> Result<Attribute> {
     Ok(Attribute::from(sharding))
 }
 
-/// The sharding of a tensor, with what newer versions added to it.
+/// Decodes the sharding of a tensor; newer versions add unreduced axes and a reduction.
 fn tensor(r: &mut Reader<'_>, has_unreduced: bool, has_reduction: bool) -> Result<Sharding> {
     Ok(Sharding::Tensor {
         mesh: r.attribute()?,

@@ -1,4 +1,4 @@
-//! The container: header, sections, strings, dialects with the names of their operations.
+//! The container: header, sections, strings, and dialects with their operation names.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use xla_hlo::{Error, Result};
 use super::reader::{Reader, TableSizes};
 use crate::ir::{StringId, Version};
 
-/// The first bytes of every file.
+/// Magic number at the start of every file.
 pub(super) const MAGIC: [u8; 4] = *b"ML\xEFR";
-/// The newest version of the container.
+/// Newest container version that this reader supports.
 const NEWEST: u64 = 6;
-/// From this version on, dialects may have versions of their own.
+/// Container version from which a dialect may have its own version.
 pub(super) const DIALECT_VERSIONS: u64 = 1;
-/// From this version on, regions may be sections that can be skipped.
+/// Container version from which isolated regions may be in sections that a reader can skip.
 pub(super) const REGION_SECTIONS: u64 = 2;
-/// From this version on, orders of uses may be recorded.
+/// Container version from which use-list orders may be recorded.
 pub(super) const USE_LISTS: u64 = 3;
-/// From this version on, unknown locations of arguments are left out, and operation names are counted.
+/// Container version from which unknown locations of arguments are omitted and operation names are counted.
 pub(super) const ELIDED_LOCATIONS: u64 = 4;
-/// From this version on, inherent attributes are properties.
+/// Container version from which inherent attributes are properties.
 pub(super) const PROPERTIES: u64 = 5;
 
 /// Sections by number.
@@ -32,7 +32,7 @@ pub(super) enum Section {
     Entries,
     EntryOffsets,
     Ir,
-    /// Sections 5 and 6 are resources and their offsets: artifacts have none, and nothing refers to them.
+    /// Sections 5 and 6 are resources and their offsets. Artifacts have none, and no other section refers to them.
     DialectVersions = 7,
     Properties,
 }
@@ -49,12 +49,12 @@ const NAMES: [&str; 9] = [
     "properties",
 ];
 
-/// The sections of a file.
+/// Sections of a file.
 pub(super) struct Container<'a> {
     bytes: &'a [u8],
-    /// Version of the container.
+    /// Version of the container format.
     pub version: u64,
-    /// Version of VHLO that the file was written for.
+    /// VHLO version that the file was written for.
     pub target: Option<Version>,
     sections: [Option<Range<usize>>; NAMES.len()],
 }
@@ -91,26 +91,26 @@ impl<'a> Container<'a> {
         Ok(Container { bytes, version, target, sections })
     }
 
-    /// Number of bytes of the file.
+    /// Returns the number of bytes of the file.
     pub fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A section that must be there.
+    /// Returns a reader of a required section.
     pub fn section(&self, section: Section, tables: TableSizes) -> Result<Reader<'a>> {
         self.optional(section, tables).ok_or_else(|| {
             Error::invalid_argument(format!("bytecode: there is no section of {}", NAMES[section as usize]))
         })
     }
 
-    /// A section that may be there.
+    /// Returns a reader of an optional section.
     pub fn optional(&self, section: Section, tables: TableSizes) -> Option<Reader<'a>> {
         let range = self.sections[section as usize].clone()?;
         Some(Reader::new(&self.bytes[range.clone()], range.start, NAMES[section as usize], tables))
     }
 }
 
-/// Number and place of the next section.
+/// Reads a section header; returns the number of the section and the range of its bytes.
 fn section(r: &mut Reader<'_>, file: &[u8]) -> Result<(usize, Range<usize>)> {
     let offset = r.offset();
     let header = r.byte()?;
@@ -137,14 +137,14 @@ fn section(r: &mut Reader<'_>, file: &[u8]) -> Result<(usize, Range<usize>)> {
     Ok((number, start..r.offset()))
 }
 
-/// A version written as `1.13.7`.
+/// Parses a version in the form `1.13.7`.
 fn version_of(text: &str) -> Option<Version> {
     let mut parts = text.split('.').map(|part| part.parse().ok());
     let version = Version(parts.next()??, parts.next()??, parts.next()??);
     parts.next().is_none().then_some(version)
 }
 
-/// The strings. Their lengths come last string first, each with the NUL at the end.
+/// Reads the string table. The lengths are listed in reverse order and include the terminating NUL.
 pub(super) fn strings(mut r: Reader<'_>) -> Result<Arena<StringId, Box<[u8]>>> {
     let count = r.count()?;
     let mut lengths = Vec::with_capacity(count);
@@ -163,18 +163,18 @@ pub(super) fn strings(mut r: Reader<'_>) -> Result<Arena<StringId, Box<[u8]>>> {
     Ok(strings)
 }
 
-/// Names of dialects and operations are no longer than this.
+/// Limit on the bytes of a dialect or operation name.
 const LONGEST_NAME: usize = 255;
 
-/// Dialects and the names of their operations.
+/// Dialects and their operation names.
 pub(super) struct Dialects {
     /// Names of the dialects.
     pub names: Vec<StringId>,
-    /// Dialect and own name of operations, by number.
+    /// For each operation number, the dialect and the name within the dialect.
     pub operations: Vec<(usize, StringId)>,
 }
 
-/// The dialects and operation names, for a container of that version.
+/// Reads the dialects and operation names of a container of `version`.
 pub(super) fn dialects(mut r: Reader<'_>, version: u64, strings: &Arena<StringId, Box<[u8]>>) -> Result<Dialects> {
     let name = |r: &Reader<'_>, index, offset| -> Result<StringId> {
         let name = r.string_at(index, offset)?;

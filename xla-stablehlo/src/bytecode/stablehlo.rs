@@ -1,5 +1,5 @@
-//! StableHLO and CHLO as MLIR itself writes them: dialects without versions, whose compound attributes hold several of
-//! VHLO's.
+//! The unversioned dialects StableHLO and CHLO, as MLIR writes them. One of their compound attributes corresponds to
+//! several attributes of VHLO.
 
 use xla_hlo::Result;
 
@@ -7,7 +7,7 @@ use super::numbers;
 use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, EnumKind, Module, Name, ResultAccuracy, Sharding, Type};
 
-/// Decodes a type of StableHLO; CHLO has none.
+/// Decodes a StableHLO type. CHLO has no types.
 pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     Ok(match r.varint()? {
         0 => Type::Token,
@@ -16,7 +16,7 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     })
 }
 
-/// Decodes an attribute of StableHLO. Parts of compound attributes are added to the tables of the module.
+/// Decodes a StableHLO attribute. The parts of compound attributes are added to the tables of `module`.
 pub(super) fn attribute(r: &mut Reader<'_>, module: &mut Module) -> Result<Attribute> {
     Ok(match r.varint()? {
         1 => integers(r, module, &["channel_id", "channel_type"])?,
@@ -90,7 +90,7 @@ pub(super) fn attribute(r: &mut Reader<'_>, module: &mut Module) -> Result<Attri
     })
 }
 
-/// Decodes an attribute of CHLO.
+/// Decodes a CHLO attribute.
 pub(super) fn chlo_attribute(r: &mut Reader<'_>) -> Result<Attribute> {
     Ok(match r.varint()? {
         0 => numbers::enumerator(r, EnumKind::ComparisonDirection)?,
@@ -99,7 +99,7 @@ pub(super) fn chlo_attribute(r: &mut Reader<'_>) -> Result<Attribute> {
     })
 }
 
-/// Parts of a compound attribute, by their names.
+/// Parts of a compound attribute, by name.
 struct Parts<'m> {
     module: &'m mut Module,
     entries: Vec<(AttrId, AttrId)>,
@@ -150,7 +150,7 @@ fn lists(r: &mut Reader<'_>, module: &mut Module, names: &[&str]) -> Result<Attr
     Ok(parts.finish())
 }
 
-/// Dimension numbers of a gather or a scatter: lists, then the dimension of the index vector. Old files lack
+/// Decodes the dimension numbers of a gather or scatter: lists, followed by the index vector dimension. Old files lack
 /// the two lists of batching dimensions in the middle.
 fn indexed(r: &mut Reader<'_>, module: &mut Module, names: [&str; 5]) -> Result<Attribute> {
     let mut ahead = r.clone();

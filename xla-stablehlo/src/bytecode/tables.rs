@@ -1,4 +1,5 @@
-//! The tables of attributes and types: each entry is decoded by its dialect, whatever it refers to.
+//! The tables of attributes and types. Each entry is decoded by its dialect, and references between entries stay
+//! indices.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
@@ -8,34 +9,34 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, Module, Type, TypeId};
 use crate::text;
 
-/// The entries of a table that are still to come.
+/// Iterator over the remaining entries of a table.
 #[derive(Clone)]
 struct Table<'a> {
     dialects: &'a [Dialect],
     offsets: Reader<'a>,
     payloads: Reader<'a>,
-    /// Entries of the table, and of the group that is being read.
+    /// Remaining entries of the table, and of the group that is being read.
     left: usize,
     group: usize,
     dialect: Dialect,
 }
 
-/// An entry, not decoded yet.
+/// Entry that is not decoded yet.
 struct Entry<'a> {
     dialect: Dialect,
-    /// Whether the dialect's own encoding is used, not text.
+    /// Whether the payload has the dialect's binary encoding; otherwise, it is text.
     is_encoded: bool,
     payload: Reader<'a>,
 }
 
-/// Both tables.
+/// The attribute and type tables.
 pub(super) struct Entries<'a> {
     attributes: Table<'a>,
     types: Table<'a>,
 }
 
 impl<'a> Entries<'a> {
-    /// Finds the tables: the types come after the attributes.
+    /// Finds both tables. The types follow the attributes.
     pub fn new(mut offsets: Reader<'a>, payloads: Reader<'a>, dialects: &'a [Dialect]) -> Result<Entries<'a>> {
         let (attributes, types) = (offsets.count()?, offsets.count()?);
         let attributes = Table { dialects, offsets, payloads, left: attributes, group: 0, dialect: Dialect::Other };
@@ -49,8 +50,8 @@ impl<'a> Entries<'a> {
         Ok(Entries { attributes, types })
     }
 
-    /// Decodes the entries into the tables of a module, under their numbers; parts of entries without a number follow
-    /// them. The types, which decide the widths of numbers, come first.
+    /// Decodes the entries into the tables of `module`, under their numbers. Parts of entries, which have no number,
+    /// are appended. Types are decoded before attributes because they determine the widths of numbers.
     pub fn decode(self, module: &mut Module) -> Result<()> {
         (0..self.attributes.left).for_each(|_| {
             module.attributes.push(Attribute::Text);
@@ -127,7 +128,7 @@ impl Entry<'_> {
 
     fn attribute(mut self, module: &mut Module) -> Result<Attribute> {
         if !self.is_encoded {
-            // Attributes of other dialects, which the lowering does not use, have syntax of their own.
+            // Attributes of other dialects have their own syntax, and the lowering does not use them.
             if self.dialect.name().is_none() {
                 return Ok(Attribute::Text);
             }
@@ -148,7 +149,7 @@ impl Entry<'_> {
         Ok(attribute)
     }
 
-    /// Text that ends with NUL.
+    /// Returns the payload as text, without the terminating NUL.
     fn text(&self) -> Result<&str> {
         let mut r = self.payload.clone();
         let bytes = r.take(r.remaining())?;
@@ -156,12 +157,12 @@ impl Entry<'_> {
         text.ok_or_else(|| self.payload.error("an entry that is text is no UTF-8 that ends with NUL"))
     }
 
-    /// An error in an entry that is text.
+    /// Adds the location of this textual entry to an error.
     fn in_text(&self, error: Error) -> Error {
         error.context(format!("bytecode, byte {}: an entry that is text", self.payload.offset()))
     }
 
-    /// An error for a code that the dialect, if it is known here, does not have.
+    /// Returns an error for an unknown code of a known dialect.
     fn check_code(&self, what: &str, offset: usize, code: u64) -> Result<()> {
         match self.dialect.name() {
             Some(dialect) => Err(self.payload.unknown_at(offset, format!("{what} {code} of {dialect}"))),

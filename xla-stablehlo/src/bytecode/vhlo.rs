@@ -1,4 +1,4 @@
-//! VHLO: StableHLO with a version on every operation, attribute and type, so that artifacts can be read for ever.
+//! VHLO: StableHLO with a version on every operation, attribute and type, which keeps old artifacts readable.
 
 use xla_hlo::ElementType::{
     BF16, F4E2M1FN, F6E2M3FN, F6E3M2FN, F8E3M4, F8E4M3, F8E4M3B11FNUZ, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ,
@@ -11,7 +11,7 @@ use super::numbers;
 use super::reader::Reader;
 use crate::ir::{Attribute, EnumKind, Name, ResultAccuracy, Sharding, Type, TypeId};
 
-/// Decodes a type.
+/// Decodes a VHLO type.
 pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     Ok(match r.varint()? {
         0 => Type::Element(Pred),
@@ -64,7 +64,7 @@ pub(super) fn ty(r: &mut Reader<'_>) -> Result<Type> {
     })
 }
 
-/// Flags, storage, expressed type, scale, zero point, least and greatest stored value.
+/// Skips a quantized type: flags, storage type, expressed type, scale, zero point, minimum and maximum stored value.
 fn quantized(r: &mut Reader<'_>) -> Result<Type> {
     r.varint()?;
     for _ in 0..2 {
@@ -77,7 +77,8 @@ fn quantized(r: &mut Reader<'_>) -> Result<Type> {
     Ok(Type::Foreign("quantized"))
 }
 
-/// Flags, storage, expressed type, dimension, least and greatest stored value, scales, zero points.
+/// Skips a type quantized per axis: flags, storage type, expressed type, dimension, minimum and maximum stored value,
+/// scales, zero points.
 fn quantized_per_axis(r: &mut Reader<'_>) -> Result<Type> {
     r.varint()?;
     for _ in 0..2 {
@@ -92,7 +93,7 @@ fn quantized_per_axis(r: &mut Reader<'_>) -> Result<Type> {
     Ok(Type::Foreign("quantized per axis"))
 }
 
-/// Decodes an attribute.
+/// Decodes a VHLO attribute.
 pub(super) fn attribute(r: &mut Reader<'_>, types: &Arena<TypeId, Type>) -> Result<Attribute> {
     Ok(match r.varint()? {
         1 => Attribute::Array(r.attributes()?),
