@@ -1,4 +1,4 @@
-//! Attributes: constants of operations, functions and modules, and locations.
+//! Attributes: constants of operations, functions and modules, and source locations.
 
 use xla_hlo::ElementType;
 
@@ -6,57 +6,57 @@ use super::ids::{AttrId, StringId, TypeId};
 use super::operation::Few;
 use super::sharding::Sharding;
 
-/// An attribute. Builtin and VHLO spellings of one attribute are the same here.
+/// Attribute. The builtin and VHLO spellings of an attribute have one representation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
-    /// A flag that is set by being there.
+    /// Flag that is set by its presence.
     Unit,
-    /// A truth value.
+    /// Boolean.
     Bool(bool),
-    /// An integer of at most 64 bits, extended by the sign of its type.
+    /// Integer of at most 64 bits, extended according to the signedness of its type.
     Integer {
-        /// An integer type, or the index.
+        /// Integer type or index type.
         ty: TypeId,
-        /// The value.
+        /// Value of the integer.
         value: i64,
     },
-    /// A float of at most 64 bits.
+    /// Float of at most 64 bits.
     Float {
         /// Type of the float.
         ty: TypeId,
-        /// The bits in that type.
+        /// Bit pattern in that type.
         bits: u64,
     },
-    /// Text, or any bytes.
+    /// String of text or arbitrary bytes.
     String(StringId),
-    /// A reference to a symbol: names from the outermost on.
+    /// Reference to a symbol, as the names from the outermost symbol inward.
     Symbol(Vec<AttrId>),
-    /// A type.
+    /// Type used as an attribute.
     Type(TypeId),
-    /// A list.
+    /// List of attributes.
     Array(Vec<AttrId>),
-    /// Names, which are strings, with values.
+    /// Dictionary of string attributes and their values.
     Dictionary(Vec<(AttrId, AttrId)>),
-    /// Elements of a tensor in row-major order, each in whole bytes; one element where all are equal. Elements of one
-    /// bit are packed, the first in the lowest bit.
+    /// Elements of a tensor in row-major order, each in whole bytes; a single element for a splat. Elements of one bit
+    /// are packed, the first in the least significant bit.
     Dense {
         /// Type of the tensor.
         ty: TypeId,
-        /// The elements.
+        /// Bytes of the elements.
         bytes: Box<[u8]>,
     },
-    /// Numbers in a list.
+    /// Array of numbers.
     DenseArray {
         /// Type of the numbers.
         element: TypeId,
-        /// The numbers, each in whole bytes.
+        /// Bytes of the numbers, each in whole bytes.
         bytes: Box<[u8]>,
     },
-    /// A place in the source.
+    /// Source location.
     Location(Location),
-    /// One of a few names.
+    /// Enumerator, as its number in the enumeration.
     Enum(EnumKind, u32),
-    /// Aliasing of a part of a custom call's result with a part of an operand.
+    /// Alias between a part of a custom call's result and a part of one of its operands.
     OutputOperandAlias {
         /// Path to the part of the result.
         output: Box<[i64]>,
@@ -65,17 +65,17 @@ pub enum Attribute {
         /// Path to the part of the operand.
         operand_path: Box<[i64]>,
     },
-    /// Bounds of the dynamic dimensions of a type, `i64::MIN` where there is none.
+    /// Bounds of the dynamic dimensions of a type; `i64::MIN` for a dimension without a bound.
     TypeExtensions(Vec<i64>),
-    /// Accuracy of a function's results.
+    /// Required accuracy of a function's results.
     ResultAccuracy(Box<ResultAccuracy>),
-    /// A sharding or a part of one.
+    /// Sharding or a part of one.
     Sharding(Box<Sharding>),
-    /// An attribute that has no counterpart in HLO, by its name.
+    /// Attribute without a counterpart in HLO, by its name.
     Foreign(&'static str),
-    /// An attribute of a newer version, by the dialect's code for it.
+    /// Attribute of a newer version, by its code in the dialect.
     Unknown(u64),
-    /// An attribute that is stored as text.
+    /// Attribute of a dialect that is not decoded, stored as text.
     Text,
 }
 
@@ -86,7 +86,7 @@ pub enum EnumKind {
     ComparisonDirection,
     /// `NOTYPE FLOAT TOTALORDER SIGNED UNSIGNED`.
     ComparisonType,
-    /// Versions 0 to 4 of the interface of custom calls.
+    /// Versions 0 to 4 of the custom call API.
     CustomCallApiVersion,
     /// `FFT IFFT RFFT IRFFT`.
     FftType,
@@ -94,7 +94,7 @@ pub enum EnumKind {
     Precision,
     /// `DEFAULT THREE_FRY PHILOX`.
     RngAlgorithm,
-    /// `UNIFORM NORMAL`, from 1 on.
+    /// `UNIFORM NORMAL`, numbered from 1.
     RngDistribution,
     /// `TRANSPOSE_INVALID NO_TRANSPOSE TRANSPOSE ADJOINT`.
     Transpose,
@@ -102,7 +102,7 @@ pub enum EnumKind {
     ResultAccuracyMode,
 }
 
-/// Accuracy of a function's results.
+/// Required accuracy of a function's results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultAccuracy {
     /// Absolute tolerance, as the bits of an `f64`.
@@ -111,46 +111,46 @@ pub struct ResultAccuracy {
     pub relative: u64,
     /// Units in the last place.
     pub ulps: i64,
-    /// An [`EnumKind::ResultAccuracyMode`].
+    /// Mode, an enumerator of [`EnumKind::ResultAccuracyMode`].
     pub mode: AttrId,
 }
 
-/// A place in the source.
+/// Source location.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Location {
-    /// Nothing is known.
+    /// Unknown location.
     Unknown,
-    /// A place in a file; lines and columns count from 1.
+    /// Position in a file; lines and columns count from 1.
     File {
         /// Name of the file.
         file: AttrId,
-        /// Line and column, and perhaps those of the end.
+        /// Line and column, optionally followed by those of the end.
         range: Few<u32>,
     },
-    /// A call.
+    /// Call site.
     CallSite {
         /// Location in the called function.
         callee: AttrId,
         /// Location of the call.
         caller: AttrId,
     },
-    /// Several locations, with metadata of whoever fused them.
+    /// Several locations, with the metadata of the pass that fused them.
     Fused {
-        /// The locations.
+        /// Fused locations.
         locations: Box<[AttrId]>,
-        /// The metadata.
+        /// Metadata of the fusion.
         metadata: Option<AttrId>,
     },
-    /// A name, such as the path of JAX's scopes, at a location.
+    /// Name at a location, such as the path of JAX's scopes.
     Name {
-        /// The name.
+        /// Name, a string attribute.
         name: AttrId,
-        /// The location.
+        /// Location of the named entity.
         child: AttrId,
     },
 }
 
-/// Extends elements that are narrower than a byte by their sign, which MLIR leaves out.
+/// Sign-extends elements that are narrower than a byte. MLIR stores their upper bits as zeros.
 pub(crate) fn extend_signs(element: ElementType, bytes: &mut [u8]) {
     if element.is_integer() && element.is_signed() && element.bit_width() < 8 {
         let spare = 8 - element.bit_width();
@@ -159,7 +159,7 @@ pub(crate) fn extend_signs(element: ElementType, bytes: &mut [u8]) {
 }
 
 impl Attribute {
-    /// Attributes that this one is made of.
+    /// Returns the attributes that this one refers to.
     pub fn attributes(&self) -> Vec<AttrId> {
         match self {
             Attribute::Symbol(list) | Attribute::Array(list) => list.clone(),
@@ -171,7 +171,7 @@ impl Attribute {
         }
     }
 
-    /// The sharding that this attribute is.
+    /// Returns the sharding that this attribute holds.
     pub fn sharding(&self) -> Option<&Sharding> {
         match self {
             Attribute::Sharding(sharding) => Some(sharding),
@@ -179,7 +179,7 @@ impl Attribute {
         }
     }
 
-    /// Type that this attribute contains.
+    /// Returns the type that this attribute contains.
     pub fn ty(&self) -> Option<TypeId> {
         match self {
             Attribute::Integer { ty, .. }
@@ -211,7 +211,7 @@ impl Location {
 }
 
 impl EnumKind {
-    /// Names of the values, from 0 on.
+    /// Returns the names of the enumerators, numbered from 0.
     pub const fn names(self) -> &'static [&'static str] {
         match self {
             EnumKind::ComparisonDirection => &["EQ", "NE", "GE", "GT", "LE", "LT"],

@@ -1,8 +1,8 @@
-//! StableHLO programs in memory, as readers fill them and the lowering to HLO walks them.
+//! In-memory form of StableHLO programs, between the readers and the lowering to HLO.
 //!
-//! Everything lies in flat tables and is named by its index, so that a program of any nesting is built, walked and
-//! dropped without recursion. Attributes and types refer to each other by index too; [`Module::check_tables`] has found
-//! that none contains itself.
+//! All entities are in flat tables and refer to each other by index. Therefore, building, walking and dropping a
+//! program of any nesting depth needs no recursion. Attributes and types refer to each other by index too;
+//! [`Module::check_tables`] checks that none contains itself.
 
 mod attribute;
 pub mod forms;

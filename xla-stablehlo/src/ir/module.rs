@@ -1,4 +1,4 @@
-//! The tables of a program, and what holds for all of them.
+//! The tables of a program, and their invariants.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::ids::{AttrId, BlockId, OpId, RegionId, StringId, TypeId, ValueId};
 use super::operation::{Block, Operation, Region, Value};
 use super::types::Type;
 
-/// A version of VHLO, the versioned form of StableHLO.
+/// Version of VHLO, the versioned form of StableHLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
@@ -22,74 +22,74 @@ impl fmt::Display for Version {
     }
 }
 
-/// Lines of a text, to name places in it.
+/// Offsets of the lines of a text, for line numbers in messages.
 #[derive(Clone, Debug)]
 pub struct Lines(Vec<usize>);
 
 impl Lines {
-    /// The lines of a text.
+    /// Finds the lines of a text.
     pub fn of(text: &str) -> Lines {
         Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
     }
 }
 
-/// A program.
+/// StableHLO program.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// Version that the program was written for, where its file says one.
+    /// VHLO version that the program was written for, if its file records one.
     pub version: Option<Version>,
-    /// Strings: names, and whatever attributes hold.
+    /// Strings: names and the contents of string attributes.
     pub strings: Arena<StringId, Box<[u8]>>,
-    /// Types.
+    /// Types of values and attributes.
     pub types: Arena<TypeId, Type>,
-    /// Attributes.
+    /// Attributes of operations and types.
     pub attributes: Arena<AttrId, Attribute>,
-    /// Operations.
+    /// Operations of all blocks.
     pub operations: Arena<OpId, Operation>,
-    /// Regions.
+    /// Regions of all operations.
     pub regions: Arena<RegionId, Region>,
-    /// Blocks.
+    /// Blocks of all regions.
     pub blocks: Arena<BlockId, Block>,
-    /// Values.
+    /// Values that operations and blocks define.
     pub values: Arena<ValueId, Value>,
-    /// The operation that holds all others, `builtin.module`.
+    /// Top-level operation, a `builtin.module`, which contains all others.
     pub top: Option<OpId>,
-    /// Lines of the text that the program was read from; `None` for bytecode.
+    /// Lines of the source text; `None` for bytecode.
     pub lines: Option<Lines>,
-    /// Names that the reader added to the strings.
+    /// Strings that the reader interned.
     interned: HashMap<Box<[u8]>, StringId>,
-    /// Element types that the reader added, by their names in HLO.
+    /// Element types that the reader added, by their HLO names.
     elements: HashMap<&'static str, TypeId>,
 }
 
 impl Module {
-    /// The id of an element type.
+    /// Returns the id of an element type; adds the type if needed.
     pub fn element(&mut self, ty: ElementType) -> TypeId {
         let types = &mut self.types;
         *self.elements.entry(ty.name()).or_insert_with(|| types.push(Type::Element(ty)))
     }
 
-    /// Adds an integer of 64 bits.
+    /// Adds a 64-bit integer attribute.
     pub fn push_integer(&mut self, value: i64) -> AttrId {
         let ty = self.element(ElementType::S64);
         self.attributes.push(Attribute::Integer { ty, value })
     }
 
-    /// Adds integers of 64 bits as a tensor of rank 1.
+    /// Adds 64-bit integers as a tensor of rank 1.
     pub fn push_integers(&mut self, values: &[i64]) -> AttrId {
         let element = self.element(ElementType::S64);
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.push_tensor(element, ElementType::S64, bytes)
     }
 
-    /// Adds elements of type `element`, which is `ty`, as a tensor of rank 1.
+    /// Adds a tensor of rank 1 with these bytes. `element` is the id of the element type `ty`.
     pub fn push_tensor(&mut self, element: TypeId, ty: ElementType, bytes: Box<[u8]>) -> AttrId {
         let count = (bytes.len() / ty.byte_width()) as u64;
         let ty = self.types.push(Type::Tensor { dims: vec![Some(count)], element, encoding: None });
         self.attributes.push(Attribute::Dense { ty, bytes })
     }
 
-    /// A string of these bytes; the same one for the same bytes.
+    /// Interns a string: equal bytes get the same id.
     pub fn intern(&mut self, bytes: &[u8]) -> StringId {
         if let Some(&known) = self.interned.get(bytes) {
             return known;
@@ -99,12 +99,12 @@ impl Module {
         id
     }
 
-    /// A string as text; bytes that are not UTF-8 are replaced.
+    /// Returns a string as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self, id: StringId) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.strings[id])
     }
 
-    /// The text of a string attribute.
+    /// Returns the text of a string attribute.
     pub fn string_attribute(&self, id: AttrId) -> Option<Cow<'_, str>> {
         match self.attributes[id] {
             Attribute::String(string) => Some(self.text(string)),
@@ -112,13 +112,13 @@ impl Module {
         }
     }
 
-    /// An attribute of an operation by its name.
+    /// Returns an operation's attribute with this name.
     pub fn attribute(&self, op: OpId, name: &str) -> Option<AttrId> {
         let attributes = &self.operations[op].attributes;
         attributes.iter().find(|(known, _)| *self.strings[*known] == *name.as_bytes()).map(|&(_, value)| value)
     }
 
-    /// The place of an operation in its file: `byte 123` of bytecode, `line 3` of text.
+    /// Describes the position of an operation in its file: `byte 123` of bytecode, `line 3` of text.
     pub fn place(&self, op: OpId) -> String {
         let offset = self.operations[op].offset;
         match &self.lines {
@@ -127,7 +127,7 @@ impl Module {
         }
     }
 
-    /// Operations of all regions in the order of the text, each after the one that it is nested in.
+    /// Iterates over all operations in textual order, each one after the operation that contains it.
     pub fn walk(&self) -> impl Iterator<Item = OpId> + '_ {
         let mut stack: Vec<OpId> = self.top.into_iter().collect();
         std::iter::from_fn(move || {
@@ -141,16 +141,16 @@ impl Module {
         })
     }
 
-    /// Whether an operation is a function without a body: its region has no block.
+    /// Whether an operation is a function without a body, whose region has no block.
     pub fn is_declaration(&self, op: OpId) -> bool {
         let operation = &self.operations[op];
         matches!(&*self.strings[operation.name], b"func.func" | b"vhlo.func_v1")
             && matches!(operation.regions[..], [region] if self.regions[region].blocks.is_empty())
     }
 
-    /// Checks that no attribute and no type contains itself. Linear time, no recursion.
+    /// Checks that no attribute and no type contains itself, in linear time and without recursion.
     ///
-    /// `Error::InvalidArgument` where one does.
+    /// Errors: `Error::InvalidArgument` if one does.
     pub fn check_tables(&self) -> Result<()> {
         let attributes = self.attributes.len();
         let parts = |node: usize| -> Vec<usize> {

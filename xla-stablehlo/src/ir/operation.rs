@@ -4,49 +4,49 @@ use smallvec::SmallVec;
 
 use super::ids::{AttrId, BlockId, OpId, RegionId, StringId, TypeId, ValueId};
 
-/// A short list that lies in the operation itself.
+/// Short list that is stored inline.
 pub type Few<T> = SmallVec<[T; 4]>;
 
-/// An operation.
+/// Operation with its operands, results, attributes and regions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// Name with the dialect: `vhlo.add_v1`.
+    /// Name with the dialect, such as `vhlo.add_v1`.
     pub name: StringId,
     /// Operands.
     pub operands: Few<ValueId>,
     /// Results.
     pub results: Few<ValueId>,
-    /// Attributes in the order of their names, inherent and discardable ones.
+    /// Inherent and discardable attributes, sorted by name.
     pub attributes: SmallVec<[(StringId, AttrId); 2]>,
     /// Regions.
     pub regions: Few<RegionId>,
-    /// Place in the source.
+    /// Source location.
     pub location: Option<AttrId>,
-    /// Place in the file: byte of bytecode.
+    /// Offset of the operation in the file that it was read from, in bytes.
     pub offset: usize,
 }
 
-/// A region of an operation.
+/// Region of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Region {
-    /// Its blocks; StableHLO's regions have one.
+    /// Blocks of the region; regions of StableHLO have one.
     pub blocks: Vec<BlockId>,
 }
 
-/// Operations that run one after the other.
+/// Sequence of operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
-    /// Values that the region's operation provides.
+    /// Values that the enclosing operation passes to the block.
     pub arguments: Vec<ValueId>,
-    /// The operations; the last one is the terminator.
+    /// Operations of the block; the last one is the terminator.
     pub operations: Vec<OpId>,
 }
 
-/// A result of an operation or an argument of a block.
+/// Result of an operation or argument of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Its type.
+    /// Type of the value.
     pub ty: TypeId,
-    /// Place in the source, of arguments.
+    /// Source location of a block argument.
     pub location: Option<AttrId>,
 }

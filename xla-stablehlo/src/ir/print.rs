@@ -1,6 +1,6 @@
-//! Programs as text, for people and tests: MLIR's generic form, without locations.
+//! Printer of programs in MLIR's generic form, without locations, for diagnostics and tests.
 //!
-//! Long and deeply nested attributes are cut, so that the text of any program is short beside its file.
+//! Long and deeply nested attributes are truncated, so the text of any program is short relative to its file.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -12,11 +12,11 @@ use super::module::Module;
 use super::sharding::Sharding;
 use super::types::Type;
 
-/// Characters of one attribute or type that are written.
+/// Limit on the characters of an attribute or type in the output.
 const LONGEST: usize = 400;
-/// Levels of nesting of one attribute or type that are written.
+/// Limit on the nesting depth of an attribute or type in the output.
 const DEEPEST: usize = 32;
-/// Bytes of dense elements that are written.
+/// Limit on the bytes of dense elements in the output.
 const MOST_BYTES: usize = 32;
 
 impl Display for Module {
@@ -44,7 +44,7 @@ impl Display for Module {
     }
 }
 
-/// A part of the text that is still to be written.
+/// Part of the output that is still to be written.
 enum Step {
     Operation(OpId),
     Region,
@@ -101,12 +101,12 @@ impl Module {
         writeln!(f)
     }
 
-    /// The text of an attribute, cut where it becomes long.
+    /// Returns the text of an attribute, truncated if it is long.
     pub fn attribute_text(&self, id: AttrId) -> String {
         self.short(Part::Attr(id))
     }
 
-    /// The text of a type, cut where it becomes long.
+    /// Returns the text of a type, truncated if it is long.
     pub fn type_text(&self, id: TypeId) -> String {
         self.short(Part::Type(id))
     }

@@ -1,112 +1,112 @@
-//! Shardings: meshes, axes, and how dimensions of values lie on them, as Shardy (`sdy`) writes them.
+//! Shardings as in Shardy (`sdy`): meshes, axes, and the mapping of dimensions to axes.
 
 use super::ids::{AttrId, Name};
 
-/// A sharding or a part of one.
+/// Sharding or a part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sharding {
-    /// Axes that a manual computation handles itself.
+    /// Axes that are manual inside a manual computation.
     ManualAxes(Vec<AttrId>),
-    /// An axis of a mesh.
+    /// Axis of a mesh.
     MeshAxis {
         /// Name of the axis.
         name: Name,
         /// Number of devices along it.
         size: i64,
     },
-    /// Devices as a grid.
+    /// Mesh: a grid of devices.
     Mesh {
-        /// Its axes, major first.
+        /// Axes of the mesh, major first.
         axes: Vec<AttrId>,
         /// Ids of the devices in row-major order; empty for 0, 1, 2, ...
         device_ids: Vec<i64>,
     },
-    /// A mesh whose axes, and the ids of its devices, are attributes.
+    /// Mesh whose axes and device ids are attributes.
     MeshOfAttributes {
-        /// A list of axes.
+        /// List of axes.
         axes: AttrId,
         /// Ids of the devices.
         device_ids: Option<AttrId>,
     },
-    /// A part of an axis.
+    /// Part of an axis.
     SubAxis {
-        /// Product of the sizes of the parts before it.
+        /// Product of the sizes of the preceding parts.
         pre_size: i64,
-        /// Its size.
+        /// Size of the part.
         size: i64,
     },
-    /// A reference to an axis or a part of it.
+    /// Reference to an axis or a part of it.
     AxisRef {
         /// Name of the axis.
         name: Name,
-        /// The part.
+        /// Referenced part; `None` for the whole axis.
         sub_axis: Option<AttrId>,
     },
-    /// Axes that a dimension is sharded along.
+    /// Sharding of one dimension of a tensor.
     Dimension {
-        /// The axes, major first.
+        /// Axes that the dimension is sharded along, major first.
         axes: Vec<AttrId>,
         /// Whether propagation may not shard it further.
         is_closed: bool,
-        /// When propagation gets to it; absent is 0, first.
+        /// Priority in propagation: lower values first; 0 if absent.
         priority: Option<u64>,
     },
     /// Sharding of a tensor.
     Tensor {
-        /// The mesh, or its symbol.
+        /// Mesh, or its symbol.
         mesh: AttrId,
-        /// For each dimension a [`Sharding::Dimension`].
+        /// [`Sharding::Dimension`] of each dimension.
         dims: Vec<AttrId>,
-        /// Axes along which the tensor is replicated, and propagation may not change that.
+        /// Axes along which the tensor must stay replicated in propagation.
         replicated: Vec<AttrId>,
-        /// Axes along which the tensor is still to be reduced.
+        /// Axes along which the tensor is not reduced yet.
         unreduced: Vec<AttrId>,
-        /// Operation that is still to reduce it: sum 0, maximum 1, minimum 2.
+        /// Pending reduction over these axes: 0 is sum, 1 maximum, 2 minimum.
         reduction: i64,
     },
-    /// Shardings of several values.
+    /// Shardings of several values, such as the results of an operation.
     PerValue(Vec<AttrId>),
-    /// Factors of a dimension.
+    /// Factors of one dimension.
     DimensionMapping(Vec<i64>),
-    /// For each dimension of a tensor its factors.
+    /// Factors of each dimension of a tensor.
     TensorMapping(Vec<AttrId>),
     /// Rule for sharding the factors of an operation's dimensions.
     Rule {
         /// Sizes of the factors.
         factors: Vec<i64>,
-        /// For each operand a [`Sharding::TensorMapping`].
+        /// [`Sharding::TensorMapping`] of each operand.
         operands: Vec<AttrId>,
-        /// For each result a [`Sharding::TensorMapping`].
+        /// [`Sharding::TensorMapping`] of each result.
         results: Vec<AttrId>,
-        /// Factors that are reduced, must be replicated, are permuted, and are blocked.
+        /// Reduction, need-replication, permutation and blocked-propagation factors, in this order.
         kinds: [Vec<i64>; 4],
-        /// Whether a user wrote the rule.
+        /// Whether the rule was written by a user.
         is_custom: bool,
     },
     /// References to axes.
     AxisRefs(Vec<AttrId>),
-    /// Parameters of an exchange: axes that move from a dimension to another.
+    /// Parameters of an all-to-all, which moves axes from one dimension to another.
     AllToAll {
-        /// The axes.
+        /// Axes that move.
         axes: Vec<AttrId>,
-        /// Dimension that they leave.
+        /// Source dimension.
         source: i64,
-        /// Dimension that they enter.
+        /// Target dimension.
         target: i64,
     },
-    /// Several of a kind.
+    /// List of parameters of the same kind.
     List(Vec<AttrId>),
-    /// Replica groups as the axes of a mesh.
+    /// Replica groups, given as axes of a mesh.
     ReplicaGroups {
-        /// The mesh.
+        /// Mesh of the groups.
         mesh: AttrId,
-        /// The axes.
+        /// Axes of the mesh.
         axes: AttrId,
     },
 }
 
 impl Sharding {
-    /// Attributes that this one is made of.
+    /// Returns the attributes that this one refers to.
     pub(super) fn attributes(&self) -> Vec<AttrId> {
         let named = |name: &Name| match name {
             Name::Attribute(name) => Some(*name),

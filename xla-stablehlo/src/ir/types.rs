@@ -1,62 +1,62 @@
-//! Types: elements, tensors, functions and what else values may be.
+//! Types of values and attributes: elements, tensors, functions and others.
 
 use xla_hlo::ElementType;
 
 use super::ids::{AttrId, TypeId};
 
-/// A type. Builtin, VHLO and StableHLO spellings of one type are the same here.
+/// Type. The builtin, VHLO and StableHLO spellings of a type have one representation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// An element type of HLO; complex ones are [`Type::Complex`]. MLIR's signless integers are signed, `i1` is
-    /// `pred`.
+    /// Element type of HLO, except complex ones, which are [`Type::Complex`]. MLIR's signless integers are signed, and
+    /// `i1` is `pred`.
     Element(ElementType),
-    /// Complex numbers of an element type.
+    /// Complex numbers with parts of an element type.
     Complex(TypeId),
-    /// An index of MLIR, which no value of StableHLO has.
+    /// MLIR's `index` type, which no StableHLO value has.
     Index,
-    /// No type: an attribute that is absent.
+    /// MLIR's `none` type, which marks an absent attribute.
     None,
-    /// Orders effects.
+    /// Token, which orders side effects.
     Token,
-    /// A function.
+    /// Function type.
     Function {
         /// Types of the arguments.
         inputs: Vec<TypeId>,
         /// Types of the results.
         results: Vec<TypeId>,
     },
-    /// An array.
+    /// Tensor.
     Tensor {
         /// Extents; `None` for a dynamic one.
         dims: Vec<Option<u64>>,
         /// Type of the elements.
         element: TypeId,
-        /// Bounds of dynamic dimensions.
+        /// Bounds of the dynamic dimensions.
         encoding: Option<AttrId>,
     },
-    /// An array of unknown rank.
+    /// Tensor of unknown rank.
     UnrankedTensor(TypeId),
-    /// An array in memory of its own, which operations may write to.
+    /// Array in separate memory that operations may write to.
     Buffer {
         /// Extents; `None` for a dynamic one.
         dims: Vec<Option<u64>>,
         /// Type of the elements.
         element: TypeId,
     },
-    /// Values put together.
+    /// Tuple of values.
     Tuple(Vec<TypeId>),
     /// Results of an asynchronous operation.
     Future(Vec<TypeId>),
-    /// A type that has no counterpart in HLO, by its name.
+    /// Type without a counterpart in HLO, by its name.
     Foreign(&'static str),
-    /// A type of a newer version, by the dialect's code for it.
+    /// Type of a newer version, by its code in the dialect.
     Unknown(u64),
-    /// A type that is stored as text.
+    /// Type of a dialect that is not decoded, stored as text.
     Text,
 }
 
 impl Type {
-    /// Types that this one is made of.
+    /// Returns the types that this one refers to.
     pub fn types(&self) -> Vec<TypeId> {
         match self {
             Type::Complex(element)
@@ -75,7 +75,7 @@ impl Type {
         }
     }
 
-    /// Attribute that this type contains.
+    /// Returns the attribute that this type contains.
     pub fn attribute(&self) -> Option<AttrId> {
         match self {
             Type::Tensor { encoding, .. } => *encoding,

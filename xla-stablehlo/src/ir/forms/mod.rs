@@ -1,5 +1,4 @@
-//! The one table of operations, which readers, verifier and documentation look at: forms of VHLO, and operations of the
-//! dialects around it.
+//! Table of the operations of VHLO and related dialects. Readers, verifier and documentation all use it.
 
 mod others;
 mod properties;
@@ -9,37 +8,38 @@ use super::Version;
 
 pub use vhlo::FORMS;
 
-/// A form of an operation.
+/// Form of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Name without the dialect: `add_v1`.
+    /// Name without the dialect, such as `add_v1`.
     pub name: &'static str,
-    /// First version of VHLO that has it.
+    /// First VHLO version with this form.
     pub since: Version,
-    /// Last version that has it; `None` for a form of today.
+    /// Last VHLO version with this form; `None` if it is current.
     pub until: Option<Version>,
-    /// Operands; `*` in front of a group of any number.
+    /// Names of the operands; a `*` prefix marks a group of any number.
     pub operands: &'static [&'static str],
-    /// Inherent attributes in the order of the properties: alphabetical; `?` in front of one that may be absent.
+    /// Names of the inherent attributes, in the alphabetical order of the properties; a `?` prefix marks an optional
+    /// one.
     pub properties: &'static [&'static str],
-    /// Results; `*` in front of a group of any number.
+    /// Names of the results; a `*` prefix marks a group of any number.
     pub results: &'static [&'static str],
-    /// Regions; `*` in front of a group of any number.
+    /// Names of the regions; a `*` prefix marks a group of any number.
     pub regions: &'static [&'static str],
-    /// Rule of the types of operands and results.
+    /// Rule for the types of operands and results.
     pub types: Types,
 }
 
-/// Rules of the types of operands and results. Dynamic dimensions agree with any extent.
+/// Rules for the types of operands and results. A dynamic dimension agrees with any extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Types {
-    /// Whatever the lowering finds in order.
+    /// No rule; the lowering checks the types.
     Any,
-    /// All operands and results have one type.
+    /// All operands and results have the same type.
     Same,
-    /// The results have the types of the operands, one by one.
+    /// Each result has the type of the operand at its position.
     Pairs,
-    /// The results have the dimensions of the operands, one by one, and perhaps a wider element type.
+    /// Each result has the dimensions of the operand at its position, possibly with a wider element type.
     PairedShapes,
     /// The result has the type of the first operand.
     First,
@@ -49,18 +49,18 @@ pub enum Types {
     Shape,
     /// The result has the element type of the first operand.
     Element,
-    /// The results have the element types of the operands, one by one.
+    /// Each result has the element type of the operand at its position.
     PairedElements,
 }
 
 impl Form {
-    /// Name without dialect and version.
+    /// Returns the name without dialect and version.
     pub fn stem(&self) -> &'static str {
         self.name.rsplit_once("_v").map_or(self.name, |(stem, _)| stem)
     }
 }
 
-/// Properties that StableHLO's text may leave out where VHLO says `none`, a default, or an empty list.
+/// Properties that StableHLO's text may omit, where VHLO has `none`, a default or an empty list.
 const LEFT_OUT: &[&str] = &[
     "accumulation_type",
     "allow_imprecise_accumulation",
@@ -104,7 +104,7 @@ const LEFT_OUT: &[&str] = &[
     "version",
 ];
 
-/// The form of an operation by its name with the dialect; that of StableHLO is the newest one of VHLO.
+/// Returns the form of an operation by its name with the dialect. For StableHLO, this is VHLO's newest form.
 pub fn form(name: &[u8]) -> Option<&'static Form> {
     let (dialect, own) = name.split_at(name.iter().position(|&byte| byte == b'.')?);
     let own = &own[1..];
@@ -116,21 +116,21 @@ pub fn form(name: &[u8]) -> Option<&'static Form> {
     }
 }
 
-/// Inherent attributes of an operation by its name with the dialect, in the order in which bytecode stores them: `?` in
-/// front of one that may be absent. Operations of StableHLO have attributes that hold several of VHLO's.
+/// Returns the inherent attributes of an operation by its name with the dialect, in the order of bytecode; a `?` prefix
+/// marks an optional one. One attribute of StableHLO may hold several of VHLO's.
 pub fn properties(name: &[u8]) -> Option<&'static [&'static str]> {
     properties::of(name).or_else(|| form(name).map(|form| form.properties).filter(|_| !name.starts_with(b"stablehlo.")))
 }
 
-/// The newest form of an operation of StableHLO.
+/// Returns the newest form of a StableHLO operation.
 fn newest(stem: &[u8]) -> Option<&'static Form> {
-    // Names are in order, not stems: `log_plus_one_v2` stands before `log_v2`.
+    // The table is sorted by name, not by stem: `log_plus_one_v2` precedes `log_v2`.
     let after = || stem.iter().copied().chain(*b"_w");
     let end = FORMS.partition_point(|form| form.name.bytes().lt(after()));
     FORMS[..end].last().filter(|form| form.stem().as_bytes() == stem)
 }
 
-/// Whether a property may be absent from an operation of StableHLO's text.
+/// Whether StableHLO's text may omit a property.
 pub fn may_be_left_out(property: &str) -> bool {
     property.starts_with('?') || LEFT_OUT.contains(&property)
 }

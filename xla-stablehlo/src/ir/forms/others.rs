@@ -1,9 +1,9 @@
-//! Operations of MLIR itself and of Shardy.
+//! Forms of MLIR's and Shardy's operations.
 
 use super::{Form, Types};
 use crate::ir::Version;
 
-/// The form of an operation by its name with the dialect.
+/// Returns the form of an operation by its name with the dialect.
 pub(super) fn form(name: &[u8]) -> Option<&'static Form> {
     OTHERS.iter().find(|form| form.name.as_bytes() == name)
 }
@@ -23,7 +23,7 @@ macro_rules! others {
     };
 }
 
-// Name, operands, properties, results, regions.
+// Columns: name, operands, properties, results, regions.
 const OTHERS: &[Form] = others! {
     "builtin.module" [], ["?sym_name", "?sym_visibility"], [], ["body"];
     "builtin.unrealized_conversion_cast" ["*inputs"], [], ["*outputs"], [];

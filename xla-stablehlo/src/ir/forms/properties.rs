@@ -1,7 +1,8 @@
-//! Table of the inherent attributes of dialects without versions: StableHLO, CHLO, `func`, `arith`, and the collectives
-//! of Shardy.
+//! Table of the inherent attributes of unversioned dialects: StableHLO, CHLO, `func`, `arith`, and Shardy's
+//! collectives.
 
-/// Inherent attributes of an operation in the order of their names, then sizes of groups of operands and results.
+/// Returns the inherent attributes of an operation, sorted by name and followed by the sizes of operand and result
+/// groups.
 pub(super) fn of(name: &[u8]) -> Option<&'static [&'static str]> {
     if BROADCASTING.contains(&name) {
         return Some(&["?broadcast_dimensions"]);
@@ -13,7 +14,7 @@ pub(super) fn of(name: &[u8]) -> Option<&'static [&'static str]> {
     Some(PROPERTIES[index].1)
 }
 
-/// Functions whose accuracy may be chosen.
+/// Functions with a `result_accuracy` attribute.
 const APPROXIMATED: &[&[u8]] = &[
     b"stablehlo.cbrt",
     b"stablehlo.cosine",
@@ -29,7 +30,7 @@ const APPROXIMATED: &[&[u8]] = &[
     b"stablehlo.tanh",
 ];
 
-/// Operations that broadcast their operands.
+/// Operations with implicit broadcasting of their operands.
 const BROADCASTING: &[&[u8]] = &[
     b"chlo.broadcast_add",
     b"chlo.broadcast_and",

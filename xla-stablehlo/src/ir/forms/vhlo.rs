@@ -1,6 +1,6 @@
-//! Table of VHLO's operations: versions in which each form is legal, operands, properties, results, regions, types.
+//! Table of VHLO's operations: the versions in which each form is legal, operands, properties, results, regions, types.
 //!
-//! A form stays in the table for ever, so that old artifacts can be read.
+//! A form is never removed, because old artifacts must stay readable.
 
 use super::{Form, Types};
 use crate::ir::Version;
@@ -25,9 +25,9 @@ macro_rules! forms {
     (@types $types:ident) => { Types::$types };
 }
 
-/// All forms in the order of their names.
+/// All forms, sorted by name.
 //
-// Name, first and last version, operands, properties, results, regions, rule of types.
+// Columns: name, first and last version, operands, properties, results, regions, rule for types.
 pub const FORMS: &[Form] = forms! {
     "abs_v1" (0, 9, 0), ["operand"], [], ["result"], [], Shape;
     "add_v1" (0, 9, 0), ["lhs", "rhs"], [], ["result"], [], Same;

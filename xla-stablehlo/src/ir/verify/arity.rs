@@ -1,4 +1,4 @@
-//! Numbers of operands, results and regions, and attributes that must be there, against the table of forms.
+//! Verification of the numbers of operands, results and regions and of required attributes, against the table of forms.
 
 use super::{Checked, Violation};
 use crate::ir::forms::{self, Form};
@@ -22,7 +22,7 @@ pub(super) fn verify(module: &Module) -> Checked {
     Ok(())
 }
 
-/// Whether an operation belongs to a dialect that the table knows as a whole.
+/// Whether an operation belongs to a dialect that the table of forms covers completely.
 fn is_versioned(module: &Module, op: OpId) -> bool {
     let name = &module.strings[module.operations[op].name];
     name.starts_with(b"vhlo.") || name.starts_with(b"stablehlo.")
@@ -47,7 +47,7 @@ fn against(module: &Module, op: OpId, form: &Form) -> Checked {
     if let Some(twice) = operation.attributes.windows(2).find(|pair| name(module, pair[0]) == name(module, pair[1])) {
         return Err(Violation::new(op, format!("has its attribute {} twice", module.text(twice[0].0))));
     }
-    // Properties are in the order of their names, as the operation's attributes are.
+    // Properties are sorted by name, as the attributes of the operation are.
     let is_versioned = module.strings[operation.name].starts_with(b"vhlo.");
     let mut attributes = operation.attributes.iter().map(|&(name, _)| &*module.strings[name]).peekable();
     for &property in form.properties {
@@ -61,12 +61,12 @@ fn against(module: &Module, op: OpId, form: &Form) -> Checked {
     Ok(())
 }
 
-/// Name of an attribute.
+/// Returns the name of an attribute.
 fn name(module: &Module, (name, _): (StringId, AttrId)) -> &[u8] {
     &module.strings[name]
 }
 
-/// Whether that many things are what names say, groups of any number being equally large.
+/// Whether `count` items can have these names. Names with `*` are groups, which must be equally large.
 fn fits(count: usize, names: &[&str]) -> bool {
     let groups = names.iter().filter(|name| name.starts_with('*')).count();
     match count.checked_sub(names.len() - groups) {

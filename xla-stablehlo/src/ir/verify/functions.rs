@@ -1,4 +1,4 @@
-//! Functions: arguments and returned values against the function's type, calls against the function that they call.
+//! Verification of functions: arguments and returned values against the function's type, calls against the callee.
 
 use super::regions::{block, returned};
 use super::symbols::{Symbols, string};
@@ -49,7 +49,7 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, symbols: &Symbols<'_>, 
     }
 }
 
-/// Types of arguments and results of a function.
+/// Returns the types of a function's arguments and results.
 fn function_type(module: &Module, op: OpId) -> Option<(&[TypeId], &[TypeId])> {
     let Attribute::Type(ty) = module.attributes[module.attribute(op, "function_type")?] else { return None };
     match &module.types[ty] {

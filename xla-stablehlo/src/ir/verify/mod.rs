@@ -1,6 +1,6 @@
-//! Verifier of programs, whichever reader they come from: forms of operations, types, regions, scopes, symbols.
+//! Verifier of programs from any reader: forms of operations, types, regions, scopes, symbols.
 //!
-//! Every check takes time linear in the size of the program's tables, and none recurses.
+//! Every check takes time linear in the size of the program's tables, without recursion.
 
 mod arity;
 mod functions;
@@ -14,24 +14,28 @@ use xla_hlo::Error;
 use super::ids::OpId;
 use super::module::Module;
 
-/// A rule that an operation breaks.
+/// Rule that an operation breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The operation.
+    /// Offending operation.
     pub op: OpId,
-    /// Words that follow the name of the operation: `has 3 operands, not [lhs, rhs]`.
+    /// Predicate of the message, which follows the name of the operation: `has 3 operands, not [lhs, rhs]`.
     pub what: String,
-    /// Whether this reader does not know the operation, instead of a rule being broken.
+    /// Whether the operation is unknown to this reader, as opposed to a broken rule.
     pub is_unknown: bool,
 }
 
 type Checked = Result<(), Violation>;
 
-/// Checks a program: that each operation of StableHLO has a known form with its operands, results, regions, attributes
-/// and types; that regions end with a return of the values that their operation takes; that values are defined before
-/// they are used, in sight; that symbols are defined once, and what is called has the types of the call.
+/// Checks that a program is well-formed:
 ///
-/// A form of VHLO is accepted in files of any version: jaxlib itself writes `sine_v2`, of 1.10, into files of 0.9.
+/// - Each StableHLO operation has a known form, with matching operands, results, regions, attributes and types.
+/// - Regions end with a return of the values that their operation expects.
+/// - Values are defined before their uses and are visible there.
+/// - Symbols are defined once, and callees have the types of their calls.
+///
+/// A form of VHLO is accepted in files of any version, because jaxlib itself writes `sine_v2`, a form of 1.10, into
+/// files of version 0.9.
 pub fn verify(module: &Module) -> Checked {
     arity::verify(module)?;
     scope::verify(module)?;
@@ -50,12 +54,12 @@ impl Violation {
         Violation { op, what: what.into(), is_unknown: false }
     }
 
-    /// The error without its place.
+    /// Returns the error without a position.
     pub fn error(&self, module: &Module) -> Error {
         self.error_after("", module)
     }
 
-    /// The error for a program that was read from bytecode.
+    /// Returns the error for a program that was read from bytecode.
     pub fn in_bytecode(&self, module: &Module) -> Error {
         self.error_after(&format!("bytecode, {}: ", module.place(self.op)), module)
     }

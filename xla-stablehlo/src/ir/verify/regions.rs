@@ -1,4 +1,4 @@
-//! Arguments and returned values of the regions of loops and branches.
+//! Verification of the arguments and returned values of loop and branch regions.
 
 use super::typing::Types;
 use super::{Checked, Violation};
@@ -28,17 +28,17 @@ pub(super) fn verify(module: &Module, types: &Types<'_>, op: OpId) -> Checked {
     }
 }
 
-/// The block of a region, which has one.
+/// Returns the only block of a region.
 pub(super) fn block(module: &Module, region: RegionId) -> &Block {
     &module.blocks[module.regions[region].blocks[0]]
 }
 
-/// Operands of the return at the end of a region.
+/// Returns the operands of the return operation at the end of a region.
 pub(super) fn returned(module: &Module, region: RegionId) -> &[ValueId] {
     block(module, region).operations.last().map_or(&[], |&op| &module.operations[op].operands)
 }
 
-/// Checks that values have the types of others.
+/// Checks that the values `found` have the types of the values `wanted`.
 fn values(
     module: &Module,
     types: &Types<'_>,

@@ -1,30 +1,31 @@
-//! Regions of one block that end with a return, and values that are defined before their uses, in sight.
+//! Verification of scopes: regions are one block that ends with a return, and values are defined before their uses and
+//! visible there.
 
 use xla_hlo::entity::EntityId;
 
 use super::{Checked, Violation};
 use crate::ir::{BlockId, Module, OpId, RegionId, ValueId};
 
-/// Operations whose regions see no value of the regions around them.
+/// Operations whose regions do not see values of enclosing regions.
 const ISOLATED: [&[u8]; 4] = [b"builtin.module", b"func.func", b"vhlo.func_v1", b"sdy.manual_computation"];
 
-/// Operations that end a region.
+/// Operations that terminate a region.
 const RETURNS: [&[u8]; 4] = [b"vhlo.return_v1", b"stablehlo.return", b"func.return", b"sdy.return"];
 
-/// A region that is being checked.
+/// Region that is being checked.
 struct Level<'m> {
     region: RegionId,
     operations: std::slice::Iter<'m, OpId>,
-    /// Operation whose results are defined once its regions, of which these are left, are done.
+    /// Operation that the region belongs to, and its remaining regions. Its results are defined after the last of them.
     op: OpId,
     regions: std::slice::Iter<'m, RegionId>,
-    /// Depth of the outermost region whose values are in sight.
+    /// Depth of the outermost region whose values are visible.
     floor: u32,
 }
 
 struct Scopes<'m> {
     module: &'m Module,
-    /// For each value the depth of the region that has defined it and is not done; 0 for others.
+    /// For each visible value, the depth of the region that defines it; 0 for all others.
     depths: Vec<u32>,
     stack: Vec<Level<'m>>,
 }
@@ -78,7 +79,7 @@ impl<'m> Scopes<'m> {
         Ok(())
     }
 
-    /// The one block of a region, which ends with a return and has none before.
+    /// Returns the only block of a region, after a check that it has exactly one return, at its end.
     fn block(&self, op: OpId, region: RegionId) -> Result<BlockId, Violation> {
         let [block] = self.module.regions[region].blocks[..] else {
             let count = self.module.regions[region].blocks.len();
@@ -97,7 +98,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Puts the values of a region out of sight, and goes on with the next one of its operation.
+    /// Removes the values of the finished region from scope, and continues with the next region of its operation.
     fn end_region(&mut self) -> Checked {
         let Some(level) = self.stack.pop() else { return Ok(()) };
         for &block in &self.module.regions[level.region].blocks {

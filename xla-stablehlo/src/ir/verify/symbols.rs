@@ -1,20 +1,20 @@
-//! Symbols: names of functions and meshes, unique in their module.
+//! Symbol tables: names of functions and meshes, unique in their module.
 
 use std::collections::HashMap;
 
 use super::Violation;
 use crate::ir::{Attribute, Module, OpId};
 
-/// Functions by module and name.
+/// Symbol tables of all modules of a program.
 pub(super) struct Symbols<'m> {
     tables: HashMap<OpId, HashMap<&'m [u8], OpId>>,
-    /// Modules of the operations that are in an inner module.
+    /// For each operation of a nested module, that module.
     inner: HashMap<OpId, OpId>,
     top: Option<OpId>,
 }
 
 impl<'m> Symbols<'m> {
-    /// The symbols of each module.
+    /// Builds the symbol table of each module.
     pub fn new(module: &'m Module) -> Result<Symbols<'m>, Violation> {
         let mut symbols = Symbols { tables: HashMap::new(), inner: HashMap::new(), top: module.top };
         for table in module.walk().filter(|&op| is_module(module, op)) {
@@ -34,7 +34,7 @@ impl<'m> Symbols<'m> {
         Ok(symbols)
     }
 
-    /// Records the operations of an inner module, without those of the modules in it.
+    /// Records the operations of a nested module, except those of modules within it.
     fn add_inner(&mut self, module: &Module, table: OpId) {
         let mut stack: Vec<OpId> = operations_of(module, table).collect();
         while let Some(op) = stack.pop() {
@@ -45,7 +45,7 @@ impl<'m> Symbols<'m> {
         }
     }
 
-    /// The function that an operation refers to by name.
+    /// Resolves a symbol that operation `op` refers to.
     pub fn get(&self, op: OpId, name: &[u8]) -> Option<OpId> {
         let table = self.inner.get(&op).copied().or(self.top)?;
         self.tables.get(&table)?.get(name).copied()
@@ -56,7 +56,7 @@ fn is_module(module: &Module, op: OpId) -> bool {
     &*module.strings[module.operations[op].name] == b"builtin.module"
 }
 
-/// Operations of an operation's regions, without those nested deeper.
+/// Returns the operations of an operation's regions, without more deeply nested ones.
 fn operations_of(module: &Module, op: OpId) -> impl Iterator<Item = OpId> + '_ {
     let blocks = module.operations[op].regions.iter().flat_map(|&region| &module.regions[region].blocks);
     blocks.flat_map(|&block| module.blocks[block].operations.iter().copied())
@@ -66,7 +66,7 @@ fn name(module: &Module, op: OpId) -> Option<&[u8]> {
     string(module, op, "sym_name")
 }
 
-/// Text of a string or of the last name of a symbol.
+/// Returns the text of a string attribute, or the last name of a symbol attribute.
 pub(super) fn string<'m>(module: &'m Module, op: OpId, attribute: &str) -> Option<&'m [u8]> {
     let mut id = module.attribute(op, attribute)?;
     if let Attribute::Symbol(path) = &module.attributes[id] {

@@ -1,4 +1,4 @@
-//! Types of operands and results against the rule of the operation's form.
+//! Verification of operand and result types against the rule of the operation's form.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{Checked, Violation};
 use crate::ir::forms::{self, Types as Rule};
 use crate::ir::{Module, OpId, Type, TypeId, ValueId};
 
-/// Type of elements; two types of one key are the same.
+/// Element type as a key: equal keys are equal types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Element {
     Real(ElementType),
@@ -17,7 +17,7 @@ enum Element {
     Other(TypeId),
 }
 
-/// For each type a number that all types of its dimensions and element share.
+/// Numbering of the types of a module: equal numbers mean equal dimensions and element type.
 pub(super) struct Types<'m> {
     module: &'m Module,
     numbers: Vec<Number>,
@@ -25,9 +25,9 @@ pub(super) struct Types<'m> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Number {
-    /// A tensor: numbers of its dimensions and its element, rank, whether a dimension is dynamic.
+    /// Tensor: number of its list of dimensions, element type, rank, and whether a dimension is dynamic.
     Tensor { dims: usize, element: Element, rank: usize, is_dynamic: bool },
-    /// A type that has its counterpart in other tables, and is compared by kind.
+    /// Other type. Such types are compared by kind, because equal types may have different ids.
     Other,
 }
 
@@ -46,7 +46,8 @@ impl<'m> Types<'m> {
         Types { module, numbers: module.types.iter().map(|(_, ty)| number(ty)).collect() }
     }
 
-    /// Whether two types agree: the same tensors but for dynamic dimensions, or two other types of a kind.
+    /// Whether two types agree: tensors with equal dimensions and elements, where a dynamic dimension agrees with any,
+    /// or two other types of the same kind.
     pub fn agree(&self, a: TypeId, b: TypeId) -> bool {
         let same_kind = |a, b| std::mem::discriminant::<Type>(&self.module.types[a]) == std::mem::discriminant(b);
         match (self.numbers[a.index()], self.numbers[b.index()]) {
@@ -61,7 +62,7 @@ impl<'m> Types<'m> {
                 Number::Tensor { dims, rank, is_dynamic, .. },
                 Number::Tensor { dims: others, rank: another, is_dynamic: is_other_dynamic, .. },
             ) => dims == others || (rank == another && (is_dynamic || is_other_dynamic)),
-            // An unranked tensor may be any; what is no tensor is not for this rule.
+            // An unranked tensor agrees with any tensor. This rule does not apply to types other than tensors.
             _ => true,
         }
     }
@@ -72,7 +73,7 @@ impl<'m> Types<'m> {
             Number::Other => None,
         };
         match (of(a), of(b)) {
-            // Quantized elements have counterparts that are spelled otherwise.
+            // A quantized element type may be spelled in several forms.
             (Some(Element::Other(_)), _) | (_, Some(Element::Other(_))) => true,
             (Some(a), Some(b)) => a == b,
             _ => true,
