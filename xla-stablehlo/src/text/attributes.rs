@@ -1,15 +1,15 @@
-//! Attributes of MLIR itself in text: numbers, strings, lists, dictionaries, symbols, types, dense arrays.
+//! Parser of MLIR's own attributes: numbers, strings, lists, dictionaries, symbols, types, dense arrays.
 
 use xla_hlo::{ElementType, Error, Result, Scalar};
 
 use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, StringId, Type, TypeId};
 
-/// Attributes of an operation by name.
+/// Attributes of an operation, by name.
 pub(super) type Entries = Vec<(StringId, AttrId)>;
 
 impl<'t> Reader<'t> {
-    /// An attribute.
+    /// Parses an attribute.
     pub(super) fn attribute(&mut self) -> Result<AttrId> {
         self.nested(Self::attribute_here)
     }
@@ -65,8 +65,8 @@ impl<'t> Reader<'t> {
         Ok(self.push(Attribute::Type(ty)))
     }
 
-    /// The rest of an attribute without a counterpart in HLO, `<...>` with perhaps `[0]` before and a type after it. An
-    /// error only where an operation reads it.
+    /// Parses the rest of an attribute without a counterpart in HLO: `<...>`, optionally with a list such as `[0]`
+    /// before it and a type after it. The lowering reports an error only if an operation uses the attribute.
     fn without_counterpart(&mut self, word: &'static str) -> Result<AttrId> {
         if self.cursor.is("[") {
             self.list(["[", "]"], |reader| reader.cursor.integer("an integer"))?;
@@ -80,7 +80,7 @@ impl<'t> Reader<'t> {
         Ok(self.push(Attribute::Foreign(word)))
     }
 
-    /// `@name`, `@"name"`, `@outer::@inner`.
+    /// Parses a symbol: `@name`, `@"name"`, `@outer::@inner`.
     pub(super) fn symbol(&mut self) -> Result<AttrId> {
         let mut path = Vec::new();
         loop {
@@ -106,7 +106,7 @@ impl<'t> Reader<'t> {
         Ok(self.push(Attribute::Dictionary(entries)))
     }
 
-    /// `{name = value, flag}`.
+    /// Parses the entries of a dictionary: `{name = value, flag}`.
     pub(super) fn entries(&mut self, brackets: [&str; 2]) -> Result<Entries> {
         self.list(brackets, |reader| {
             let name = if reader.cursor.is("\"") {
@@ -120,7 +120,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// A number with its type; integers are `i64` and floats `f64` without one.
+    /// Parses a number and its type. Without a type, an integer is `i64` and a float is `f64`.
     fn number(&mut self) -> Result<AttrId> {
         let start = self.cursor.offset();
         let text = self.cursor.number()?;
@@ -149,12 +149,13 @@ impl<'t> Reader<'t> {
         Ok(self.push(attribute))
     }
 
-    /// The id of an element type.
+    /// Returns the id of an element type.
     pub(super) fn element(&mut self, ty: ElementType) -> TypeId {
         self.module.element(ty)
     }
 
-    /// `array<i64: 1, 2>`: a tensor of rank 1, as VHLO stores it, but in dictionaries, which handlers tell apart.
+    /// Parses `array<i64: 1, 2>`. The result is a tensor of rank 1, as in VHLO, except within a dictionary, where
+    /// custom call handlers distinguish arrays from tensors.
     fn dense_array(&mut self) -> Result<AttrId> {
         let start = self.cursor.offset();
         self.cursor.expect("<")?;
@@ -174,7 +175,7 @@ impl<'t> Reader<'t> {
         Ok(self.module.push_tensor(element, ty, bytes.into()))
     }
 
-    /// Integers between brackets, as a tensor of rank 1.
+    /// Parses a list of integers in brackets as a tensor of rank 1.
     pub(super) fn integers(&mut self, brackets: [&str; 2]) -> Result<AttrId> {
         let values = self.list(brackets, |reader| reader.cursor.integer("an integer"))?;
         Ok(self.push_integers(&values))
@@ -184,7 +185,7 @@ impl<'t> Reader<'t> {
         self.module.push_integers(values)
     }
 
-    /// An integer of 64 bits.
+    /// Adds a 64-bit integer attribute.
     pub(super) fn push_integer(&mut self, value: i64) -> AttrId {
         self.module.push_integer(value)
     }

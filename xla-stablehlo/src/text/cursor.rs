@@ -1,11 +1,11 @@
-//! A place in MLIR text, and the smallest pieces that are read there: words, numbers, strings, brackets.
+//! Cursor over MLIR text, with the lexical elements: words, numbers, strings, brackets.
 
 use std::borrow::Cow;
 
 use xla_hlo::text::error_at;
 use xla_hlo::{Error, Result};
 
-/// A place in a text.
+/// Position in a text.
 #[derive(Clone)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -17,23 +17,23 @@ impl<'t> Cursor<'t> {
         Cursor { text, at: 0 }
     }
 
-    /// The place of the next token, as a byte of the text.
+    /// Returns the byte offset of the next token.
     pub fn offset(&mut self) -> usize {
         self.skip_space();
         self.at
     }
 
-    /// Text from a place up to here.
+    /// Returns the text from offset `start` to the cursor.
     pub fn since(&self, start: usize) -> &'t str {
         &self.text[start..self.at]
     }
 
-    /// The same text at another place.
+    /// Returns a cursor at another offset of the text.
     pub fn at(&self, at: usize) -> Cursor<'t> {
         Cursor { text: self.text, at }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &'t str {
         self.text
     }
@@ -46,17 +46,17 @@ impl<'t> Cursor<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Wrong text at a place.
+    /// Returns an error for malformed text at an offset.
     pub fn error_at(&self, at: usize, message: impl Into<String>) -> Error {
         error_at(self.text, at, Error::invalid_argument(message))
     }
 
-    /// Text that this reader refuses, at a place.
+    /// Returns an error for unsupported text at an offset.
     pub fn unimplemented_at(&self, at: usize, message: impl Into<String>) -> Error {
         error_at(self.text, at, Error::unimplemented(message))
     }
 
-    /// Wrong text here: something else was expected.
+    /// Returns an error for an unexpected token at the cursor.
     pub fn expected(&mut self, what: &str) -> Error {
         self.skip_space();
         let found: String = self.rest().chars().take_while(|c| !c.is_whitespace()).take(24).collect();
@@ -64,7 +64,7 @@ impl<'t> Cursor<'t> {
         self.error_at(self.at, format!("expected {what}, found {found}"))
     }
 
-    /// Skips white space and comments.
+    /// Skips whitespace and comments.
     fn skip_space(&mut self) {
         while let Some(byte) = self.byte() {
             if byte.is_ascii_whitespace() {
@@ -82,14 +82,14 @@ impl<'t> Cursor<'t> {
         self.at == self.text.len()
     }
 
-    /// Whether the next token begins with this text.
+    /// Whether the next token is `text`, or begins with it if `text` is not a word.
     pub fn is(&mut self, text: &str) -> bool {
         self.skip_space();
         let is_whole = |rest: &str| !text.starts_with(is_word) || !rest[text.len()..].starts_with(is_word);
         self.rest().starts_with(text) && is_whole(self.rest())
     }
 
-    /// Skips a token; false where another one stands.
+    /// Skips a token; returns false if another token follows.
     pub fn eat(&mut self, text: &str) -> bool {
         let is = self.is(text);
         if is {
@@ -98,7 +98,7 @@ impl<'t> Cursor<'t> {
         is
     }
 
-    /// Skips text even where a word goes on behind it.
+    /// Skips `text` even if it is only the start of a word.
     pub fn eat_prefix(&mut self, text: &str) -> bool {
         self.skip_space();
         let is = self.rest().starts_with(text);
@@ -108,7 +108,7 @@ impl<'t> Cursor<'t> {
         is
     }
 
-    /// Skips text where no space stands before it.
+    /// Skips `text` if it follows without whitespace.
     pub fn eat_directly(&mut self, text: &str) -> bool {
         let is = self.rest().starts_with(text);
         if is {
@@ -121,13 +121,13 @@ impl<'t> Cursor<'t> {
         if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
     }
 
-    /// Whether a digit comes next.
+    /// Whether the next token begins with a digit.
     pub fn is_digit(&mut self) -> bool {
         self.skip_space();
         self.byte().is_some_and(|byte| byte.is_ascii_digit())
     }
 
-    /// A word that is there: letters, digits, `_`, `$` and `.`.
+    /// Parses an optional word of letters, digits, `_`, `$` and `.`.
     pub fn word_if_any(&mut self) -> Option<&'t str> {
         self.skip_space();
         if self.byte().is_none_or(|byte| byte.is_ascii_digit()) {
@@ -144,7 +144,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Name of a value, symbol, block or alias behind its sign.
+    /// Parses the name of a value, symbol, block or alias after its sigil.
     pub fn suffix(&mut self, what: &str) -> Result<&'t str> {
         let name = self.run(|c| is_word(c) || matches!(c, '.' | '-'));
         if name.is_empty() { Err(self.expected(what)) } else { Ok(name) }
@@ -157,7 +157,7 @@ impl<'t> Cursor<'t> {
         &rest[..length]
     }
 
-    /// A decimal number without a sign.
+    /// Parses a decimal number without a sign.
     pub fn digits(&mut self, what: &str) -> Result<u64> {
         self.skip_space();
         let start = self.at;
@@ -178,7 +178,7 @@ impl<'t> Cursor<'t> {
         i64::try_from(value).map_err(|_| self.error_at(start, format!("{value} does not fit into 64 bits")))
     }
 
-    /// The text of a number: sign, digits, fraction, exponent, or `0x` and hexadecimal digits.
+    /// Returns the text of a number: sign, digits, fraction, exponent, or `0x` and hexadecimal digits.
     pub fn number(&mut self) -> Result<&'t str> {
         self.skip_space();
         let start = self.at;
@@ -209,7 +209,7 @@ impl<'t> Cursor<'t> {
         Ok(self.since(start))
     }
 
-    /// An extent of a shape and the `x` behind it: `?x`, `4x`; nothing where an element type stands.
+    /// Parses an extent of a shape with the `x` that follows, `?x` or `4x`; `None` if the element type follows.
     pub fn extent(&mut self) -> Result<Option<Option<u64>>> {
         self.skip_space();
         if self.rest().starts_with("?x") {
@@ -227,7 +227,7 @@ impl<'t> Cursor<'t> {
         Ok(Some(Some(size)))
     }
 
-    /// A string in quotes, with its escapes resolved to bytes.
+    /// Parses a quoted string and resolves its escapes to bytes.
     pub fn string(&mut self, what: &str) -> Result<Cow<'t, [u8]>> {
         if !self.eat("\"") {
             return Err(self.expected(what));
@@ -253,7 +253,7 @@ impl<'t> Cursor<'t> {
         Ok(Cow::Owned(bytes))
     }
 
-    /// The byte of an escape; stays at the escape's last byte.
+    /// Parses an escape and returns its byte; leaves the cursor at the last byte of the escape.
     fn escape(&mut self) -> Result<u8> {
         let at = self.at;
         self.at += 1;
@@ -269,7 +269,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Skips to the `>` that closes a `<` before this place; brackets inside pair up, strings are passed over.
+    /// Skips to the `>` that closes an already skipped `<`. Nested angle brackets are matched, and strings are skipped.
     pub fn skip_to_closing_angle(&mut self) -> Result<()> {
         let start = self.at;
         let mut open = 1;
@@ -280,7 +280,7 @@ impl<'t> Cursor<'t> {
                     continue;
                 }
                 b'<' => open += 1,
-                // Neither an arrow nor `>=`, which sets of integers have.
+                // Excludes arrows and `>=`, which occurs in integer sets.
                 b'>' if self.text.as_bytes()[self.at - 1] != b'-'
                     && self.text.as_bytes().get(self.at + 1) != Some(&b'=') =>
                 {

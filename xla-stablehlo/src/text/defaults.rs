@@ -1,4 +1,5 @@
-//! Attributes of StableHLO in the form of VHLO: taken apart, and with the defaults that text leaves out.
+//! Conversion of StableHLO's attributes to the form of VHLO: compound attributes are split, and missing attributes get
+//! their default values.
 
 use xla_hlo::{ElementType, Result};
 
@@ -6,7 +7,7 @@ use super::attributes::Entries;
 use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, EnumKind, Module, StringId, Type};
 
-/// Attributes that stand for several of VHLO's.
+/// Attributes that correspond to several of VHLO's.
 const COMPOUND: [&[u8]; 6] = [
     b"algorithm",
     b"channel_handle",
@@ -16,22 +17,22 @@ const COMPOUND: [&[u8]; 6] = [
     b"scatter_dimension_numbers",
 ];
 
-/// None of them has more entries.
+/// Limit on the entries of a compound attribute.
 const MOST_PARTS: usize = 16;
 
 #[derive(Clone, Copy)]
 enum Initial {
     False,
     Integer(i64),
-    /// A tensor without elements.
+    /// Tensor without elements.
     NoIntegers,
-    /// A tensor of no rows of two.
+    /// Tensor of shape `[0, 2]`.
     NoPairs,
     EmptyList,
     Enum(EnumKind, u32),
 }
 
-/// Attributes that an operation has where the text does not say them.
+/// Returns the default values for attributes that the text may omit.
 fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
     use Initial::{EmptyList, Enum, False, Integer, NoIntegers, NoPairs};
     match operation {
@@ -77,18 +78,18 @@ fn defaults(operation: &str) -> &'static [(&'static str, Initial)] {
 }
 
 impl Reader<'_> {
-    /// The attributes as VHLO has them, in the order of their names.
+    /// Converts attributes to the form of VHLO, sorted by name.
     pub(super) fn normalized(&mut self, operation: &str, entries: Entries) -> Result<Entries> {
         normalized(&mut self.module, operation, entries).map_err(|what| self.cursor.expected(&format!("{what} before")))
     }
 
-    /// A tensor of rows of two integers.
+    /// Adds a tensor of shape `[N, 2]`.
     pub(super) fn push_rows(&mut self, rows: &[[i64; 2]]) -> AttrId {
         push_rows(&mut self.module, rows)
     }
 }
 
-/// The attributes of an operation as VHLO has them, in the order of their names; an error says what was expected.
+/// Converts the attributes of an operation to the form of VHLO, sorted by name. The error names the expected text.
 pub(crate) fn normalized(
     module: &mut Module,
     operation: &str,
@@ -98,7 +99,8 @@ pub(crate) fn normalized(
     for (name, value) in entries {
         match &module.attributes[value] {
             Attribute::Dictionary(parts) if COMPOUND.contains(&&*module.strings[name]) => {
-                // Many operations may share it by an alias, so it must be as short as the real ones are.
+                // Aliases let many operations share a dictionary, so its size is limited to that of real compound
+                // attributes.
                 if parts.len() > MOST_PARTS {
                     return Err(format!("at most {MOST_PARTS} entries of {}", module.text(name)));
                 }
@@ -144,7 +146,7 @@ fn initial(module: &mut Module, default: Initial) -> AttrId {
     }
 }
 
-/// A tensor of rows of two integers.
+/// Adds a tensor of shape `[N, 2]`.
 fn push_rows(module: &mut Module, rows: &[[i64; 2]]) -> AttrId {
     let element = module.element(ElementType::S64);
     let dims = vec![Some(rows.len() as u64), Some(2)];

@@ -1,4 +1,4 @@
-//! Dense elements in MLIR text: nested lists of numbers, one number for all, or the bytes in hexadecimal.
+//! Parser of dense elements: nested lists of numbers, one number for all elements, or bytes in hexadecimal.
 
 use xla_hlo::{ElementKind, ElementType, Result, Scalar};
 
@@ -6,7 +6,8 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, Type, TypeId, extend_signs};
 
 impl Reader<'_> {
-    /// `<[[1, 2], [3, 4]]> : tensor<2x2xi32>`. The type comes last, so the elements are passed over first.
+    /// Parses `<[[1, 2], [3, 4]]> : tensor<2x2xi32>`. The type follows the elements, so the elements are skipped first
+    /// and parsed once the type is known.
     pub(super) fn dense(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
         let elements = self.cursor.offset();
@@ -26,7 +27,7 @@ impl Reader<'_> {
         Ok(self.push(Attribute::Dense { ty, bytes: bytes.into() }))
     }
 
-    /// Extents and element type of a static tensor.
+    /// Returns the extents and element type of a static tensor type.
     fn static_tensor(&self, ty: TypeId) -> Option<(Vec<u64>, ElementType)> {
         let Type::Tensor { dims, element, .. } = &self.module.types[ty] else { return None };
         let element = match &self.module.types[*element] {
@@ -63,7 +64,7 @@ impl Reader<'_> {
         Ok(bytes)
     }
 
-    /// Lists nested as deep as the tensor has dimensions.
+    /// Parses lists that are nested as deep as the tensor has dimensions.
     fn rows(&mut self, dims: &[u64], ty: ElementType, bytes: &mut Vec<u8>) -> Result<()> {
         let Some((&extent, inner)) = dims.split_first() else { return self.scalar_bytes(ty, bytes) };
         let at = self.cursor.offset();
@@ -74,7 +75,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `"0x00FF..."`: the elements' bytes as they lie in memory.
+    /// Parses `"0x00FF..."`: the bytes of the elements in memory order.
     fn hexadecimal(&mut self) -> Result<Vec<u8>> {
         let at = self.cursor.offset();
         let text = self.cursor.string("hexadecimal digits")?;
@@ -84,7 +85,7 @@ impl Reader<'_> {
         bytes.ok_or_else(|| self.cursor.error_at(at, "expected \"0x\" and pairs of hexadecimal digits"))
     }
 
-    /// One element, appended in its bytes.
+    /// Parses one element and appends its bytes.
     pub(super) fn scalar_bytes(&mut self, ty: ElementType, bytes: &mut Vec<u8>) -> Result<()> {
         let value = if ty.is_complex() {
             self.cursor.expect("(")?;
@@ -117,7 +118,7 @@ impl Reader<'_> {
         self.scalar(text, ty, at)
     }
 
-    /// A number of that type from its text; hexadecimal digits are the bits of a float.
+    /// Converts the text of a number to an element of type `ty`. Hexadecimal digits are the bit pattern of a float.
     pub(super) fn scalar(&self, text: &str, ty: ElementType, at: usize) -> Result<Scalar> {
         let out_of_range = || self.cursor.error_at(at, format!("{text} is not a number of type {ty}"));
         let (is_negative, magnitude) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
@@ -143,7 +144,7 @@ impl Reader<'_> {
     }
 }
 
-/// Truth values as bits, the first in the lowest.
+/// Packs booleans into bits, the first in the least significant bit.
 fn packed(values: &[u8]) -> Vec<u8> {
     let byte = |bits: &[u8]| bits.iter().enumerate().map(|(i, bit)| bit << i).sum();
     values.chunks(8).map(byte).collect()

@@ -1,4 +1,4 @@
-//! Attributes of StableHLO, CHLO and Shardy in text, those that begin with `#`.
+//! Parser of the `#` attributes of StableHLO, CHLO and Shardy.
 
 use xla_hlo::Result;
 
@@ -7,10 +7,10 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, EnumKind, ResultAccuracy};
 
 impl<'t> Reader<'t> {
-    /// An attribute behind its `#`: an alias or an attribute of a dialect.
+    /// Parses an attribute after its `#`: an alias or a dialect attribute.
     pub(super) fn hash(&mut self, start: usize) -> Result<AttrId> {
         let name = self.cursor.suffix("the name of an attribute")?;
-        // Attributes that the dialects share are spelled the same.
+        // Attributes that dialects share have the same syntax in each.
         let stable = name.split_once('.').filter(|(dialect, _)| matches!(*dialect, "mhlo" | "chlo"));
         let stable =
             stable.map(|(_, own)| own).filter(|own| SHARED.contains(own)).map(|own| format!("stablehlo.{own}"));
@@ -71,7 +71,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The value of an enumeration by its name.
+    /// Parses the name of an enumerator of `kind`.
     pub(super) fn enumerator(&mut self, kind: EnumKind) -> Result<AttrId> {
         let at = self.cursor.offset();
         let name = self.cursor.word("a value of the enumeration")?;
@@ -81,19 +81,19 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Entries of an attribute that stands for several, until the operation takes them apart.
+    /// Adds a compound attribute as a dictionary, which is split when the operation is complete.
     fn compound(&mut self, entries: Entries) -> AttrId {
         let entries = entries.into_iter().map(|(name, value)| (self.push(Attribute::String(name)), value)).collect();
         self.push(Attribute::Dictionary(entries))
     }
 
-    /// `<name = [1, 2], name = 3>`; a comma may follow the last entry.
+    /// Parses `<name = [1, 2], name = 3>`, optionally with a trailing comma.
     pub(super) fn fields(&mut self) -> Result<Entries> {
         self.cursor.expect("<")?;
         self.fields_up_to_angle()
     }
 
-    /// The entries of [`Reader::fields`] behind the `<`.
+    /// Parses the entries of [`Reader::fields`] after the `<`.
     fn fields_up_to_angle(&mut self) -> Result<Entries> {
         self.entries_up_to(">", |reader| {
             let name = reader.cursor.word("a name")?;
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
         Ok(self.push(Attribute::ResultAccuracy(Box::new(ResultAccuracy { absolute, relative, ulps, mode }))))
     }
 
-    /// An attribute of another dialect, kept by name alone.
+    /// Parses an attribute of another dialect, of which only the name is kept.
     fn foreign(&mut self, start: usize, name: &'t str) -> Result<AttrId> {
         let foreign = match name.split_once('.').map_or(name, |(dialect, _)| dialect) {
             "mhlo" => "an attribute of mhlo",
@@ -172,7 +172,7 @@ impl<'t> Reader<'t> {
         Ok(self.push(Attribute::Foreign(foreign)))
     }
 
-    /// `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`, or `<raw input_batch_dimension = 0, ...>`.
+    /// Parses `<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>` or `<raw input_batch_dimension = 0, ...>`.
     fn convolution_dims_in_angles(&mut self) -> Result<Entries> {
         self.cursor.expect("<")?;
         if self.cursor.eat("raw") {
@@ -183,7 +183,7 @@ impl<'t> Reader<'t> {
         Ok(entries)
     }
 
-    /// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+    /// Parses `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
     pub(super) fn convolution_dims(&mut self) -> Result<Entries> {
         let mut entries = Entries::new();
         for (side, separator) in [("input", "x"), ("kernel", "->"), ("output", "")] {
@@ -223,7 +223,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Attributes of MHLO and CHLO that have the text form of StableHLO's.
+/// MHLO and CHLO attributes with the syntax of StableHLO's.
 const SHARED: &[&str] = &[
     "bounds",
     "channel_handle",

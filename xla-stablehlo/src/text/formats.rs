@@ -1,4 +1,4 @@
-//! Pretty forms of operations as data: the keywords behind the operands, and the attributes that they set.
+//! Table-driven pretty forms of operations: the keywords after the operands, and the attributes that they set.
 //!
 //! Every such form is `name %a, %b, keyword = value, ... {attributes} : types`.
 
@@ -8,14 +8,14 @@ use super::attributes::Entries;
 use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, EnumKind, Type};
 
-/// Spelling of a keyword's value.
+/// Syntax of a keyword's value.
 #[derive(Clone, Copy)]
 enum Kind {
     /// `3`
     Integer,
     /// `[1, 2]`
     Integers,
-    /// An attribute in its own spelling.
+    /// Any attribute, in its own syntax.
     Any,
     /// `"text"`, without a type.
     Text,
@@ -23,9 +23,9 @@ enum Kind {
     Enum(EnumKind),
     /// `[HIGHEST, DEFAULT]`
     Precisions,
-    /// `[0] x [1]`; the second list is this attribute.
+    /// `[0] x [1]`; the second list sets the attribute with this name.
     Pair(&'static str),
-    /// `<lhs_precision_type = tf32, ...>`, several attributes.
+    /// `<lhs_precision_type = tf32, ...>`, which sets several attributes.
     Fields,
     /// `e5m10`
     FloatFormat,
@@ -35,7 +35,7 @@ struct Keyword(&'static str, &'static str, Kind);
 
 use Kind::{Any, Enum, Fields, FloatFormat, Integer, Integers, Pair, Precisions, Text};
 
-/// Keywords of an operation in the order of the text; any may be absent.
+/// Returns the optional keywords of an operation, in textual order.
 fn keywords(operation: &str) -> &'static [Keyword] {
     match operation {
         "broadcast_in_dim" | "dynamic_broadcast_in_dim" => &[Keyword("dims", "broadcast_dimensions", Integers)],
@@ -70,7 +70,7 @@ fn keywords(operation: &str) -> &'static [Keyword] {
 }
 
 impl Reader<'_> {
-    /// The keywords of an operation with their values; `follows` says whether a comma must come first.
+    /// Parses the keywords of an operation and their values. `follows` is whether a comma must precede the first one.
     pub(super) fn keywords(&mut self, operation: &str, mut follows: bool, entries: &mut Entries) -> Result<()> {
         for &Keyword(keyword, attribute, kind) in keywords(operation) {
             let mut ahead = self.cursor.clone();
@@ -119,13 +119,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds an attribute.
+    /// Adds an attribute to `entries`.
     pub(super) fn set(&mut self, entries: &mut Entries, name: &str, value: AttrId) {
         let name = self.module.intern(name.as_bytes());
         entries.push((name, value));
     }
 
-    /// `e5m10`.
+    /// Parses a float format such as `e5m10` into the numbers of exponent and mantissa bits.
     fn float_format(&mut self) -> Result<[AttrId; 2]> {
         let at = self.cursor.offset();
         let word = self.cursor.word("a format such as e5m10")?;
@@ -137,7 +137,7 @@ impl Reader<'_> {
         Ok(bits.map(|value: i64| self.push(Attribute::Integer { ty, value })))
     }
 
-    /// The type of a constant's value.
+    /// Returns the type of a constant's value if it is a tensor.
     pub(super) fn type_of(&self, value: AttrId) -> Option<crate::ir::TypeId> {
         let ty = self.module.attributes[value].ty()?;
         matches!(self.module.types[ty], Type::Tensor { .. }).then_some(ty)

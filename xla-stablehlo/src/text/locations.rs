@@ -1,4 +1,4 @@
-//! Locations in MLIR text: `loc("file":1:2)`, `loc("name"(child))`, `loc(callsite(callee at caller))`, `loc(#loc1)`.
+//! Parser of locations: `loc("file":1:2)`, `loc("name"(child))`, `loc(callsite(callee at caller))`, `loc(#loc1)`.
 
 use xla_hlo::Result;
 
@@ -6,12 +6,12 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, Few, Location};
 
 impl Reader<'_> {
-    /// A location if one stands here.
+    /// Parses an optional location.
     pub(super) fn location_if_any(&mut self) -> Result<Option<AttrId>> {
         if self.cursor.is("loc") { Ok(Some(self.location()?)) } else { Ok(None) }
     }
 
-    /// `loc(...)`.
+    /// Parses `loc(...)`.
     pub(super) fn location(&mut self) -> Result<AttrId> {
         self.cursor.expect("loc")?;
         self.cursor.expect("(")?;
@@ -20,7 +20,7 @@ impl Reader<'_> {
         Ok(location)
     }
 
-    /// Content of the parentheses.
+    /// Parses the location between the parentheses.
     fn inner_location(&mut self) -> Result<AttrId> {
         self.nested(|reader| {
             let at = reader.cursor.offset();
@@ -53,7 +53,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A place in a file, `"file":line:column to line:column`, or a name, `"name"(location)`.
+    /// Parses a file position, `"file":line:column to line:column`, or a name, `"name"(location)`.
     fn named_location(&mut self) -> Result<Location> {
         let text = self.cursor.string("a location")?;
         let text = self.push_string(&text);
@@ -80,7 +80,7 @@ impl Reader<'_> {
         Ok(Location::File { file: text, range })
     }
 
-    /// A line or a column.
+    /// Parses a line or column number.
     fn line(&mut self, what: &str) -> Result<u32> {
         Ok(u32::try_from(self.cursor.digits(what)?).unwrap_or(u32::MAX))
     }

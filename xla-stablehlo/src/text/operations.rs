@@ -1,4 +1,4 @@
-//! Operations in text: modules, generic forms, and the pretty forms that are one line.
+//! Parser of operations: modules, generic forms, and pretty forms of one line.
 
 use xla_hlo::Result;
 
@@ -7,7 +7,7 @@ use super::reader::Reader;
 use crate::ir::forms::form;
 use crate::ir::{AttrId, Block, Few, OpId, Operation, Region, RegionId, TypeId, Value, ValueId};
 
-/// An operation that is being read.
+/// Parts of an operation that is being parsed.
 pub(super) struct Parts {
     pub operands: Vec<ValueId>,
     pub attributes: Entries,
@@ -21,14 +21,15 @@ impl Parts {
     }
 }
 
-/// Names of results, each of a number of values.
+/// Names of an operation's results, each with the number of values that it denotes.
 type Results<'t> = Vec<(&'t str, usize)>;
 
-/// No operation has more results.
+/// Limit on the results of an operation.
 const MOST_RESULTS: usize = 1 << 20;
 
 impl<'t> Reader<'t> {
-    /// The module of the operations of a text: the only one of them, or one around them.
+    /// Returns the top-level module: the only operation if it is a module, otherwise a new module around all
+    /// operations.
     pub(super) fn top(&mut self, operations: Vec<OpId>) -> Result<OpId> {
         let is_module = |op: OpId| &*self.module.strings[self.module.operations[op].name] == b"builtin.module";
         match operations[..] {
@@ -46,7 +47,7 @@ impl<'t> Reader<'t> {
         Ok(self.module.operations.push(around))
     }
 
-    /// `@name attributes {...} {operations}` behind `module`.
+    /// Parses `@name attributes {...} {operations}` after `module`.
     pub(super) fn nested_module(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         if self.cursor.is("@") {
@@ -60,7 +61,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// An operation in generic or pretty form.
+    /// Parses an operation in generic or pretty form.
     pub(super) fn operation(&mut self) -> Result<OpId> {
         let at = self.cursor.offset();
         let results = self.result_names()?;
@@ -86,7 +87,7 @@ impl<'t> Reader<'t> {
         self.finish(&name, parts, results, at)
     }
 
-    /// `%a, %b:2 =`.
+    /// Parses `%a, %b:2 =`.
     fn result_names(&mut self) -> Result<Results<'t>> {
         let mut names = Results::new();
         if !self.cursor.is("%") {
@@ -103,7 +104,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Number of the results that a name stands for.
+    /// Parses the number of results that a name denotes.
     fn result_count(&mut self) -> Result<usize> {
         let at = self.cursor.offset();
         let count = self.cursor.digits("a number of results")?;
@@ -113,7 +114,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `(operands) <{properties}> ({region}, ...) {attributes} : (types) -> types` behind the name.
+    /// Parses `(operands) <{properties}> ({region}, ...) {attributes} : (types) -> types` after the name.
     fn generic(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
         let at = self.cursor.offset();
@@ -133,7 +134,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `%a, %b, keyword = value {attributes} : types` behind the name.
+    /// Parses `%a, %b, keyword = value {attributes} : types` after the name.
     fn pretty(&mut self, name: &str, count: usize) -> Result<Parts> {
         let own = own_name(name);
         let in_parentheses = self.cursor.eat("(");
@@ -147,7 +148,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `{name = value}` if it is there.
+    /// Parses an optional `{name = value}`.
     pub(super) fn attribute_dictionary(&mut self, parts: &mut Parts) -> Result<()> {
         if self.cursor.is("{") {
             parts.attributes.extend(self.entries(["{", "}"])?);
@@ -155,7 +156,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Types behind a colon: of operands and results, or of the results alone, which come last.
+    /// Parses the types after the colon: of operands and results, or of the results alone, which come last.
     pub(super) fn types_of_results(&mut self, count: usize) -> Result<Vec<TypeId>> {
         if !self.cursor.eat(":") {
             return if count == 0 { Ok(Vec::new()) } else { Err(self.cursor.expected("`:` and types")) };
@@ -174,7 +175,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Adds an operation with its location and names its results.
+    /// Adds the operation with its location, and defines the names of its results.
     fn finish(&mut self, name: &str, parts: Parts, results: Results<'t>, at: usize) -> Result<OpId> {
         let location = self.location_if_any()?;
         if name == "func.func" {
@@ -204,7 +205,8 @@ impl<'t> Reader<'t> {
         Ok(self.module.operations.push(operation))
     }
 
-    /// Removes the block of a region that is written as `{}` in generic form: the function is declared without a body.
+    /// Removes the block of a region that is written as `{}` in generic form. The function is then a declaration
+    /// without a body.
     fn remove_empty_body(&mut self, regions: &[RegionId]) {
         for &region in regions {
             let is_empty = |block: &Block| block.operations.is_empty() && block.arguments.is_empty();
@@ -212,7 +214,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Gives what `applies` stands for the place of its operation.
+    /// Assigns the location of a reduction to the values and operations of the region that `applies` denotes.
     fn place_applied(&mut self, regions: &[RegionId], location: AttrId) {
         for &block in regions.iter().flat_map(|&region| &self.module.regions[region].blocks) {
             let block = &self.module.blocks[block];
@@ -226,12 +228,12 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The name without its dialect.
+/// Returns the name without its dialect.
 pub(super) fn own_name(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, own)| own)
 }
 
-/// The name of an operation by which the readers know it: operations of MHLO that StableHLO has are StableHLO's.
+/// Returns the canonical name of an operation: MHLO operations that exist in StableHLO become StableHLO's.
 pub(super) fn canonical(name: &str) -> String {
     let stable = name.strip_prefix("mhlo.").map(|own| format!("stablehlo.{own}"));
     stable.filter(|name| form(name.as_bytes()).is_some()).unwrap_or_else(|| name.to_string())

@@ -1,4 +1,4 @@
-//! State of the reader: place, tables, aliases, names in scope.
+//! State of the parser: cursor, tables, aliases, names in scope.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use xla_hlo::text::error_at;
 use super::cursor::Cursor;
 use crate::ir::{AttrId, Attribute, Location, Module, TypeId, ValueId};
 
-/// Attributes, types and regions nest no deeper than this; reading them recurses.
+/// Limit on the nesting of attributes, types and regions, which are parsed recursively.
 const MAX_DEPTH: usize = 100;
 
 pub(super) struct Reader<'t> {
@@ -17,22 +17,22 @@ pub(super) struct Reader<'t> {
     pub module: Module,
     /// Types by their text.
     pub types: HashMap<&'t str, TypeId>,
-    /// Number of dictionaries around this place, those of operations aside.
+    /// Number of dictionaries around the cursor, without those of operations.
     pub dictionaries: usize,
     aliases: HashMap<&'t str, Alias>,
     type_aliases: HashMap<&'t str, TypeId>,
-    /// Values in scope by name: the first one, and how many the name stands for.
+    /// Values in scope by name: the first value, and the number of values that the name denotes.
     pub names: HashMap<&'t str, (ValueId, usize)>,
-    /// Names that the regions being read have defined, in the order of the text.
+    /// Names that the open regions define, in textual order.
     pub defined: Vec<&'t str>,
     depth: usize,
 }
 
-/// An attribute that is used by name, perhaps before its definition.
+/// Attribute alias, which may be used before its definition.
 struct Alias {
     attribute: AttrId,
     is_defined: bool,
-    /// Place of the first use.
+    /// Offset of the first use.
     used_at: usize,
 }
 
@@ -43,7 +43,7 @@ impl<'t> Reader<'t> {
         Reader::within(module, text)
     }
 
-    /// A reader of a part of a program, which adds to the tables of a module.
+    /// Creates a parser for a part of a program, which adds to the tables of `module`.
     pub fn within(module: Module, text: &'t str) -> Reader<'t> {
         Reader {
             cursor: Cursor::new(text),
@@ -58,8 +58,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The whole text: definitions of aliases, and operations among them. One module is the program; a module is made
-    /// around other operations.
+    /// Parses a whole program: alias definitions mixed with operations. If the operations are not exactly one module, a
+    /// module is created around them.
     pub fn module(mut self) -> Result<Module> {
         let mut operations = Vec::new();
         while !self.cursor.is_at_end() {
@@ -84,7 +84,7 @@ impl<'t> Reader<'t> {
         Ok(self.module)
     }
 
-    /// Reads one thing, `item`, that is the whole text.
+    /// Parses a text that consists of one `item`.
     pub fn whole<T>(&mut self, item: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let item = item(self)?;
         if !self.cursor.is_at_end() {
@@ -94,7 +94,7 @@ impl<'t> Reader<'t> {
         Ok(item)
     }
 
-    /// Checks that all aliases that are used are defined.
+    /// Checks that all used aliases are defined.
     fn check_aliases(&self) -> Result<()> {
         let undefined = self.aliases.iter().filter(|(_, alias)| !alias.is_defined);
         match undefined.min_by_key(|(_, alias)| alias.used_at) {
@@ -103,7 +103,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Runs `f` one level deeper.
+    /// Runs `f` one nesting level deeper.
     pub fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             let at = self.cursor.offset();
@@ -115,13 +115,13 @@ impl<'t> Reader<'t> {
         result
     }
 
-    /// A list between brackets, separated by commas.
+    /// Parses a comma-separated list in brackets.
     pub fn list<T>(&mut self, [open, close]: [&str; 2], item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         self.cursor.expect(open)?;
         self.list_up_to(close, item)
     }
 
-    /// Items separated by commas, up to a bracket.
+    /// Parses comma-separated items up to the closing bracket.
     pub fn list_up_to<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = Vec::new();
         if self.cursor.eat(close) {
@@ -136,7 +136,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Items separated by commas, up to a bracket, perhaps with a comma behind the last one.
+    /// Parses comma-separated items up to the closing bracket, optionally with a trailing comma.
     pub fn entries_up_to<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = Vec::new();
         while !self.cursor.eat(close) {
@@ -153,13 +153,13 @@ impl<'t> Reader<'t> {
         self.module.attributes.push(attribute)
     }
 
-    /// A string attribute.
+    /// Adds a string attribute.
     pub fn push_string(&mut self, bytes: &[u8]) -> AttrId {
         let string = self.module.intern(bytes);
         self.push(Attribute::String(string))
     }
 
-    /// The attribute that an alias stands for.
+    /// Returns the attribute that an alias denotes.
     pub fn alias(&mut self, name: &'t str, used_at: usize) -> AttrId {
         if let Some(alias) = self.aliases.get(name) {
             return alias.attribute;
@@ -169,7 +169,7 @@ impl<'t> Reader<'t> {
         attribute
     }
 
-    /// The type that an alias stands for; it is defined before.
+    /// Returns the type that an alias denotes; `None` if it is not defined yet.
     pub fn type_alias(&self, name: &str) -> Option<TypeId> {
         self.type_aliases.get(name).copied()
     }
@@ -187,7 +187,7 @@ impl<'t> Reader<'t> {
             Some(alias) if alias.is_defined => {
                 return Err(self.cursor.error_at(at, format!("#{name} is defined twice")));
             }
-            // A copy for each of many names of one attribute would take memory beyond the size of the text.
+            // A copy per alias of one attribute could take more memory than the size of the text.
             Some(_) if value.index() < before => {
                 let message = format!("#{name} is another name of an alias, used before this definition");
                 return Err(self.cursor.unimplemented_at(at, message));

@@ -1,4 +1,4 @@
-//! Regions, blocks and the names of values in text.
+//! Parser of regions, blocks and value names.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result};
@@ -6,11 +6,11 @@ use xla_hlo::{Error, Result};
 use super::reader::Reader;
 use crate::ir::{AttrId, Block, Region, RegionId, TypeId, Value, ValueId};
 
-/// An argument of a region: name, type, location.
+/// Argument of a region: name, type, location.
 pub(super) type Argument<'t> = (&'t str, TypeId, Option<AttrId>);
 
 impl<'t> Reader<'t> {
-    /// `{ operations }`. The arguments stand in the text before, or behind the label of the block.
+    /// Parses `{ operations }`. The arguments precede the region in the text, or follow the label of the block.
     pub(super) fn region(&mut self, arguments: Vec<Argument<'t>>) -> Result<RegionId> {
         self.nested(|reader| {
             reader.cursor.expect("{")?;
@@ -45,7 +45,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// A region that sees no value of the regions around it.
+    /// Parses a region that does not see values of enclosing regions.
     pub(super) fn isolated_region(&mut self, arguments: Vec<Argument<'t>>) -> Result<RegionId> {
         let (names, defined) = (std::mem::take(&mut self.names), std::mem::take(&mut self.defined));
         let region = self.region(arguments);
@@ -53,7 +53,7 @@ impl<'t> Reader<'t> {
         region
     }
 
-    /// `(%a: type loc(...), ...)`.
+    /// Parses `(%a: type loc(...), ...)`.
     pub(super) fn arguments(&mut self) -> Result<Vec<Argument<'t>>> {
         self.list(["(", ")"], |reader| {
             let name = reader.value_name()?;
@@ -69,7 +69,7 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    /// Gives values that follow each other a name in this region.
+    /// Defines a name in this region for `count` consecutive values.
     pub(super) fn define(&mut self, name: &'t str, first: ValueId, count: usize) -> Result<()> {
         if self.names.insert(name, (first, count)).is_some() {
             let at = self.cursor.offset();
@@ -79,13 +79,13 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// `%name`.
+    /// Parses `%name`.
     pub(super) fn value_name(&mut self) -> Result<&'t str> {
         self.cursor.expect("%")?;
         self.cursor.suffix("the name of a value")
     }
 
-    /// A use of a value: `%name` or `%name#1`.
+    /// Parses the use of a value: `%name` or `%name#1`.
     pub(super) fn value(&mut self) -> Result<ValueId> {
         let at = self.cursor.offset();
         let name = self.value_name()?;
@@ -101,7 +101,8 @@ impl<'t> Reader<'t> {
         self.cursor.error_at(at, format!("%{name} is not defined before this use"))
     }
 
-    /// Uses separated by commas, perhaps none; a comma that another thing follows stays.
+    /// Parses a possibly empty comma-separated list of value uses. A comma before another kind of token is not
+    /// consumed.
     pub(super) fn values(&mut self) -> Result<Vec<ValueId>> {
         let mut values = Vec::new();
         if !self.cursor.is("%") {

@@ -1,4 +1,4 @@
-//! Shardy in text: attributes as bytecode stores them, and the pretty forms of its operations.
+//! Parser of Shardy: attributes, in the representation of bytecode, and the pretty forms of its operations.
 
 use xla_hlo::Result;
 use xla_hlo::sdy::{ManualAxes, Mesh, MeshAxis, MeshName, PerValue, Reduction, TensorSharding};
@@ -8,7 +8,7 @@ use super::reader::Reader;
 use crate::ir::{AttrId, Attribute, Name, Sharding};
 
 impl Reader<'_> {
-    /// An attribute `#sdy.NAME` behind its name, which begins at `start`.
+    /// Parses an attribute `#sdy.NAME` after its name, which begins at `start`.
     pub(super) fn sharding_attribute(&mut self, start: usize, name: &str) -> Result<AttrId> {
         let at = self.cursor.offset();
         let text = self.in_angles()?;
@@ -26,7 +26,7 @@ impl Reader<'_> {
         read.map_err(|error| self.cursor.error_at(at, error.message()))
     }
 
-    /// `<...>` as text.
+    /// Returns the text of `<...>`.
     fn in_angles(&mut self) -> Result<&'_ str> {
         let start = self.cursor.offset();
         self.cursor.expect("<")?;
@@ -89,7 +89,7 @@ impl Reader<'_> {
         self.push(Attribute::from(Sharding::ManualAxes(axes)))
     }
 
-    /// `<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`.
+    /// Parses `<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`.
     pub(super) fn mesh_groups(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
         let mesh = if self.cursor.is("mesh_name") { "mesh_name" } else { "mesh" };
@@ -100,7 +100,7 @@ impl Reader<'_> {
         Ok(self.push(Attribute::from(Sharding::ReplicaGroups { mesh, axes })))
     }
 
-    /// `<axes = [<name = "x", size = 2>], device_ids = dense<[1, 0]> : tensor<2xi64>>`.
+    /// Parses `<axes = [<name = "x", size = 2>], device_ids = dense<[1, 0]> : tensor<2xi64>>`.
     pub(super) fn mesh_of_attributes(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
         let axes = self.elements("axes", Self::mesh_axis)?;
@@ -109,7 +109,7 @@ impl Reader<'_> {
         Ok(self.push(Attribute::from(Sharding::MeshOfAttributes { axes, device_ids })))
     }
 
-    /// `<name = "x", size = 2>`.
+    /// Parses `<name = "x", size = 2>`.
     pub(super) fn mesh_axis(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
         let name = Name::Attribute(self.field("name")?);
@@ -121,7 +121,7 @@ impl Reader<'_> {
         Ok(self.push(Attribute::from(Sharding::MeshAxis { name, size })))
     }
 
-    /// `<name = "x", sub_axis_info = (1)2>`.
+    /// Parses `<name = "x", sub_axis_info = (1)2>`.
     pub(super) fn axis_ref(&mut self) -> Result<AttrId> {
         self.cursor.expect("<")?;
         let name = Name::Attribute(self.field("name")?);
@@ -139,7 +139,7 @@ impl Reader<'_> {
         Ok(self.push(Attribute::from(Sharding::AxisRef { name, sub_axis })))
     }
 
-    /// `name = [attribute, ...]`, where `<...>` is an attribute that `element` reads.
+    /// Parses `name = [attribute, ...]`, where `element` parses attributes of the form `<...>`.
     fn elements(&mut self, name: &str, element: fn(&mut Self) -> Result<AttrId>) -> Result<AttrId> {
         self.cursor.expect(name)?;
         self.cursor.expect("=")?;
@@ -150,14 +150,14 @@ impl Reader<'_> {
         Ok(self.push(Attribute::Array(list)))
     }
 
-    /// `name = attribute`.
+    /// Parses `name = attribute`.
     fn field(&mut self, name: &str) -> Result<AttrId> {
         self.cursor.expect(name)?;
         self.cursor.expect("=")?;
         self.attribute()
     }
 
-    /// A pretty form of Shardy; `None` for another operation.
+    /// Parses the pretty form of a Shardy operation; `None` for another operation.
     pub(super) fn shardy(&mut self, name: &str, results: usize) -> Result<Option<Parts>> {
         match name {
             "sdy.manual_computation" => self.manual_computation().map(Some),
@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Operations without a region: not part of the frames that nested regions put on the stack.
+    /// Parses operations without a region. Not inlined, to keep the stack frames of nested regions small.
     #[inline(never)]
     fn without_body(&mut self, name: &str, results: usize) -> Result<Option<Parts>> {
         Ok(Some(match name {
@@ -179,7 +179,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// `@name = <["x"=4]> {attributes}`.
+    /// Parses `@name = <["x"=4]> {attributes}`.
     fn mesh(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         let name = self.symbol_name()?;
@@ -192,13 +192,13 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    /// `<@mesh, [{"x"}]>`.
+    /// Parses `<@mesh, [{"x"}]>`.
     fn sharding(&mut self) -> Result<AttrId> {
         let start = self.cursor.offset();
         self.sharding_attribute(start, "sdy.sharding")
     }
 
-    /// `NAME=[<...>, <...>]`.
+    /// Parses `NAME=[<...>, <...>]`.
     #[inline(never)]
     fn shardings(&mut self, parts: &mut Parts, name: &str) -> Result<()> {
         self.cursor.expect(name)?;
@@ -209,7 +209,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `(%a) in_shardings=[<...>] out_shardings=[<...>] manual_axes={"x"} (%x: type) {body} : (types) -> types`.
+    /// Parses `(%a) in_shardings=[<...>] out_shardings=[<...>] manual_axes={"x"} (%x: type) {body} : (types) -> types`.
     fn manual_computation(&mut self) -> Result<Parts> {
         let parts = self.head_of_manual_computation()?;
         self.body(parts)
@@ -229,7 +229,7 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    /// `<"name">(%a) in_shardings=[<...>] out_shardings=[<...>] (%x: type) {body} : (types) -> types`.
+    /// Parses `<"name">(%a) in_shardings=[<...>] out_shardings=[<...>] (%x: type) {body} : (types) -> types`.
     fn named_computation(&mut self) -> Result<Parts> {
         let parts = self.head_of_named_computation()?;
         self.body(parts)
@@ -251,14 +251,14 @@ impl Reader<'_> {
         Ok(parts)
     }
 
-    /// `(%x: type) {body} {attributes} : (types) -> types`.
+    /// Parses `(%x: type) {body} {attributes} : (types) -> types`.
     fn body(&mut self, mut parts: Parts) -> Result<Parts> {
         let arguments = self.arguments()?;
         parts.regions.push(self.region(arguments)?);
         self.attributes_and_signature(parts)
     }
 
-    /// `%a <@mesh, [{"x"}]> : type`.
+    /// Parses `%a <@mesh, [{"x"}]> : type`.
     fn sharding_constraint(&mut self, results: usize) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         let sharding = self.sharding()?;
@@ -266,7 +266,7 @@ impl Reader<'_> {
         self.results_behind(parts, results)
     }
 
-    /// `%a group_id=3 : type`; no result.
+    /// Parses `%a group_id=3 : type`, which has no result.
     fn sharding_group(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         self.cursor.expect("group_id")?;
@@ -277,7 +277,7 @@ impl Reader<'_> {
         self.results_behind(parts, 0)
     }
 
-    /// `%a allowed_direction=FORWARD : type`.
+    /// Parses `%a allowed_direction=FORWARD : type`.
     fn propagation_barrier(&mut self, results: usize) -> Result<Parts> {
         const DIRECTIONS: [&str; 4] = ["NONE", "FORWARD", "BACKWARD", "BOTH"];
         let mut parts = Parts::new(vec![self.value()?]);
@@ -293,7 +293,7 @@ impl Reader<'_> {
         self.results_behind(parts, results)
     }
 
-    /// `%a sharding=<@mesh, [{"x"}]> : type`, the sharding perhaps not there.
+    /// Parses `%a sharding=<@mesh, [{"x"}]> : type`; the sharding is optional.
     fn data_flow_edge(&mut self, results: usize) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         if self.cursor.eat("sharding") {
@@ -304,7 +304,7 @@ impl Reader<'_> {
         self.results_behind(parts, results)
     }
 
-    /// `{attributes} : types`.
+    /// Parses `{attributes} : types`.
     fn results_behind(&mut self, mut parts: Parts, results: usize) -> Result<Parts> {
         self.attribute_dictionary(&mut parts)?;
         parts.results = self.types_of_results(results)?;

@@ -1,4 +1,5 @@
-//! Pretty forms that are more than operands and keywords: functions, loops, reductions, constants, convolutions.
+//! Parser of the pretty forms with syntax beyond operands and keywords: functions, loops, reductions, constants,
+//! convolutions.
 
 use xla_hlo::{ElementType, Result};
 
@@ -8,7 +9,7 @@ use super::regions::Argument;
 use crate::ir::{AttrId, Attribute, Block, EnumKind, Operation, Region, RegionId, Type, TypeId, Value, ValueId};
 
 impl<'t> Reader<'t> {
-    /// An operation with a form of its own; `None` for another one.
+    /// Parses an operation with its own syntax; `None` for another operation.
     pub(super) fn special(&mut self, name: &str, results: usize) -> Result<Option<Parts>> {
         Ok(Some(match name {
             "builtin.module" => self.nested_module()?,
@@ -31,7 +32,7 @@ impl<'t> Reader<'t> {
         }))
     }
 
-    /// `@name` as a string attribute.
+    /// Parses `@name` and returns the name as a string attribute.
     pub(super) fn symbol_name(&mut self) -> Result<AttrId> {
         let symbol = self.symbol()?;
         Ok(match &self.module.attributes[symbol] {
@@ -40,7 +41,7 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// `public @name(%a: type {attributes}, ...) -> (type {attributes}, ...) attributes {...} {body}`.
+    /// Parses `public @name(%a: type {attributes}, ...) -> (type {attributes}, ...) attributes {...} {body}`.
     fn function(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         for visibility in ["public", "private", "nested"] {
@@ -83,7 +84,7 @@ impl<'t> Reader<'t> {
         if self.cursor.eat("attributes") {
             parts.attributes.extend(self.entries(["{", "}"])?);
         }
-        // A function that is declared has a region without blocks.
+        // The region of a declaration has no blocks.
         let body = match self.cursor.is("{") {
             true => self.isolated_region(arguments)?,
             false => self.module.regions.push(Region { blocks: Vec::new() }),
@@ -101,7 +102,7 @@ impl<'t> Reader<'t> {
         self.set(&mut parts.attributes, name, list);
     }
 
-    /// `@callee(%a, %b) {attributes} : (types) -> types`.
+    /// Parses `@callee(%a, %b) {attributes} : (types) -> types`.
     fn call(&mut self) -> Result<Parts> {
         let callee = self.symbol()?;
         let mut parts = self.called()?;
@@ -109,7 +110,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `(%a, %b) {attributes} : (types) -> types`.
+    /// Parses `(%a, %b) {attributes} : (types) -> types`.
     fn called(&mut self) -> Result<Parts> {
         let operands = self.list(["(", ")"], Self::value)?;
         self.attributes_and_signature(Parts::new(operands))
@@ -122,7 +123,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `@target(%a, %b) {attributes} : (types) -> types`.
+    /// Parses `@target(%a, %b) {attributes} : (types) -> types`.
     fn custom_call(&mut self) -> Result<Parts> {
         let target = self.symbol_name()?;
         let mut parts = self.called()?;
@@ -130,7 +131,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `"name" %a, %b {attributes} : (types) -> types`.
+    /// Parses `"name" %a, %b {attributes} : (types) -> types`.
     fn composite(&mut self) -> Result<Parts> {
         let name = self.cursor.string("the name of the composite")?;
         let name = self.push_string(&name);
@@ -140,7 +141,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `{attributes} dense<...> : type`, or the older `() {value = dense<...> : type} : () -> type`.
+    /// Parses `{attributes} dense<...> : type`, or the older `() {value = dense<...> : type} : () -> type`.
     fn constant(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         if self.cursor.eat("(") {
@@ -158,7 +159,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `{attributes} dense<...> : type`, or a number with its type.
+    /// Parses `{attributes} dense<...> : type`, or a number with its type.
     fn arith_constant(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         self.attribute_dictionary(&mut parts)?;
@@ -173,7 +174,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `{attributes} [4, 32] : tensor<2xindex>`.
+    /// Parses `{attributes} [4, 32] : tensor<2xindex>`.
     fn shape_constant(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(Vec::new());
         self.attribute_dictionary(&mut parts)?;
@@ -183,7 +184,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `%a {attributes} : type to type`.
+    /// Parses `%a {attributes} : type to type`.
     fn cast(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         self.attribute_dictionary(&mut parts)?;
@@ -194,7 +195,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `LT, %a, %b, FLOAT : (types) -> type`.
+    /// Parses `LT, %a, %b, FLOAT : (types) -> type`.
     fn compare(&mut self) -> Result<Parts> {
         let direction = self.enumerator(EnumKind::ComparisonDirection)?;
         self.cursor.expect(",")?;
@@ -207,7 +208,7 @@ impl<'t> Reader<'t> {
         self.attributes_and_signature(parts)
     }
 
-    /// `%a [start:limit:stride, ...] : (type) -> type`.
+    /// Parses `%a [start:limit:stride, ...] : (type) -> type`.
     fn slice(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         let (mut starts, mut limits, mut strides) = (Vec::new(), Vec::new(), Vec::new());
@@ -225,7 +226,7 @@ impl<'t> Reader<'t> {
         self.attributes_and_signature(parts)
     }
 
-    /// `%a[0] : (type) -> type`.
+    /// Parses `%a[0] : (type) -> type`.
     fn get_tuple_element(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(vec![self.value()?]);
         self.cursor.expect("[")?;
@@ -237,6 +238,7 @@ impl<'t> Reader<'t> {
         self.attributes_and_signature(parts)
     }
 
+    /// Parses
     /// `(%a, %b) dim_numbers = [b, f]x[i, o]->[b, f], window = {stride = [], ...} {attributes} : (types) -> type`.
     fn convolution(&mut self) -> Result<Parts> {
         let mut parts = Parts::new(self.list(["(", ")"], Self::value)?);
@@ -285,8 +287,8 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// `(%a init: %b), ... applies stablehlo.add across dimensions = [0] : types`, or with the types first and a
-    /// `reducer(%x: type, %y: type) ... {body}` behind them.
+    /// Parses `(%a init: %b), ... applies stablehlo.add across dimensions = [0] : types`, or the form with the types
+    /// first and `reducer(%x: type, %y: type) ... {body}` after them.
     fn reduce(&mut self) -> Result<Parts> {
         let (mut inputs, mut inits) = (Vec::new(), Vec::new());
         loop {
@@ -318,7 +320,7 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// `(%a, %b) inits(%c) dimension = 0 attributes {...} {body} : (types) -> (types)`.
+    /// Parses `(%a, %b) inits(%c) dimension = 0 attributes {...} {body} : (types) -> (types)`.
     fn scan(&mut self) -> Result<Parts> {
         let inputs = self.list(["(", ")"], Self::value)?;
         self.cursor.expect("inits")?;
@@ -343,14 +345,14 @@ impl<'t> Reader<'t> {
         Ok(parts)
     }
 
-    /// Sizes of two groups of operands or results.
+    /// Adds a tensor with the sizes of two groups of operands or results.
     fn segments(&mut self, first: usize, second: usize) -> AttrId {
         let element = self.element(ElementType::S32);
         let bytes = [first, second].iter().flat_map(|&size| (size as i32).to_le_bytes()).collect();
         self.module.push_tensor(element, ElementType::S32, bytes)
     }
 
-    /// A region that applies an operation to its two arguments and returns the result.
+    /// Adds a region that applies an operation to its two arguments and returns the result.
     fn applied(&mut self, name: &str, ty: TypeId) -> RegionId {
         let module = &mut self.module;
         let mut value = || module.values.push(Value { ty, location: None });
@@ -370,7 +372,8 @@ impl<'t> Reader<'t> {
         self.module.regions.push(Region { blocks: vec![block] })
     }
 
-    /// `reducer(%x0: type, %y0: type) (%x1: type, %y1: type) {body}`; the arguments are x0, x1, ..., y0, y1, ...
+    /// Parses `reducer(%x0: type, %y0: type) (%x1: type, %y1: type) {body}`. The region's arguments are x0, x1, ...,
+    /// y0, y1, ...
     fn reducer(&mut self) -> Result<RegionId> {
         self.cursor.expect("reducer")?;
         let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -386,7 +389,7 @@ impl<'t> Reader<'t> {
         self.region(left)
     }
 
-    /// `(%x = %a, ...) : types attributes {...} cond {...} do {...}`.
+    /// Parses `(%x = %a, ...) : types attributes {...} cond {...} do {...}`.
     fn while_loop(&mut self, results: usize) -> Result<Parts> {
         let at = self.cursor.offset();
         let bound = self.list(["(", ")"], |reader| {

@@ -1,4 +1,4 @@
-//! Types in MLIR text: elements, tensors, functions, tuples, tokens.
+//! Parser of types: elements, tensors, functions, tuples, tokens.
 
 use xla_hlo::ElementType::{Pred, S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64};
 use xla_hlo::{ElementType, Result};
@@ -7,7 +7,7 @@ use super::reader::Reader;
 use crate::ir::{Attribute, Type, TypeId};
 
 impl<'t> Reader<'t> {
-    /// A type.
+    /// Parses a type.
     pub(super) fn ty(&mut self) -> Result<TypeId> {
         self.nested(Self::ty_here)
     }
@@ -31,7 +31,7 @@ impl<'t> Reader<'t> {
                 None => Err(self.cursor.error_at(start, format!("`{name}` is not a type"))),
             };
         }
-        // Types repeat a lot: the text of one is read once.
+        // Types are repetitive, so each distinct text is parsed once.
         let mut end = self.cursor.clone();
         end.expect("<")?;
         end.skip_to_closing_angle()?;
@@ -54,25 +54,25 @@ impl<'t> Reader<'t> {
         id
     }
 
-    /// A function's type where there are parentheses, otherwise one type.
+    /// Parses a function type.
     pub(super) fn function_type(&mut self) -> Result<TypeId> {
         let (inputs, results) = self.signature()?;
         Ok(self.module.types.push(Type::Function { inputs, results }))
     }
 
-    /// `(types) -> types`.
+    /// Parses `(types) -> types`.
     pub(super) fn signature(&mut self) -> Result<(Vec<TypeId>, Vec<TypeId>)> {
         let inputs = self.list(["(", ")"], Self::ty)?;
         self.cursor.expect("->")?;
         Ok((inputs, self.result_types()?))
     }
 
-    /// One type, or several in parentheses.
+    /// Parses one type, or several in parentheses.
     pub(super) fn result_types(&mut self) -> Result<Vec<TypeId>> {
         if self.cursor.is("(") { self.list(["(", ")"], Self::ty) } else { Ok(vec![self.ty()?]) }
     }
 
-    /// Types separated by commas.
+    /// Parses a comma-separated list of types.
     pub(super) fn types(&mut self) -> Result<Vec<TypeId>> {
         let mut types = vec![self.ty()?];
         while self.cursor.eat(",") {
@@ -131,7 +131,7 @@ impl<'t> Reader<'t> {
         Ok(Type::Tensor { dims, element, encoding })
     }
 
-    /// Bounds of dynamic dimensions: `<?, 6>`, in these brackets.
+    /// Parses the bounds of dynamic dimensions, such as `<?, 6>`, in the given brackets.
     pub(super) fn bounds(&mut self, brackets: [&str; 2]) -> Result<Attribute> {
         let bound = |reader: &mut Self| {
             if reader.cursor.eat("?") { Ok(i64::MIN) } else { reader.cursor.integer("a bound or `?`") }
@@ -140,7 +140,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A type that is one word.
+/// Returns the type that a single word denotes.
 fn named(name: &str) -> Option<Type> {
     let integer = |width: &str, signed: bool| {
         Some(match (width, signed) {
