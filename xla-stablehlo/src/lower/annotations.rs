@@ -1,4 +1,4 @@
-//! Annotations of operations, arguments and results: frontend attributes, and shardings of Shardy and GSPMD.
+//! Annotations of operations, arguments and results: frontend attributes, and Shardy or GSPMD shardings.
 
 use xla_hlo::proto::parse_sharding as parse_encoded_sharding;
 use xla_hlo::sdy::{PerValue, attribute};
@@ -10,9 +10,9 @@ use super::context::Lowering;
 use super::{rule, sharding};
 use crate::ir::{AttrId, Attribute, Module};
 
-/// Attributes that come with an operation, an argument or a result, by name.
+/// Lookup of attributes by name, for an operation, an argument or a result.
 pub(super) trait Named {
-    /// The attribute of that name.
+    /// Returns the attribute with this name.
     fn named(&self, name: &str) -> Option<AttrId>;
 }
 
@@ -22,7 +22,7 @@ impl Named for Attributes<'_> {
     }
 }
 
-/// A dictionary.
+/// Attribute dictionary of an argument or result.
 pub(super) struct Dictionary<'s>(pub &'s Module, pub AttrId);
 
 impl Named for Dictionary<'_> {
@@ -31,7 +31,7 @@ impl Named for Dictionary<'_> {
     }
 }
 
-/// The entries of `mhlo.frontend_attributes`.
+/// Returns the entries of `mhlo.frontend_attributes`.
 pub(super) fn frontend_attributes(module: &Module, named: &impl Named) -> Result<FrontendAttributes> {
     let Some(id) = named.named("mhlo.frontend_attributes") else { return Ok(FrontendAttributes::new()) };
     let wrong = || Error::invalid_argument("mhlo.frontend_attributes must be a dictionary of strings");
@@ -54,7 +54,7 @@ pub(super) struct Annotated {
     pub sharding: Option<Sharding>,
 }
 
-/// The annotations of an operation: shardings are for each result.
+/// Returns the annotations of an operation. Its sharding covers each result.
 pub(super) fn of_operation(lowering: &mut Lowering<'_>, attributes: Attributes<'_>) -> Result<Annotated> {
     let module = attributes.module;
     let mut annotated = Annotated::default();
@@ -82,7 +82,7 @@ pub(super) fn of_operation(lowering: &mut Lowering<'_>, attributes: Attributes<'
     Ok(annotated)
 }
 
-/// The annotations of an argument.
+/// Returns the annotations of an argument.
 pub(super) fn of_argument(lowering: &mut Lowering<'_>, dictionary: &Dictionary<'_>) -> Result<Annotated> {
     let module = dictionary.0;
     let frontend_attributes = frontend_attributes(module, dictionary)?;
@@ -95,7 +95,7 @@ pub(super) fn of_argument(lowering: &mut Lowering<'_>, dictionary: &Dictionary<'
     Ok(annotated)
 }
 
-/// The shardings of a function's result: that of Shardy, and the tiles.
+/// Returns the sharding of a function result: Shardy's form if it has one, and the tile assignment.
 pub(super) fn of_result(
     lowering: &mut Lowering<'_>,
     dictionary: &Dictionary<'_>,
@@ -113,13 +113,13 @@ pub(super) fn of_result(
     }
 }
 
-/// The sharding of `mhlo.sharding`: its text, or an encoded `OpSharding`.
+/// Returns the sharding in `mhlo.sharding`, which holds text or an encoded `OpSharding`.
 fn gspmd(module: &Module, named: &impl Named) -> Result<Option<Sharding>> {
     let Some(id) = named.named("mhlo.sharding") else { return Ok(None) };
     let Attribute::String(string) = module.attributes[id] else {
         return Err(Error::invalid_argument("mhlo.sharding must be a string"));
     };
-    // A text begins with a brace, which no field of an encoded `OpSharding` does.
+    // The text form begins with a brace, which is not the first byte of any encoded `OpSharding` field.
     let parsed = match &module.strings[string][..] {
         bytes if bytes.trim_ascii_start().starts_with(b"{") => parse_sharding(&module.text(string)),
         bytes => parse_encoded_sharding(bytes),
@@ -127,12 +127,12 @@ fn gspmd(module: &Module, named: &impl Named) -> Result<Option<Sharding>> {
     parsed.map(Some).map_err(|error| error.context("mhlo.sharding"))
 }
 
-/// The shardings over meshes with names.
+/// Replaces inline meshes in shardings by named ones.
 pub(super) fn named(lowering: &mut Lowering<'_>, list: PerValue) -> PerValue {
     PerValue(list.0.into_iter().map(|sharding| sharding::with_name(&mut lowering.meshes, sharding)).collect())
 }
 
-/// The tiles of shardings over meshes with names.
+/// Converts shardings over named meshes to tile assignments.
 fn tiles(lowering: &Lowering<'_>, list: &PerValue) -> Result<Vec<LeafSharding>> {
     list.0.iter().map(|sharding| sharding::tiles_of(&lowering.meshes, sharding)).collect()
 }

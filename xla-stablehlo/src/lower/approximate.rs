@@ -1,4 +1,4 @@
-//! Approximate selection: a sort and a slice, which find everything.
+//! Lowering of approximate top-k to a sort and a slice, which are exact.
 
 use xla_hlo::ops::{FfiAttributes, Slice, SliceRange, Sort};
 use xla_hlo::{BackendConfig, CompId, Error, InstrId, Result};
@@ -6,11 +6,11 @@ use xla_hlo::{BackendConfig, CompId, Error, InstrId, Result};
 use super::call::Call;
 use super::context::Lowering;
 
-/// The target that selects elements; XLA writes it out for every device that has no unit for it.
+/// Custom call target of approximate top-k. XLA expands it in this way for every device without hardware support.
 pub(super) const TOP_K: &str = "ApproxTopK";
 
-/// Lowers [`TOP_K`]: the first elements of a dimension, in the order of the comparator. Operands are arrays and, for as
-/// many, the values of bins that stay empty, which a sort has none of.
+/// Lowers [`TOP_K`]: sorts a dimension by the comparator and slices its first elements. The operands are the arrays,
+/// followed by an initial value for each. These fill empty bins and are unused, because a sort has no bins.
 pub(super) fn top_k(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,

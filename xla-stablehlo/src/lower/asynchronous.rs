@@ -1,4 +1,4 @@
-//! Asynchronous operations: their start, whose result is a future, and their end.
+//! Asynchronous operations: `async_start`, whose result is a future, and `async_done`.
 
 use xla_hlo::ops::collective::{AllGather, AllReduce, Collective, CollectivePermute};
 use xla_hlo::ops::{Async, AsyncStart, Op};
@@ -7,7 +7,7 @@ use xla_hlo::{Computation, InstrId, Result, Shape};
 use super::call::Call;
 use super::context::Lowering;
 
-/// Lowers the start or the end of an asynchronous operation; a value for each result.
+/// Lowers the start or end of an asynchronous operation; returns one instruction per result.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     Some(match call.name {
         "async_start" => start(lowering, call).map(|start| vec![start]),
@@ -16,7 +16,8 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// Collectives that have a start of their own become that, others a computation that is started.
+/// Lowers `async_start`. A collective with an asynchronous form in HLO uses it; any other body becomes an `async-start`
+/// of a computation.
 fn start(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [region] = call.regions()?;
     let body = lowering.closed_computation("async_computation", region)?;
@@ -42,7 +43,7 @@ fn start(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(op, shape, call.operands.clone())
 }
 
-/// The collective that a computation is, all its parameters being the operands in order.
+/// Returns the collective that a computation consists of, if its operands are all parameters in order.
 fn collective(body: &Computation) -> Option<Collective> {
     let root = &body[body.root()];
     let is_alone = body.len() == body.parameters().len() + 1 && root.operands() == body.parameters();

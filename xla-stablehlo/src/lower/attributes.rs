@@ -1,11 +1,11 @@
-//! Readers of an operation's attributes.
+//! Typed access to an operation's attributes.
 
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Result, Scalar, Shape};
 
 use super::types;
 use crate::ir::{AttrId, Attribute, EnumKind, Module, OpId, Type, TypeId};
 
-/// The attributes of one operation.
+/// Attributes of one operation.
 #[derive(Clone, Copy)]
 pub(super) struct Attributes<'s> {
     pub module: &'s Module,
@@ -13,7 +13,7 @@ pub(super) struct Attributes<'s> {
 }
 
 impl<'s> Attributes<'s> {
-    /// An attribute of the operation, or of the one that a composite or a custom call stands for.
+    /// Returns an attribute of the operation, or of the operation that a composite or custom call wraps.
     pub fn get(self, name: &str) -> Option<AttrId> {
         let within = |dictionary| lookup(self.module, self.module.attribute(self.op, dictionary)?, name);
         let own = self.module.attribute(self.op, name);
@@ -62,7 +62,7 @@ impl<'s> Attributes<'s> {
         }
     }
 
-    /// A number, as a scalar of its type.
+    /// Returns a number as a scalar of its type.
     pub fn number(self, name: &str) -> Result<Literal> {
         let (ty, bits) = match self.required(name)? {
             Attribute::Bool(flag) => return Ok(Literal::scalar(ElementType::Pred, Scalar::Pred(*flag))),
@@ -87,7 +87,7 @@ impl<'s> Attributes<'s> {
         }
     }
 
-    /// Name of a symbol, or a string.
+    /// Returns the name of a symbol, or the text of a string.
     pub fn symbol(self, name: &str) -> Result<String> {
         match self.required(name)? {
             Attribute::Symbol(path) if path.len() == 1 => {
@@ -112,21 +112,21 @@ impl<'s> Attributes<'s> {
         }
     }
 
-    /// Integers of a tensor.
+    /// Returns the integers of a tensor.
     pub fn ints(self, name: &str) -> Result<Vec<i64>> {
         self.required(name)?;
         let found = self.get(name).map_or_else(|| Ok(Vec::new()), |id| integers(self.module, id));
         found.or_else(|_| self.wrong(name, "integers"))
     }
 
-    /// Integers of a tensor that are at least 0.
+    /// Returns the integers of a tensor, which must be non-negative.
     pub fn indices(self, name: &str) -> Result<Vec<usize>> {
         let index = |value: i64| usize::try_from(value).ok();
         let found = self.ints(name)?.into_iter().map(index).collect::<Option<_>>();
         found.map_or_else(|| self.wrong(name, "integers of at least 0"), Ok)
     }
 
-    /// Integers of at least 0 of the tensor in a list that is called `name`.
+    /// Returns the non-negative integers of a tensor that is an element of the list attribute `name`.
     pub fn indices_of(self, name: &str, id: AttrId) -> Result<Vec<usize>> {
         let found = integers(self.module, id).ok();
         let found: Option<Vec<usize>> =
@@ -134,18 +134,18 @@ impl<'s> Attributes<'s> {
         found.map_or_else(|| self.wrong(name, "of tensors of integers of at least 0"), Ok)
     }
 
-    /// Rows of a tensor of rank 2.
+    /// Returns the rows of a tensor of rank 2.
     pub fn rows(self, name: &str) -> Result<Vec<Vec<i64>>> {
         let literal = self.literal(name)?;
         let &[rows, columns] = literal.array_shape().dims() else {
-            // jaxlib writes an empty list of pairs of rank 1.
+            // jaxlib writes an empty list of pairs with rank 1.
             return if literal.array_shape().element_count() == 0 { Ok(vec![]) } else { self.wrong(name, "of rank 2") };
         };
         let ints = self.ints(name)?;
         Ok((0..rows).map(|row| ints[row * columns..(row + 1) * columns].to_vec()).collect())
     }
 
-    /// The elements of a tensor.
+    /// Returns the elements of a tensor.
     pub fn literal(self, name: &str) -> Result<Literal> {
         self.required(name)?;
         let found = self.get(name).map_or(Ok(None), |id| literal(self.module, id));
@@ -156,7 +156,7 @@ impl<'s> Attributes<'s> {
     }
 }
 
-/// The integers of a tensor, or of a list.
+/// Returns the integers of a tensor or list.
 pub(super) fn integers(module: &Module, id: AttrId) -> Result<Vec<i64>> {
     let wrong = || Error::invalid_argument(format!("{} is no list of integers", module.attribute_text(id)));
     let int = |value: Scalar| value.as_i128().and_then(|value| i64::try_from(value).ok()).ok_or_else(wrong);
@@ -171,7 +171,7 @@ pub(super) fn integers(module: &Module, id: AttrId) -> Result<Vec<i64>> {
     (0..literal.array_shape().element_count()).map(|i| int(literal.get(i))).collect()
 }
 
-/// The elements of a tensor, or of a dense array; `None` for another attribute.
+/// Returns the elements of a tensor or dense array; `None` for another attribute.
 pub(super) fn literal(module: &Module, id: AttrId) -> Result<Option<Literal>> {
     match &module.attributes[id] {
         Attribute::Dense { ty, bytes } => match tensor(module, *ty)? {
@@ -187,7 +187,7 @@ pub(super) fn literal(module: &Module, id: AttrId) -> Result<Option<Literal>> {
     }
 }
 
-/// The shape of an attribute's type, in which indices have 64 bits.
+/// Returns the shape of an attribute's type, with `index` elements as 64-bit integers.
 fn tensor(module: &Module, ty: TypeId) -> Result<Shape> {
     match &module.types[ty] {
         Type::Tensor { dims, element, .. } if module.types[*element] == Type::Index => {
@@ -199,14 +199,14 @@ fn tensor(module: &Module, ty: TypeId) -> Result<Shape> {
     }
 }
 
-/// An entry of a dictionary.
+/// Returns the value of a dictionary entry.
 pub(super) fn lookup(program: &Module, dictionary: AttrId, wanted: &str) -> Option<AttrId> {
     let Attribute::Dictionary(entries) = &program.attributes[dictionary] else { return None };
     let has_name = |name| program.string_attribute(name).is_some_and(|name| name == wanted);
     entries.iter().find(|(name, _)| has_name(*name)).map(|&(_, value)| value)
 }
 
-/// Elements of dense elements: one for all, packed bits, or each in whole bytes.
+/// Decodes dense elements: a splat, packed bits, or each element in whole bytes.
 fn dense(shape: &ArrayShape, bytes: &[u8]) -> Result<Literal> {
     let (count, width) = (shape.checked_element_count()?, shape.element_type().byte_width());
     let size = || Error::invalid_argument(format!("{} bytes of elements for {shape}", bytes.len()));
@@ -226,7 +226,7 @@ fn dense(shape: &ArrayShape, bytes: &[u8]) -> Result<Literal> {
     if bytes.len() == count * width {
         return Literal::from_bytes(shape, bytes.to_vec());
     }
-    // Programs also give arrays without elements one for all.
+    // Programs may also store one element for an array without elements.
     if bytes.len() == width {
         return Literal::splat(shape, Scalar::read(shape.element_type(), bytes));
     }

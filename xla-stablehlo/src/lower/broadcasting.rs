@@ -1,4 +1,4 @@
-//! Operations of CHLO that broadcast their operands to each other first, and constants of another array's shape.
+//! CHLO operations with implicit broadcasting, and constants in the shape of another array.
 
 use xla_hlo::ops::Constant;
 use xla_hlo::{ArrayShape, Dynamism, Error, InstrId, Result, Shape};
@@ -8,7 +8,7 @@ use super::context::Lowering;
 use super::dimensions::repeat;
 use super::{elementwise, special, types};
 
-/// Lowers an operation whose operands are broadcast.
+/// Lowers an operation whose operands are implicitly broadcast.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     Some(match call.name {
         "constant_like" => constant_like(lowering, call),
@@ -49,7 +49,7 @@ fn elementwise(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     value.unwrap_or_else(|| Err(Error::unimplemented(format!("{} is not lowered to HLO yet", call.name))))
 }
 
-/// The result's shape: as it is written, or, where a dimension is left open there, the larger extents of the operands.
+/// Returns the declared shape of the result. For unbounded dimensions, uses the larger extents of the operands.
 fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, written: &ArrayShape) -> Result<ArrayShape> {
     let mut result = written.clone();
     if !types::is_unbounded(&Shape::Array(result.clone())) {
@@ -74,17 +74,18 @@ fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, written: &ArrayShape) ->
     Ok(result)
 }
 
-/// Dimensions of the result for those of an operand of that rank: the last ones, or `broadcast_dimensions`.
+/// Returns the dimensions of the result that an operand of this rank maps to: `broadcast_dimensions`, or the trailing
+/// ones.
 fn dimensions(call: &Call<'_>, rank: usize, result_rank: usize) -> Result<Vec<usize>> {
     let named = match call.attributes.get("broadcast_dimensions") {
-        // It belongs to the operand of the lower rank.
+        // The attribute applies to the operand of lower rank.
         Some(_) => Some(call.attributes.indices("broadcast_dimensions")?).filter(|dimensions| dimensions.len() == rank),
         None => None,
     };
     Ok(named.unwrap_or_else(|| (result_rank.saturating_sub(rank)..result_rank).collect()))
 }
 
-/// The operand over the dimensions of the result: its last ones, or those that `broadcast_dimensions` names.
+/// Broadcasts an operand to the result's dimensions, along `broadcast_dimensions` or the trailing ones.
 fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId, result: &ArrayShape) -> Result<InstrId> {
     let shape = lowering.shape(x);
     let shape = shape.expect_array()?;

@@ -1,4 +1,4 @@
-//! An operation as the families see it: its name, attributes, operands, results and regions.
+//! Operation in the form that the operation families lower: name, attributes, operands, results and regions.
 
 use xla_hlo::{Error, InstrId, Result, Shape};
 
@@ -6,9 +6,9 @@ use super::attributes::Attributes;
 use super::types::packed_shape;
 use crate::ir::{Module, OpId, RegionId};
 
-/// An operation whose operands are instructions.
+/// Operation whose operands are already lowered to instructions.
 pub(super) struct Call<'s> {
-    /// Name without dialect and version: `add`.
+    /// Name without dialect and version, such as `add`.
     pub name: &'s str,
     pub attributes: Attributes<'s>,
     pub operands: Vec<InstrId>,
@@ -16,30 +16,30 @@ pub(super) struct Call<'s> {
     pub results: Vec<Shape>,
     pub regions: &'s [RegionId],
     pub op: OpId,
-    /// Numbers of the operands that are passed on, where some are not.
+    /// Indices of the remaining operands, if some were removed.
     pub kept_operands: Option<Vec<usize>>,
 }
 
 impl Call<'_> {
-    /// The shape of all results: a tuple where there are several.
+    /// Returns the shape of the combined results: a tuple if there are several.
     pub fn shape(&self) -> Shape {
         packed_shape(self.results.clone())
     }
 
-    /// The operands, as many as wanted.
+    /// Returns the operands; an error unless there are exactly `N`.
     pub fn exactly<const N: usize>(&self) -> Result<[InstrId; N]> {
         <[InstrId; N]>::try_from(&self.operands[..])
             .map_err(|_| Error::invalid_argument(format!("{N} operands are needed, not {}", self.operands.len())))
     }
 
-    /// The regions, as many as wanted.
+    /// Returns the regions; an error unless there are exactly `N`.
     pub fn regions<const N: usize>(&self) -> Result<[RegionId; N]> {
         <[RegionId; N]>::try_from(self.regions)
             .map_err(|_| Error::invalid_argument(format!("{N} regions are needed, not {}", self.regions.len())))
     }
 }
 
-/// Dialect of an operation, and its name without dialect and version.
+/// Returns the dialect of an operation, and its name without dialect and version.
 pub(super) fn stem(module: &Module, op: OpId) -> (&str, &str) {
     let name = std::str::from_utf8(&module.strings[module.operations[op].name]).unwrap_or_default();
     let (dialect, own) = name.split_once('.').unwrap_or(("", name));

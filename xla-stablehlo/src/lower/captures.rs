@@ -1,27 +1,27 @@
-//! Values that regions take from around them.
+//! Values that regions capture from enclosing regions.
 //!
-//! An argument of a loop that each iteration passes on as it came is no state: it is the value that the loop began
-//! with, which its regions capture.
+//! A loop argument that every iteration passes on unchanged is loop-invariant. It is not part of the loop state; the
+//! regions capture the initial value instead.
 
 use std::collections::{HashMap, HashSet};
 
 use super::call::stem;
 use crate::ir::{BlockId, Module, OpId, RegionId, ValueId};
 
-/// Regions in regions that are looked at; the lowering refuses deeper ones.
+/// Limit on the nesting of regions in this analysis. The lowering rejects deeper ones.
 const MAX_DEPTH: usize = 110;
 
-/// Values that loops capture, and arguments of loops that are other values.
+/// Captures of loops, and the loop-invariant arguments that are replaced by their initial values.
 #[derive(Default)]
 pub(super) struct Captures {
-    /// Arguments and results of loops that are the values they began with.
+    /// Loop-invariant arguments and results of loops, with the values that replace them.
     replaced: HashMap<ValueId, ValueId>,
-    /// Values that the regions of a loop take from around it.
+    /// Values that the regions of each loop capture.
     of_loops: HashMap<OpId, Vec<ValueId>>,
 }
 
 impl Captures {
-    /// Looks at all loops of a program, inner ones first.
+    /// Analyzes all loops of a program, inner ones first.
     pub fn new(module: &Module) -> Captures {
         let mut captures = Captures::default();
         for op in inner_first(module) {
@@ -34,24 +34,24 @@ impl Captures {
         captures
     }
 
-    /// Whether an argument or a result is the value that its loop began with.
+    /// Whether an argument or result of a loop is replaced by the loop's initial value.
     pub fn is_replaced(&self, value: ValueId) -> bool {
         self.replaced.contains_key(&value)
     }
 
-    /// The value that this one is.
+    /// Returns the value that replaces `value`, or `value` itself.
     pub fn resolve(&self, mut value: ValueId) -> ValueId {
-        // There are no circles: only a value that is not replaced replaces another.
+        // There are no cycles, because a value is only ever replaced by one that is not replaced.
         while let Some(&other) = self.replaced.get(&value) {
             value = other;
         }
         value
     }
 
-    /// Values that the regions of a loop take from around it, in the order of their first uses.
+    /// Returns the values that the regions of a loop capture, in the order of their first uses.
     pub fn of_loop(&self, op: OpId) -> Vec<ValueId> {
         let values = self.of_loops.get(&op).into_iter().flatten();
-        // Loops around it were looked at later.
+        // Enclosing loops are analyzed later and may have replaced some of these values.
         let mut seen: HashSet<ValueId> = HashSet::new();
         values.map(|&value| self.resolve(value)).filter(|&value| seen.insert(value)).collect()
     }
@@ -72,7 +72,7 @@ impl Captures {
             value == body.arguments[i] || value == self.resolve(operands[i])
         };
         let invariant: Vec<usize> = (0..operands.len()).filter(is_invariant).collect();
-        // A loop has a state.
+        // A loop keeps at least one value in its state.
         if invariant.len() < operands.len() {
             for i in invariant {
                 for value in [condition.arguments[i], body.arguments[i], operation.results[i]] {
@@ -85,8 +85,8 @@ impl Captures {
         }
     }
 
-    /// Values that are used in regions and defined outside of them, in the order of their first uses: those in the
-    /// regions of an operation are before its operands.
+    /// Returns the values that are used in regions and defined outside of them, in the order of their first uses. Uses
+    /// in the regions of an operation count before its operands.
     pub fn of_regions(&self, module: &Module, regions: &[RegionId]) -> Vec<ValueId> {
         let mut inside: HashSet<ValueId> = HashSet::new();
         let mut used: Vec<ValueId> = Vec::new();
@@ -121,8 +121,8 @@ impl Captures {
     }
 }
 
-/// Operations in the order of the text, but those in regions before the one that has the regions. Regions that the
-/// lowering refuses for their depth are left out.
+/// Returns the operations in textual order, except that nested operations precede the one that contains them. Regions
+/// beyond the depth that the lowering accepts are omitted.
 fn inner_first(module: &Module) -> Vec<OpId> {
     let mut found = Vec::new();
     let mut next: Vec<(OpId, usize)> = module.top.into_iter().map(|top| (top, 0)).collect();

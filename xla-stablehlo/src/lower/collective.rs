@@ -11,7 +11,7 @@ use super::promotion;
 use super::reduction::sum_computation;
 use super::sharding;
 
-/// Lowers a collective.
+/// Lowers a collective with one result or a tuple of results.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "all_reduce" => all_reduce(lowering, call),
@@ -27,7 +27,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     };
     Some(op.and_then(|op| {
         let operands = match *call.regions {
-            // All operands are combined by one function.
+            // A single function combines all operands.
             [body] => promotion::promoted(lowering, &call.operands, body, |operand| combined(call, operand))?,
             _ => call.operands.clone(),
         };
@@ -35,17 +35,17 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     }))
 }
 
-/// The argument of the function that combines an operand; the root of a collective is none.
+/// Returns the argument of the reduction function for an operand; `None` for the root operand of a collective.
 fn combined(call: &Call<'_>, operand: usize) -> Option<usize> {
     (operand < call.results.len()).then_some(0)
 }
 
-/// Lowers a collective of several operands, each by itself; a value for each result.
+/// Lowers a collective that treats each operand separately; returns one instruction per result.
 pub(super) fn lower_each(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     (call.name == "all_to_all").then(|| all_to_all(lowering, call))
 }
 
-/// The channel; 0 is none.
+/// Returns the channel id; 0 means none.
 fn channel(call: &Call<'_>) -> Result<Option<i64>> {
     Ok(Some(call.attributes.int("channel_id")?).filter(|&id| id != 0))
 }
@@ -60,13 +60,13 @@ fn participants(lowering: &Lowering<'_>, call: &Call<'_>, may_be_global: bool) -
     })
 }
 
-/// The groups, listed or as axes of a mesh.
+/// Returns the replica groups, listed or as axes of a mesh.
 fn groups(lowering: &Lowering<'_>, call: &Call<'_>) -> Result<ReplicaGroups> {
     if let Some(mesh) = sharding::replica_groups(call.attributes, &lowering.meshes, "replica_groups")? {
         return Ok(ReplicaGroups::Mesh(mesh));
     }
     let groups = call.attributes.rows("replica_groups")?;
-    // Groups of different sizes are filled up with -1.
+    // Groups of different sizes are padded with -1.
     let member = |group: Vec<i64>| group.into_iter().filter(|&id| id >= 0).collect::<Vec<i64>>();
     Ok(ReplicaGroups::Listed(groups.into_iter().map(member).filter(|group| !group.is_empty()).collect()))
 }
@@ -96,9 +96,10 @@ fn reduce_scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     Ok(Collective::ReduceScatter { participants, dimension, computation }.into())
 }
 
-/// Each operand is cut along one dimension and put together along another.
+/// Lowers an all-to-all, which splits each operand along one dimension and concatenates the parts along another.
 ///
-/// HLO puts together along the dimension that it cuts: the parts are moved to the other one behind it.
+/// HLO's all-to-all concatenates along the split dimension. If the dimensions differ, a transpose moves the parts
+/// afterwards.
 fn all_to_all(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let index = |name| call.attributes.index(name);
     let (split, concat, count) = (index("split_dimension")?, index("concat_dimension")?, index("split_count")?);
@@ -115,7 +116,7 @@ fn all_to_all(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrI
     Ok(results)
 }
 
-/// `x`, whose dimension `split` is `count` parts, with these parts along the dimension `concat`.
+/// Moves the `count` parts of dimension `split` to dimension `concat`.
 fn moved(
     lowering: &mut Lowering<'_>,
     x: InstrId,
@@ -133,7 +134,7 @@ fn moved(
     let mut dims = shape.dims().to_vec();
     dims[split] /= count;
     dims.insert(split, count);
-    // The parts are dimension `split` now; each dimension from there on has moved by one.
+    // Dimension `split` now numbers the parts, and the original dimensions from `split` on have moved by one.
     let now = |d: usize| if d < split { d } else { d + 1 };
     let permutation = (0..rank).flat_map(|d| (d == concat).then_some(split).into_iter().chain([now(d)])).collect();
     let cut = Shape::array(shape.element_type(), dims);
@@ -154,12 +155,12 @@ fn collective_reduce(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op>
     Ok(Collective::CollectiveReduce { participants, has_dynamic_root, computation }.into())
 }
 
-/// Whether the last operand names the root; older forms have no such operand.
+/// Whether the last operand is the root; older forms have no such operand.
 fn has_dynamic_root(call: &Call<'_>) -> Result<bool> {
     call.attributes.get("has_dynamic_root").map_or(Ok(false), |_| call.attributes.flag("has_dynamic_root"))
 }
 
-/// The sum over replicas.
+/// Lowers MHLO's sum over replicas to an all-reduce.
 fn cross_replica_sum(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     let [x] = call.exactly()?;
     let ty = lowering.shape(x).expect_array()?.element_type();

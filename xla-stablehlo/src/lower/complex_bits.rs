@@ -1,4 +1,4 @@
-//! `bitcast_convert` between complex types of different widths, which HLO has for real types alone.
+//! `bitcast_convert` between complex types of different widths. HLO supports such a cast only for real types.
 
 use xla_hlo::ops::{Binary, BinaryOp, BitcastConvert, Concatenate, Reshape, Slice, SliceRange, Unary, UnaryOp};
 use xla_hlo::{ElementType, Error, InstrId, Result, Shape};
@@ -6,9 +6,9 @@ use xla_hlo::{ElementType, Error, InstrId, Result, Shape};
 use super::call::Call;
 use super::context::Lowering;
 
-/// Lowers a cast of `c128` to pairs of `c64`, or of such pairs to `c128`; `None` for other types.
+/// Lowers a cast from `c128` to pairs of `c64`, or back; `None` for other types.
 ///
-/// The real part of a `c128` is the first `c64`, its imaginary part the second one.
+/// The real part of a `c128` is the first `c64`, and its imaginary part is the second one.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let &[x] = &call.operands[..] else { return None };
     match [lowering.shape(x).element_type()?, call.shape().element_type()?] {
@@ -25,7 +25,7 @@ fn narrowed(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId) -> Result<
         let part = lowering.infer(Unary::from(part), [x])?;
         lowering.add(BitcastConvert, Shape::array(ElementType::F32, [dims, &[2]].concat()), [part])
     };
-    // The last dimension of either has the bits of a real and of an imaginary part.
+    // The last dimension of each holds the bits of a real and of an imaginary part.
     let parts = [halves(lowering, UnaryOp::Real)?, halves(lowering, UnaryOp::Imag)?];
     let rows = stacked(lowering, parts, dims.len())?;
     let [re, im] = unstacked(lowering, rows)?;
@@ -46,7 +46,7 @@ fn widened(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId) -> Result<I
     lowering.add(Binary { op: BinaryOp::Complex }, call.shape(), [re, im])
 }
 
-/// Two arrays along a new dimension.
+/// Stacks two arrays along a new dimension.
 fn stacked(lowering: &mut Lowering<'_>, parts: [InstrId; 2], dimension: usize) -> Result<InstrId> {
     let mut rows = Vec::with_capacity(2);
     for part in parts {
@@ -63,7 +63,7 @@ fn stacked(lowering: &mut Lowering<'_>, parts: [InstrId; 2], dimension: usize) -
     lowering.infer(Concatenate { dimension }, rows)
 }
 
-/// The two parts of the last dimension.
+/// Splits the last dimension, which has extent 2, into two arrays.
 fn unstacked(lowering: &mut Lowering<'_>, x: InstrId) -> Result<[InstrId; 2]> {
     let shape = lowering.shape(x);
     let array = shape.expect_array()?;

@@ -1,4 +1,4 @@
-//! Constants of a computation: each literal once, equal elements as a broadcast of one.
+//! Constants of a computation: each literal is added once, and a splat is a broadcast of a scalar.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use xla_hlo::{InstrId, Literal};
 
 use crate::ir::ValueId;
 
-/// Instructions and values that are constants.
+/// Constants of a computation: instructions, and values that have no instruction yet.
 #[derive(Default)]
 pub(super) struct Constants {
     ids: HashMap<Literal, InstrId>,
     literals: HashMap<InstrId, Literal>,
-    /// Constants of the program, of this region and of those around it: instructions as soon as they are used.
+    /// Constant values of this region and the enclosing ones. Each becomes an instruction when it is first used.
     values: HashMap<ValueId, Literal>,
 }
 
 impl Constants {
-    /// The instruction for a literal.
+    /// Returns the instruction for a literal.
     pub fn id(&self, literal: &Literal) -> Option<InstrId> {
         self.ids.get(literal).copied()
     }
 
-    /// The literal that an instruction is.
+    /// Returns the literal of a constant instruction.
     pub fn literal(&self, id: InstrId) -> Option<&Literal> {
         self.literals.get(&id)
     }
@@ -31,7 +31,7 @@ impl Constants {
         self.ids.insert(literal, id);
     }
 
-    /// The constant that a value of the program is.
+    /// Returns the literal of a constant value of the program.
     pub fn of_value(&self, value: ValueId) -> Option<&Literal> {
         self.values.get(&value)
     }
@@ -41,7 +41,7 @@ impl Constants {
     }
 }
 
-/// The only element of a literal of several equal ones, as a scalar.
+/// Returns the repeated element of a splat literal as a scalar.
 pub(super) fn scalar_of_splat(literal: &Literal) -> Option<Literal> {
     let array = literal.array_shape();
     let is_plain = array.rank() > 0 && array.is_static() && array.element_count() > 1;

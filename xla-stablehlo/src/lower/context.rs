@@ -1,4 +1,4 @@
-//! State of a lowering: the module that is built, and a computation for each region that is being read.
+//! State of the lowering: the module under construction, and a computation for each open region.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,52 +16,52 @@ use super::frames::Frames;
 use super::{dead, fold, futures, layouts, location, types};
 use crate::ir::{AttrId, Module, OpId, RegionId, Type, Value, ValueId};
 
-/// A program has no more calls that are lowered for their own shapes and sizes; calls of functions that call others
-/// several times multiply.
+/// Limit on the calls that are lowered for their own shapes and sizes. Their number can grow exponentially if functions
+/// call others several times.
 const MOST_CALLS: usize = 1 << 14;
 
-/// Regions nest no deeper than this; lowering them recurses.
+/// Limit on the nesting of regions, which are lowered recursively.
 const MAX_DEPTH: usize = 100;
 
 pub(super) struct Lowering<'s> {
     pub source: &'s Module,
     pub hlo: xla_hlo::Module,
-    /// Computations of functions by name.
+    /// Computations of functions, by name.
     pub functions: HashMap<String, CompId>,
-    /// Stack frames of locations.
+    /// Stack frames of source locations.
     pub stack: Frames,
     pub captures: Captures,
-    /// State for a program with dynamic dimensions.
+    /// State of the refinement, for a program with dynamic dimensions.
     pub refinement: Option<Refinement<'s>>,
-    /// Places of results.
+    /// Source locations of operation results.
     places: HashMap<ValueId, AttrId>,
-    /// Meshes by name.
+    /// Meshes, by name.
     pub meshes: Meshes,
     frames: Vec<Frame>,
-    /// Lowers one operation.
+    /// Function that lowers one operation.
     lower_operation: fn(&mut Lowering<'s>, OpId) -> Result<()>,
 }
 
-/// An argument of a function as a call passes it.
+/// Argument of a function at a call.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Argument {
     /// Shape without layouts.
     pub shape: Shape,
-    /// Its value, if it is a constant that sizes may depend on.
+    /// Value of the argument, if it is a constant that sizes may depend on.
     pub constant: Option<Literal>,
 }
 
-/// Lowers a function for arguments.
+/// Function that lowers a function of the program for given arguments.
 pub(super) type LowerFunction<'s> = fn(&mut Lowering<'s>, &str, OpId, &[Argument]) -> Result<CompId>;
 
-/// State of the refinement of a program.
+/// State of the refinement of a program with dynamic dimensions.
 pub(super) struct Refinement<'s> {
-    /// Functions by name.
+    /// Functions of the program, by name.
     pub functions: HashMap<String, OpId>,
-    /// Functions that depend on the shapes that they are called with.
+    /// Names of the functions whose lowering depends on the shapes at the call.
     pub dynamic: HashSet<String>,
     pub lower_function: LowerFunction<'s>,
-    /// Computations by function and arguments.
+    /// Lowered computations, by function name and arguments.
     pub lowered: HashMap<(String, Vec<Argument>), CompId>,
     calls: usize,
 }
@@ -75,7 +75,7 @@ impl<'s> Refinement<'s> {
         Refinement { functions, dynamic, lower_function, lowered: HashMap::new(), calls: 0 }
     }
 
-    /// Counts a call that is lowered on its own.
+    /// Counts a call that is lowered separately; an error above the limit.
     pub fn count(&mut self) -> Result<()> {
         self.calls += 1;
         match self.calls > MOST_CALLS {
@@ -87,17 +87,17 @@ impl<'s> Refinement<'s> {
     }
 }
 
-/// Captured values: those that are constants, and the others.
+/// Captured values: the constants, and the values that must be passed.
 pub(super) type Captured = (Vec<(ValueId, Literal)>, Vec<ValueId>);
 
-/// A computation that is being built.
+/// Computation under construction.
 struct Frame {
     computation: Computation,
     values: HashMap<ValueId, InstrId>,
     constants: Constants,
-    /// Place of the operation whose instructions are added.
+    /// Source location of the operation that is being lowered.
     location: Option<AttrId>,
-    /// Frontend attributes of these instructions.
+    /// Frontend attributes of the operation that is being lowered.
     frontend_attributes: FrontendAttributes,
 }
 
@@ -117,7 +117,7 @@ impl<'s> Lowering<'s> {
         self.frames.last_mut().expect("instructions are added while there is a computation")
     }
 
-    /// Sets the operation whose instructions are added.
+    /// Starts an operation, whose location and frontend attributes the following instructions get.
     pub fn begin_operation(&mut self, op: OpId, frontend_attributes: FrontendAttributes) {
         let operation = &self.source.operations[op];
         let frame = self.frame();
@@ -128,27 +128,27 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// Forgets the frontend attributes of the operation: what follows is not part of it.
+    /// Ends the operation: clears its frontend attributes, which do not apply to the following instructions.
     pub fn end_operation(&mut self) {
         self.frame().frontend_attributes.clear();
     }
 
-    /// Number of instructions of the computation so far.
+    /// Returns the number of instructions of the computation so far.
     pub fn len(&mut self) -> usize {
         self.frame().computation.len()
     }
 
-    /// The last instruction of the computation so far.
+    /// Returns the last instruction of the computation so far.
     pub fn last(&mut self) -> Option<InstrId> {
         self.frame().computation.ids().last()
     }
 
-    /// Gives a frontend attribute to the instructions that are added for the operation from here on.
+    /// Adds a frontend attribute to all further instructions of the current operation.
     pub fn annotate(&mut self, name: &str, value: String) {
         self.frame().frontend_attributes.insert(name.to_string(), value);
     }
 
-    /// Builds a computation and adds it to the module: `write` adds its instructions and returns the root.
+    /// Builds a computation and adds it to the module. `write` adds the instructions and returns the root.
     pub fn computation(&mut self, name: &str, write: impl FnOnce(&mut Self) -> Result<InstrId>) -> Result<CompId> {
         let computation = self.build(name, write)?;
         Ok(self.hlo.add(computation))
@@ -170,12 +170,12 @@ impl<'s> Lowering<'s> {
         Ok(frame.computation)
     }
 
-    /// Runs `write` in a computation that nothing keeps.
+    /// Runs `write` in a temporary computation, which is discarded.
     pub fn discarded(&mut self, write: impl FnOnce(&mut Self) -> Result<InstrId>) -> Result<()> {
         self.build("sizes", write).map(|_| ())
     }
 
-    /// The computation of a function that an operation names.
+    /// Returns the computation of a function that an operation refers to by name.
     pub fn called_computation(&mut self, name: &str) -> Result<CompId> {
         if self.refinement.is_some() {
             return self.computation_as_written(name);
@@ -184,8 +184,8 @@ impl<'s> Lowering<'s> {
         computation.ok_or_else(|| Error::invalid_argument(format!("there is no function {name} to call")))
     }
 
-    /// Adds an instruction of that shape, which must be the one that its rule infers. Dimensions without a bound are
-    /// what the rule infers, where operands tell them.
+    /// Adds an instruction of this shape, which must agree with the inferred one. Unbounded dimensions are inferred
+    /// from the operands.
     pub fn add(&mut self, op: impl Into<Op>, shape: Shape, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         let (op, operands) = (op.into(), operands.into());
         if let Op::Constant(constant) = op {
@@ -214,14 +214,15 @@ impl<'s> Lowering<'s> {
         Ok(frame.computation.add(instruction))
     }
 
-    /// A constant: the same instruction for the same elements, without metadata, since several operations may share it.
+    /// Returns the instruction for a constant, added once for equal literals. It has no metadata because several
+    /// operations may share it.
     pub fn constant(&mut self, literal: Literal) -> Result<InstrId> {
         if let Some(id) = self.frame().constants.id(&literal) {
             return Ok(id);
         }
         let shape = literal.shape().with_default_layouts();
         let instruction = match scalar_of_splat(&literal) {
-            // The scalar is the broadcast's own.
+            // This scalar instruction is not shared with other constants.
             Some(literal) => {
                 let scalar =
                     Instruction::new(Constant { literal: literal.clone() }.into(), literal.shape().clone(), []);
@@ -236,12 +237,12 @@ impl<'s> Lowering<'s> {
         Ok(id)
     }
 
-    /// The elements of an instruction that is a constant.
+    /// Returns the literal of an instruction, if it is a constant.
     pub fn literal(&mut self, id: InstrId) -> Option<Literal> {
         self.frame().constants.literal(id).cloned()
     }
 
-    /// The elements of a value that is a constant.
+    /// Returns the literal of a value, if it is a constant.
     pub fn literal_of(&mut self, value: ValueId) -> Option<Literal> {
         let value = self.captures.resolve(value);
         let frame = self.frame();
@@ -251,17 +252,17 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// Makes a value known that is a constant; it is an instruction as soon as it is used.
+    /// Records a constant value. Its instruction is added when it is first used.
     pub fn set_constant(&mut self, value: ValueId, literal: Literal) {
         self.frame().constants.insert_value(value, literal);
     }
 
-    /// The shape of an instruction whose written shape has dimensions without a bound.
+    /// Infers the shape of an instruction whose declared shape has unbounded dimensions.
     fn bounded(&mut self, op: &Op, written: &Shape, operands: &[InstrId]) -> Result<Shape> {
         let frame = self.frames.last_mut().expect("instructions are added while there is a computation");
         let shapes: Vec<&Shape> = operands.iter().map(|&operand| frame.computation[operand].shape()).collect();
         let inferred = match (op, &shapes[..]) {
-            // The rule reads the element type off the written shape.
+            // The inference rule reads the element type from the declared shape.
             (Op::Convert(_), &[Shape::Array(operand)]) => {
                 let ty = written.expect_array()?.element_type();
                 Some(Shape::array(ty, operand.dims().to_vec())).filter(|_| operand.is_static())
@@ -285,7 +286,7 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// Adds an instruction of the shape that its rule infers.
+    /// Adds an instruction of the inferred shape.
     pub fn infer(&mut self, op: impl Into<Op>, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         let (op, operands) = (op.into(), operands.into());
         let frame = self.frame();
@@ -299,12 +300,12 @@ impl<'s> Lowering<'s> {
         self.frame().computation[id].shape().clone()
     }
 
-    /// The value of an instruction that comes to a constant.
+    /// Evaluates an instruction whose value is constant; `None` for another one.
     pub fn evaluated(&mut self, id: InstrId) -> Option<Literal> {
         fold::constant(&self.frame().computation, id)
     }
 
-    /// The operands of a sum.
+    /// Returns the operands of an addition.
     pub fn summands(&mut self, id: InstrId) -> Option<[InstrId; 2]> {
         let instruction = &self.frame().computation[id];
         match instruction.op() {
@@ -317,7 +318,7 @@ impl<'s> Lowering<'s> {
         self.frame().computation[id].op()
     }
 
-    /// Adds an instruction with frontend attributes of its own.
+    /// Adds an instruction with additional frontend attributes.
     pub fn add_annotated(
         &mut self,
         op: impl Into<Op>,
@@ -345,19 +346,19 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// The next parameter of the computation.
+    /// Adds the next parameter of the computation.
     pub fn parameter(&mut self, shape: Shape) -> Result<InstrId> {
         let number = self.frame().computation.parameters().len();
         self.add(Parameter { number }, shape, [])
     }
 
-    /// The next parameter of the computation, for that value, whose name is its metadata.
+    /// Adds the next parameter of the computation, for `value`, whose name becomes metadata.
     pub fn parameter_of(&mut self, value: ValueId) -> Result<InstrId> {
         let shape = self.shape_of(value)?;
         self.parameter_of_shape(value, shape)
     }
 
-    /// [`Lowering::parameter_of`] with a shape of its own.
+    /// Adds the parameter for `value` with another shape; see [`Lowering::parameter_of`].
     pub fn parameter_of_shape(&mut self, value: ValueId, shape: Shape) -> Result<InstrId> {
         let parameter = self.parameter(shape)?;
         if let Some(location) = self.source.values[value].location.or_else(|| self.places.get(&value).copied()) {
@@ -369,7 +370,7 @@ impl<'s> Lowering<'s> {
         Ok(parameter)
     }
 
-    /// Sets the configuration for the handler of a custom call.
+    /// Sets the backend configuration of a custom call.
     pub fn set_backend_config(&mut self, id: InstrId, config: BackendConfig) {
         if !config.is_empty() {
             self.frame().computation.annotations_mut(id).backend_config = config;
@@ -381,7 +382,7 @@ impl<'s> Lowering<'s> {
         self.add(Tuple, shape, elements)
     }
 
-    /// One value as it is, others as a tuple.
+    /// Combines values: a single value is returned unchanged, several become a tuple.
     pub fn packed(&mut self, values: Vec<InstrId>) -> Result<InstrId> {
         match values[..] {
             [one] => Ok(one),
@@ -389,12 +390,12 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// The values of [`Lowering::packed`].
+    /// Returns the values that were combined by [`Lowering::packed`].
     pub fn unpacked(&mut self, value: InstrId, count: usize) -> Result<Vec<InstrId>> {
         self.unpacked_first(value, count, count)
     }
 
-    /// The first values of [`Lowering::packed`].
+    /// Returns the first values that were combined by [`Lowering::packed`].
     pub fn unpacked_first(&mut self, value: InstrId, first: usize, count: usize) -> Result<Vec<InstrId>> {
         if count == 1 {
             return Ok(vec![value]);
@@ -412,7 +413,7 @@ impl<'s> Lowering<'s> {
         (0..first).map(element).collect()
     }
 
-    /// The tuple that these values are all the elements of, in order.
+    /// Returns the tuple whose elements are exactly these values, in order.
     pub fn tuple_of(&mut self, values: &[InstrId]) -> Option<InstrId> {
         let computation = &self.frame().computation;
         let element = |value: InstrId| match computation[value].op() {
@@ -425,7 +426,7 @@ impl<'s> Lowering<'s> {
         (is_whole && is_in_order).then_some(tuple)
     }
 
-    /// The instruction of a value of this computation.
+    /// Returns the instruction of a value of this computation.
     pub fn value(&mut self, value: ValueId) -> Result<InstrId> {
         let value = self.captures.resolve(value);
         let frame = self.frame();
@@ -439,7 +440,8 @@ impl<'s> Lowering<'s> {
         self.constant(literal)
     }
 
-    /// The instruction of a value as an operand: for a future, the result of the start, which ends here at the latest.
+    /// Returns the instruction of a value as an operand. A future as an operand ends its asynchronous operation, so
+    /// this returns the result.
     pub fn operand(&mut self, value: ValueId) -> Result<InstrId> {
         let value = self.captures.resolve(value);
         let id = self.value(value)?;
@@ -457,14 +459,14 @@ impl<'s> Lowering<'s> {
         self.frame().values.insert(value, instruction);
     }
 
-    /// The shape of a value's type.
+    /// Returns the shape of a value's type.
     pub fn shape_of(&self, value: ValueId) -> Result<Shape> {
         let Value { ty, .. } = self.source.values[value];
         types::shape(self.source, ty)
     }
 
-    /// Lowers a region whose arguments, without those that are values around it, are these values; `root` makes the
-    /// root of what the region returns.
+    /// Lowers a region on `arguments`, which exclude loop-invariant ones. `root` creates the root from the returned
+    /// values.
     pub fn region(
         &mut self,
         region: RegionId,
@@ -497,12 +499,13 @@ impl<'s> Lowering<'s> {
         root(self, values)
     }
 
-    /// Lowers a region that captures nothing but constants to a computation with a parameter for each argument.
+    /// Lowers a region that captures only constants to a computation with a parameter for each argument.
     pub fn closed_region(&mut self, name: &str, region: RegionId) -> Result<CompId> {
         self.closed_region_on(name, region, Self::parameter_of)
     }
 
-    /// [`Lowering::closed_region`] on other arguments: `argument` adds the next parameter and makes the argument of it.
+    /// Lowers a region as [`Lowering::closed_region`] does, but `argument` adds each parameter and computes the
+    /// argument from it.
     pub fn closed_region_on(
         &mut self,
         name: &str,
@@ -513,7 +516,7 @@ impl<'s> Lowering<'s> {
         Ok(self.hlo.add(computation))
     }
 
-    /// The computation of [`Lowering::closed_region`], not in the module yet.
+    /// Builds the computation of [`Lowering::closed_region`] without adding it to the module.
     pub fn closed_computation(&mut self, name: &str, region: RegionId) -> Result<Computation> {
         self.computation_on(name, region, Self::parameter_of)
     }
@@ -540,7 +543,7 @@ impl<'s> Lowering<'s> {
         })
     }
 
-    /// Captured values: those that are constants, and the others.
+    /// Splits captured values into constants and values that must be passed.
     pub fn captured(&mut self, values: Vec<ValueId>) -> Result<Captured> {
         let (mut constants, mut others) = (Vec::new(), Vec::new());
         for value in values {

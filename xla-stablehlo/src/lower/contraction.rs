@@ -1,4 +1,4 @@
-//! Dots and convolutions.
+//! Dot products and convolutions.
 
 use xla_hlo::ops::{
     Convolution, ConvolutionDims, ConvolutionKind, Dot, DotAlgorithm, DotDims, Op, Precision, SparsityConfig, Window,
@@ -11,7 +11,7 @@ use super::context::Lowering;
 use super::types;
 use crate::ir::{Attribute, EnumKind, Type};
 
-/// Lowers a contraction.
+/// Lowers a dot product or convolution.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "dot_general" => dot_general(call),
@@ -36,7 +36,7 @@ fn dot_general(call: &Call<'_>) -> Result<Op> {
     Ok(Dot { dims, precision: precision(call)?, algorithm: algorithm(call)? }.into())
 }
 
-/// The last dimension of the left operand with the first of the right one.
+/// Lowers `dot`, which contracts the last dimension of the left operand with the first of the right one.
 fn dot(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     let [lhs, _] = call.exactly()?;
     let rank = lowering.shape(lhs).expect_array()?.rank();
@@ -45,10 +45,10 @@ fn dot(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     Ok(Dot { dims, precision: precision(call)?, algorithm: None }.into())
 }
 
-/// One precision for each operand, or none at all.
+/// Returns the precision of each operand; an empty list if none is set.
 pub(super) fn precision(call: &Call<'_>) -> Result<Vec<Precision>> {
     let module = call.attributes.module;
-    // Composites have names for the values of enumerations.
+    // Composites store enumerators as strings.
     let name = |&id| match module.attributes[id] {
         Attribute::Enum(EnumKind::Precision, value) => EnumKind::Precision.names().get(value as usize).copied(),
         Attribute::String(text) => {
@@ -72,7 +72,7 @@ pub(super) fn precision(call: &Call<'_>) -> Result<Vec<Precision>> {
     }
 }
 
-/// The algorithm of a dot that names one by its types and components.
+/// Returns the algorithm of a dot product, given by its types and components.
 fn algorithm(call: &Call<'_>) -> Result<Option<DotAlgorithm>> {
     let module = call.attributes.module;
     let ty = |name: &str| -> Result<Option<Option<ElementType>>> {
@@ -121,7 +121,7 @@ fn algorithm(call: &Call<'_>) -> Result<Option<DotAlgorithm>> {
     })
 }
 
-/// A convolution with those paddings, a row for each spatial dimension.
+/// Lowers a convolution with these paddings, one row per spatial dimension.
 pub(super) fn convolution(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
@@ -166,7 +166,7 @@ pub(super) fn convolution(
     .into())
 }
 
-/// The dimensions of a window; an empty list stands for the usual value everywhere.
+/// Returns the dimensions of a window. An empty list means the default value in every dimension.
 pub(super) fn window_dims(
     sizes: &[usize],
     strides: &[usize],

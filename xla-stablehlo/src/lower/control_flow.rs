@@ -1,4 +1,4 @@
-//! Calls, loops and branches. Values that a region captures become state of a loop, or operands of a branch.
+//! Calls, loops and branches. Values that a region captures become loop state or branch operands.
 
 use xla_hlo::ops::{Call as CallOp, Conditional, While};
 use xla_hlo::{CompId, ElementType, Error, InstrId, Literal, Result, Shape};
@@ -9,7 +9,7 @@ use super::dictionary;
 use super::refinement::found;
 use crate::ir::{RegionId, ValueId};
 
-/// Lowers an operation that runs computations; a value for each result.
+/// Lowers an operation that runs computations; returns one instruction per result.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     Some(match call.name {
         "call" => function_call(lowering, call, "callee", false, &[]),
@@ -37,7 +37,8 @@ fn function_call(
     lowering.unpacked(result, call.results.len())
 }
 
-/// A call with a name and attributes, which passes may match; its meaning is the decomposition.
+/// Lowers a composite to a call of its decomposition, annotated with its name and attributes so that passes can match
+/// it.
 fn composite(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     if !call.regions.is_empty() {
         return Err(Error::unimplemented("a composite with regions"));
@@ -54,15 +55,15 @@ fn composite(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId
     function_call(lowering, call, "decomposition", true, &annotations)
 }
 
-/// Values that the regions of a loop or a branch take from around them: values to pass, and constants to make again.
+/// Captures of a loop's or branch's regions: values that must be passed, and constants that are added in each region.
 struct Captured {
     constants: Vec<(ValueId, Literal)>,
     values: Vec<ValueId>,
 }
 
-/// A computation of one parameter, the arguments and then the captures of a region; `root` makes the root of what the
-/// region returns and the captures. `shapes` are those of the parameter's elements, where their types leave dimensions
-/// open.
+/// Builds the computation of a region. Its parameter combines the region's arguments and the captured values, and
+/// `root` creates the root from the returned values and the captures. `shapes` replace the types of arguments and
+/// captures where these have unbounded dimensions.
 fn computation(
     lowering: &mut Lowering<'_>,
     name: &str,

@@ -11,11 +11,11 @@ use super::dictionary;
 use super::refinement;
 use crate::ir::{AttrId, Attribute, EnumKind, Module};
 
-/// The target by which JAX asks that its first operand be computed before its second one. No value depends on it, and
-/// programs are scheduled by the compiler of the platform.
+/// Custom call target with which JAX requests that the first operand be computed before the second one. It is dropped:
+/// no value depends on it, and the platform's compiler schedules the program.
 const CONTROL_DEPENDENCY: &str = "control_dep";
 
-/// Names of the functions that a custom call may run.
+/// Returns the names of the functions that a custom call may run.
 pub(super) fn callees(attributes: Attributes<'_>) -> Result<Vec<String>> {
     let module = attributes.module;
     let name = |&id| match &module.attributes[id] {
@@ -37,7 +37,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     let module = attributes.module;
     let target = attributes.string("call_target_name")?;
     if target == CONTROL_DEPENDENCY && call.results.is_empty() {
-        // Dead, like all that nobody uses.
+        // An unused empty tuple, which is dead.
         return lowering.add(Tuple, Shape::Tuple(Vec::new()), Vec::new());
     }
     if let Some(checked) = refinement::assertion(lowering, call, &target) {
@@ -45,7 +45,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     }
     let names = callees(attributes)?;
     let computations = names.iter().map(|name| lowering.called_computation(name)).collect::<Result<Vec<_>>>()?;
-    // Typed handlers of old programs have their dictionary beside the configuration.
+    // In old programs, the attribute dictionary of a typed FFI handler is separate from the configuration.
     let config = attributes.get("mhlo.backend_config").or_else(|| attributes.get("backend_config"));
     let config = config.map(|config| configuration(module, config)).transpose()?;
     if target == approximate::TOP_K {
@@ -56,7 +56,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         has_side_effect: attributes.flag("has_side_effect")?,
         operand_layouts: layouts(call, "operand_layouts", &operands)?,
         aliases: aliases(attributes, &target)?,
-        // Artifacts of typed handlers say the original version, beside a dictionary of their own.
+        // Artifacts with typed FFI handlers state the original API version and have a separate dictionary.
         api: match attributes.get("mhlo.backend_config").map(|id| &module.attributes[id]) {
             Some(Attribute::Dictionary(_)) => CustomCallApi::TypedFfi,
             _ => api(attributes.enumeration("api_version", EnumKind::CustomCallApiVersion)?),
@@ -64,7 +64,7 @@ fn custom_call(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
         computations,
         ..CustomCall::new(target)
     };
-    // One result that is a tuple has a layout for each element.
+    // A single tuple result has a layout for each element.
     let (results, is_tuple) = match &call.results[..] {
         [Shape::Tuple(elements)] => (&elements[..], true),
         results => (results, false),
@@ -88,7 +88,7 @@ const fn api(version: &str) -> CustomCallApi {
     }
 }
 
-/// Shapes with the layouts of a list, minor dimension first; `None` where the list is empty.
+/// Assigns the listed layouts, minor to major, to shapes; `None` if the list is empty.
 fn layouts(call: &Call<'_>, name: &str, shapes: &[Shape]) -> Result<Option<Vec<Shape>>> {
     let attributes = call.attributes;
     let list = match attributes.get(name) {
@@ -98,7 +98,7 @@ fn layouts(call: &Call<'_>, name: &str, shapes: &[Shape]) -> Result<Option<Vec<S
     if list.is_empty() {
         return Ok(None);
     }
-    // Operands that are shapes have layouts, too.
+    // The list includes layouts of the operands that are result shapes.
     let kept: Option<Vec<AttrId>> = match &call.kept_operands {
         Some(kept) if name == "operand_layouts" => kept.iter().map(|&index| list.get(index).copied()).collect(),
         _ => None,
@@ -117,7 +117,7 @@ fn layouts(call: &Call<'_>, name: &str, shapes: &[Shape]) -> Result<Option<Vec<S
     list.iter().zip(shapes).map(with_layout).collect::<Result<Vec<Shape>>>().map(Some)
 }
 
-/// Lays tiles over the results: `result_tilings` has for each result the tiles from the outermost in.
+/// Adds tiles to the layouts of the results: `result_tilings` has a list of tiles for each result, outermost first.
 fn tile(attributes: Attributes<'_>, results: &mut [Shape]) -> Result<()> {
     const NAME: &str = "result_tilings";
     let module = attributes.module;
@@ -148,7 +148,8 @@ fn tile(attributes: Attributes<'_>, results: &mut [Shape]) -> Result<()> {
     Ok(())
 }
 
-/// Aliases of results and operands; a buffer that is made of a value, and a value of a buffer, is in the same place.
+/// Returns the aliases between results and operands. By default, `Pin` (value to buffer) and `Unpin` (buffer to value)
+/// alias their operand.
 fn aliases(attributes: Attributes<'_>, target: &str) -> Result<Vec<OutputOperandAlias>> {
     if matches!(target, "Pin" | "Unpin") && attributes.array("output_operand_aliases")?.is_empty() {
         return Ok(vec![OutputOperandAlias { output: Vec::new(), operand: 0, path: Vec::new() }]);
@@ -167,7 +168,7 @@ fn aliases(attributes: Attributes<'_>, target: &str) -> Result<Vec<OutputOperand
     aliases.ok_or_else(|| Error::invalid_argument("output_operand_aliases must be a list of aliases"))
 }
 
-/// The handler's configuration: the bytes of a string, a dictionary in MLIR's spelling.
+/// Returns the configuration for the handler: the bytes of a string, or a dictionary in MLIR's syntax.
 fn configuration(module: &Module, id: AttrId) -> Result<BackendConfig> {
     match &module.attributes[id] {
         Attribute::String(string) => Ok(module.strings[*string].to_vec().into()),

@@ -1,4 +1,4 @@
-//! Constants, iotas, tuples, tokens, barriers, sizes.
+//! Constants, iotas, tuples, tokens, optimization barriers, dimension sizes.
 
 use xla_hlo::ops::{AfterAll, Broadcast, Constant, Dynamic, GetTupleElement, Iota, OptBarrier, Tuple};
 use xla_hlo::{Error, InstrId, Result, Shape};
@@ -8,7 +8,7 @@ use super::call::Call;
 use super::context::Lowering;
 use crate::ir::ValueId;
 
-/// Lowers an operation that makes data or holds it together.
+/// Lowers an operation that creates or groups data.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let add = |lowering: &mut Lowering<'_>, op: Result<xla_hlo::Op>| {
         op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone()))
@@ -33,7 +33,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// Makes a constant known.
+/// Records the value of a constant operation.
 pub(super) fn constant(lowering: &mut Lowering<'_>, attributes: Attributes<'_>, result: ValueId) -> Result<()> {
     let literal = attributes.number("value")?;
     let shape = lowering.shape_of(result)?;
@@ -44,7 +44,7 @@ pub(super) fn constant(lowering: &mut Lowering<'_>, attributes: Attributes<'_>, 
     Ok(())
 }
 
-/// The numbers of one dimension, repeated over the others.
+/// Adds an iota along one dimension, broadcast along the others.
 pub(super) fn iota(lowering: &mut Lowering<'_>, shape: Shape, dimension: usize) -> Result<InstrId> {
     let array = shape.expect_array()?;
     match array.dims().get(dimension) {

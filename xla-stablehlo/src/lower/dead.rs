@@ -1,10 +1,10 @@
-//! Removal of what a lowering made and nobody uses, as XLA removes it from the program before it lowers.
+//! Dead code elimination on lowered computations, as XLA does before its own lowering.
 
 use xla_hlo::ops::Op;
 use xla_hlo::{Computation, InstrId, Result};
 
-/// Removes unused instructions but those that XLA keeps: parameters with their elements, and whatever may have an
-/// effect.
+/// Removes unused instructions, except parameters with their elements and instructions with side effects, which XLA
+/// also keeps.
 pub(super) fn remove(computation: &mut Computation) -> Result<()> {
     let ids: Vec<InstrId> = computation.ids().rev().collect();
     for id in ids {

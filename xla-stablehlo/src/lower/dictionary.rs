@@ -1,4 +1,4 @@
-//! Dictionaries of MLIR to the typed attributes of HLO's custom calls and composites.
+//! Conversion of MLIR dictionaries to the typed attributes of HLO's custom calls and composites.
 
 use xla_hlo::ops::{FfiAttributes, FfiValue};
 use xla_hlo::{ElementKind, ElementType, Error, Result, Scalar};
@@ -7,10 +7,10 @@ use super::attributes::{self, Attributes};
 use super::types;
 use crate::ir::{AttrId, Attribute, Module, OpId, Type, TypeId};
 
-/// Values of dictionaries nest no deeper than this.
+/// Limit on the nesting of dictionary values.
 const MAX_DEPTH: usize = 32;
 
-/// The values of a dictionary.
+/// Converts a dictionary to typed attributes.
 pub(super) fn typed(module: &Module, id: AttrId) -> Result<FfiAttributes> {
     match value(module, id, 0)? {
         FfiValue::Dictionary(attributes) => Ok(attributes),
@@ -66,7 +66,7 @@ fn value(module: &Module, id: AttrId, depth: usize) -> Result<FfiValue> {
     })
 }
 
-/// An element type; an index has 64 bits.
+/// Returns an element type; `index` is a 64-bit integer.
 fn element(module: &Module, id: TypeId) -> Option<ElementType> {
     match &module.types[id] {
         Type::Index => Some(ElementType::S64),
@@ -75,7 +75,7 @@ fn element(module: &Module, id: TypeId) -> Option<ElementType> {
     }
 }
 
-/// The dictionaries of a function's arguments or results; none where the attribute is not there.
+/// Returns the dictionaries of a function's arguments or results; empty if the attribute is absent.
 pub(super) fn dictionaries<'s>(program: &'s Module, op: OpId, name: &str) -> Result<&'s [AttrId]> {
     let attributes = Attributes { module: program, op };
     attributes.get(name).map_or(Ok(&[]), |_| attributes.array(name))

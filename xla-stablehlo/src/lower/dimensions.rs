@@ -1,11 +1,11 @@
-//! Dimensions of an array in another order, and new ones, as HLO has them.
+//! Transposes and broadcasts, expressed by HLO's more restricted operations.
 
 use xla_hlo::ops::{Broadcast, Reshape, Transpose};
 use xla_hlo::{InstrId, Layout, Literal, Result, Shape};
 
 use super::context::Lowering;
 
-/// A transpose to that shape, in the layout that keeps the elements where they are, as XLA's shape rule has it.
+/// Adds a transpose to `shape`, with the layout that makes it a bitcast, as XLA's shape inference does.
 pub(super) fn transpose(
     lowering: &mut Lowering<'_>,
     x: InstrId,
@@ -27,10 +27,12 @@ pub(super) fn transpose(
     lowering.add(Transpose { permutation }, shape, [x])
 }
 
-/// `x` in that shape, dimension `d` of it along `dimensions[d]`; what is one long there is repeated.
+/// Broadcasts `x` to the shape `result`, with dimension `d` of `x` mapped to `dimensions[d]`. Dimensions of extent 1
+/// are repeated as needed.
 ///
-/// HLO's broadcast neither repeats nor transposes. So dimensions are put in order, new ones are added, and those that
-/// repeat are reshaped away and added again; where no element is there twice, it is a reshape.
+/// HLO's broadcast neither repeats dimensions of extent 1 nor transposes. Therefore, `x` is first transposed to the
+/// order of the result, dimensions that repeat are removed by a reshape, and the broadcast adds them again. If no
+/// element is repeated, the result is a reshape.
 pub(super) fn repeat(
     lowering: &mut Lowering<'_>,
     mut x: InstrId,

@@ -1,7 +1,7 @@
 //! Operations whose shapes or attributes are operands.
 //!
-//! Constants make the operation a static one. A result with bounds is computed at them, and `set-dimension-size` says
-//! how much of it counts.
+//! With constant operands, the operation becomes a static one. A result with bounds is computed at the bounds, and
+//! `set-dimension-size` sets the actual sizes.
 
 use xla_hlo::ops::{Constant, Convert, Dynamic, DynamicSlice, Op, Pad, Reshape, Slice, SliceRange};
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Literal, Result, Scalar, Shape};
@@ -11,7 +11,7 @@ use super::context::Lowering;
 use super::dynamic_padding::{Amounts, element, number};
 use super::{contraction, data, dynamic_padding, fold, indexing, movement};
 
-/// Lowers an operation on sizes that are operands.
+/// Lowers an operation whose sizes are operands.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     Some(match call.name {
         "dynamic_broadcast_in_dim" => broadcast(lowering, call),
@@ -25,12 +25,12 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// The integers of an operand that comes to a constant.
+/// Returns the integers of an operand, if it evaluates to a constant.
 fn constants(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<i64>> {
     lowering.evaluated(id).as_ref().and_then(fold::integers)
 }
 
-/// Integers of at least 0 of an operand that comes to a constant.
+/// Returns the non-negative integers of an operand, if it evaluates to a constant.
 fn indices(lowering: &mut Lowering<'_>, id: InstrId) -> Option<Vec<usize>> {
     constants(lowering, id)?.into_iter().map(|value| usize::try_from(value).ok()).collect()
 }
@@ -39,7 +39,8 @@ fn not_constant(what: &str) -> Error {
     Error::unimplemented(format!("{what} that depend on values of the program; they must be constants"))
 }
 
-/// The shape of the result: its type where that is static, else what `sizes` come to, else the type with its bounds.
+/// Returns the shape of the result: the declared shape if it is static, otherwise the constant `sizes`, otherwise the
+/// declared shape with its bounds.
 pub(super) fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrId) -> Result<ArrayShape> {
     let written = call.shape();
     let written = written.expect_array()?;
@@ -67,7 +68,7 @@ pub(super) fn result(lowering: &mut Lowering<'_>, call: &Call<'_>, sizes: InstrI
     }
 }
 
-/// Element `d` of a list of sizes, in 32 bits, in which HLO counts.
+/// Returns element `d` of a list of sizes as `s32`, HLO's type for sizes.
 fn size(lowering: &mut Lowering<'_>, sizes: InstrId, d: usize) -> Result<InstrId> {
     let ty = lowering.shape(sizes).expect_array()?.element_type();
     let ranges = vec![SliceRange { start: d, limit: d + 1, stride: 1 }];
@@ -77,7 +78,7 @@ fn size(lowering: &mut Lowering<'_>, sizes: InstrId, d: usize) -> Result<InstrId
     if is_narrow { Ok(size) } else { lowering.add(Convert, Shape::scalar(ElementType::S32), [size]) }
 }
 
-/// `x`, which has a result's bounds, with the sizes of its dynamic dimensions.
+/// Sets the sizes of the dynamic dimensions of `x`, which is computed at the bounds of `shape`.
 pub(super) fn sized(
     lowering: &mut Lowering<'_>,
     mut x: InstrId,
@@ -131,7 +132,7 @@ fn pad(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(Pad { dims }, call.shape(), [x, value])
 }
 
-/// Padding of amounts that are values of the program: the result's static shape implies those at the end.
+/// Pads by amounts that are values of the program. The static shape of the result implies the high padding.
 fn pad_at_run_time(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
@@ -150,7 +151,7 @@ fn pad_at_run_time(
     Ok(x)
 }
 
-/// A slice at places that are constants, or of static size at any place.
+/// Lowers a slice with constant ranges, or of static size at dynamic starts.
 fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x, starts, limits, strides] = call.exactly()?;
     let strides = indices(lowering, strides).ok_or_else(|| not_constant("strides"))?;
@@ -172,7 +173,8 @@ fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(DynamicSlice { sizes }, call.shape(), operands)
 }
 
-/// The sizes of a slice at any place: those of its type, or the constants that limits are ahead of starts.
+/// Returns the sizes of a slice at dynamic starts: those of its static type, or constant differences between limits and
+/// starts.
 fn slice_sizes(
     lowering: &mut Lowering<'_>,
     written: &ArrayShape,
@@ -210,8 +212,8 @@ fn convolution(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> 
     lowering.add(op, call.shape(), [x, kernel])
 }
 
-/// A convolution whose padding is a value of the program: its operand is dilated and padded to the extents that the
-/// result's static shape needs, and has no padding then.
+/// Lowers a convolution whose padding is a value of the program. The input is dilated and padded to the extents that
+/// the static result shape requires; the convolution itself then has no padding.
 fn convolution_at_run_time(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,

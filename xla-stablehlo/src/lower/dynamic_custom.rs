@@ -1,4 +1,4 @@
-//! Custom calls that stand for operations of StableHLO whose attributes are operands.
+//! Custom calls that represent StableHLO operations with attributes as operands.
 
 use xla_hlo::ops::{Op, ReduceWindow, RngBitGenerator, TopK, Window};
 use xla_hlo::{ArrayShape, CompId, Error, InstrId, Result, Shape};
@@ -8,7 +8,7 @@ use super::context::Lowering;
 use super::contraction::window_dims;
 use super::{custom, fold, random, types};
 
-/// Lowers a custom call that is an operation with dynamic attributes.
+/// Lowers a custom call that represents an operation with dynamic attributes.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     if call.name != "custom_call" {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// The integers of an operand, which must be constants.
+/// Returns the integers of an operand, which must be constant.
 fn integers(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<i64>> {
     let integers = lowering.evaluated(id).as_ref().and_then(fold::integers);
     integers.ok_or_else(|| {
@@ -33,7 +33,7 @@ fn integers(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<
     })
 }
 
-/// Integers of at least 0.
+/// Returns the non-negative integers of an operand, which must be constant.
 fn sizes(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<usize>> {
     let size = |size: i64| {
         usize::try_from(size).map_err(|_| Error::invalid_argument(format!("{what} of {size}, which is negative")))
@@ -41,7 +41,8 @@ fn sizes(lowering: &mut Lowering<'_>, id: InstrId, what: &str) -> Result<Vec<usi
     integers(lowering, id, what)?.into_iter().map(size).collect()
 }
 
-/// Inputs and their initial values, sizes, strides, dilations of the inputs and of the window, rows of paddings.
+/// Lowers a reduce-window. Operands: inputs, initial values, window sizes, strides, base and window dilations, rows of
+/// paddings.
 fn reduce_window(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     const ATTRIBUTES: usize = 5;
     let count = call.operands.len().checked_sub(ATTRIBUTES).filter(|count| count % 2 == 0);
@@ -59,7 +60,7 @@ fn reduce_window(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId
     lowering.add(op, call.shape(), operands.to_vec())
 }
 
-/// The function that combines elements.
+/// Lowers the reduction function.
 fn reducer(lowering: &mut Lowering<'_>, call: &Call<'_>, operands: &[InstrId]) -> Result<CompId> {
     let names = custom::callees(call.attributes)?;
     let [name] = &names[..] else { return Err(Error::invalid_argument("one called computation is needed")) };
@@ -67,7 +68,7 @@ fn reducer(lowering: &mut Lowering<'_>, call: &Call<'_>, operands: &[InstrId]) -
     lowering.computation_of_call(name, &[initial, initial].concat())
 }
 
-/// The state of the generator, and the shape of its numbers.
+/// Lowers a random bit generator. Operands: the state, and the shape of the generated bits.
 fn rng_bit_generator(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [state, shape] = call.exactly()?;
     let dims = sizes(lowering, shape, "sizes")?;
@@ -83,7 +84,7 @@ fn rng_bit_generator(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Ins
     lowering.add(RngBitGenerator { algorithm }, Shape::Tuple(vec![state_shape, numbers]), [state])
 }
 
-/// The operand, and how many elements of its last dimension.
+/// Lowers a top-k. Operands: the array, and the number `k` of elements to select from its last dimension.
 fn top_k(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x, k] = call.exactly()?;
     let k = sizes(lowering, k, "k")?;

@@ -1,5 +1,5 @@
-//! Padding by amounts that are values of the program, where the result's shape is static: each element of the result
-//! looks up the element that the padding puts there.
+//! Padding by amounts that are values of the program, to a static result shape. Each element of the result is gathered
+//! from the operand or is the padding value.
 
 use xla_hlo::ops::{
     Binary, BinaryOp, Broadcast, Compare, CompareDirection, Constant, Convert, Gather, Iota, Op, Reshape, Select,
@@ -9,16 +9,16 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Result, Scalar, Shape};
 
 use super::context::Lowering;
 
-/// Padding of one dimension: `s64` scalars.
+/// Padding of one dimension, as `s64` scalars.
 #[derive(Clone, Copy)]
 pub(super) struct Amounts {
-    /// Elements in front; negative trims.
+    /// Number of padding elements before the operand; negative values trim it.
     pub low: InstrId,
-    /// Elements between two of the operand.
+    /// Number of padding elements between two elements of the operand.
     pub interior: InstrId,
 }
 
-/// The element of a list at a place, as a scalar of type `s64`.
+/// Returns the element of `list` at index `place`, as an `s64` scalar.
 pub(super) fn element(lowering: &mut Lowering<'_>, list: InstrId, place: &[usize]) -> Result<InstrId> {
     let ty = lowering.shape(list).expect_array()?.element_type();
     let ranges = place.iter().map(|&start| SliceRange { start, limit: start + 1, stride: 1 }).collect();
@@ -27,12 +27,12 @@ pub(super) fn element(lowering: &mut Lowering<'_>, list: InstrId, place: &[usize
     if ty == ElementType::S64 { Ok(one) } else { lowering.add(Convert, Shape::scalar(ElementType::S64), [one]) }
 }
 
-/// A scalar of type `s64`.
+/// Adds an `s64` scalar constant.
 pub(super) fn number(lowering: &mut Lowering<'_>, value: i64) -> Result<InstrId> {
     lowering.infer(Constant { literal: Literal::scalar(ElementType::S64, Scalar::Signed(value)) }, [])
 }
 
-/// `x`, a static array, padded with a scalar along one dimension up to `extent` elements.
+/// Pads the static array `x` with a scalar along one dimension to `extent` elements.
 pub(super) fn pad(
     lowering: &mut Lowering<'_>,
     [x, value]: [InstrId; 2],
@@ -68,7 +68,8 @@ pub(super) fn pad(
     lowering.add(Select, Shape::Array(result), [is_element, elements, padding])
 }
 
-/// For each place of the padded dimension that of its element in the operand, and whether there is one.
+/// Computes, for each index of the padded dimension, the index of its element in the operand and whether that element
+/// exists.
 fn places(
     lowering: &mut Lowering<'_>,
     amounts: Amounts,

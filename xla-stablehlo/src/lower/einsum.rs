@@ -1,4 +1,4 @@
-//! Einstein sums, of one operand or two, as masks, sums, a dot and a transpose.
+//! Einsum with one or two operands, lowered to masks, reductions, a dot and a transpose.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::call::Call;
 use super::context::Lowering;
 use super::reduction::sum_computation;
 
-/// Lowers an Einstein sum.
+/// Lowers an einsum.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     Some(match call.name {
         "einsum" => einsum(lowering, call),
@@ -18,7 +18,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// An array whose dimensions have labels.
+/// Array with a label for each dimension.
 struct Labelled {
     value: InstrId,
     labels: Vec<char>,
@@ -32,7 +32,8 @@ fn unary(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     arranged(lowering, call, &x, &result)
 }
 
-/// Labels of both operands are batch dimensions if the result has them, contracted otherwise.
+/// Lowers an einsum of two operands. Labels of both operands are batch dimensions if the result has them; otherwise,
+/// they are contracted.
 fn einsum(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [a, b] = call.exactly()?;
     let (operands, result) = configuration(lowering, call, &[a, b])?;
@@ -61,7 +62,7 @@ fn einsum(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     arranged(lowering, call, &Labelled { value, labels }, &result)
 }
 
-/// `x` with its dimensions in the order of the result.
+/// Transposes `x` to the order of the result's labels.
 fn arranged(lowering: &mut Lowering<'_>, call: &Call<'_>, x: &Labelled, result: &[char]) -> Result<InstrId> {
     let place = |label: &char| x.labels.iter().position(|other| other == label);
     let permutation = result.iter().map(place).collect::<Option<Vec<usize>>>();
@@ -73,7 +74,7 @@ fn arranged(lowering: &mut Lowering<'_>, call: &Call<'_>, x: &Labelled, result: 
     lowering.add(Transpose { permutation }, call.shape(), [x.value])
 }
 
-/// The diagonal of dimensions that share a label, and the sum over labels that are not kept.
+/// Takes the diagonal of dimensions that share a label, and sums over labels that are not kept.
 fn summed(lowering: &mut Lowering<'_>, x: Labelled, keep: impl Fn(char) -> bool) -> Result<Labelled> {
     let shape = lowering.shape(x.value);
     let shape = shape.expect_array()?.clone();
@@ -102,8 +103,8 @@ fn summed(lowering: &mut Lowering<'_>, x: Labelled, keep: impl Fn(char) -> bool)
     Ok(Labelled { value, labels: kept.map(|d| x.labels[d]).collect() })
 }
 
-/// Labels of each operand's dimensions, and of the result's: `ab,bc->ac`. `...` stands for dimensions without a label
-/// of their own, the last of which are the same in all operands.
+/// Parses a configuration such as `ab,bc->ac` into the labels of each operand and of the result. `...` denotes the
+/// unlabeled dimensions; the operands share them, aligned at the last one.
 fn configuration(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
@@ -136,9 +137,9 @@ fn configuration(
     Ok((labels, expanded(call, result, most)?))
 }
 
-/// The labels of one operand, with private ones in the place of `...`.
+/// Returns the labels of one operand, with private labels for the dimensions of `...`.
 fn expanded(call: &Call<'_>, labels: &str, unnamed: usize) -> Result<Vec<char>> {
-    // Nobody writes these; the last unnamed dimension has the first of them.
+    // Private-use characters, which programs do not contain. The last unlabeled dimension gets the first one.
     let private = |i: usize| u32::try_from(i).ok().and_then(|i| char::from_u32(0xE000 + i));
     let private = (0..unnamed).rev().map(private).collect::<Option<String>>();
     let private = private.ok_or_else(|| wrong(call, "too many dimensions"))?;

@@ -45,10 +45,10 @@ fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>>
         "clamp" => Ok(Clamp.into()),
         "bitcast_convert" => Ok(BitcastConvert.into()),
         "reduce_precision" => reduce_precision(call),
-        // HLO has real cube roots alone.
+        // HLO's cube root is defined for real types only.
         "cbrt" if call.shape().element_type().is_some_and(ElementType::is_complex) => return None,
         name => {
-            // The two languages differ in how they join words.
+            // StableHLO joins words with `_`, HLO with `-`.
             let opcode = Opcode::from_name(&name.replace('_', "-"))?;
             if let Some(op) = UnaryOp::from_opcode(opcode) {
                 accuracy(call).map(|accuracy| Unary { op, accuracy }.into())
@@ -59,7 +59,7 @@ fn operation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Op>>
     })
 }
 
-/// A conversion of elements; real numbers of complex ones are their real parts.
+/// Lowers a conversion of element types. From complex to real, it takes the real part.
 fn convert(lowering: &mut Lowering<'_>, call: &Call<'_>, mut x: InstrId) -> Result<InstrId> {
     let is_complex = |shape: &Shape| shape.element_type().is_some_and(ElementType::is_complex);
     if is_complex(&lowering.shape(x)) && !is_complex(&call.shape()) {
@@ -71,7 +71,7 @@ fn convert(lowering: &mut Lowering<'_>, call: &Call<'_>, mut x: InstrId) -> Resu
     }
 }
 
-/// A selection by a predicate for each element.
+/// Lowers a select; a scalar predicate is broadcast.
 fn select(lowering: &mut Lowering<'_>, call: &Call<'_>, [predicate, x, y]: [InstrId; 3]) -> Result<InstrId> {
     let (of, to) = (lowering.shape(predicate), call.shape());
     let (of, to) = (of.expect_array()?, to.expect_array()?);
@@ -82,7 +82,7 @@ fn select(lowering: &mut Lowering<'_>, call: &Call<'_>, [predicate, x, y]: [Inst
     lowering.add(Select, call.shape(), [predicate, x, y])
 }
 
-/// A comparison of elements; integers that are compared as if they had a sign, or none, become such integers.
+/// Lowers a comparison. A signed or unsigned comparison first converts integers of the other signedness.
 fn ordered(lowering: &mut Lowering<'_>, call: &Call<'_>, compare: Compare, operands: [InstrId; 2]) -> Result<InstrId> {
     let shape = lowering.shape(operands[0]);
     let ty = shape.expect_array()?.element_type();
@@ -100,7 +100,8 @@ fn ordered(lowering: &mut Lowering<'_>, call: &Call<'_>, compare: Compare, opera
     lowering.add(Compare::new(compare.direction), call.shape(), converted)
 }
 
-/// The integers of that width with a sign, or without; `None` for other types and for those that are such.
+/// Returns the integer type of this width with the other signedness; `None` if `ty` has the wanted signedness or is no
+/// integer.
 fn signed(ty: ElementType, with_sign: bool) -> Option<ElementType> {
     use ElementType::{S2, S4, S8, S16, S32, S64, U2, U4, U8, U16, U32, U64};
     let pairs = [(S2, U2), (S4, U4), (S8, U8), (S16, U16), (S32, U32), (S64, U64)];
@@ -138,7 +139,7 @@ fn reduce_precision(call: &Call<'_>) -> Result<Op> {
     Ok(ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? }.into())
 }
 
-/// The accuracy that a function must have.
+/// Returns the required accuracy of a function's result.
 fn accuracy(call: &Call<'_>) -> Result<ResultAccuracy> {
     let Some(id) = call.attributes.get("result_accuracy") else { return Ok(ResultAccuracy::Default) };
     let module = call.attributes.module;

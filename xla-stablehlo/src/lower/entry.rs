@@ -1,4 +1,4 @@
-//! Layouts and memory spaces of the program's arguments and results.
+//! Entry layouts: layouts and memory spaces of the program's arguments and results.
 
 use xla_hlo::{ArrayShape, Error, Layout, MEMORY_KINDS, Module, ProgramShape, Result, Shape};
 
@@ -6,8 +6,8 @@ use super::attributes::{Attributes, integers, lookup};
 use super::dictionary::dictionaries;
 use crate::ir::{self, AttrId, Attribute, OpId};
 
-/// The layouts that attributes of the module and of `main` ask for, row major where they leave it open, whatever layout
-/// transposes gave the root; `None` where these are the layouts of parameters and root anyway.
+/// Returns the entry layout that attributes of the module and of `main` request, row-major where unspecified, whatever
+/// layout a transpose assigned to the root. `None` if parameters and root already have these layouts.
 pub(super) fn entry_layout(program: &ir::Module, [top, main]: [OpId; 2], hlo: &Module) -> Result<Option<ProgramShape>> {
     let entry = hlo.entry();
     let mut parameters: Vec<Shape> =
@@ -40,7 +40,7 @@ pub(super) fn entry_layout(program: &ir::Module, [top, main]: [OpId; 2], hlo: &M
     Ok(is_said.then_some(ProgramShape { parameters, result }))
 }
 
-/// Gives an argument or result the layout and memory of its attributes; whether there are any.
+/// Applies the layout and memory space attributes of an argument or result; returns whether there are any.
 fn one(program: &ir::Module, dictionary: AttrId, shape: &mut Shape) -> Result<bool> {
     let string = |name: &str| match lookup(program, dictionary, name) {
         Some(id) => match program.string_attribute(id) {
@@ -83,7 +83,7 @@ fn indices(program: &ir::Module, id: AttrId) -> Result<Vec<usize>> {
     integers(program, id)?.into_iter().map(index).collect()
 }
 
-/// An array in that order of dimensions, the minor one first; a token has none.
+/// Returns an array shape with this minor-to-major layout; a token stays unchanged.
 fn ordered(shape: &Shape, order: Vec<usize>) -> Result<Shape> {
     let Shape::Array(array) = shape else { return Ok(shape.clone()) };
     let mut sorted = order.clone();

@@ -1,15 +1,15 @@
-//! Constants that instructions come to: sizes that are operands.
+//! Constant folding of size operands.
 
 use std::collections::HashMap;
 
 use xla_hlo::ops::{Constant, Dynamic, Op, OpTrait};
 use xla_hlo::{Computation, Dynamism, ElementType, InstrId, Instruction, Literal, Module, Scalar};
 
-/// No more instructions than these are evaluated for one constant, of no more elements each.
+/// Limits on the instructions that are evaluated for one constant, and on the elements of each.
 const MAX_INSTRUCTIONS: usize = 1024;
 const MAX_ELEMENTS: usize = 1 << 12;
 
-/// The value of an instruction that depends on constants, and on sizes that are static, alone; `None` for another.
+/// Evaluates an instruction that depends only on constants and on static dimension sizes; `None` for another one.
 pub(super) fn constant(computation: &Computation, root: InstrId) -> Option<Literal> {
     let mut copy = Computation::new("sizes");
     let mut copies: HashMap<InstrId, InstrId> = HashMap::new();
@@ -49,7 +49,7 @@ pub(super) fn constant(computation: &Computation, root: InstrId) -> Option<Liter
     xla_hlo::eval::evaluate(&module, Vec::new()).ok()
 }
 
-/// The size that `get-dimension-size` returns where it is static.
+/// Returns the result of `get-dimension-size` for a static dimension.
 fn static_size(computation: &Computation, instruction: &Instruction) -> Option<Literal> {
     let Op::Dynamic(Dynamic::GetDimensionSize { dimension }) = instruction.op() else { return None };
     let operand = computation[instruction.operand(0)].shape().as_array()?;
@@ -58,7 +58,7 @@ fn static_size(computation: &Computation, instruction: &Instruction) -> Option<L
     is_static.then(|| Literal::scalar(ElementType::S32, Scalar::Signed(size)))
 }
 
-/// The integers of a constant.
+/// Returns the integers of a literal.
 pub(super) fn integers(literal: &Literal) -> Option<Vec<i64>> {
     let count = literal.array_shape().element_count();
     (0..count).map(|i| i64::try_from(literal.get(i).as_i128()?).ok()).collect()

@@ -1,4 +1,4 @@
-//! Stack frames of locations: tables that instructions name a frame of, each frame once.
+//! Stack frames of source locations, as deduplicated tables that instructions refer to.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use xla_hlo::{FileLocation, StackFrame, StackTables};
 
 use crate::ir::{AttrId, Attribute, Location, Module};
 
-/// Locations that are followed from one on; those of deep or shared call sites end there.
+/// Limit on the locations visited per lookup; deep or shared call sites are cut off.
 const MAX_STEPS: usize = 1000;
 
-/// Tables that are being filled.
+/// Stack frame tables under construction.
 #[derive(Default)]
 pub(super) struct Frames {
     pub tables: StackTables,
@@ -21,7 +21,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// The innermost frame of a location, 1-based; 0 where it has none.
+    /// Returns the 1-based index of a location's innermost frame; 0 if it has none.
     pub fn innermost(&mut self, module: &Module, id: AttrId) -> i64 {
         if let Some(&frame) = self.known.get(&id) {
             return frame;
@@ -35,9 +35,9 @@ impl Frames {
                     Some(Location::File { file, range }) => frame = self.add(module, [*name, *file], range, frame),
                     _ => next.push(*child),
                 },
-                // The caller's frames are the parents of the callee's.
+                // The caller's frames are the parents of the callee's frames.
                 Some(Location::CallSite { callee, caller }) => next.extend([*callee, *caller]),
-                // Unrelated operations: one stack stands for all.
+                // Fused operations are unrelated, so the stack of the first one is used.
                 Some(Location::Fused { locations, .. }) => next.extend(locations.first()),
                 Some(Location::File { .. } | Location::Unknown) | None => {}
             }
@@ -64,7 +64,7 @@ impl Frames {
     }
 }
 
-/// The number of a name in a table, counted from 1.
+/// Returns the 1-based index of a name in a table.
 fn named(known: &mut HashMap<String, i64>, table: &mut Vec<String>, name: String) -> i64 {
     *known.entry(name).or_insert_with_key(|name| {
         table.push(name.clone());
@@ -79,11 +79,11 @@ pub(super) fn location(module: &Module, id: AttrId) -> Option<&Location> {
     }
 }
 
-/// Line, column, last line and last column of a range; 0 where they are not told.
+/// Returns line, column, last line and last column of a range; 0 if unknown.
 pub(super) fn numbers(range: &[u32]) -> [i64; 4] {
     let at = |i: usize| range.get(i).map(|&at| i64::from(at));
     let (line, column) = (at(0).unwrap_or(0), at(1).unwrap_or(0));
-    // Three numbers are a line with two columns.
+    // Three numbers are one line with a first and last column.
     match range.len() {
         3 => [line, column, line, at(2).unwrap_or(column)],
         _ => [line, column, at(2).unwrap_or(line), at(3).unwrap_or(column)],

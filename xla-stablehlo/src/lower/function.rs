@@ -1,4 +1,5 @@
-//! Functions to computations, `main` to the entry, and the attributes of arguments and results to the module's header.
+//! Lowering of functions: functions to computations, `main` to the entry, and argument and result attributes to the
+//! module header.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use super::entry::entry_layout;
 use crate::ir::{self, Attribute, OpId, ValueId};
 use crate::refine::{ArgumentShapes, dynamic_functions};
 
-/// Lowers all functions that `main` reaches.
+/// Lowers all functions that are reachable from `main`.
 pub(super) fn lower(program: &ir::Module, shapes: &ArgumentShapes) -> Result<Module> {
     let top = program.top.ok_or_else(|| Error::invalid_argument("a program without a module"))?;
     let header = Attributes { module: program, op: top };
@@ -33,7 +34,7 @@ pub(super) fn lower(program: &ir::Module, shapes: &ArgumentShapes) -> Result<Mod
     }
     let dynamic = dynamic_functions(program, called);
     if dynamic.contains("main") {
-        // Functions are lowered as they are called.
+        // Functions are lowered on demand, at their calls.
         lowering.refinement = Some(Refinement::new(functions, dynamic, function));
         let id = function(&mut lowering, "main", main, &arguments)?;
         lowering.functions.insert("main".to_string(), id);
@@ -65,7 +66,7 @@ pub(super) fn lower(program: &ir::Module, shapes: &ArgumentShapes) -> Result<Mod
     Ok(module)
 }
 
-/// The functions of a module by their names.
+/// Returns the functions of a module, by name.
 fn functions(program: &ir::Module, top: OpId) -> Result<HashMap<String, OpId>> {
     let mut functions = HashMap::new();
     for &region in &program.operations[top].regions {
@@ -83,10 +84,10 @@ fn functions(program: &ir::Module, top: OpId) -> Result<HashMap<String, OpId>> {
     Ok(functions)
 }
 
-/// The functions that `main` reaches, callees first.
+/// Returns the functions that are reachable from `main`, callees first.
 fn in_order(program: &ir::Module, functions: &HashMap<String, OpId>, main: OpId) -> Result<Vec<(String, OpId)>> {
     let mut order = Vec::new();
-    // Functions that are being looked at, with the callees that are still to be.
+    // Depth-first search: open functions with their remaining callees.
     let mut state: HashMap<String, bool> = HashMap::from([("main".to_string(), false)]);
     let mut stack = vec![("main".to_string(), main, callees(program, main)?)];
     while let Some((name, op, left)) = stack.last_mut() {
@@ -111,7 +112,7 @@ fn in_order(program: &ir::Module, functions: &HashMap<String, OpId>, main: OpId)
     Ok(order)
 }
 
-/// Names of the functions that a function calls.
+/// Returns the names of the functions that a function calls.
 fn callees(program: &ir::Module, function: OpId) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut operations = vec![function];
@@ -129,22 +130,22 @@ fn callees(program: &ir::Module, function: OpId) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The arguments of `main` for these shapes.
+/// Returns the arguments of `main` for the given shapes.
 fn arguments(lowering: &Lowering<'_>, main: OpId, shapes: &ArgumentShapes) -> Result<Vec<Argument>> {
     let written = block_arguments(lowering.source, main).iter().map(|&argument| lowering.shape_of(argument));
     let shapes = shapes.of_arguments(written.collect::<Result<Vec<_>>>()?)?;
     Ok(shapes.into_iter().map(|shape| Argument { shape, constant: None }).collect())
 }
 
-/// The values that are a function's arguments.
+/// Returns the values of a function's arguments.
 fn block_arguments(source: &ir::Module, function: OpId) -> &[ValueId] {
     let blocks = source.operations[function].regions.iter().flat_map(|&region| &source.regions[region].blocks);
     blocks.into_iter().next().map_or(&[][..], |&block| &source.blocks[block].arguments)
 }
 
-/// Lowers a function for these arguments, or, without any, for those of the types that are written.
+/// Lowers a function for the arguments `given`, or for its declared types if there are none.
 fn function(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]) -> Result<CompId> {
-    // The innermost function is the one that a person looks for.
+    // The innermost function is the relevant one in an error.
     lowered(lowering, name, op, given).map_err(|error| match error.message().starts_with("function ") {
         true => error,
         false => error.context(format!("function {name}")),
@@ -182,7 +183,7 @@ fn lowered(lowering: &mut Lowering<'_>, name: &str, op: OpId, given: &[Argument]
     })
 }
 
-/// Annotates a parameter as its argument is.
+/// Copies the annotations of an argument to its parameter.
 fn annotate(lowering: &mut Lowering<'_>, parameter: InstrId, dictionary: &Dictionary<'_>) -> Result<()> {
     let annotated = annotations::of_argument(lowering, dictionary)?;
     lowering.set_frontend_attributes(parameter, annotated.frontend_attributes);
@@ -192,8 +193,8 @@ fn annotate(lowering: &mut Lowering<'_>, parameter: InstrId, dictionary: &Dictio
     Ok(())
 }
 
-/// The root of a function that returns these values. Shardings of results become the root's, and, those of Shardy,
-/// custom calls too; where only some have one, the others are replicated.
+/// Creates the root of a function that returns `values`. The shardings of results become the root's sharding; Shardy's
+/// also become custom calls. If only some results have a sharding, the others are replicated.
 fn results(lowering: &mut Lowering<'_>, op: OpId, mut values: Vec<InstrId>) -> Result<InstrId> {
     let source = lowering.source;
     let dictionaries = dictionaries(source, op, "res_attrs")?;
@@ -224,7 +225,7 @@ fn results(lowering: &mut Lowering<'_>, op: OpId, mut values: Vec<InstrId>) -> R
         lowering.set_sharding(tuple, Sharding::Tuple(leaves));
         return Ok(tuple);
     }
-    // The value may have a sharding of its own, or be a parameter: the result's is that of an element.
+    // The value may be a parameter or have another sharding, so an element of a tuple gets the result's sharding.
     let root = lowering.infer(GetTupleElement { index: 0 }, [tuple])?;
     lowering.set_sharding(root, Sharding::Leaf(leaves.swap_remove(0)));
     Ok(root)
@@ -232,7 +233,7 @@ fn results(lowering: &mut Lowering<'_>, op: OpId, mut values: Vec<InstrId>) -> R
 
 type Aliases = (Vec<InputOutputAlias>, Vec<ParameterLeaf>);
 
-/// Arguments of `main` that a result may be written over, and those that may be written over by anything.
+/// Returns the arguments of `main` that alias a result, and those that are donated without a specific result.
 fn aliases(program: &ir::Module, main: OpId) -> Result<Aliases> {
     let attributes = Attributes { module: program, op: main };
     let results = match attributes.get("function_type").map(|ty| &program.attributes[ty]) {

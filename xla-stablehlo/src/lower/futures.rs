@@ -1,4 +1,4 @@
-//! Ends of asynchronous operations: a future has one in HLO, in the computation of its start.
+//! Completion of asynchronous operations. HLO requires a done operation for each start, in the same computation.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use xla_hlo::ops::collective::{AllGather, AllReduce, Collective, CollectiveDone,
 use xla_hlo::ops::{Async, Op};
 use xla_hlo::{Computation, InstrId, Instruction, Shape};
 
-/// The operation that ends a start, and the shape of its result; `None` for other operations.
+/// Returns the operation that completes a start, and its result shape; `None` for other operations.
 pub(super) fn end(op: &Op, shape: &Shape) -> Option<(Op, Shape)> {
     let second = || shape.as_tuple().and_then(|parts| parts.get(1)).cloned();
     Some(match op {
@@ -24,7 +24,7 @@ pub(super) fn end(op: &Op, shape: &Shape) -> Option<(Op, Shape)> {
     })
 }
 
-/// Ends the starts of a computation that the program never waits for.
+/// Completes the starts of a computation whose results the program never uses.
 pub(super) fn end_unused(computation: &mut Computation) {
     let is_used: HashSet<InstrId> =
         computation.iter().flat_map(|(_, instruction)| instruction.operands().iter().copied()).collect();

@@ -1,16 +1,16 @@
-//! Binary operations with a constant, as XLA has them when it lowers: the constant second, and nothing for one that
-//! changes no value.
+//! Canonicalization of binary operations with a constant, as in XLA's lowering: the constant becomes the second
+//! operand, and operations that do not change the value are removed.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{InstrId, Scalar};
 
 use super::context::Lowering;
 
-/// The operand that the result is, bit for bit.
+/// Returns the operand that equals the result bit for bit, if there is one.
 pub(super) fn unchanged(lowering: &mut Lowering<'_>, op: BinaryOp, [x, y]: [InstrId; 2]) -> Option<InstrId> {
     let constant = lowering.literal(y)?.uniform()?;
     let is_identity = match (op, constant) {
-        // A negative zero plus zero is zero.
+        // Integers only: for floats, `-0.0 + 0.0` is `0.0`.
         (BinaryOp::Add, Scalar::Signed(0) | Scalar::Unsigned(0)) => true,
         (BinaryOp::Subtract, Scalar::Signed(0) | Scalar::Unsigned(0)) => true,
         (BinaryOp::Subtract, Scalar::Float(zero)) => zero == 0.0 && zero.is_sign_positive(),
@@ -21,7 +21,7 @@ pub(super) fn unchanged(lowering: &mut Lowering<'_>, op: BinaryOp, [x, y]: [Inst
     is_identity.then_some(x)
 }
 
-/// The operands of a commutative operation with a constant second.
+/// Orders the operands of a commutative operation such that a constant is second.
 pub(super) fn constant_second(lowering: &mut Lowering<'_>, op: BinaryOp, [x, y]: [InstrId; 2]) -> [InstrId; 2] {
     let is_commutative = matches!(
         op,

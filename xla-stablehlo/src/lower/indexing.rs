@@ -7,7 +7,7 @@ use super::call::Call;
 use super::context::Lowering;
 use super::promotion;
 
-/// Lowers an operation at an array of indices.
+/// Lowers an operation with an array of indices.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "gather" => call.attributes.indices("slice_sizes").and_then(|sizes| gather(call, sizes)),
@@ -18,12 +18,12 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
 }
 
-/// A list that older forms lack.
+/// Returns a list attribute, which older forms lack.
 fn list(call: &Call<'_>, name: &str) -> Result<Vec<usize>> {
     call.attributes.get(name).map_or(Ok(Vec::new()), |_| call.attributes.indices(name))
 }
 
-/// A gather of slices of those sizes.
+/// Creates a gather of slices of these sizes.
 pub(super) fn gather(call: &Call<'_>, slice_sizes: Vec<usize>) -> Result<Op> {
     Ok(Gather {
         offset_dims: list(call, "offset_dims")?,
@@ -38,7 +38,7 @@ pub(super) fn gather(call: &Call<'_>, slice_sizes: Vec<usize>) -> Result<Op> {
     .into())
 }
 
-/// The sizes of the slices of a gather of static shape, by the result's dimensions; `None` where it has no such shape.
+/// Derives the slice sizes of a gather from its static result shape; `None` if the shape is not static.
 pub(super) fn slice_sizes_of_result(call: &Call<'_>, rank: usize) -> Result<Option<Vec<usize>>> {
     let result = call.shape();
     let result = result.expect_array()?;
@@ -57,7 +57,8 @@ pub(super) fn slice_sizes_of_result(call: &Call<'_>, rank: usize) -> Result<Opti
 
 fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [body] = call.regions()?;
-    // Operands are inputs, the indices, and an update for each input; the function takes inputs, then updates.
+    // The operands are the inputs, the indices, and an update for each input. The function takes the inputs, then the
+    // updates.
     let inputs = call.operands.len() / 2;
     let operands = promotion::promoted(lowering, &call.operands, body, |operand| match operand {
         _ if operand < inputs => Some(operand),
@@ -78,8 +79,8 @@ fn scatter(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(op, call.shape(), operands)
 }
 
-/// Rows of an array along a dimension, by their numbers. The first `batch_dims` dimensions of array and numbers belong
-/// together.
+/// Lowers `torch_index_select`, which selects slices of `x` along a dimension by index. The first `batch_dims`
+/// dimensions of `x` and the indices are batch dimensions.
 fn index_select(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x, numbers] = call.exactly()?;
     let (dim, batch) = (call.attributes.index("dim")?, call.attributes.index("batch_dims")?);
@@ -93,7 +94,7 @@ fn index_select(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId>
     for &d in batching.iter().chain([&dim]) {
         slice_sizes[d] = 1;
     }
-    // The dimensions in front of `dim` stay in front, the others follow those of the numbers.
+    // Dimensions before `dim` stay in front; later ones follow the dimensions of the indices.
     let behind = places.rank() - batch;
     let offset_dims = (batch..dim).chain((dim + 1..shape.rank()).map(|d| d + behind - 1)).collect();
     let op = Gather {

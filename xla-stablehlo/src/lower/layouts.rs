@@ -1,9 +1,10 @@
-//! Layouts of results: XLA's shape rules hand on those of operands where they hand on the whole shape.
+//! Propagation of layouts from operands to results, as in XLA's shape inference: operations that propagate the whole
+//! shape also propagate the layout.
 
 use xla_hlo::Shape;
 use xla_hlo::ops::{Collective, Op};
 
-/// A result's shape with the layouts that it has from its operands; those that it has already stay.
+/// Adds the layouts that a result inherits from its operands; existing layouts stay.
 pub(super) fn inherited(op: &Op, shape: Shape, operands: &[&Shape]) -> Shape {
     let from = match op {
         Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Convert(_) | Op::BitcastConvert(_) => 0,
@@ -17,7 +18,7 @@ pub(super) fn inherited(op: &Op, shape: Shape, operands: &[&Shape]) -> Shape {
                 None => shape,
             };
         }
-        // A scalar predicate has no layout to hand on.
+        // A scalar predicate has no layout to propagate.
         Op::Select(_) => usize::from(operands.first().is_some_and(|of| of.as_array().is_some_and(|of| of.rank() == 0))),
         _ => return shape,
     };

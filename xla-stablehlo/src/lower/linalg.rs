@@ -1,4 +1,4 @@
-//! Linear algebra, Fourier transforms, batch normalisation.
+//! Linear algebra, Fourier transforms, batch normalization.
 
 use xla_hlo::ops::{BatchNorm, BatchNormKind, Cholesky, Epsilon, Fft, FftType, Op, TransposeKind, TriangularSolve};
 use xla_hlo::{Error, InstrId, Result};
@@ -7,7 +7,7 @@ use super::call::Call;
 use super::context::Lowering;
 use crate::ir::EnumKind;
 
-/// Lowers an operation on matrices, a transform or a normalisation.
+/// Lowers an operation on matrices, a Fourier transform or a batch normalization.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     let op = match call.name {
         "cholesky" => call.attributes.flag("lower").map(|lower| Cholesky { lower }.into()),

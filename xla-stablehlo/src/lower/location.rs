@@ -1,14 +1,15 @@
-//! Locations to metadata: the name of the operation in the framework, its type, stack frame or source file and line.
+//! Conversion of source locations to metadata: the operation's name and type in the framework, and its stack frame or
+//! source file and line.
 
 use xla_hlo::Metadata;
 
 use super::frames::{Frames, location, numbers};
 use crate::ir::{AttrId, Location, Module};
 
-/// Locations that are followed from one on.
+/// Limit on the locations visited for one operation.
 const MAX_STEPS: usize = 64;
 
-/// The metadata of an operation at a location.
+/// Returns the metadata of an operation at a location.
 pub(super) fn metadata(module: &Module, frames: &mut Frames, id: AttrId) -> Metadata {
     let [op_name, op_type] = names(module, id);
     let mut metadata = Metadata { op_name, op_type, ..Metadata::default() };
@@ -20,14 +21,14 @@ pub(super) fn metadata(module: &Module, frames: &mut Frames, id: AttrId) -> Meta
     metadata
 }
 
-/// The metadata of an argument: its name alone.
+/// Returns the metadata of an argument, which is only its name.
 pub(super) fn of_argument(module: &Module, id: AttrId) -> Metadata {
     let [op_name, _] = names(module, id);
     Metadata { op_name, ..Metadata::default() }
 }
 
-/// Names and types that a location says, in order with `;` between them. A type ends in `:`; what follows `@` is the
-/// function that the operation is in.
+/// Returns the names and types in a location, each joined with `;`. A name that ends in `:` is a type. The text after
+/// `@` is the enclosing function.
 fn names(module: &Module, id: AttrId) -> [String; 2] {
     let (mut names, mut types) = (Vec::new(), Vec::new());
     let mut next = vec![id];
@@ -53,7 +54,7 @@ fn names(module: &Module, id: AttrId) -> [String; 2] {
     [names.join(";"), types.join(";")]
 }
 
-/// The location behind the names in front of it that name no frame.
+/// Skips the outer names of a location that are not stack frames.
 fn without_names(module: &Module, mut id: AttrId) -> AttrId {
     for _ in 0..MAX_STEPS {
         match location(module, id) {
@@ -66,7 +67,7 @@ fn without_names(module: &Module, mut id: AttrId) -> AttrId {
     id
 }
 
-/// The file of a location outside of frames.
+/// Sets the source file and line of a location without frames.
 fn set_file(module: &Module, id: AttrId, metadata: &mut Metadata) {
     let found = match location(module, id) {
         Some(Location::Fused { locations, .. }) => locations.last().copied().unwrap_or(id),

@@ -20,7 +20,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     Some(op.and_then(|op| lowering.add(op, call.shape(), call.operands.clone())))
 }
 
-/// The greatest elements, or, where MHLO says so, the least ones.
+/// Returns a top-k of the largest elements, or of the smallest ones if `largest` is false.
 fn top_k(call: &Call<'_>) -> Result<Op> {
     let attributes = call.attributes;
     let largest = attributes.get("largest").map_or(Ok(true), |_| attributes.flag("largest"))?;

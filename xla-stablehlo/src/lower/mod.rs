@@ -1,8 +1,8 @@
 //! Lowering of StableHLO to HLO: functions and regions become computations, operations become instructions.
 //!
-//! A function is one computation, whatever the number of its calls. Regions become computations too; values that they
-//! capture become operands (of loops, branches) or, constants alone, are made again inside. Several results are a tuple
-//! and its elements.
+//! A function becomes one computation, however often it is called. Regions also become computations. Values that they
+//! capture become operands of loops and branches; other regions may only capture constants, which are added again
+//! inside. An operation with several results becomes a tuple and its elements.
 
 mod annotations;
 mod approximate;
@@ -59,16 +59,20 @@ use crate::refine::ArgumentShapes;
 
 /// Lowers a program to an HLO module.
 ///
-/// `Error::InvalidArgument` for a program that breaks a rule, `Error::Unimplemented` for one with an operation or a
-/// type that has no counterpart in HLO; both name the operation and its place.
+/// Errors:
+///
+/// - `Error::InvalidArgument` for a program that breaks a rule.
+/// - `Error::Unimplemented` for a program with an operation or type that has no counterpart in HLO.
+///
+/// Both name the operation and its position.
 pub fn lower(program: &ir::Module) -> Result<Module> {
     refine(program, &ArgumentShapes::default())
 }
 
-/// Lowers a program with dynamic dimensions to an HLO module for these shapes of its arguments.
+/// Lowers a program with dynamic dimensions to an HLO module for the given argument shapes.
 ///
-/// Errors are those of [`lower`], and `Error::InvalidArgument` for an argument whose dynamic dimensions have no sizes,
-/// a shape that an argument cannot have, and an assertion of the program about shapes that does not hold.
+/// Returns the errors of [`lower`], and `Error::InvalidArgument` for an argument with dynamic dimensions but without
+/// sizes, a shape that does not fit its argument, and an assertion of the program about shapes that fails.
 pub fn refine(program: &ir::Module, arguments: &ArgumentShapes) -> Result<Module> {
     function::lower(program, arguments)
 }

@@ -1,4 +1,4 @@
-//! Movement of elements: broadcasts, reshapes, slices, paddings.
+//! Data movement: broadcasts, reshapes, slices, paddings.
 
 use xla_hlo::ops::{
     Broadcast, Concatenate, DynamicSlice, DynamicUpdateSlice, Pad, PadDim, Reshape, Reverse, Slice, SliceRange,
@@ -41,7 +41,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// `x` in that shape along `broadcast_dimensions`.
+/// Broadcasts `x` to the shape `to` along `broadcast_dimensions`.
 pub(super) fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId, to: Shape) -> Result<InstrId> {
     let dimensions = call.attributes.indices("broadcast_dimensions")?;
     let from = lowering.shape(x);
@@ -52,7 +52,7 @@ pub(super) fn broadcast(lowering: &mut Lowering<'_>, call: &Call<'_>, x: InstrId
     repeat(lowering, x, to, dimensions)
 }
 
-/// New dimensions in front of the old ones.
+/// Lowers `broadcast`, which adds leading dimensions.
 fn broadcast_in_front(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     let [x] = call.exactly()?;
     let (old, new) = (lowering.shape(x).expect_array()?.rank(), call.shape().expect_array()?.rank());
@@ -66,7 +66,7 @@ fn slice(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(Slice { ranges }, call.shape(), call.operands.clone())
 }
 
-/// The ranges of a slice.
+/// Combines starts, limits and strides into the ranges of a slice.
 pub(super) fn ranges(starts: Vec<usize>, limits: Vec<usize>, strides: Vec<usize>) -> Result<Vec<SliceRange>> {
     if starts.len() != limits.len() || starts.len() != strides.len() {
         return Err(Error::invalid_argument("start_indices, limit_indices and strides must be equally long"));
@@ -81,7 +81,7 @@ fn pad(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<InstrId> {
     lowering.add(Pad { dims }, call.shape(), call.operands.clone())
 }
 
-/// The paddings of each dimension.
+/// Combines low, high and interior paddings into one entry per dimension.
 pub(super) fn pad_dims(low: Vec<i64>, high: Vec<i64>, interior: Vec<usize>) -> Result<Vec<PadDim>> {
     if low.len() != high.len() || low.len() != interior.len() {
         return Err(Error::invalid_argument("the three lists of paddings must be equally long"));

@@ -1,4 +1,4 @@
-//! One operation: its family's rule, its results, and errors that name it.
+//! Lowering of one operation: selects the family, assigns the results, and adds the operation to errors.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, InstrId, Result, Sharding};
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::ir::{Attribute, Module, OpId, ValueId};
 
-/// Lowers an operation and makes its results known.
+/// Lowers an operation and records its results.
 pub(super) fn lower(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     lower_named(lowering, op).map_err(|error| {
         let source = lowering.source;
         let (name, place) = (source.text(source.operations[op].name), source.place(op));
-        // The innermost operation is the one that a person looks for.
+        // The innermost operation is the relevant one in an error.
         let is_named = [", byte ", ", line "].iter().any(|place| error.message().contains(place));
         if is_named { error } else { error.context(format!("{name}, {place}")) }
     })
@@ -33,7 +33,7 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
         _ => lowering.operand(value),
     };
     let operands = operation.operands.iter().map(operand).collect::<Result<Vec<_>>>()?;
-    // The shape of a start depends on the operation that it starts.
+    // The shape of a start depends on its operation, so it is not computed from the type.
     let results = operation.results.iter().filter(|_| name != "async_start");
     let results = results.map(|&value| lowering.shape_of(value)).collect::<Result<Vec<_>>>()?;
     let attributes = Attributes { module: source, op };
@@ -67,11 +67,10 @@ fn lower_named(lowering: &mut Lowering<'_>, op: OpId) -> Result<()> {
     Ok(())
 }
 
-/// Gives values a sharding, those that are new from instruction number `first` on, and the tuple that they are parts
-/// of.
+/// Sets the sharding of the values that are instruction `first` or later, and of the tuple that they are elements of.
 fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, first: usize) -> Result<()> {
     if let Some(call) = without_results(lowering, values, first) {
-        // XLA writes it as that of a tuple.
+        // XLA encodes this sharding as a tuple sharding.
         let leaves = match sharding {
             Sharding::Leaf(leaf) => vec![leaf],
             Sharding::Tuple(leaves) => leaves,
@@ -99,7 +98,7 @@ fn shard(lowering: &mut Lowering<'_>, values: &[InstrId], sharding: Sharding, fi
     Ok(())
 }
 
-/// The instruction of an operation that has no result, or one that is an empty tuple.
+/// Returns the instruction of an operation that has no result or returns an empty tuple.
 fn without_results(lowering: &mut Lowering<'_>, values: &[InstrId], first: usize) -> Option<InstrId> {
     let instruction = match values {
         [] => lowering.last().filter(|last| last.index() >= first)?,
@@ -109,7 +108,7 @@ fn without_results(lowering: &mut Lowering<'_>, values: &[InstrId], first: usize
     lowering.shape(instruction).as_tuple().is_some_and(<[_]>::is_empty).then_some(instruction)
 }
 
-/// Lowers an operation of StableHLO; a value for each result.
+/// Lowers an operation; returns one instruction per result.
 fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     if let Some(name) = recomposed(call) {
         let (attributes, operands, results) = (call.attributes, call.operands.clone(), call.results.clone());
@@ -120,7 +119,7 @@ fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
         }
     }
     type ManyFamily = fn(&mut Lowering<'_>, &Call<'_>) -> Option<Result<Vec<InstrId>>>;
-    // These give their results themselves.
+    // These families return one instruction per result.
     let families: [ManyFamily; 4] = [control_flow::lower, transfer::lower, asynchronous::lower, collective::lower_each];
     for family in families {
         if let Some(values) = family(lowering, call) {
@@ -133,8 +132,8 @@ fn values(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
     }
 }
 
-/// The operation of CHLO that a composite stands for, since artifacts have no CHLO, or the one of MHLO that a custom
-/// call stands for.
+/// Returns the CHLO operation that a composite encodes, because artifacts do not contain CHLO, or the MHLO operation
+/// that a custom call encodes.
 fn recomposed<'s>(call: &Call<'s>) -> Option<&'s str> {
     let (attribute, dialect) = match call.name {
         "composite" => ("name", "chlo."),

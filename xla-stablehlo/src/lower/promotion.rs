@@ -1,4 +1,4 @@
-//! Promotion: operands in the element type of the function that combines them, where it is a wider one.
+//! Type promotion: operands are converted to the wider element type of the function that combines them.
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{CompId, ElementType, Error, InstrId, Result, Shape};
@@ -7,8 +7,8 @@ use super::context::Lowering;
 use super::types;
 use crate::ir::{RegionId, ValueId};
 
-/// The operands, each in the element type of the region's argument that takes its elements: argument
-/// `argument_of(operand number)`, or none.
+/// Converts each operand to the element type of the region's argument for its elements. `argument_of` maps operand
+/// numbers to arguments, or to `None` for operands that are not converted.
 pub(super) fn promoted(
     lowering: &mut Lowering<'_>,
     operands: &[InstrId],
@@ -25,7 +25,7 @@ pub(super) fn promoted(
     Ok(promoted)
 }
 
-/// Element type of an argument of a region.
+/// Returns the element type of a region's argument.
 pub(super) fn element_type(lowering: &Lowering<'_>, region: RegionId, argument: usize) -> Result<ElementType> {
     let arguments = arguments(lowering, region);
     let argument = arguments.get(argument).ok_or_else(|| {
@@ -42,7 +42,8 @@ fn arguments<'s>(lowering: &Lowering<'s>, region: RegionId) -> &'s [ValueId] {
     source.regions[region].blocks.first().map_or(&[], |&block| &source.blocks[block].arguments)
 }
 
-/// An array in a wider element type of its kind. The shape rule of the operation reports other types.
+/// Converts an array to a wider element type of the same kind. Other types stay unchanged, and shape inference reports
+/// them.
 fn convert(lowering: &mut Lowering<'_>, x: InstrId, to: ElementType) -> Result<InstrId> {
     let shape = lowering.shape(x);
     let array = shape.expect_array()?;
@@ -55,7 +56,7 @@ fn convert(lowering: &mut Lowering<'_>, x: InstrId, to: ElementType) -> Result<I
     lowering.add(Convert, Shape::Array(shape), [x])
 }
 
-/// The computation of a region that compares elements, for elements that have been promoted to `ty`.
+/// Lowers a comparison region for elements that were promoted to `ty`.
 pub(super) fn comparison(lowering: &mut Lowering<'_>, region: RegionId, ty: ElementType) -> Result<CompId> {
     let own = element_type(lowering, region, 0)?;
     if own == ty {

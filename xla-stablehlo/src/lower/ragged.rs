@@ -1,4 +1,4 @@
-//! Ragged dots and scans, which CHLO has and HLO, too.
+//! Ragged dots and scans, which exist in both CHLO and HLO.
 
 use xla_hlo::ops::{DotDims, RaggedDot, Scan};
 use xla_hlo::{Error, InstrId, Result};
@@ -34,7 +34,7 @@ fn ragged_dot(call: &Call<'_>) -> Result<RaggedDot> {
     })
 }
 
-/// Roles of the dimensions: an attribute for each, or, in a composite, a list of six.
+/// Returns the six dimension lists of a ragged dot: one attribute each, or a list of six in a composite.
 fn dimension_numbers(attributes: Attributes<'_>) -> Result<[Vec<usize>; 6]> {
     const NAME: &str = "ragged_dot_dimension_numbers";
     let index = |value: i64| usize::try_from(value).ok();

@@ -8,12 +8,12 @@ use super::context::Lowering;
 use super::dynamic;
 use crate::ir::EnumKind;
 
-/// Lowers a generator.
+/// Lowers a random number generator.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<InstrId>> {
     Some(match call.name {
         "rng_bit_generator" => algorithm(call)
             .and_then(|algorithm| lowering.add(RngBitGenerator { algorithm }, call.shape(), call.operands.clone())),
-        // The third operand is the shape, which the result has.
+        // The third operand is the shape of the result.
         "rng" => distribution(call).and_then(|op| {
             let [a, b, sizes] = call.exactly()?;
             let shape = dynamic::result(lowering, call, sizes)?;
@@ -24,7 +24,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// The algorithm of a generator of bits.
+/// Returns the algorithm of a random bit generator.
 pub(super) fn algorithm(call: &Call<'_>) -> Result<RngAlgorithm> {
     Ok(match call.attributes.enumeration("rng_algorithm", EnumKind::RngAlgorithm)? {
         "THREE_FRY" => RngAlgorithm::ThreeFry,

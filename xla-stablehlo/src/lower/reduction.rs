@@ -1,4 +1,4 @@
-//! Operations that apply a function to elements: reductions, windows, maps, sorts.
+//! Operations that apply a function to elements: reductions, windowed reductions, maps, sorts.
 
 use xla_hlo::ops::{Binary, BinaryOp, Map, Op, Reduce, ReduceWindow, SelectAndScatter, Sort, Window};
 use xla_hlo::{CompId, ElementType, InstrId, Result, Shape};
@@ -67,7 +67,7 @@ fn sort(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Op> {
     Ok(Sort { dimension, is_stable, computation: lowering.closed_region("comparator", comparator)? }.into())
 }
 
-/// The dimension that is sorted; negative ones count from the end.
+/// Returns the dimension to sort; a negative one counts from the end.
 fn dimension(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<usize> {
     let dimension = call.attributes.int("dimension")?;
     let rank = match call.operands.first() {
@@ -78,7 +78,7 @@ fn dimension(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<usize> {
         .map_err(|_| xla_hlo::Error::invalid_argument(format!("dimension {dimension} of rank {rank}")))
 }
 
-/// A computation that adds two scalars.
+/// Builds a computation that adds two scalars.
 pub(super) fn sum_computation(lowering: &mut Lowering<'_>, ty: ElementType) -> Result<CompId> {
     lowering.computation("sum", |lowering| {
         let x = lowering.parameter(Shape::scalar(ty))?;

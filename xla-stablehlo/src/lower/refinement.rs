@@ -1,5 +1,5 @@
-//! Refinement of dynamic dimensions while a program is lowered: functions once for each list of shapes and sizes,
-//! assertions about shapes, and results whose shapes are operands.
+//! Refinement of dynamic dimensions during the lowering: functions are lowered once per list of shapes and sizes, shape
+//! assertions are checked, and result shapes that are operands are resolved.
 
 use xla_hlo::ops::Tuple;
 use xla_hlo::{ArrayShape, CompId, Dynamism, Error, InstrId, Literal, Result, Shape};
@@ -9,17 +9,17 @@ use super::context::{Argument, Lowering};
 use super::{fold, types};
 use crate::ir::{Attribute, OpId, RegionId};
 
-/// Constants of at most so many elements are sizes that functions are lowered for.
+/// Limit on the elements of constants that count as sizes. Functions are lowered separately for different sizes.
 const MOST_SIZES: usize = 64;
 
-/// Target by which JAX checks that shapes are those that a program was exported for.
+/// Custom call target with which JAX asserts that argument shapes satisfy the constraints of the exported program.
 const ASSERTION: &str = "shape_assertion";
 
-/// Attribute of custom calls with the numbers of operands that are the shapes of the results.
+/// Custom call attribute with the indices of the operands that are the shapes of the results.
 const SHAPE_OPERANDS: &str = "indices_of_shape_operands";
 
 impl Lowering<'_> {
-    /// The value of an instruction if it is a constant that sizes may depend on.
+    /// Evaluates an instruction, if its value is a small integer constant that sizes may depend on.
     fn size_constant(&mut self, id: InstrId) -> Option<Literal> {
         let shape = self.shape(id);
         let array = shape.as_array()?;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         if is_small && is_integer { self.evaluated(id) } else { None }
     }
 
-    /// The constants among captured values that sizes may depend on; a program without dynamic dimensions has none.
+    /// Evaluates a captured value, if it is a constant that sizes may depend on; `None` without dynamic dimensions.
     pub fn captured_size(&mut self, value: crate::ir::ValueId) -> Result<Option<Literal>> {
         if self.refinement.is_none() {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Lowering<'_> {
         Ok(self.size_constant(id))
     }
 
-    /// The results of a call of a function.
+    /// Returns the computation for a call of a function with these operands.
     pub fn computation_of_call(&mut self, name: &str, operands: &[InstrId]) -> Result<CompId> {
         let unknown = || Error::invalid_argument(format!("there is no function {name}"));
         if self.refinement.is_none() {
@@ -53,7 +53,7 @@ impl Lowering<'_> {
         self.lowered_function(name, arguments)
     }
 
-    /// The computation of a function for these arguments.
+    /// Returns the computation of a function for these arguments, which is lowered on first use.
     fn lowered_function(&mut self, name: &str, arguments: Vec<Argument>) -> Result<CompId> {
         let Some(refinement) = &mut self.refinement else {
             return Err(Error::internal("a function is lowered for its arguments in a refinement alone"));
@@ -73,7 +73,7 @@ impl Lowering<'_> {
         Ok(id)
     }
 
-    /// The results of a call that computes sizes: its arguments and its results are constants. `None` for another call.
+    /// Evaluates a call that computes sizes, with constant arguments and results; `None` for another call.
     pub fn evaluated_call(&mut self, name: &str, call: &Call<'_>) -> Result<Option<Vec<InstrId>>> {
         let Some(op) = self.refinement.as_ref().and_then(|refinement| refinement.functions.get(name).copied()) else {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Lowering<'_> {
         self.evaluated_region(region, constants)
     }
 
-    /// The computation of a function for arguments of the types that are written.
+    /// Returns the computation of a function for its declared argument types.
     pub fn computation_as_written(&mut self, name: &str) -> Result<CompId> {
         let op = self.refinement.as_ref().and_then(|refinement| refinement.functions.get(name).copied());
         let region = op.and_then(|op| self.region_of(op));
@@ -106,7 +106,7 @@ impl Lowering<'_> {
         self.source.operations[op].regions.first().copied()
     }
 
-    /// Lowers a function's region in a computation of its own, and evaluates what it returns.
+    /// Lowers a function's region in a temporary computation and evaluates the returned values.
     fn evaluated_region(&mut self, region: RegionId, constants: Vec<Literal>) -> Result<Option<Vec<InstrId>>> {
         let mut results = None;
         self.discarded(|lowering| {
@@ -122,12 +122,12 @@ impl Lowering<'_> {
     }
 }
 
-/// The shape of a value: as it is written, or, where a dimension is left open there, as it is found.
+/// Returns the declared shape of a value, or the inferred one if the declared shape has unbounded dimensions.
 pub(super) fn found(written: Shape, found: &Shape) -> Shape {
     if types::is_unbounded(&written) { found.without_layout() } else { written }
 }
 
-/// Gives a custom call the shapes of its results that are operands, and takes these away from the operands.
+/// Resolves result shapes that are operands of a custom call, and removes these operands.
 pub(super) fn resolve_results(lowering: &mut Lowering<'_>, call: &mut Call<'_>) -> Result<()> {
     if call.name != "custom_call" || call.attributes.get(SHAPE_OPERANDS).is_none() {
         return Ok(());
@@ -135,7 +135,7 @@ pub(super) fn resolve_results(lowering: &mut Lowering<'_>, call: &mut Call<'_>) 
     let indices = call.attributes.indices(SHAPE_OPERANDS)?;
     let results = match resolved(lowering, call, &indices) {
         Ok(results) => results,
-        // A call of static results has them without the attribute, and keeps all operands.
+        // A call with static results is valid without the attribute; it keeps all operands.
         Err(_) if call.results.iter().all(|result| result.leaves().iter().all(|(_, leaf)| is_static(leaf))) => {
             return Ok(());
         }
@@ -152,7 +152,7 @@ fn is_static(leaf: &Shape) -> bool {
     leaf.as_array().is_none_or(ArrayShape::is_static)
 }
 
-/// The shapes of a custom call's results by the operands with these numbers, one for each array.
+/// Returns the result shapes of a custom call from the operands at these indices, one for each array.
 fn resolved(lowering: &mut Lowering<'_>, call: &Call<'_>, indices: &[usize]) -> Result<Vec<Shape>> {
     let wrong = |why: &str| Error::invalid_argument(format!("{SHAPE_OPERANDS} {indices:?}: {why}"));
     let arrays: usize = call.results.iter().map(|result| result.leaves().len()).sum();
@@ -183,7 +183,7 @@ fn resolved(lowering: &mut Lowering<'_>, call: &Call<'_>, indices: &[usize]) -> 
     Ok(call.results.iter().map(|result| with_leaves(result, &mut shapes)).collect())
 }
 
-/// A shape with other arrays, the next ones of a list.
+/// Replaces the arrays of a shape by the next ones of an iterator.
 fn with_leaves(shape: &Shape, arrays: &mut impl Iterator<Item = Shape>) -> Shape {
     match shape {
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(|element| with_leaves(element, arrays)).collect()),
@@ -191,7 +191,7 @@ fn with_leaves(shape: &Shape, arrays: &mut impl Iterator<Item = Shape>) -> Shape
     }
 }
 
-/// Checks an assertion of JAX about shapes; `None` for another custom call.
+/// Checks a shape assertion of JAX; `None` for another custom call.
 pub(super) fn assertion(lowering: &mut Lowering<'_>, call: &Call<'_>, target: &str) -> Option<Result<InstrId>> {
     (target == ASSERTION && lowering.refinement.is_some()).then(|| {
         let (&condition, inputs) = match call.operands.split_first() {
@@ -207,7 +207,7 @@ pub(super) fn assertion(lowering: &mut Lowering<'_>, call: &Call<'_>, target: &s
     })
 }
 
-/// The message of an assertion that fails, with sizes for `{0}`, `{1}`, ...
+/// Returns the message of a failed assertion, with sizes in place of `{0}`, `{1}` and so on.
 fn failed(lowering: &mut Lowering<'_>, call: &Call<'_>, inputs: &[InstrId]) -> String {
     let message = match call.attributes.get("error_message").map(|id| &call.attributes.module.attributes[id]) {
         Some(Attribute::String(string)) => call.attributes.module.text(*string).into_owned(),

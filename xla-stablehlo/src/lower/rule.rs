@@ -1,13 +1,13 @@
-//! Rules for sharding operations that Shardy does not know, in its spelling.
+//! Sharding rules for operations unknown to Shardy, in Shardy's syntax.
 
 use xla_hlo::{Error, Result};
 
 use crate::ir::{AttrId, Module, Sharding};
 
-/// Shardy's text of a rule: `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
+/// Formats a rule: `#sdy.op_sharding_rule<([i, k], [k, j])->([i, j]) {i=8, j=16, k=8} reduction={k}>`.
 pub(super) fn text(module: &Module, id: AttrId) -> Result<String> {
     let wrong = || Error::invalid_argument(format!("{} is no sharding rule", module.attribute_text(id)));
-    // The text of a program is kept as it is.
+    // A rule that the program stores as text is kept verbatim.
     if let Some(text) = module.string_attribute(id) {
         return Ok(text.into_owned());
     }
@@ -29,7 +29,7 @@ pub(super) fn text(module: &Module, id: AttrId) -> Result<String> {
     Ok(format!("#sdy.op_sharding_rule<{text}{custom}>"))
 }
 
-/// `[ij, k]`: the factors of each dimension.
+/// Formats the factors of each dimension: `[ij, k]`.
 fn tensor(module: &Module, id: AttrId) -> Option<String> {
     let Some(Sharding::TensorMapping(dims)) = module.attributes[id].sharding() else { return None };
     let dim = |&id: &AttrId| match module.attributes[id].sharding() {
@@ -43,7 +43,7 @@ fn names(factors: &[i64]) -> Option<Vec<String>> {
     factors.iter().map(|&factor| usize::try_from(factor).ok().map(symbol)).collect()
 }
 
-/// `i` to `z`, then `z_1`, `z_2`, ...
+/// Returns the name of a factor: `i` to `z`, then `z_1`, `z_2` and so on.
 fn symbol(factor: usize) -> String {
     const LETTERS: &[u8] = b"ijklmnopqrstuvwxyz";
     match LETTERS.get(factor) {

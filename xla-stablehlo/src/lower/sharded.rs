@@ -1,4 +1,4 @@
-//! Operations of Shardy: custom calls and calls that XLA keeps them in, see `xla_hlo::sdy`.
+//! Operations of Shardy, as the custom calls and calls that XLA represents them by; see `xla_hlo::sdy`.
 
 use xla_hlo::ops::{Call as CallOp, CustomCall};
 use xla_hlo::sdy::{PerValue, attribute, target};
@@ -10,10 +10,10 @@ use super::context::Lowering;
 use super::sharding;
 use super::types::packed_shape;
 
-/// Name of the computation of a manual computation.
+/// Name of the body computation of a manual computation.
 const MANUAL_BODY: &str = "xla.sdy.manual_computation_body";
 
-/// Lowers an operation of Shardy; a value for each result.
+/// Lowers a Shardy operation; returns one instruction per result.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     Some(match call.name {
         "sharding_constraint" => constraint(lowering, call, false),
@@ -31,7 +31,7 @@ fn custom_call(target: &str, has_side_effect: bool) -> CustomCall {
     CustomCall { has_side_effect, ..CustomCall::new(target) }
 }
 
-/// Shardings of an attribute, over meshes with names.
+/// Returns the shardings in an attribute, over named meshes.
 fn shardings(lowering: &mut Lowering<'_>, call: &Call<'_>, name: &str) -> Result<PerValue> {
     let id = call.attributes.get(name);
     let id = id.ok_or_else(|| Error::invalid_argument(format!("attribute {name} is missing")))?;
@@ -75,7 +75,8 @@ fn data_flow_edge(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<In
     Ok(vec![lowering.add(custom_call(target::DATA_FLOW_EDGE, true), call.shape(), [x])?])
 }
 
-/// A call of the body on the local values, between custom calls that change the shapes.
+/// Lowers a manual computation to a call of the body on local values, between custom calls that convert between global
+/// and local shapes.
 fn manual_computation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let [region] = call.regions()?;
     let inside = shardings(lowering, call, "in_shardings")?;
@@ -120,7 +121,7 @@ fn parameter_shapes(lowering: &Lowering<'_>, computation: CompId) -> Vec<Shape> 
     computation.parameters().iter().map(|&parameter| computation[parameter].shape().clone()).collect()
 }
 
-/// A call of a computation of that name, which keeps its shardings.
+/// Lowers a named computation to a call of a computation with that name, annotated with its shardings.
 fn named_computation(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let [region] = call.regions()?;
     let mut annotations = Vec::new();

@@ -1,4 +1,4 @@
-//! Shardy's attributes to the structures of `xla_hlo::sdy`.
+//! Conversion of Shardy's attributes to the data structures of `xla_hlo::sdy`.
 
 use xla_hlo::ops::collective::MeshGroups;
 use xla_hlo::sdy::{
@@ -10,7 +10,7 @@ use super::attributes::Attributes;
 use super::call::stem;
 use crate::ir::{AttrId, Attribute, Module, Name, OpId, Sharding};
 
-/// The meshes of a program. Meshes that shardings hold themselves get a name.
+/// Returns the named meshes of a program.
 pub(super) fn meshes(program: &Module, top: OpId) -> Result<Meshes> {
     let mut meshes = Meshes::default();
     let blocks = program.operations[top].regions.iter().flat_map(|&region| &program.regions[region].blocks);
@@ -29,7 +29,7 @@ pub(super) fn meshes(program: &Module, top: OpId) -> Result<Meshes> {
     Ok(meshes)
 }
 
-/// The sharding over a mesh with a name, which a mesh without one gets.
+/// Replaces an inline mesh in a sharding by a named one, which is added if needed.
 pub(super) fn with_name(meshes: &mut Meshes, sharding: TensorSharding) -> TensorSharding {
     let MeshName::Inline(mesh) = &sharding.mesh else { return sharding };
     let known = meshes.0.iter().find(|(_, known)| *known == mesh).map(|(name, _)| name.clone());
@@ -47,7 +47,7 @@ pub(super) fn with_name(meshes: &mut Meshes, sharding: TensorSharding) -> Tensor
     TensorSharding { mesh: MeshName::Named(name), ..sharding }
 }
 
-/// The tiles of a sharding over one of these meshes.
+/// Converts a sharding over one of these meshes to a tile assignment.
 pub(super) fn tiles_of(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
     let mesh = match &sharding.mesh {
         MeshName::Named(name) => meshes.0.get(name),
@@ -109,7 +109,7 @@ fn axes(module: &Module, list: &[AttrId]) -> Result<Vec<MeshAxis>> {
     list.iter().map(one).collect()
 }
 
-/// The sharding of one tensor.
+/// Converts the sharding of one tensor.
 pub(super) fn tensor(module: &Module, id: AttrId) -> Result<TensorSharding> {
     let Some(Sharding::Tensor { mesh: mesh_id, dims, replicated, unreduced, reduction }) =
         module.attributes[id].sharding()
@@ -148,7 +148,7 @@ fn mesh_name(module: &Module, id: AttrId) -> Result<MeshName> {
     }
 }
 
-/// The shardings of several values, or of one.
+/// Converts the shardings of several values, or of one.
 pub(super) fn per_value(module: &Module, id: AttrId) -> Result<PerValue> {
     let list = match (module.attributes[id].sharding(), &module.attributes[id]) {
         (Some(Sharding::PerValue(list)), _) | (None, Attribute::Array(list)) => list,
@@ -157,7 +157,7 @@ pub(super) fn per_value(module: &Module, id: AttrId) -> Result<PerValue> {
     list.iter().map(|&id| tensor(module, id)).collect::<Result<_>>().map(PerValue)
 }
 
-/// Axes that a computation handles by hand.
+/// Converts the manual axes of a computation.
 pub(super) fn manual_axes(module: &Module, id: AttrId) -> Result<ManualAxes> {
     let list = match (module.attributes[id].sharding(), &module.attributes[id]) {
         (Some(Sharding::ManualAxes(list)), _) | (None, Attribute::Array(list)) => list,
@@ -166,7 +166,7 @@ pub(super) fn manual_axes(module: &Module, id: AttrId) -> Result<ManualAxes> {
     list.iter().map(|&id| text(module, Name::Attribute(id))).collect::<Result<_>>().map(ManualAxes)
 }
 
-/// Groups of devices along axes of a mesh; `None` where the attribute lists the groups.
+/// Converts replica groups along axes of a mesh; `None` if the attribute lists the groups.
 pub(super) fn replica_groups(attributes: Attributes<'_>, meshes: &Meshes, name: &str) -> Result<Option<MeshGroups>> {
     let module = attributes.module;
     let Some(Sharding::ReplicaGroups { mesh, axes: list }) =

@@ -11,7 +11,7 @@ use crate::ir::{AttrId, Attribute, Type};
 /// Frontend attribute of `send` and `recv` between devices.
 const SOURCE_TARGET_PAIRS: &str = "_xla_send_recv_source_target_pairs";
 
-/// Lowers a transfer; a value for each result.
+/// Lowers a transfer; returns one instruction per result.
 pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Result<Vec<InstrId>>> {
     Some(match call.name {
         "infeed" => infeed(lowering, call),
@@ -22,13 +22,13 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// The operands or results without the token, which is the last one.
+/// Returns the operands or results without the token, which is the last one.
 fn without_token<'c, T>(list: &'c [T], what: &str) -> Result<&'c [T]> {
     let split = list.split_last().map(|(_, data)| data);
     split.ok_or_else(|| Error::invalid_argument(format!("a transfer without a token among its {what}")))
 }
 
-/// The elements of the data in `pair`, a tuple of data and token, and the token.
+/// Returns the elements of the data, and the token, from `pair`, a tuple of data and token.
 fn data_and_token(lowering: &mut Lowering<'_>, pair: InstrId, count: usize, is_tuple: bool) -> Result<Vec<InstrId>> {
     let mut values = Vec::with_capacity(count + 1);
     if count > 0 {
@@ -45,7 +45,7 @@ fn data_and_token(lowering: &mut Lowering<'_>, pair: InstrId, count: usize, is_t
     Ok(values)
 }
 
-/// The data is a tuple, of one array too.
+/// Lowers an infeed. Its data is a tuple, even for a single array.
 fn infeed(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     let data = with_layouts(call, without_token(&call.results, "results")?)?;
     let count = data.len();
@@ -55,7 +55,7 @@ fn infeed(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> 
     data_and_token(lowering, pair, count, true)
 }
 
-/// Shapes in the layouts of the attribute `layout`, a list of dimensions for each, the minor one first.
+/// Assigns the layouts in the attribute `layout` to shapes: a minor-to-major list of dimensions for each.
 fn with_layouts(call: &Call<'_>, shapes: &[Shape]) -> Result<Vec<Shape>> {
     let module = call.attributes.module;
     let lists = match call.attributes.get("layout").map(|id| &module.attributes[id]) {
@@ -74,7 +74,7 @@ fn with_layouts(call: &Call<'_>, shapes: &[Shape]) -> Result<Vec<Shape>> {
         let Attribute::Array(list) = &module.attributes[list] else { return Err(wrong()) };
         let order = list.iter().map(dimension).collect::<Option<Vec<usize>>>().ok_or_else(wrong)?;
         Ok(match shape {
-            // A scalar has one layout, whatever the list says.
+            // A scalar has only one layout, so the list is ignored.
             Shape::Array(array) if array.rank() > 0 => {
                 Shape::Array(array.clone().with_layout(Some(Layout::from_minor_to_major(order))))
             }
@@ -112,7 +112,7 @@ fn recv(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Vec<InstrId>> {
     data_and_token(lowering, done, count, count != 1)
 }
 
-/// The channel of a `send` or `recv`. Pairs of devices become a frontend attribute of its instructions.
+/// Returns the channel of a `send` or `recv`. Device pairs become a frontend attribute of its instructions.
 fn channel(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Channel> {
     if let Some(pairs) = pairs(call)? {
         lowering.annotate(SOURCE_TARGET_PAIRS, pairs);
@@ -125,7 +125,7 @@ fn channel(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Result<Channel> {
     Ok(Channel { id, is_host_transfer })
 }
 
-/// `{{0,1},{1,2}}`.
+/// Formats the device pairs as `{{0,1},{1,2}}`.
 fn pairs(call: &Call<'_>) -> Result<Option<String>> {
     let module = call.attributes.module;
     let is_absent = match call.attributes.get("source_target_pairs").map(|id| &module.attributes[id]) {

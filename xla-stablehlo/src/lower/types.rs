@@ -1,15 +1,15 @@
-//! Types to shapes.
+//! Conversion of types to shapes.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, Result, Shape};
 
 use crate::ir::{Attribute, Module, Type, TypeId};
 
-/// The element type of a type of elements.
+/// Returns the HLO element type of an element type.
 pub(super) fn element_type(module: &Module, id: TypeId) -> Result<ElementType> {
     match &module.types[id] {
         Type::Element(element) => Ok(*element),
-        // Orders of dimensions in layouts.
+        // Layouts list their dimensions as `index` elements.
         Type::Index => Ok(ElementType::S64),
         Type::Complex(part) => match element_type(module, *part)? {
             ElementType::F32 => Ok(ElementType::C64),
@@ -20,7 +20,7 @@ pub(super) fn element_type(module: &Module, id: TypeId) -> Result<ElementType> {
     }
 }
 
-/// The shape of a type of values, without layouts.
+/// Returns the shape of a value's type, without layouts.
 pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
     match &module.types[id] {
         Type::Tensor { dims, element, encoding } => {
@@ -57,7 +57,7 @@ pub(super) fn shape(module: &Module, id: TypeId) -> Result<Shape> {
             let elements = types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?;
             Ok(Shape::Tuple(elements))
         }
-        // Where it is no operand of its end, a future is its result.
+        // Except as the operand of `async_done`, a future has the shape of its result.
         Type::Future(types) => {
             Ok(packed_shape(types.iter().map(|&ty| shape(module, ty)).collect::<Result<Vec<Shape>>>()?))
         }
@@ -78,7 +78,7 @@ fn unknown(module: &Module, id: TypeId) -> Error {
     }
 }
 
-/// The shape of several values.
+/// Returns the shape of combined values: a tuple unless there is exactly one.
 pub(super) fn packed_shape(shapes: Vec<Shape>) -> Shape {
     match <[Shape; 1]>::try_from(shapes) {
         Ok([one]) => one,
@@ -95,7 +95,7 @@ fn has_unbounded(array: &ArrayShape) -> bool {
     (0..array.rank()).any(|d| array.dynamism(d) == Dynamism::Unbounded)
 }
 
-/// Whether a shape is an array's that was inferred, but written as if all of its bounds were sizes.
+/// Whether `written` is the array shape `inferred`, but with its bounds as static sizes.
 pub(super) fn is_less_dynamic(written: &Shape, inferred: &Shape) -> bool {
     match (written, inferred) {
         (Shape::Array(written), Shape::Array(inferred)) => {
@@ -109,7 +109,7 @@ pub(super) fn is_less_dynamic(written: &Shape, inferred: &Shape) -> bool {
     }
 }
 
-/// Whether a shape is what was written, but for dimensions that are written without a bound.
+/// Whether a shape equals the declared one, except in unbounded dimensions.
 pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
     match (written, shape) {
         (Shape::Array(written), Shape::Array(shape)) => {
@@ -126,7 +126,8 @@ pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
     }
 }
 
-/// The shape of an array's bits as elements of another type; `None` where they are no whole number of elements.
+/// Returns the shape of an array after a bitcast to another element type; `None` if the bits are not a whole number of
+/// elements.
 pub(super) fn bitcast(operand: &ArrayShape, ty: ElementType) -> Option<ArrayShape> {
     let (from, to) = (operand.element_type().bit_width(), ty.bit_width());
     let mut dims = operand.dims().to_vec();

@@ -1,12 +1,13 @@
-//! Bessel functions.
+//! Modified Bessel function.
 
 use xla_hlo::ElementType;
 
 use super::formula::Term;
 
-/// `e^-|x| I_1(x)`, with `I_1` the modified Bessel function of the first kind.
+/// `e^-|x| I_1(x)`, where `I_1` is the modified Bessel function of the first kind.
 ///
-/// Two series of Chebyshev polynomials, the first up to 8; interpolated at their nodes with 40 digits.
+/// Uses two Chebyshev series, split at `|x| = 8`. The coefficients were interpolated at the Chebyshev nodes with 40
+/// digits.
 pub(super) fn i1e(x: Term<'_>) -> Term<'_> {
     let magnitude = x.abs();
     let near = chebyshev(magnitude / 4.0 - 1.0, &NEAR) * magnitude;
@@ -14,9 +15,9 @@ pub(super) fn i1e(x: Term<'_>) -> Term<'_> {
     magnitude.is_at_most(8.0).select(near, far) * x.sign()
 }
 
-/// The sum of `c[k] T_k(t)`, by Clenshaw's rule.
+/// Evaluates the sum of `c[k] T_k(t)` with Clenshaw's recurrence.
 fn chebyshev<'t>(t: Term<'t>, coefficients: &[f64]) -> Term<'t> {
-    // What is below a hundredth of the last place of the sum only takes time.
+    // Terms below a hundredth of an ulp of the sum are skipped because they only cost time.
     let smallest = if t.element_type() == ElementType::F64 { 0.0 } else { 1e-10 };
     let count = coefficients.iter().rposition(|c| c.abs() > smallest).unwrap_or(0) + 1;
     let twice = t + t;
@@ -27,7 +28,7 @@ fn chebyshev<'t>(t: Term<'t>, coefficients: &[f64]) -> Term<'t> {
     t * last - before + coefficients[0]
 }
 
-/// `e^-y I_1(y) / y` in `y / 4 - 1`, for `y` to 8.
+/// Chebyshev coefficients of `e^-y I_1(y) / y` in `y / 4 - 1`, for `y <= 8`.
 const NEAR: [f64; 28] = [
     0.12629359322181682,
     -0.17641651835783406,
@@ -59,7 +60,7 @@ const NEAR: [f64; 28] = [
     -2.111421214358166e-17,
 ];
 
-/// `e^-y I_1(y) sqrt(y)` in `16 / y - 1`, for `y` from 8.
+/// Chebyshev coefficients of `e^-y I_1(y) sqrt(y)` in `16 / y - 1`, for `y >= 8`.
 const FAR: [f64; 23] = [
     0.38928811750914005,
     -0.009761097491361469,

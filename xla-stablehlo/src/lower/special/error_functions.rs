@@ -1,10 +1,10 @@
-//! The complement of the error function, and the inverse of the error function.
+//! The complementary error function and the inverse error function.
 
 use xla_hlo::ElementType;
 
 use super::formula::Term;
 
-/// `erfc(x)`: `1 - erf(x)` up to 1, beyond it the rational functions of S. Moshier's Cephes library.
+/// `erfc(x)`: `1 - erf(x)` for `|x| < 1`, otherwise the rational approximations of S. Moshier's Cephes library.
 pub(super) fn complement(x: Term<'_>) -> Term<'_> {
     let magnitude = x.abs();
     let far = if x.element_type() == ElementType::F64 { far_f64(magnitude) } else { far_f32(magnitude) };
@@ -12,16 +12,16 @@ pub(super) fn complement(x: Term<'_>) -> Term<'_> {
     magnitude.is_less(1.0).select(1.0 - x.erf(), far)
 }
 
-/// `erfc(x)` for `x` from 1.
+/// Computes `erfc(x)` in `f64` for `x >= 1`.
 fn far_f64(x: Term<'_>) -> Term<'_> {
     let middle = x.polynomial(&MIDDLE_NUMERATOR) / x.polynomial(&MIDDLE_DENOMINATOR);
     let tail = x.polynomial(&TAIL_NUMERATOR) / x.polynomial(&TAIL_DENOMINATOR);
     let value = (-(x * x)).exp() * x.is_less(8.0).select(middle, tail);
-    // Beyond it the result is zero, and at infinity the quotient is NaN.
+    // The result underflows to zero beyond 28; at infinity, the quotient would be NaN.
     x.is_greater(28.0).select(0.0, value)
 }
 
-/// `erfc(x)` for `x` from 1.
+/// Computes `erfc(x)` in `f32` for `x >= 1`.
 fn far_f32(x: Term<'_>) -> Term<'_> {
     let inverse = 1.0 / x;
     let square = inverse * inverse;
@@ -90,10 +90,10 @@ const TAIL_F32: [f64; 8] = [
     5.641895067754075E-1,
 ];
 
-/// The inverse of `erf`: infinite at -1 and 1, NaN beyond.
+/// Inverse of `erf`: infinite at -1 and 1, NaN beyond.
 ///
-/// After M. Giles, "Approximating the erfinv function" (2010): `x` times a polynomial in `-ln(1 - x^2)`, or in the root
-/// of it near the ends.
+/// After M. Giles, "Approximating the erfinv function" (2010): `x` times a polynomial in `-ln(1 - x^2)`, or in the
+/// square root of it near the ends.
 pub(super) fn inverse(x: Term<'_>) -> Term<'_> {
     let w = -(-(x * x)).log1p();
     let root = w.sqrt();

@@ -1,4 +1,4 @@
-//! Formulas: arrays as terms that Rust's operators join, each an instruction.
+//! Formula builder: Rust's operators on terms add instructions.
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -10,27 +10,27 @@ use xla_hlo::{ArrayShape, ElementType, Error, InstrId, Literal, Op, Result, Scal
 
 use super::super::context::Lowering;
 
-/// Adds the instructions of a formula.
+/// Builder that adds the instructions of a formula.
 ///
-/// Terms are joined by operators, which cannot fail: the first error is kept and ends the formula in
-/// [`Formula::finish`].
+/// Operators on terms cannot fail. Therefore, the first error is kept, and [`Formula::finish`] returns it.
 pub(super) struct Formula<'f, 's> {
     lowering: RefCell<&'f mut Lowering<'s>>,
     error: Cell<Option<Error>>,
 }
 
-/// An array in a formula.
+/// Array in a formula.
 #[derive(Clone, Copy)]
 pub(super) struct Term<'t> {
     formula: &'t dyn Writer,
     id: InstrId,
 }
 
-/// Writing instructions, as far as terms need it.
+/// Interface that terms use to add instructions.
 trait Writer {
-    /// The instruction of that operation; `like`'s dimensions and that type for operations that do not tell.
+    /// Adds an instruction. `result`, an instruction and an element type, determines the shape of operations whose
+    /// shape cannot be inferred: the dimensions of the former with elements of the latter.
     fn instruction(&self, op: Op, result: Option<(InstrId, ElementType)>, operands: &[InstrId]) -> InstrId;
-    /// The value over the dimensions of `like`, in its type.
+    /// Adds the constant `value` with the shape and type of `like`.
     fn splat(&self, like: InstrId, value: f64) -> InstrId;
     fn element_type(&self, id: InstrId) -> ElementType;
 }
@@ -44,7 +44,7 @@ impl<'f, 's> Formula<'f, 's> {
         Term { formula: self, id }
     }
 
-    /// The array that a formula gives, or the first error on the way to it.
+    /// Returns the array that a formula computes, or the first error.
     pub fn finish(&self, result: Term<'_>) -> Result<InstrId> {
         match self.error.take() {
             Some(error) => Err(error),
@@ -57,7 +57,7 @@ impl<'f, 's> Formula<'f, 's> {
         shape.as_array().cloned().ok_or_else(|| Error::invalid_argument(format!("{shape} is not an array")))
     }
 
-    /// The instruction, or `otherwise` after an error.
+    /// Returns the instruction, or `otherwise` after an error.
     fn keep(&self, id: Result<InstrId>, otherwise: InstrId) -> InstrId {
         id.unwrap_or_else(|error| {
             let first = self.error.take().unwrap_or(error);
@@ -106,7 +106,7 @@ impl<'t> Term<'t> {
         self.formula.element_type(self.id)
     }
 
-    /// The value over the dimensions of this array, in its type.
+    /// Returns a constant with the shape and type of this array.
     pub fn constant(self, value: f64) -> Term<'t> {
         self.with(self.formula.splat(self.id, value))
     }
@@ -123,7 +123,7 @@ impl<'t> Term<'t> {
         self.with(self.formula.instruction(Compare::new(direction).into(), None, &[self.id, other.id]))
     }
 
-    /// The same values in another type.
+    /// Converts the values to another type.
     pub fn convert(self, ty: ElementType) -> Term<'t> {
         if self.element_type() == ty {
             return self;
@@ -131,12 +131,12 @@ impl<'t> Term<'t> {
         self.with(self.formula.instruction(Convert.into(), Some((self.id, ty)), &[self.id]))
     }
 
-    /// The same bits in a type of the same width.
+    /// Reinterprets the bits as a type of the same width.
     pub fn bitcast(self, ty: ElementType) -> Term<'t> {
         self.with(self.formula.instruction(BitcastConvert.into(), Some((self.id, ty)), &[self.id]))
     }
 
-    /// Selects the first where these truth values hold, else the second.
+    /// Selects `on_true` where this predicate holds, otherwise `on_false`.
     pub fn select(self, on_true: impl Operand<'t>, on_false: Term<'t>) -> Term<'t> {
         let on_true = on_true.over(on_false);
         self.with(self.formula.instruction(Select.into(), None, &[self.id, on_true.id, on_false.id]))
@@ -154,14 +154,14 @@ impl<'t> Term<'t> {
         self.unary(UnaryOp::Not)
     }
 
-    /// The polynomial of those coefficients, highest power first, by Horner's rule.
+    /// Evaluates a polynomial with these coefficients, highest power first, by Horner's rule.
     pub fn polynomial(self, coefficients: &[f64]) -> Term<'t> {
         let first = self.constant(coefficients[0]);
         coefficients[1..].iter().fold(first, |sum, &coefficient| sum * self + coefficient)
     }
 }
 
-/// A term, or a number over the dimensions of another term.
+/// Term, or a number that is broadcast to the shape of another term.
 pub(super) trait Operand<'t> {
     fn over(self, like: Term<'t>) -> Term<'t>;
 }

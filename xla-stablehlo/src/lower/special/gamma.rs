@@ -1,7 +1,7 @@
-//! The gamma function's logarithm and the derivative of that.
+//! The logarithm of the gamma function, and its derivative.
 //!
-//! After C. Lanczos, "A precision approximation of the gamma function" (1964), with g = 7 and nine terms as given by
-//! P. Godfrey; arguments below a half are reflected.
+//! Uses the approximation of C. Lanczos, "A precision approximation of the gamma function" (1964), with g = 7 and the
+//! nine terms of P. Godfrey. Arguments below 1/2 are reflected.
 
 use std::f64::consts::{LN_2, PI};
 
@@ -31,10 +31,11 @@ pub(super) fn log_gamma(x: Term<'_>) -> Term<'_> {
     let series = (1..).zip(COEFFICIENTS).fold(z.constant(BASE), |sum, (k, c)| sum + c / (z + f64::from(k)));
     let t = z + (G + 0.5);
     let log_t = log_of_shifted(z);
-    // `(z + 1/2) ln t - t`, of which no part overflows before the result does.
+    // `(z + 1/2) ln t - t`, factored such that no intermediate result overflows before the final one.
     let log_y = (z + 0.5 - t / log_t) * log_t + 0.5 * (LN_2 + PI.ln()) + series.log();
 
-    // `gamma(x) gamma(1 - x) = pi / sin(pi x)`; the sine has its digits near the poles only if the argument is reduced.
+    // `gamma(x) gamma(1 - x) = pi / sin(pi x)`. The argument is reduced because the sine would otherwise lose precision
+    // near the poles.
     let magnitude = x.abs();
     let fraction = magnitude - magnitude.floor();
     let near = fraction.is_greater(0.5).select(1.0 - fraction, fraction);
@@ -44,7 +45,7 @@ pub(super) fn log_gamma(x: Term<'_>) -> Term<'_> {
     magnitude.equals(f64::INFINITY).select(f64::INFINITY, is_low.select(low, log_y))
 }
 
-/// The derivative of [`log_gamma`]; NaN at the poles.
+/// Derivative of [`log_gamma`] (digamma function); NaN at the poles.
 pub(super) fn digamma(x: Term<'_>) -> Term<'_> {
     let (is_low, z) = reflected(x);
     let mut series = z.constant(BASE);
@@ -56,20 +57,20 @@ pub(super) fn digamma(x: Term<'_>) -> Term<'_> {
         derivative = derivative - term / distance;
     }
     let y = log_of_shifted(z) + derivative / series - G / (z + (G + 0.5));
-    // `digamma(x) = digamma(1 - x) - pi cot(pi x)`, of the argument less whole periods.
+    // `digamma(x) = digamma(1 - x) - pi cot(pi x)`, with the argument reduced by whole periods.
     let angle = (x + (x + 0.5).floor().abs()) * PI;
     let low = y - angle.cos() * PI / angle.sin();
     let is_pole = x.is_at_most(0.0).and(x.equals(x.floor()));
     is_pole.select(f64::NAN, is_low.select(low, y))
 }
 
-/// Whether `x` is below a half, and `x - 1`, or `-x` there.
+/// Returns whether `x < 1/2`, and the reflected argument: `-x` in that case, otherwise `x - 1`.
 fn reflected(x: Term<'_>) -> (Term<'_>, Term<'_>) {
     let is_low = x.is_less(0.5);
     (is_low, is_low.select(-x, x - 1.0))
 }
 
-/// `ln (z + g + 1/2)`.
+/// Computes `ln (z + g + 1/2)`.
 fn log_of_shifted(z: Term<'_>) -> Term<'_> {
     (z / (G + 0.5)).log1p() + (G + 0.5).ln()
 }

@@ -1,6 +1,6 @@
-//! Special functions of CHLO, which HLO does not have: each put in terms of what HLO has.
+//! Special functions of CHLO, expressed in HLO's operations.
 //!
-//! `f32` and `f64` are computed in their own arithmetic, narrower floats in `f32` and rounded once.
+//! `f32` and `f64` are computed in their own precision. Narrower floats are computed in `f32` and rounded once.
 
 mod bessel;
 mod bits;
@@ -38,7 +38,7 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, call: &Call<'_>) -> Option<Resu
     })
 }
 
-/// A formula that is right in every type as it stands.
+/// Lowers a formula that is accurate in the operands' own type.
 fn exact<const N: usize>(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
@@ -49,7 +49,7 @@ fn exact<const N: usize>(
     formula.finish(write(operands.map(|operand| formula.term(operand))))
 }
 
-/// A function of one float.
+/// Lowers a function of one float, computed in at least `f32`.
 fn function(lowering: &mut Lowering<'_>, call: &Call<'_>, write: fn(Term<'_>) -> Term<'_>) -> Result<InstrId> {
     let [x] = call.exactly()?;
     let formula = Formula::new(lowering);
@@ -57,7 +57,7 @@ fn function(lowering: &mut Lowering<'_>, call: &Call<'_>, write: fn(Term<'_>) ->
     formula.finish(write(formula.term(x).convert(wide)).convert(ty))
 }
 
-/// A function of two floats.
+/// Lowers a function of two floats, computed in at least `f32`.
 fn function_of_two(
     lowering: &mut Lowering<'_>,
     call: &Call<'_>,
@@ -69,7 +69,7 @@ fn function_of_two(
     formula.finish(write(formula.term(x).convert(wide), formula.term(y).convert(wide)).convert(ty))
 }
 
-/// Type of the result, and the one that it is computed in.
+/// Returns the type of the result and the type of the computation.
 fn types(call: &Call<'_>) -> Result<(ElementType, ElementType)> {
     match call.shape().element_type() {
         Some(ty) if ty.is_float() => Ok((ty, if ty == ElementType::F64 { ty } else { ElementType::F32 })),
@@ -77,8 +77,8 @@ fn types(call: &Call<'_>) -> Result<(ElementType, ElementType)> {
     }
 }
 
-/// `x x`; of complex numbers `(re + im) (re - im) + 2 re im i`, which overflows later. The squares of finite parts of
-/// one magnitude cancel, though their sum may overflow.
+/// Computes `x x`. For complex numbers, this is `(re + im) (re - im) + 2 re im i`, which avoids premature overflow. If
+/// both parts are finite and of equal magnitude, the real part is 0, although `re + im` may overflow.
 fn square(x: Term<'_>) -> Term<'_> {
     if !x.element_type().is_complex() {
         return x * x;
@@ -89,11 +89,11 @@ fn square(x: Term<'_>) -> Term<'_> {
     cancels.select(0.0, (re + im) * (re - im)).binary(BinaryOp::Complex, product + product)
 }
 
-/// The principal cube root of a complex number, by its polar form.
+/// Computes the principal cube root of a complex number from its polar form.
 fn cube_root(z: Term<'_>) -> Term<'_> {
     let angle = z.imag().binary(BinaryOp::Atan2, z.real()) / 3.0;
     let (radius, sine) = (z.abs().unary(UnaryOp::Cbrt), angle.sin());
-    // An endless number without an imaginary part has a root without one.
+    // A zero sine gives a zero imaginary part even if the radius is infinite, where the product would be NaN.
     let im = sine.equals(0.0).select(sine, radius * sine);
     (radius * angle.cos()).binary(BinaryOp::Complex, im)
 }

@@ -1,14 +1,14 @@
-//! Hurwitz' zeta function, and the derivatives of the gamma function's logarithm that it gives.
+//! The Hurwitz zeta function, and the polygamma functions, which it yields.
 
 use xla_hlo::ops::BinaryOp;
 
 use super::formula::Term;
 use super::gamma::{digamma, log_gamma};
 
-/// Terms that are summed one by one.
+/// Number of terms that are summed directly.
 const TERMS: u32 = 9;
 
-/// Bernoulli's numbers over factorials, `B(2j) / (2j)!` from `j = 1`.
+/// Bernoulli numbers over factorials, `B(2j) / (2j)!` from `j = 1`.
 const BERNOULLI: [f64; 9] = [
     1.0 / 12.0,
     -1.0 / 720.0,
@@ -21,17 +21,18 @@ const BERNOULLI: [f64; 9] = [
     43867.0 / 5109094217170944000.0,
 ];
 
-/// The sum of `(q + k)^-x` over all `k` from zero: the first terms, and the rest by the formula of Euler and Maclaurin.
+/// Hurwitz zeta function: the sum of `(q + k)^-x` over all `k >= 0`. The first terms are summed directly, and the
+/// remainder uses the Euler-Maclaurin formula.
 ///
-/// NaN where `x < 1`, infinite at 1. For `q` to zero: infinite at integers for even `x`, NaN for other `x` and,
-/// elsewhere, for `x` that are no integers; below -8 the rest is not exact.
+/// NaN for `x < 1`, infinite at `x = 1`. For an integer `q <= 0`, infinite if `x` is even and NaN otherwise. For other
+/// `q <= 0`, NaN if `x` is not an integer. Below `q = -8`, the remainder is inexact.
 pub(super) fn zeta<'t>(x: Term<'t>, q: Term<'t>) -> Term<'t> {
     let power = |base: Term<'t>| base.binary(BinaryOp::Power, -x);
     let first = (1..TERMS).fold(power(q), |sum, k| sum + power(q + f64::from(k)));
     let a = q + f64::from(TERMS);
     let last = power(a);
     let integral = last * a / (x - 1.0);
-    // Each term has two factors more than the one before it.
+    // Each term has two more factors than the previous one.
     let mut factors = x / a;
     let mut rest = factors * BERNOULLI[0];
     for (j, bernoulli) in (1..).zip(&BERNOULLI[1..]) {
@@ -39,7 +40,7 @@ pub(super) fn zeta<'t>(x: Term<'t>, q: Term<'t>) -> Term<'t> {
         factors = factors * (x + odd) / a * (x + (odd + 1.0)) / a;
         rest = rest + factors * *bernoulli;
     }
-    // The factors overflow where nothing is left of the power.
+    // The factors may overflow when the power underflows to zero.
     let rest = last.equals(0.0).select(0.0, integral + last * (rest + 0.5));
     let sum = first + rest;
 
@@ -53,7 +54,7 @@ pub(super) fn zeta<'t>(x: Term<'t>, q: Term<'t>) -> Term<'t> {
     x.equals(1.0).select(f64::INFINITY, sum)
 }
 
-/// Derivative `n + 1` of the logarithm of the gamma function, NaN for an `n` that is negative or no integer.
+/// Derivative `n + 1` of the logarithm of the gamma function; NaN unless `n` is a non-negative integer.
 pub(super) fn polygamma<'t>(n: Term<'t>, x: Term<'t>) -> Term<'t> {
     let order = n + 1.0;
     let is_odd_order = (order * 0.5).floor().differs(order * 0.5);
