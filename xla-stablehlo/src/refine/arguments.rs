@@ -1,4 +1,4 @@
-//! Shapes that a program's arguments are given.
+//! Argument shapes with which a program is refined.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use xla_hlo::text::parse_shape;
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, Result, Shape};
 
-/// Extents that stand for dynamic ones in the examples of errors.
+/// Extent that replaces dynamic ones in the examples of error messages.
 const EXAMPLE: usize = 8;
 
-/// Shapes of arguments of a program by their numbers, for its dynamic dimensions.
+/// Shapes for the arguments of a program with dynamic dimensions, by argument number.
 ///
 /// ```
 /// use xla_stablehlo::{ArgumentShapes, refine, text};
@@ -27,10 +27,10 @@ const EXAMPLE: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentShapes(BTreeMap<usize, Given>);
 
-/// A shape that an argument is given.
+/// Shape that is given for an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Given {
-    /// `None` where only the extents are known.
+    /// Element type; `None` if only the extents are given.
     element: Option<ElementType>,
     dims: Vec<usize>,
 }
@@ -42,21 +42,22 @@ impl ArgumentShapes {
         self.0.insert(argument, given);
     }
 
-    /// Sets the extents of an argument that has no shape yet; they count where the program leaves a dimension open.
+    /// Sets the extents of an argument, unless its shape is set. They apply only to dimensions that the program leaves
+    /// dynamic.
     pub fn set_extents(&mut self, argument: usize, dims: &[usize]) {
         let given = Given { element: None, dims: dims.to_vec() };
         self.0.entry(argument).or_insert(given);
     }
 
-    /// Whether an argument was given a whole shape.
+    /// Whether a complete shape was set for some argument.
     pub fn has_shapes(&self) -> bool {
         self.0.values().any(|given| given.element.is_some())
     }
 
-    /// The shapes of arguments that are written as these, without layouts.
+    /// Returns static argument shapes for the declared shapes `written`, without layouts.
     ///
-    /// `Error::InvalidArgument` for a shape that is not one of the argument's, a number that no argument has, and a
-    /// dynamic dimension without a shape.
+    /// Errors: `Error::InvalidArgument` for a given shape that does not fit the declared one, an argument number that
+    /// does not exist, and a dynamic argument without a given shape.
     pub(crate) fn of_arguments(&self, written: Vec<Shape>) -> Result<Vec<Shape>> {
         if let Some((&last, given)) = self.0.last_key_value().filter(|(last, _)| **last >= written.len())
             && given.element.is_some()
@@ -88,7 +89,7 @@ impl ArgumentShapes {
 }
 
 impl Given {
-    /// The shape, which must be one of those that are written.
+    /// Returns the shape of argument `i`; an error unless it fits the declared shape `written`.
     fn fitted(&self, i: usize, written: &ArrayShape) -> Result<ArrayShape> {
         let shape = ArrayShape::new(self.element.unwrap_or(written.element_type()), self.dims.clone());
         let wrong = |why: String| {
@@ -109,7 +110,7 @@ impl Given {
                 _ => {}
             }
         }
-        // Dimensions with bounds stay as they are.
+        // Bounded dimensions keep their bounds.
         let is_bounded = |d: usize| written.dynamism(d) == Dynamism::Bounded;
         let dims = (0..shape.rank()).map(|d| if is_bounded(d) { written.dims()[d] } else { self.dims[d] });
         let dynamism = (0..shape.rank()).map(|d| if is_bounded(d) { Dynamism::Bounded } else { Dynamism::Static });
@@ -119,7 +120,7 @@ impl Given {
     }
 }
 
-/// The shape as HLO writes it, with `?` for an extent that is not known.
+/// Formats a shape in HLO syntax, with `?` for an unbounded extent.
 fn text(shape: &ArrayShape) -> String {
     let extent = |d: usize| match shape.dynamism(d) {
         Dynamism::Unbounded => "?".to_string(),
@@ -147,7 +148,7 @@ fn missing(i: usize, written: &ArrayShape) -> Error {
 impl FromStr for ArgumentShapes {
     type Err = Error;
 
-    /// Reads `arg0=f32[8,4],arg2=s32[8]`.
+    /// Parses a list such as `arg0=f32[8,4],arg2=s32[8]`.
     fn from_str(text: &str) -> Result<ArgumentShapes> {
         let mut shapes = ArgumentShapes::default();
         let (mut depth, mut start) = (0usize, 0);
@@ -170,7 +171,7 @@ impl FromStr for ArgumentShapes {
     }
 }
 
-/// One `arg0=f32[8,4]`.
+/// Parses one entry, such as `arg0=f32[8,4]`.
 fn entry(text: &str) -> Result<(usize, ArrayShape)> {
     let wrong =
         || Error::invalid_argument(format!("{text:?} is no shape of an argument, such as arg0=f32[{EXAMPLE},4]"));

@@ -1,4 +1,4 @@
-//! Functions with dynamic dimensions: what they compute depends on the shapes that they are called with.
+//! Analysis of the functions with dynamic dimensions, whose lowering depends on the shapes at each call.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use xla_hlo::entity::EntityId;
 
 use crate::ir::{Attribute, Module, OpId, Type, TypeId, ValueId};
 
-/// For each type of a program whether it has a dimension without a size and without a bound.
+/// For each type of a program, whether it has a dimension without a size and without a bound.
 struct DynamicTypes(Vec<bool>);
 
 impl DynamicTypes {
-    /// Looks at all types of a program.
+    /// Analyzes all types of a program.
     fn new(program: &Module) -> DynamicTypes {
         DynamicTypes(program.types.iter().map(|(_, ty)| is_open(program, ty)).collect())
     }
@@ -29,8 +29,8 @@ fn is_open(program: &Module, ty: &Type) -> bool {
     (0..dims.len()).any(|d| dims[d].is_none() && bounds.get(d).is_none_or(|&bound| bound < 0))
 }
 
-/// The functions that have a value of a dynamic type, or call one that has. Each function comes after those that it
-/// calls.
+/// Returns the names of the functions that have a value of a dynamic type or call such a function. `functions` must
+/// list each function after its callees.
 pub(crate) fn dynamic_functions<'n>(
     program: &Module,
     functions: impl IntoIterator<Item = (&'n str, OpId, Vec<String>)>,

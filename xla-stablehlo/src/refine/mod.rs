@@ -1,7 +1,7 @@
-//! Refinement: the lowering of programs with dynamic dimensions for given shapes of the arguments.
+//! Refinement: the lowering of programs with dynamic dimensions for given argument shapes.
 //!
-//! The lowering infers the shape of each operation from its operands, folds the sizes that a program computes from the
-//! shapes of its arguments, and lowers functions once for each list of shapes and sizes that they are called with.
+//! The lowering infers the shape of each operation from its operands and folds sizes that the program computes from the
+//! shapes of its arguments. It lowers a function once for each distinct list of argument shapes and sizes.
 
 mod arguments;
 mod dynamic;
