@@ -1,11 +1,11 @@
-//! StableHLO programs: portable artifacts as JAX and PyTorch write them, without MLIR.
+//! Reader and lowering of StableHLO programs, such as the portable artifacts of JAX and PyTorch, without MLIR.
 //!
-//! - [`ir`]: a program in memory: operations, regions, values, attributes and types in flat tables.
-//! - [`bytecode`]: the MLIR bytecode container, and the encodings of the dialects that artifacts and programs hold
-//!   (`builtin`, `vhlo`, `sdy`, `stablehlo`, `chlo`).
-//! - [`text`]: the same programs as MLIR prints them.
-//! - [`lower()`]: the program as an HLO module.
-//! - [`refine()`]: the same for a program with dynamic dimensions, for given shapes of its arguments.
+//! - [`ir`]: in-memory program with operations, regions, values, attributes and types in flat tables.
+//! - [`bytecode`]: reader of the MLIR bytecode container and of its dialects (`builtin`, `vhlo`, `sdy`, `stablehlo`,
+//!   `chlo`).
+//! - [`text`]: parser of MLIR's textual form.
+//! - [`lower()`]: lowering to an HLO module.
+//! - [`refine()`]: lowering of a program with dynamic dimensions, for given argument shapes.
 
 #![warn(missing_docs)]
 
@@ -20,14 +20,14 @@ pub use refine::ArgumentShapes;
 
 /// Reads a portable artifact and lowers it to HLO.
 ///
-/// Errors are those of [`bytecode::read`] and [`lower()`].
+/// Returns the errors of [`bytecode::read`] and [`lower()`].
 pub fn parse_bytecode(bytes: &[u8]) -> xla_hlo::Result<xla_hlo::Module> {
     lower(&bytecode::read(bytes)?)
 }
 
 /// Reads MLIR text and lowers it to HLO.
 ///
-/// Errors are those of [`text::read`] and [`lower()`].
+/// Returns the errors of [`text::read`] and [`lower()`].
 pub fn parse_text(text: &str) -> xla_hlo::Result<xla_hlo::Module> {
     lower(&text::read(text)?)
 }
