@@ -1,4 +1,4 @@
-//! Buffers.
+//! Argument structures of buffer functions.
 
 use super::kinds::{Buffer, Device, Donation, Event, Memory, RawCopy};
 use super::transfer::BufferMemoryLayout;

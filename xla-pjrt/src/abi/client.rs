@@ -1,4 +1,4 @@
-//! The client, programs, compilation.
+//! Argument structures of client functions, with programs and compilation.
 
 use super::errors::NamedValue;
 use super::kinds::{Client, Device, Executable, LoadedExecutable, Memory, Topology};

@@ -1,4 +1,4 @@
-//! Devices, memories, topologies.
+//! Argument structures of device, memory and topology functions.
 
 use super::errors::NamedValue;
 use super::kinds::{AsyncTrackingEvent, Attributes, Device, DeviceDescription, Memory, Serialized, Topology};

@@ -1,4 +1,4 @@
-//! Errors, events, the plugin, named values.
+//! Argument structures of error, event and plugin functions, and named values.
 
 use super::kinds::Event;
 use crate::border::{Address, Failed, Flag, Handle, List, OnReady, Out, Owned, Text, Visitor, Word, args};

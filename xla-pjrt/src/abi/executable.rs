@@ -1,4 +1,4 @@
-//! Executables and executions.
+//! Argument structures of executable functions and executions.
 
 use super::client::Program;
 use super::errors::NamedValue;

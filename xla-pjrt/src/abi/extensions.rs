@@ -1,4 +1,4 @@
-//! Extensions: layouts, shardings, descriptions of memories, custom partitioners, handlers of custom calls.
+//! Argument structures of extensions: layouts, shardings, memory descriptions, custom partitioners, FFI handlers.
 
 use super::kinds::{
     Buffer, Client, DeviceDescription, Executable, ExecuteContext, MemoryDescription, MemoryLayout, Serialized,

@@ -1,6 +1,6 @@
-//! The kinds of objects that C holds by pointer.
+//! Kinds of the objects that C refers to by pointer.
 
-/// Declares kinds; the module that has the object says what it is in Rust.
+/// Declares kinds as empty types. The module that implements an object specifies its Rust type.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident;)*) => {$(
         $(#[$doc])*
@@ -29,9 +29,9 @@ kinds! {
     Event;
     /// `PJRT_Buffer`.
     Buffer;
-    /// The memory that a raw copy waits for.
+    /// Source of a raw copy whose target is not known yet.
     RawCopy;
-    /// A donated buffer that waits for its dependency.
+    /// Donated buffer that waits for its dependency.
     Donation;
     /// `PJRT_FulfillAliasBufferCallback`.
     AliasPromise;
@@ -45,7 +45,7 @@ kinds! {
     LoadedExecutable;
     /// `PJRT_ExecuteContext`.
     ExecuteContext;
-    /// Bytes that C was handed: `PJRT_SerializedExecutable` and the like.
+    /// Bytes with a deleter for C: `PJRT_SerializedExecutable` and similar types.
     Serialized;
     /// `PJRT_Layouts_MemoryLayout`.
     MemoryLayout;

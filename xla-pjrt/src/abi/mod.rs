@@ -1,6 +1,6 @@
-//! Structures of the PJRT C API, version 0.112 and what came after it: names, sizes and offsets.
+//! Structures of the PJRT C API, version 0.112 and later additions: names, sizes and offsets.
 //!
-//! A field that the called function writes is an `Out`; a pointer and its length side by side are one `List`.
+//! A field that the called function writes is an `Out`. An adjacent pair of pointer and length is one `List`.
 
 pub(crate) mod buffer;
 pub(crate) mod client;

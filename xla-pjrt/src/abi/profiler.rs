@@ -1,4 +1,5 @@
-//! The profiler: `profiler_c_api.h`. jaxlib leaves the sizes of these structures as memory has them.
+//! Argument structures of the profiler, from `profiler_c_api.h`. jaxlib does not initialize the size fields of these
+//! structures.
 
 use super::kinds::Profiler;
 use crate::border::{Address, Handle, Out, Owned, Text, whole};

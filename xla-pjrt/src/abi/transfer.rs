@@ -1,4 +1,4 @@
-//! Making buffers, and transfers piece by piece.
+//! Argument structures for buffer creation and incremental transfers.
 
 use super::errors::NamedValue;
 use super::kinds::{AliasPromise, Buffer, Client, CopyToDeviceStream, Device, Event, Memory, TransferManager};
