@@ -1,6 +1,6 @@
-//! Functions of the caller that this crate calls.
+//! Callbacks: functions of the caller that this crate calls.
 //!
-//! No lock of this crate may be held while one of the caller's runs: it may call the C API again.
+//! No lock of this crate may be held during a callback, because the callback may call the C API again.
 #![expect(unsafe_code, reason = "calls functions of the caller")]
 
 use super::field::Field;
@@ -20,39 +20,40 @@ macro_rules! callback {
 }
 
 callback! {
-    /// Called for each payload of an error.
+    /// Callback for each payload of an error: key and length, value and length, argument.
     Visitor(*const u8, usize, *const u8, usize, Address);
-    /// Called when memory is no longer used: with the memory, and an argument of its own.
+    /// Callback for memory that is no longer used: the memory, and the callback's argument.
     Release(Address, Address);
-    /// Called for one pointer.
+    /// Callback with one pointer.
     Receiver(Address);
 }
 
 impl Visitor {
-    /// Calls it.
+    /// Calls the function.
     pub fn call(self, key: &str, value: &[u8], argument: Address) {
         if let Some(function) = self.0 {
-            // SAFETY: the caller promises that it may be called with this argument, and strings live during the call.
+            // SAFETY: the caller promises that the function may be called with this argument, and the strings live
+            // during the call.
             unsafe { function(key.as_ptr(), key.len(), value.as_ptr(), value.len(), argument) };
         }
     }
 }
 
 impl Release {
-    /// Calls it.
+    /// Calls the function.
     pub fn call(self, memory: Address, argument: Address) {
         if let Some(function) = self.0 {
-            // SAFETY: the caller promises that it may be called once with these arguments, from any thread.
+            // SAFETY: the caller promises that the function may be called once with these arguments, from any thread.
             unsafe { function(memory, argument) };
         }
     }
 }
 
 impl Receiver {
-    /// Calls it.
+    /// Calls the function.
     pub fn call(self, argument: Address) {
         if let Some(function) = self.0 {
-            // SAFETY: the caller promises that it may be called once with this argument, from any thread.
+            // SAFETY: the caller promises that the function may be called once with this argument, from any thread.
             unsafe { function(argument) };
         }
     }

@@ -1,9 +1,10 @@
-//! Entry points: functions of C around functions of Rust.
+//! Entry points: C functions that wrap Rust functions.
 //!
-//! Callers may run in another floating-point environment than Rust's: jaxlib compiles and runs programs on threads that
-//! flush subnormals, where Rust code would be undefined behaviour, and read the constants of a program as zeros. So a
-//! slot is a few instructions of assembly ([`in_default_environment`]), which set Rust's environment where the caller's
-//! is another one, and the caller's again before they return. Threads that are started inside of a call inherit Rust's.
+//! Callers may use another floating-point environment than Rust: jaxlib compiles and runs programs on threads that
+//! flush subnormals. In that mode, Rust code would have undefined behavior, and the constants of a program would be
+//! read as zeros. Therefore, a slot is a short assembly function ([`in_default_environment`]) that switches to Rust's
+//! environment if the caller's differs, and restores the caller's before it returns. Threads that are started during a
+//! call inherit Rust's environment.
 #![expect(unsafe_code, reason = "reads the structures that C passes")]
 
 use std::ffi::c_void;
@@ -14,7 +15,8 @@ use super::handle::Handle;
 use super::image::{Image, with_image};
 use crate::status::Status;
 
-/// A slot of the table of functions: what takes a pointer to its arguments, and returns null or an error, or nothing.
+/// Slot of the function table. Its function takes a pointer to its arguments and returns either nothing, or null or an
+/// error.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) union Slot {
@@ -22,45 +24,45 @@ pub(crate) union Slot {
     procedure: unsafe extern "C" fn(*mut c_void),
 }
 
-/// A function of the C API.
+/// Function of the C API.
 pub(crate) trait Function {
-    /// The structure that holds its arguments.
+    /// Argument structure.
     type Args: Image;
 
-    /// Does the work. Results go into the `Out` fields; they reach the caller only if there is no error.
+    /// Runs the function. Results are written to `Out` fields, which reach the caller only if there is no error.
     fn run(args: &Self::Args) -> Result<(), Status>;
 }
 
-/// A function of the C API that cannot report errors.
+/// Function of the C API that cannot report errors.
 pub(crate) trait Procedure {
-    /// The structure that holds its arguments.
+    /// Argument structure.
     type Args: Image;
 
-    /// Does the work.
+    /// Runs the function.
     fn run(args: &Self::Args);
 }
 
-/// The slot for a function.
+/// Returns the slot of a function.
 pub(crate) const fn entry<F: Function>() -> Slot {
     Slot { function: enter::<F> }
 }
 
-/// The slot for a function that returns nothing.
+/// Returns the slot of a function that returns nothing.
 pub(crate) const fn procedure<F: Procedure>() -> Slot {
     Slot { procedure: enter_procedure::<F> }
 }
 
-/// The body of a function of C that calls the one of that path with its argument in Rust's floating-point environment:
-/// round to nearest, no traps, nothing flushed.
+/// Body of a C function that calls `$function` with its argument in Rust's floating-point environment: round to
+/// nearest, exceptions masked, no flushing of subnormals.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! in_default_environment {
     ($function:path) => {
         std::arch::naked_asm!(
-            // Room for what the Windows convention reserves, two words, and alignment.
+            // 32 bytes of shadow space for the Windows calling convention, two words for MXCSR, and alignment.
             "sub rsp, 40",
             "stmxcsr [rsp + 32]",
             "mov eax, [rsp + 32]",
-            // All but the flags of exceptions that there were.
+            // Ignore the exception flags.
             "and eax, 0xffc0",
             "cmp eax, 0x1f80",
             "jne 2f",
@@ -78,7 +80,8 @@ macro_rules! in_default_environment {
     };
 }
 
-/// As for x86-64.
+/// Body of a C function that calls `$function` with its argument in Rust's floating-point environment, an `fpcr` of
+/// zero.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 macro_rules! in_default_environment {
     ($function:path) => {
@@ -100,25 +103,25 @@ macro_rules! in_default_environment {
     };
 }
 
-/// As [`call`], whatever the caller's floating-point environment is.
+/// Runs [`call`] in Rust's floating-point environment, whatever the caller's is.
 ///
 /// # Safety
 ///
-/// As for [`call`].
+/// See [`call`].
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-// SAFETY: the assembly keeps the argument and the result where they are, and sets back all that it sets.
+// SAFETY: the assembly preserves the argument and the result, and restores all state that it changes.
 #[unsafe(naked)]
 unsafe extern "C" fn enter<F: Function>(args: *mut c_void) -> *mut c_void {
     in_default_environment!(call::<F>)
 }
 
-/// As [`call_procedure`], whatever the caller's floating-point environment is.
+/// Runs [`call_procedure`] in Rust's floating-point environment, whatever the caller's is.
 ///
 /// # Safety
 ///
-/// As for [`call_procedure`].
+/// See [`call_procedure`].
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-// SAFETY: as above.
+// SAFETY: the assembly preserves the argument, and restores all state that it changes.
 #[unsafe(naked)]
 unsafe extern "C" fn enter_procedure<F: Procedure>(args: *mut c_void) {
     in_default_environment!(call_procedure::<F>)
@@ -129,9 +132,9 @@ use {call as enter, call_procedure as enter_procedure};
 
 /// # Safety
 ///
-/// As the C API says: `args` points to the function's structure of arguments.
+/// As the C API requires: `args` points to the argument structure of the function.
 unsafe extern "C" fn call<F: Function>(args: *mut c_void) -> *mut c_void {
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function guarantees it.
     let work = || unsafe { with_image::<F::Args, ()>(args.cast(), F::run) };
     match guarded(<F::Args as Image>::NAME, work) {
         Ok(()) => std::ptr::null_mut(),
@@ -141,29 +144,29 @@ unsafe extern "C" fn call<F: Function>(args: *mut c_void) -> *mut c_void {
 
 /// # Safety
 ///
-/// As the C API says: `args` points to the function's structure of arguments.
+/// As the C API requires: `args` points to the argument structure of the function.
 unsafe extern "C" fn call_procedure<F: Procedure>(args: *mut c_void) {
     let run = |args: &F::Args| {
         F::run(args);
         Ok(())
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function guarantees it.
     let work = || unsafe { with_image::<F::Args, ()>(args.cast(), run) };
-    // Nobody can be told of an error.
+    // This kind of function cannot report an error.
     drop(guarded(<F::Args as Image>::NAME, work));
 }
 
-/// Runs the work of a function; its panic is an error of that name.
+/// Runs the work of function `name` and converts a panic to an error.
 pub(super) fn guarded<R>(name: &str, work: impl FnOnce() -> Result<R, Status>) -> Result<R, Status> {
-    // Locks recover from poison, and whatever the closure leaves half done is dropped.
+    // Unwind safe: locks recover from poisoning, and partial results of the closure are dropped.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Status::internal(format!("{name} panicked: {}", text.unwrap_or("without a message"))))
     })
 }
 
-/// A slot for a function: one that returns an error or null, one that returns nothing (`procedure`), or, for a name
-/// alone, one whose error says that there is no such function here.
+/// Creates the slot of a function: one that returns null or an error, one that returns nothing (`procedure`), or,
+/// without a function, one that always returns an `UNIMPLEMENTED` error.
 macro_rules! slot {
     ($args:ty: $function:path) => {{
         struct Row;
@@ -227,12 +230,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_of_the_function() {
-        // SAFETY: the structure that the function takes.
+        // SAFETY: the argument structure that the function takes.
         let error = unsafe { enter::<Panics>(std::ptr::from_mut(&mut args()).cast()) };
         let error = Handle::<Failed>::from_c(error.cast());
         assert_eq!(code(error), Code::Internal);
         assert_eq!(error.get().unwrap().message, "PJRT_Plugin_Initialize panicked: on purpose");
-        // SAFETY: an error of this function, which nobody uses any more.
+        // SAFETY: an error of this function, which is not used afterward.
         unsafe { delete::<Failed>(error.address()) };
     }
 
@@ -249,12 +252,12 @@ mod tests {
         }
     }
 
-    /// Calls a function as a thread that flushes subnormals does, and returns its mode after that as well.
+    /// Calls a function with subnormals flushed, and returns its result and the mode after the call.
     #[cfg(all(target_arch = "x86_64", unix))]
     fn called_flushing(function: unsafe extern "C" fn(*mut c_void) -> *mut c_void) -> (*mut c_void, u32) {
         let (mut args, mut modes) = (args(), [0_u32; 3]);
         let result: *mut c_void;
-        // SAFETY: the structure that the function takes; the environment is another one for the time of the call alone.
+        // SAFETY: the argument structure that the function takes; the environment is changed only during the call.
         unsafe {
             std::arch::asm!(
                 "stmxcsr [r12]",
@@ -275,7 +278,7 @@ mod tests {
         (result, modes[2] & 0x8040)
     }
 
-    /// The threads of jaxlib that compile programs flush subnormals: their constants were read as zeros.
+    /// Compilation threads of jaxlib flush subnormals, which made subnormal constants read as zeros.
     #[cfg(all(target_arch = "x86_64", unix))]
     #[test]
     fn callers_may_flush_subnormals() {

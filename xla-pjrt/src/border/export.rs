@@ -1,7 +1,7 @@
-//! The one symbol of a plugin.
+//! The only exported symbol of a plugin.
 
-/// Makes the crate where it stands a PJRT plugin, if that is built as a `cdylib`: defines the function `GetPjrtApi`
-/// over the platforms of a registry, which a `fn() -> PlatformRegistry` makes.
+/// Makes the enclosing crate a PJRT plugin, if it is built as a `cdylib`: defines the function `GetPjrtApi` for the
+/// platforms of the registry that a `fn() -> PlatformRegistry` creates.
 ///
 /// ```
 /// fn platforms() -> xla_service::PlatformRegistry {
@@ -15,8 +15,8 @@
 #[macro_export]
 macro_rules! plugin {
     ($platforms:expr) => {
-        /// The PJRT C API of this plugin.
-        // SAFETY: the C API names this symbol, and a library has one plugin.
+        /// Returns the PJRT C API of this plugin.
+        // SAFETY: the C API prescribes the name of this symbol, and a library contains one plugin.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the C API's name")]
         pub extern "C" fn GetPjrtApi() -> &'static $crate::PjrtApi {

@@ -1,4 +1,4 @@
-//! Error objects, and the table of functions that each begins with.
+//! Error objects, and the function table that each object starts with.
 #![expect(unsafe_code, reason = "functions that C calls with pointers")]
 
 use std::ptr;
@@ -8,7 +8,7 @@ use super::handle::{Handle, Kind, delete};
 use super::pointer::Address;
 use crate::status::{Code, Status};
 
-/// The kind `PJRT_Error`.
+/// Kind of `PJRT_Error` objects.
 pub(crate) enum Failed {}
 
 impl Kind for Failed {
@@ -43,7 +43,7 @@ static TABLE: ErrorTable = ErrorTable {
 
 /// # Safety
 ///
-/// `error` is an error of this crate, and the results can be written.
+/// `error` is an error of this crate, and `text` and `size` can be written.
 unsafe extern "C" fn message(error: Handle<Failed>, text: *mut *const u8, size: *mut usize) {
     let found = error.get().map_or("", |status| &status.message);
     // SAFETY: the caller promises that both can be written.
@@ -67,8 +67,8 @@ unsafe extern "C" fn for_each_payload(error: Handle<Failed>, visitor: Visitor, a
     visit(error, visitor, argument);
 }
 
-/// The code of an error. That of none is `Ok`; asking for it never fails, since callers ask again for the code of
-/// whatever failed.
+/// Returns the code of an error, or `Ok` for null. This function cannot fail, because callers would ask for the code of
+/// that failure in turn.
 pub(crate) fn code(error: Handle<Failed>) -> Code {
     error.get().map_or(Code::Ok, |status| status.code)
 }

@@ -1,11 +1,11 @@
-//! Fields of structures of C: types of which every pattern of bits is a value.
+//! Fields of C structures: types for which every bit pattern is valid.
 
 use std::cell::Cell;
 
-/// A type that may be a field of an [`Image`](super::Image): every pattern of bits is a value of it, zero is the one
-/// for a field that the caller does not have.
+/// Type that may be a field of an [`Image`](super::Image): every bit pattern is a valid value. Fields that the caller's
+/// structure lacks are zero.
 pub(crate) trait Field {
-    /// The value of zeros.
+    /// Value with all bits zero.
     const NULL: Self;
 }
 
@@ -16,13 +16,13 @@ macro_rules! zero {
 }
 zero! { i32 i64 u64 usize isize f32 }
 
-/// A `bool` of C.
+/// C's `bool`.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct Flag(u8);
 
 impl Flag {
-    /// Whether it is set.
+    /// Whether the flag is set.
     pub fn get(self) -> bool {
         self.0 != 0
     }
@@ -38,7 +38,7 @@ impl Field for Flag {
     const NULL: Flag = Flag(0);
 }
 
-/// A field that the function called writes.
+/// Field that the called function writes.
 #[repr(transparent)]
 pub(crate) struct Out<T>(Cell<T>);
 
@@ -50,7 +50,7 @@ impl<T> Out<T> {
 }
 
 impl<T: Copy> Out<T> {
-    /// The value that the caller, or an earlier `set`, put there.
+    /// Returns the value that the caller or an earlier `set` wrote.
     pub fn get(&self) -> T {
         self.0.get()
     }

@@ -1,4 +1,4 @@
-//! Objects that C holds by pointer.
+//! Objects that C refers to by pointer.
 #![expect(unsafe_code, reason = "objects cross the border as pointers")]
 
 use std::marker::PhantomData;
@@ -9,29 +9,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::field::Field;
 use crate::status::Status;
 
-/// One kind of object of the C API.
+/// Kind of object in the C API.
 pub(crate) trait Kind: 'static {
-    /// The object in Rust.
+    /// Rust type of the object.
     type Value: Send + Sync + 'static;
-    /// The name that callers know: `PJRT_Buffer`.
+    /// Name in the C API, such as `PJRT_Buffer`.
     const NAME: &'static str;
-    /// The table of functions that the first field of the object points to, for kinds that the C API defines so.
+    /// Function table that the object's first field points to, for kinds that have one in the C API.
     const TABLE: *const () = ptr::null();
 }
 
-/// An object as it lies in memory.
+/// Memory layout of an object.
 #[repr(C)]
 struct Object<K: Kind> {
-    /// The table of functions, or null.
+    /// Function table, or null.
     table: *const (),
-    /// [`Object::TAG`] while the object lives.
+    /// [`Object::TAG`] while the object is alive.
     tag: AtomicU64,
     value: K::Value,
 }
 
 impl<K: Kind> Object<K> {
-    /// A number for each kind, by which an object of another kind, or one that was destroyed, is found out where
-    /// memory allows it: the C API itself does not promise that much.
+    /// Tag of the kind. It detects objects of another kind and, as far as the freed memory still permits, destroyed
+    /// objects. The C API does not require this check.
     const TAG: u64 = {
         let (mut hash, mut i) = (0xcbf2_9ce4_8422_2325_u64, 0);
         while i < K::NAME.len() {
@@ -45,11 +45,12 @@ impl<K: Kind> Object<K> {
         NonNull::from(Box::leak(Box::new(Object { table: K::TABLE, tag: AtomicU64::new(Self::TAG), value })))
     }
 
-    /// The object of a pointer that C handed in.
+    /// Converts a pointer from C to the object.
     ///
     /// # Safety
     ///
-    /// `pointer` is null, or [`Object::boxed`] returned it for this or another kind, and it lives during `'a`.
+    /// `pointer` is null, or [`Object::boxed`] returned it for this or another kind, and the object is alive during
+    /// `'a`.
     unsafe fn check<'a>(pointer: *mut Object<K>) -> Result<&'a Object<K>, Status> {
         if pointer.is_null() {
             return Err(Status::invalid_argument(format!("a {} must not be null", K::NAME)));
@@ -59,24 +60,24 @@ impl<K: Kind> Object<K> {
         if tag != Self::TAG {
             return Err(Status::invalid_argument(format!("the pointer given is no {}, or no longer one", K::NAME)));
         }
-        // SAFETY: the tag is that of this kind, so the rest is a value of it.
+        // SAFETY: the tag is that of this kind, so the rest is a value of this kind.
         Ok(unsafe { &*pointer })
     }
 
-    /// Ends an object.
+    /// Frees an object.
     ///
     /// # Safety
     ///
-    /// `pointer` came from [`Object::boxed`] of this kind, and nobody uses it any more.
+    /// `pointer` came from [`Object::boxed`] of this kind, and the object is no longer used.
     unsafe fn free(pointer: NonNull<Object<K>>) {
-        // SAFETY: as above.
+        // SAFETY: the caller of this function guarantees that `pointer` came from a box and is no longer used.
         let object = unsafe { Box::from_raw(pointer.as_ptr()) };
         object.tag.store(0, Ordering::Relaxed);
     }
 }
 
-/// A pointer to an object, or null. It is dereferenced only during the call in which C handed it in, for which C
-/// promises that it lives.
+/// Pointer to an object, or null. It is dereferenced only during the call in which C passed it; C promises that the
+/// object is alive during that call.
 #[repr(transparent)]
 pub(crate) struct Handle<K>(*mut (), PhantomData<fn(K)>);
 
@@ -98,43 +99,43 @@ impl<K> Field for Handle<K> {
     const NULL: Handle<K> = Handle(ptr::null_mut(), PhantomData);
 }
 
-// SAFETY: a handle alone is an address; the objects are Send and Sync.
+// SAFETY: a handle is only an address, and the objects are Send and Sync.
 unsafe impl<K> Send for Handle<K> {}
-// SAFETY: as above.
+// SAFETY: a handle is only an address, and the objects are Send and Sync.
 unsafe impl<K> Sync for Handle<K> {}
 
 impl<K> Handle<K> {
-    /// Whether there is no object.
+    /// Whether the handle is null.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// A handle that C passes outside of a structure.
+    /// Wraps a pointer that C passes outside of a structure.
     pub(super) fn from_c(pointer: *mut ()) -> Handle<K> {
         Handle(pointer, PhantomData)
     }
 
-    /// The address of the object.
+    /// Returns the address of the object.
     pub(super) fn address(self) -> *mut () {
         self.0
     }
 }
 
 impl<K: Kind> Handle<K> {
-    /// Makes an object for C, which will give it back as [`Owned`].
+    /// Creates an object that C owns and returns as [`Owned`].
     pub fn new(value: K::Value) -> Handle<K> {
         Handle(Object::<K>::boxed(value).as_ptr().cast(), PhantomData)
     }
 
-    /// The object. An error for null and for an object of another kind.
+    /// Returns the object; an error for null and for an object of another kind.
     pub fn get(&self) -> Result<&K::Value, Status> {
-        // SAFETY: handles that are dereferenced came from C in this call: null, or made by `new` or `Hosted::new` and
-        // alive until the call returns.
+        // SAFETY: handles that are dereferenced came from C in this call. They are null, or `new` or `Hosted::new`
+        // created them and the object is alive until the call returns.
         unsafe { Object::<K>::check(self.0.cast()) }.map(|object| &object.value)
     }
 }
 
-/// A pointer by which C gives an object back.
+/// Pointer with which C returns an object to be destroyed.
 #[repr(transparent)]
 pub(crate) struct Owned<K>(Handle<K>);
 
@@ -143,46 +144,46 @@ impl<K> Field for Owned<K> {
 }
 
 impl<K: Kind> Owned<K> {
-    /// The object, before it is destroyed.
+    /// Returns the object, before it is destroyed.
     pub fn value(&self) -> Result<&K::Value, Status> {
         self.0.get()
     }
 
-    /// Ends the object. Null is fine, as in most destructors.
+    /// Destroys the object. Null is allowed, as in most destructors of the C API.
     pub fn destroy(&self) -> Result<(), Status> {
         let Some(pointer) = NonNull::new(self.0.0.cast::<Object<K>>()) else { return Ok(()) };
         self.0.get()?;
-        // SAFETY: an object of this kind, and C promises that it gives each back once, when nobody uses it any more.
+        // SAFETY: an object of this kind. C promises to return each object once, when it is no longer used.
         unsafe { Object::free(pointer) };
         Ok(())
     }
 }
 
-/// The function that destroys an object, for deleters that C is handed.
+/// Destroys an object. C receives this function as a deleter.
 ///
 /// # Safety
 ///
-/// `pointer` is null or an object of kind `K` that nobody uses any more.
+/// `pointer` is null or an object of kind `K` that is no longer used.
 pub(super) unsafe extern "C" fn delete<K: Kind>(pointer: *mut ()) {
-    // An object of another kind is left alone, since a deleter cannot report an error.
+    // An object of another kind is ignored, because a deleter cannot report an error.
     drop(Owned::<K>(Handle(pointer, PhantomData)).destroy());
 }
 
-/// An object that another one holds: C borrows it.
+/// Object that another object owns and C borrows.
 pub(crate) struct Hosted<K: Kind>(NonNull<Object<K>>);
 
 // SAFETY: it owns an object that is Send and Sync.
 unsafe impl<K: Kind> Send for Hosted<K> {}
-// SAFETY: as above.
+// SAFETY: it owns an object that is Send and Sync.
 unsafe impl<K: Kind> Sync for Hosted<K> {}
 
 impl<K: Kind> Hosted<K> {
-    /// Makes an object.
+    /// Creates an object.
     pub fn new(value: K::Value) -> Hosted<K> {
         Hosted(Object::boxed(value))
     }
 
-    /// The pointer for C.
+    /// Returns the pointer for C.
     pub fn handle(&self) -> Handle<K> {
         Handle(self.0.as_ptr().cast(), PhantomData)
     }
@@ -199,7 +200,7 @@ impl<K: Kind> Deref for Hosted<K> {
 
 impl<K: Kind> Drop for Hosted<K> {
     fn drop(&mut self) {
-        // SAFETY: it came from `boxed`, and the owner goes now.
+        // SAFETY: the pointer came from `boxed`, and its only owner is being dropped.
         unsafe { Object::free(self.0) };
     }
 }

@@ -1,4 +1,4 @@
-//! Regions of the caller's memory that arrays lie in.
+//! Regions of the caller's memory that contain arrays.
 #![expect(unsafe_code, reason = "reads the caller's memory")]
 
 use std::ptr::NonNull;
@@ -9,14 +9,14 @@ use xla_service::host::OutsideMemory;
 use super::pointer::Address;
 use crate::status::Status;
 
-/// Memory of the caller around an address, which it promises during the call.
+/// Region of the caller's memory around an address, valid during the call.
 pub(crate) struct HostRegion {
     start: NonNull<u8>,
     size: usize,
 }
 
 impl HostRegion {
-    /// The region of so many bytes before an address and from it on.
+    /// Creates the region that covers `before` bytes before an address and `after` bytes from it on.
     pub fn new(address: Address, before: usize, after: usize) -> Result<HostRegion, Status> {
         let size = before.checked_add(after).filter(|&size| isize::try_from(size).is_ok());
         let size = size.ok_or_else(|| Status::invalid_argument("an array of more bytes than memory has"))?;
@@ -28,17 +28,18 @@ impl HostRegion {
         }
     }
 
-    /// The bytes, during the call.
+    /// Returns the bytes, which are valid during the call.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the caller promises the array's elements, which reach from the first byte of the region to its last;
-        // gaps between them are memory of the same array's owner.
+        // SAFETY: the caller promises the elements of the array, which extend from the first to the last byte of the
+        // region. The gaps between them are memory of the same owner.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 
-    /// The memory beyond the call; `on_drop` tells the caller when nothing reads it any more.
+    /// Converts the region to memory that is used beyond the call. `on_drop` notifies the caller when it is no longer
+    /// read.
     pub fn outside(self, on_drop: impl FnOnce() + Send + 'static) -> OutsideMemory {
-        // SAFETY: functions of the C API that take such memory are promised that it stays as it is until the caller is
-        // told.
+        // SAFETY: for functions of the C API that take such memory, the caller promises that it stays unchanged until
+        // the caller is notified.
         unsafe { OutsideMemory::new(self.start, self.size, on_drop) }
     }
 }

@@ -1,4 +1,4 @@
-//! Structures of the C API with their offsets, and copies of them in and out.
+//! Structures of the C API with their offsets, and copies from and to the caller's memory.
 #![expect(unsafe_code, reason = "copies structures of the caller")]
 
 use std::ptr;
@@ -6,12 +6,12 @@ use std::ptr;
 use super::field::Field;
 use crate::status::Status;
 
-/// The beginning of nearly every structure.
+/// First fields of nearly every structure.
 #[repr(C)]
 pub(crate) struct Head {
-    /// Bytes of the structure that the caller knows.
+    /// Size of the structure that the caller knows, in bytes.
     pub struct_size: usize,
-    /// Extensions of the call; those that callers attach today are for profilers.
+    /// Extensions of the call. Currently, callers attach only profiler extensions.
     pub extensions: usize,
 }
 
@@ -19,34 +19,34 @@ impl Field for Head {
     const NULL: Head = Head { struct_size: 0, extensions: 0 };
 }
 
-/// A structure of the C API that begins with its size. [`args!`] alone implements it: `repr(C)`, and all fields are
-/// [`Field`]s.
+/// Structure of the C API that begins with its size. Only [`args!`] implements it, which ensures `repr(C)` and that all
+/// fields are [`Field`]s.
 pub(crate) trait Image: Sized {
-    /// The name of the function, or of the structure, without `_Args`.
+    /// Name of the function, or of the structure, without `_Args`.
     const NAME: &'static str;
-    /// Bytes up to the end of the last field.
+    /// Offset of the end of the last field, in bytes.
     const SIZE: usize;
-    /// Bytes that a caller must have: fields beyond may be missing, and are zero then. 0 for structures whose size
-    /// callers leave 0, and mean all of it.
+    /// Bytes that a caller must provide. Later fields may be missing and are then zero. 0 for structures whose size the
+    /// caller may set to 0, which means the whole structure.
     const REQUIRED: usize;
-    /// Whether callers have all of it, and may leave any number where the size would be.
+    /// Whether callers always provide the whole structure and may leave its size uninitialized.
     const IS_WHOLE: bool = false;
 
-    /// All fields zero.
+    /// Returns a structure with all fields zero.
     fn null() -> Self;
 }
 
-/// Runs `work` on a copy of the caller's structure, and copies what it has set back: of both no more bytes than the
-/// caller has. An error for a null pointer, and for a structure that is too small.
+/// Runs `work` on a copy of the caller's structure and copies the fields that it set back, in both directions no more
+/// bytes than the caller has. An error for a null pointer and for a structure that is too small.
 ///
 /// # Safety
 ///
-/// `structure` is null, or what its field `struct_size` says can be read and written.
+/// `structure` is null, or as many bytes as its field `struct_size` states can be read and written.
 pub(super) unsafe fn with_image<T: Image, R>(
     structure: *mut T,
     work: impl FnOnce(&T) -> Result<R, Status>,
 ) -> Result<R, Status> {
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function guarantees it.
     let (image, known) = unsafe { read_image(structure)? };
     let result = work(&image)?;
     // SAFETY: `known` is at most the caller's size, which can be written, and at most the size of `T`. `image` is a
@@ -55,32 +55,33 @@ pub(super) unsafe fn with_image<T: Image, R>(
     Ok(result)
 }
 
-/// Copies the first `known` bytes of a `T`: of today's callers all of it, which is a few moves and no call.
+/// Copies the first `known` bytes of a `T`. For current callers, that is all of it, so the copy compiles to a few
+/// moves.
 ///
 /// # Safety
 ///
-/// So many bytes can be read there and written here, and the two do not overlap.
+/// `known` bytes can be read at `from` and written at `to`, and the two do not overlap.
 unsafe fn copy_known<T: Image>(from: *const u8, to: *mut u8, known: usize) {
     if known == T::SIZE {
-        // SAFETY: handed on.
+        // SAFETY: the caller of this function guarantees it.
         unsafe { ptr::copy_nonoverlapping(from, to, T::SIZE) };
     } else {
-        // SAFETY: handed on.
+        // SAFETY: the caller of this function guarantees it.
         unsafe { ptr::copy_nonoverlapping(from, to, known) };
     }
 }
 
-/// A copy of the caller's structure, and the number of bytes that it has.
+/// Returns a copy of the caller's structure, and the number of bytes that the caller has.
 ///
 /// # Safety
 ///
-/// `structure` is null, or what its field `struct_size` says can be read; all of it where that may be 0 and is, or says
-/// nothing.
+/// `structure` is null, or as many bytes as its field `struct_size` states can be read; the whole structure if the size
+/// is 0 where that is allowed, or is meaningless.
 pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usize), Status> {
     if structure.is_null() {
         return Err(Status::invalid_argument(format!("{}_Args must not be null", T::NAME)));
     }
-    // SAFETY: every structure begins with its size; unaligned reads ask nothing of the address.
+    // SAFETY: every structure begins with its size, and an unaligned read requires no alignment of the address.
     let mut size = unsafe { structure.cast::<usize>().read_unaligned() };
     if size == 0 && T::REQUIRED == 0 || T::IS_WHOLE {
         size = T::SIZE;
@@ -94,14 +95,15 @@ pub(super) unsafe fn read_image<T: Image>(structure: *const T) -> Result<(T, usi
     }
     let known = size.min(T::SIZE);
     let mut image = T::null();
-    // SAFETY: the first `known` bytes can be read, and `T` has as many. Any bytes are a `T`, whose fields are `Field`s.
+    // SAFETY: the first `known` bytes can be read, and `T` has at least that size. Any bytes are a valid `T`, because
+    // its fields are `Field`s.
     unsafe { copy_known::<T>(structure.cast(), ptr::from_mut(&mut image).cast(), known) };
     Ok((image, known))
 }
 
 /// Declares structures that begin with a [`Head`](super::Head): name, Rust type, size up to the last field, and fields
-/// with their offsets, which are checked. `from N` says that the caller's may be as short as that; `from 0`, that its
-/// size may be 0 as well.
+/// with their offsets, which are checked. `from N` means that the caller's structure may be as short as `N` bytes; with
+/// `from 0`, its size field may also be 0.
 macro_rules! args {
     ($(
         $name:literal $ty:ident $size:literal $(from $least:literal)? { $($offset:literal $field:ident: $t:ty,)* }
@@ -131,7 +133,7 @@ macro_rules! sized {
     )*};
 }
 
-/// Declares structures that begin with a size that callers need not set: they have all fields.
+/// Declares structures that begin with a size that callers need not set, and that are always complete.
 macro_rules! whole {
     ($($name:literal $ty:ident $size:literal { $($offset:literal $field:ident: $t:ty,)* })*) => {$(
         $crate::border::plain! { $name $ty $size { $($offset $field: $t,)* } }

@@ -1,4 +1,4 @@
-//! Arrays of the caller, and arrays that are lent to it.
+//! Arrays of the caller, and arrays that are lent to the caller.
 #![expect(unsafe_code, reason = "reads and writes the caller's memory")]
 
 use std::{ptr, slice, str};
@@ -6,28 +6,28 @@ use std::{ptr, slice, str};
 use super::field::Field;
 use crate::status::Status;
 
-/// The start of an array whose length stands elsewhere.
+/// Pointer to an array whose length is stored elsewhere.
 #[repr(transparent)]
 pub(crate) struct Many<T>(*const T);
 
-/// The start of an array and its length, side by side.
+/// Pointer to an array, followed by its length.
 #[repr(C)]
 pub(crate) struct List<T> {
     start: Many<T>,
     len: usize,
 }
 
-/// As [`List`], length first.
+/// Length of an array, followed by its pointer.
 #[repr(C)]
 pub(crate) struct Counted<T> {
     len: usize,
     start: Many<T>,
 }
 
-/// A string.
+/// String.
 pub(crate) type Text = List<u8>;
 
-/// The start of an array that the function called fills.
+/// Pointer to an array that the called function fills.
 #[repr(transparent)]
 pub(crate) struct Slots<T>(*mut T);
 
@@ -45,10 +45,10 @@ macro_rules! address {
             const NULL: $ty<T> = $null;
         }
 
-        // SAFETY: an address; what is read through it is the caller's business, or an array of data in Rust that
-        // lives as long as its owner and does not change.
+        // SAFETY: only an address. Reads through it are justified where they happen, or it refers to Rust data that is
+        // immutable and lives as long as its owner.
         unsafe impl<T> Send for $ty<T> {}
-        // SAFETY: as above.
+        // SAFETY: only an address, as for `Send`.
         unsafe impl<T> Sync for $ty<T> {}
     )*};
 }
@@ -61,19 +61,19 @@ address! {
 }
 
 impl<T> Many<T> {
-    /// An array that is lent to the caller; its owner says for how long.
+    /// Lends an array to the caller. Its owner determines for how long.
     pub fn of(array: &[T]) -> Many<T> {
         Many(array.as_ptr())
     }
 
-    /// The array that starts at a pointer of the caller.
+    /// Wraps a pointer of the caller.
     pub(super) fn starting(start: *const T) -> Many<T> {
         Many(start)
     }
 }
 
 impl<T: Field> Many<T> {
-    /// The caller's array of that length. An error for null and for an impossible length.
+    /// Returns the caller's array of this length; an error for null and for an impossible length.
     pub fn slice(&self, len: usize) -> Result<&[T], Status> {
         if len == 0 {
             return Ok(&[]);
@@ -86,61 +86,61 @@ impl<T: Field> Many<T> {
             return Err(Status::invalid_argument(format!("an array of {len} at {:p} cannot be", self.0)));
         }
         // SAFETY: not null, aligned, of a possible size, and the caller promises its `len` elements during the call;
-        // any bytes are a `T`.
+        // any bytes are a valid `T`.
         Ok(unsafe { slice::from_raw_parts(self.0, len) })
     }
 }
 
 impl<T> List<T> {
-    /// An array that is lent to the caller; its owner says for how long.
+    /// Lends an array to the caller. Its owner determines for how long.
     pub fn of(array: &[T]) -> List<T> {
         List { start: Many::of(array), len: array.len() }
     }
 
-    /// The array of that start and length.
+    /// Combines a pointer and a length.
     pub fn starting(start: Many<T>, len: usize) -> List<T> {
         List { start, len }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 }
 
 impl<T: Field> List<T> {
-    /// The caller's array.
+    /// Returns the caller's array.
     pub fn get(&self) -> Result<&[T], Status> {
         self.start.slice(self.len)
     }
 }
 
 impl Text {
-    /// A string that is lent to the caller; its owner says for how long.
+    /// Lends a string to the caller. Its owner determines for how long.
     pub fn text(text: &str) -> Text {
         List::of(text.as_bytes())
     }
 
-    /// The caller's string, which must be UTF-8.
+    /// Returns the caller's string, which must be UTF-8.
     pub fn as_str(&self) -> Result<&str, Status> {
         str::from_utf8(self.get()?).map_err(|_| Status::invalid_argument("a string must be UTF-8"))
     }
 }
 
 impl<T> Counted<T> {
-    /// An array that is lent to the caller; its owner says for how long.
+    /// Lends an array to the caller. Its owner determines for how long.
     pub fn of(array: &[T]) -> Counted<T> {
         Counted { len: array.len(), start: Many::of(array) }
     }
 }
 
 impl<T> Slots<T> {
-    /// Whether the caller wants nothing.
+    /// Whether the caller does not request the values.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// Fills the caller's array, which must have as many elements.
+    /// Fills the caller's array, which must have room for all values.
     pub fn fill(self, values: impl Iterator<Item = T>) -> Result<(), Status> {
         let count = values.size_hint().1.unwrap_or(usize::MAX);
         if self.0.is_null() && count > 0 {

@@ -1,18 +1,18 @@
-//! The border to C: raw pointers become values that safe code can use, and back.
+//! The FFI layer: converts raw pointers from C to values that safe code can use, and back.
 //!
 //! ```text
 //! caller ── *mut Args ──> entry ── copy in ──> &Args ──> safe function ── Out::set ──> copy out ──> caller
 //!                           │ catches panics, checks null and struct_size
 //! ```
 //!
-//! - [`args!`](crate::border::args) declares the structures with their offsets; [`Image`] copies them in and out, no
-//!   further than their caller's `struct_size`.
-//! - [`Handle`] is a pointer to an object of this crate, [`Owned`] one that comes back to be destroyed, [`Hosted`] an
-//!   object that lives as long as another one.
-//! - [`List`], [`Many`], [`Slots`], [`Pointer`], [`Word`] and [`Address`] are the caller's memory.
+//! - [`args!`](crate::border::args) declares the structures with their offsets. [`Image`] copies them in and out,
+//!   within the caller's `struct_size`.
+//! - [`Handle`] is a pointer to an object of this crate, [`Owned`] one that C returns to be destroyed, and [`Hosted`]
+//!   an object that another object owns.
+//! - [`List`], [`Many`], [`Slots`], [`Pointer`], [`Word`] and [`Address`] refer to the caller's memory.
 //!
-//! Whatever is read through them is what the caller of the C API promises for the time of the call; this is the only
-//! assumption, and it is made in this folder alone.
+//! The only assumption is that the caller keeps the promises of the C API about the memory that it passes, for the
+//! duration of the call. No code outside of this folder relies on it.
 
 mod callback;
 mod entry;

@@ -1,4 +1,4 @@
-//! Pointers to one structure, to anything, and the value of a named value.
+//! Pointers to a structure, untyped pointers, and the value of a named value.
 #![expect(unsafe_code, reason = "reads the caller's memory")]
 
 use std::{ptr, slice};
@@ -11,7 +11,7 @@ use super::image::{Image, read_image, with_image};
 use super::list::{List, Many, Text};
 use crate::status::Status;
 
-/// A pointer to a structure of the caller, or null.
+/// Pointer to a structure of the caller, or null.
 #[repr(transparent)]
 pub(crate) struct Pointer<T>(*mut T);
 
@@ -28,35 +28,37 @@ impl<T> Field for Pointer<T> {
 }
 
 impl<T> Pointer<T> {
-    /// Whether there is no structure.
+    /// Whether the pointer is null.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 }
 
 impl<T: Image> Pointer<T> {
-    /// A copy of the structure; fields beyond its `struct_size` are zero. `None` for null.
+    /// Returns a copy of the structure, with zeros beyond its `struct_size`; `None` for null.
     pub fn read(&self) -> Result<Option<T>, Status> {
         if self.0.is_null() {
             return Ok(None);
         }
-        // SAFETY: the caller promises during the call what `struct_size` says.
+        // SAFETY: null was handled above, and the caller promises that the bytes that `struct_size` states can be read
+        // during the call.
         unsafe { read_image(self.0) }.map(|(image, _)| Some(image))
     }
 
-    /// A copy of the structure, which must be there.
+    /// Returns a copy of the structure; an error for null.
     pub fn expect(&self) -> Result<T, Status> {
         self.read()?.ok_or_else(|| Status::invalid_argument(format!("a {} must not be null", T::NAME)))
     }
 
-    /// Works on a copy of the structure, and copies it back.
+    /// Runs `work` on a copy of the structure, and copies it back.
     pub fn update<R>(&self, work: impl FnOnce(&T) -> Result<R, Status>) -> Result<R, Status> {
-        // SAFETY: the caller promises during the call what `struct_size` says.
+        // SAFETY: the pointer is null, or the caller promises that the bytes that `struct_size` states can be read and
+        // written during the call.
         unsafe { with_image(self.0, work) }
     }
 }
 
-/// Memory of the caller whose size and meaning stand elsewhere.
+/// Address in the caller's memory. Size and meaning of the data are stored elsewhere.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct Address(pub(super) *mut u8);
@@ -65,40 +67,40 @@ impl Field for Address {
     const NULL: Address = Address(ptr::null_mut());
 }
 
-// SAFETY: an address. Who reads or writes through it says why it may.
+// SAFETY: only an address. Reads and writes through it are justified where they happen.
 unsafe impl Send for Address {}
-// SAFETY: as above.
+// SAFETY: only an address, as for `Send`.
 unsafe impl Sync for Address {}
 
 impl Address {
-    /// Whether there is no memory.
+    /// Whether the address is null.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// The address as a number.
+    /// Returns the address as a number.
     pub fn number(self) -> usize {
         self.0.addr()
     }
 
-    /// The address that a device's memory says it has.
+    /// Creates an address from the number that a device reports for its memory.
     pub fn of_number(number: usize) -> Address {
         Address(ptr::with_exposed_provenance_mut(number))
     }
 
-    /// The word that a structure of the caller begins with; 0 for none.
+    /// Returns the first word of a structure of the caller; 0 for null.
     pub fn first_word(self) -> usize {
         // SAFETY: null, or a structure of the caller that begins with a pointer and lives during the call.
         unsafe { self.0.cast::<usize>().as_ref() }.copied().unwrap_or(0)
     }
 
-    /// The handler of custom calls that a function of the caller is.
+    /// Converts the address of a function to a custom call handler.
     pub fn handler(self) -> xla_hlo::Result<FfiHandler> {
-        // SAFETY: the caller promises a function of that type, for as long as the process lives.
+        // SAFETY: the caller promises a function of this type that stays valid for the lifetime of the process.
         unsafe { FfiHandler::from_address(self.0.expose_provenance()) }
     }
 
-    /// Bytes to be read during the call.
+    /// Returns `len` bytes, which are valid during the call.
     pub fn bytes(&self, len: usize) -> Result<&[u8], Status> {
         if len == 0 {
             return Ok(&[]);
@@ -106,11 +108,11 @@ impl Address {
         if self.0.is_null() || isize::try_from(len).is_err() {
             return Err(Status::invalid_argument(format!("{len} bytes at {:p} cannot be read", self.0)));
         }
-        // SAFETY: not null, of a possible size, and the caller promises them during the call.
+        // SAFETY: not null, of a possible size, and the caller promises the bytes during the call.
         Ok(unsafe { slice::from_raw_parts(self.0, len) })
     }
 
-    /// Copies bytes there. The caller has promised room for them.
+    /// Copies bytes to the address, where the caller has promised enough room.
     pub fn write(self, bytes: &[u8]) -> Result<(), Status> {
         Ok(self.fill(bytes.len(), |target| {
             target.copy_from_slice(bytes);
@@ -118,7 +120,7 @@ impl Address {
         })?)
     }
 
-    /// Has bytes written there. The caller has promised room for them until it is told that they are there.
+    /// Runs `work` on `len` bytes at the address. The caller has promised them until it is notified of the completion.
     pub fn fill<R>(self, len: usize, work: impl FnOnce(&mut [u8]) -> xla_hlo::Result<R>) -> xla_hlo::Result<R> {
         if len == 0 {
             return work(&mut []);
@@ -126,13 +128,13 @@ impl Address {
         if self.0.is_null() || isize::try_from(len).is_err() {
             return Err(Error::invalid_argument(format!("{len} bytes at {:p} cannot be written", self.0)));
         }
-        // SAFETY: not null, of a possible size, and the caller promises that nobody else uses the memory until it is
-        // told that the copy is done.
+        // SAFETY: not null, of a possible size, and the caller promises that no other code uses the memory until it is
+        // notified that the copy is done.
         work(unsafe { slice::from_raw_parts_mut(self.0, len) })
     }
 }
 
-/// The value of a named value: a number, a flag, or the start of a list or of a string.
+/// Content of a named value: a number, a flag, or a pointer to a list or string.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) union Word {
@@ -146,9 +148,9 @@ impl Field for Word {
     const NULL: Word = Word { start: ptr::null() };
 }
 
-// SAFETY: a number or an address, as `Many`.
+// SAFETY: a number or an address, as for `Many`.
 unsafe impl Send for Word {}
-// SAFETY: as above.
+// SAFETY: a number or an address, as for `Many`.
 unsafe impl Sync for Word {}
 
 impl From<i64> for Word {
@@ -159,7 +161,7 @@ impl From<i64> for Word {
 
 impl From<f32> for Word {
     fn from(real: f32) -> Word {
-        // All eight bytes are set, the upper ones to zero.
+        // Sets all eight bytes; the upper four are zero.
         Word { integer: i64::from(real.to_bits()) }
     }
 }
@@ -171,41 +173,41 @@ impl From<bool> for Word {
 }
 
 impl Word {
-    /// An array that is lent to the caller; its owner says for how long.
+    /// Lends an array to the caller. Its owner determines for how long.
     pub fn array<T>(array: &[T]) -> Word {
         Word { start: array.as_ptr().cast() }
     }
 
-    /// The value as an integer.
+    /// Returns the value as an integer.
     pub fn integer(self) -> i64 {
-        // SAFETY: every constructor and every caller sets all eight bytes, and any bytes are an integer.
+        // SAFETY: every constructor and every caller sets all eight bytes, and any bytes are a valid integer.
         unsafe { self.integer }
     }
 
-    /// The value as a float.
+    /// Returns the value as a float.
     pub fn real(self) -> f32 {
-        // SAFETY: any bytes are a float.
+        // SAFETY: any bytes are a valid float.
         unsafe { self.real }
     }
 
-    /// The value as a flag.
+    /// Returns the value as a flag.
     pub fn flag(self) -> bool {
-        // SAFETY: any byte is a `u8`.
+        // SAFETY: any byte is a valid `u8`.
         unsafe { self.flag != 0 }
     }
 
-    /// The value as the start of a string of that length.
+    /// Returns the value as a string of this length.
     pub fn text(self, len: usize) -> Text {
         List::starting(self.many(), len)
     }
 
-    /// The value as the start of a list of that length.
+    /// Returns the value as a list of this length.
     pub fn integers(self, len: usize) -> List<i64> {
         List::starting(self.many(), len)
     }
 
     fn many<T>(self) -> Many<T> {
-        // SAFETY: any bytes are an address; what may be read there is judged when it is read.
+        // SAFETY: any bytes are a valid address; reads through it are justified where they happen.
         Many::starting(unsafe { self.start }.cast())
     }
 }

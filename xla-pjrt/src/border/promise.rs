@@ -1,4 +1,5 @@
-//! Functions around events: those of the caller that hear of an end, those of this crate that the caller calls at one.
+//! Callbacks for events: functions of the caller that are notified of a completion, and functions of this crate with
+//! which the caller reports one.
 #![expect(unsafe_code, reason = "calls functions of the caller, and is called")]
 
 use std::ffi::c_void;
@@ -11,7 +12,7 @@ use super::image::{Image, with_image};
 use super::pointer::Address;
 use crate::status::Status;
 
-/// Called when an event is ready, with an error that it then owns, or null.
+/// Callback for a completed event. It takes ownership of the error, which is null on success.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct OnReady(Option<unsafe extern "C" fn(Handle<Failed>, Address)>);
@@ -21,11 +22,11 @@ impl Field for OnReady {
 }
 
 impl OnReady {
-    /// Calls it.
+    /// Calls the function.
     pub fn call(self, outcome: Result<(), Status>, argument: Address) {
         let error = outcome.err().map_or(Handle::NULL, Handle::new);
         if let Some(function) = self.0 {
-            // SAFETY: the caller promises that it may be called once with this argument, from any thread.
+            // SAFETY: the caller promises that the function may be called once with this argument, from any thread.
             unsafe { function(error, argument) };
         }
     }
@@ -36,7 +37,7 @@ impl OnReady {
     }
 }
 
-/// A function that destroys an object of this crate, for the caller.
+/// Function with which the caller destroys an object of this crate.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct Deleter(Option<unsafe extern "C" fn(*mut ())>);
@@ -46,13 +47,13 @@ impl Field for Deleter {
 }
 
 impl Deleter {
-    /// The function for objects of a kind.
+    /// Returns the deleter for objects of a kind.
     pub fn of<K: Kind>() -> Deleter {
         Deleter(Some(delete::<K>))
     }
 }
 
-/// A function of this crate that the caller calls once with one structure.
+/// Function of this crate that the caller calls once with an argument structure.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct FutureCallback(Option<unsafe extern "C" fn(*mut c_void)>);
@@ -61,22 +62,22 @@ impl Field for FutureCallback {
     const NULL: FutureCallback = FutureCallback(None);
 }
 
-/// A call that the caller will make once: the object that waits for it, and what it does then.
+/// Object that waits for one call by the caller.
 pub(crate) trait Awaited: Kind {
-    /// The structure that the caller hands in.
+    /// Argument structure of the call.
     type Args: Image;
 
-    /// The field by which the structure names the object, which ends with the call.
+    /// Returns the field that holds the object, which is destroyed by the call.
     fn object(args: &Self::Args) -> &Owned<Self>
     where
         Self: Sized;
 
-    /// Does the work.
+    /// Handles the call.
     fn run(value: &Self::Value, args: &Self::Args);
 }
 
 impl FutureCallback {
-    /// The function that calls objects of a kind.
+    /// Returns the function that the caller calls for objects of a kind.
     pub fn of<K: Awaited>() -> FutureCallback {
         FutureCallback(Some(awaited::<K>))
     }
@@ -84,15 +85,15 @@ impl FutureCallback {
 
 /// # Safety
 ///
-/// As the C API says: `args` points to the function's structure of arguments.
+/// As the C API requires: `args` points to the argument structure of the function.
 unsafe extern "C" fn awaited<K: Awaited>(args: *mut c_void) {
     let run = |args: &K::Args| {
         let object = K::object(args);
         K::run(object.value()?, args);
         object.destroy()
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller of this function guarantees it.
     let work = || unsafe { with_image::<K::Args, ()>(args.cast(), run) };
-    // Nobody can be told of an error.
+    // This function cannot report an error.
     drop(guarded(K::NAME, work));
 }

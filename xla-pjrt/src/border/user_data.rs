@@ -1,4 +1,4 @@
-//! Data that callers attach to objects, and the table of functions by which they do.
+//! User data: pointers that callers attach to objects, and the function table for this.
 #![expect(unsafe_code, reason = "functions that C calls with pointers")]
 
 use std::ptr;
@@ -9,7 +9,8 @@ use super::field::Field;
 use super::handle::{Handle, Kind};
 use super::pointer::Address;
 
-/// Data that callers have attached, by keys that are addresses: few, and read in every run.
+/// User data of an object, by keys that are addresses. A list, because it has few entries and is read in every
+/// execution.
 #[derive(Default)]
 pub(crate) struct UserData(Mutex<Vec<Attached>>);
 
@@ -20,18 +21,18 @@ struct Attached {
 }
 
 impl UserData {
-    /// The data of a key, or null.
+    /// Returns the data for a key, or null.
     pub fn get(&self, key: usize) -> Address {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().find(|entry| entry.key == key).map_or(Address::NULL, |entry| entry.data)
     }
 
-    /// Attaches data, and destroys what was there before.
+    /// Attaches data to a key and destroys the previous data.
     pub fn set(&self, key: usize, data: Address, destructor: Receiver) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = entries.iter().position(|entry| entry.key == key).map(|place| entries.swap_remove(place));
         entries.push(Attached { key, data, destructor });
-        // A destructor may call the C API again.
+        // The lock is released first because a destructor may call the C API again.
         drop(entries);
         if let Some(before) = before {
             before.destructor.call(before.data);
@@ -46,9 +47,9 @@ impl Drop for UserData {
     }
 }
 
-/// An object that callers attach data to.
+/// Object to which callers can attach data.
 pub(crate) trait HasUserData {
-    /// The data.
+    /// Returns the user data of the object.
     fn user_data(&self) -> &UserData;
 }
 
@@ -76,7 +77,7 @@ impl<K: Kind<Value: HasUserData>> TableOf<K> {
     };
 }
 
-/// The table of functions for objects of a kind, as their first field has it.
+/// Returns the function table that objects of this kind start with.
 pub(crate) const fn user_data_table<K: Kind<Value: HasUserData>>() -> *const () {
     ptr::from_ref(TableOf::<K>::TABLE).cast()
 }
