@@ -1,4 +1,4 @@
-//! Copies of buffers to other devices and memories, and buffers of the same bytes.
+//! Copies of buffers to other devices and memories, and buffers that share contents.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn to_memory(args: &BufferCopyToMemoryArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// A copy, in the same layout where the target has it.
+/// Copies a buffer to `place`. The layout is preserved if the target supports it.
 fn copied(buffer: &BufferState, place: Place) -> Result<Handle<kinds::Buffer>, Status> {
     let (array, target) = (buffer.live()?, place.service()?);
     let copy = if Arc::ptr_eq(&buffer.place.client, &place.client) {

@@ -1,4 +1,4 @@
-//! Making buffers: of the caller's arrays, of nothing, of errors.
+//! Creation of buffers: from host arrays, uninitialized, or with an error.
 
 use xla_hlo::Error;
 use xla_service::Completion;
@@ -14,15 +14,16 @@ use crate::layout;
 use crate::named::payload;
 use crate::status::{Code, Status};
 
-/// The caller lets its memory be used as long as the buffer lives, as [`layout`] of `PJRT_HostBufferSemantics` says:
-/// 0 during the call, 1 until the transfer is done, 2 and 3 until the buffer is gone.
+/// Values of `PJRT_HostBufferSemantics` that permit use of the caller's memory as long as the buffer exists: 2
+/// (immutable zero-copy) and 3 (mutable zero-copy). The others are 0 (only during the call) and 1 (until the transfer
+/// completes).
 const ZERO_COPY: [i32; 2] = [2, 3];
 
-/// Bytes up to which a copy costs less than telling the caller later that its memory is free.
+/// Size in bytes up to which a copy is cheaper than a later notification of the caller that its memory is free.
 const SMALL: usize = 256;
 
-/// Memory is used in place where the caller allows it, it is worth it and the device can read it so; else the array is
-/// copied before this returns.
+/// `PJRT_Client_BufferFromHostBuffer`: uses the caller's memory in place if the caller permits it, the array is large
+/// enough and the device can read it. Otherwise, the array is copied before the call returns.
 pub(crate) fn from_host_buffer(args: &ClientBufferFromHostBufferArgs) -> Result<(), Status> {
     args.client.get()?;
     let place = Place::of(args.memory, args.device)?;
@@ -58,7 +59,8 @@ pub(crate) fn uninitialized(args: &ClientCreateUninitializedBufferArgs) -> Resul
     Ok(())
 }
 
-/// A buffer that is an error, and makes the results of programs that take it errors.
+/// `PJRT_Client_CreateErrorBuffer`: creates a buffer that holds an error. Programs that take it as an argument return
+/// the error as well.
 pub(crate) fn with_error(args: &ClientCreateErrorBufferArgs) -> Result<(), Status> {
     args.client.get()?;
     let place = Place::of(args.memory, crate::border::Field::NULL)?;

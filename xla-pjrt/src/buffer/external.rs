@@ -1,4 +1,4 @@
-//! Memory that is shared with the caller: references to a buffer's, buffers over the caller's.
+//! Memory that is shared with the caller: external references to buffers, and buffers over the caller's memory.
 
 use xla_service::host::StridedShape;
 
@@ -30,8 +30,8 @@ pub(crate) fn unsafe_pointer(args: &BufferUnsafePointerArgs) -> Result<(), Statu
     Ok(())
 }
 
-/// A buffer over the caller's memory. Where the device cannot read it in place, the array is copied and the caller is
-/// told at once that its memory is free.
+/// `PJRT_Client_CreateViewOfDeviceBuffer`: creates a buffer over the caller's memory. If the device cannot read it in
+/// place, the array is copied and the caller is notified at once that its memory is free.
 pub(crate) fn view_of_device_buffer(args: &ClientCreateViewOfDeviceBufferArgs) -> Result<(), Status> {
     let client = args.client.get()?;
     let place = Place::of(args.memory, args.device)?;

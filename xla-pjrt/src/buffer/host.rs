@@ -1,4 +1,4 @@
-//! Copies of arrays to the caller's memory.
+//! Copies of buffers to the caller's memory.
 
 use xla_hlo::{Error, Layout};
 use xla_service::host::HostOrder;
@@ -8,17 +8,17 @@ use crate::event::Event;
 use crate::layout;
 use crate::status::Status;
 
-/// Copies the array when it is there, in the layout that the caller asks for, or the source's if it passes none; or
-/// returns how many bytes that takes.
+/// `PJRT_Buffer_ToHostBuffer`: copies the array once it is ready, in the layout that the caller requests, or by default
+/// in the layout of the buffer. Without a destination, returns the required size in bytes.
 ///
-/// For an array of dynamic size that is the bound; the copy takes the bytes of its size, and zeros follow up to the
-/// bound where there is room.
+/// For an array with dynamic dimensions, that is the size at the bounds. The copy is dense at the actual sizes and
+/// followed by zeros up to the bound, as far as there is room.
 pub(crate) fn to_host_buffer(args: &BufferToHostBufferArgs) -> Result<(), Status> {
     let buffer = args.src.get()?;
     if buffer.is_token {
         return Err(Status::invalid_argument("a token has no data for the host"));
     }
-    // The size of a deleted array is still known.
+    // The size of a deleted array is still available.
     let array = if args.dst.is_null() { &buffer.array } else { buffer.live()? };
     let asked = match args.host_layout.is_null() {
         true => array.shape().layout().cloned(),

@@ -1,4 +1,4 @@
-//! Buffers: properties, places, references, ends.
+//! Buffers: properties, placement, references, destruction.
 
 mod copy;
 mod create;
@@ -41,7 +41,7 @@ pub(crate) fn dimensions(args: &BufferDimensionsArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// The dimensions at their sizes: waits for an array of dynamic size.
+/// `PJRT_Buffer_UnpaddedDimensions`: returns the actual dimensions. Waits for the array if they are dynamic.
 pub(crate) fn unpadded_dimensions(args: &BufferUnpaddedDimensionsArgs) -> Result<(), Status> {
     args.unpadded_dims.set(List::of(args.buffer.get()?.unpadded_dims()?));
     Ok(())

@@ -1,4 +1,4 @@
-//! Buffers whose value comes later: from another buffer, or once a dependency is there.
+//! Buffers whose value is provided later: by another buffer, or when a dependency is ready.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ pub(crate) fn alias(args: &ClientCreateAliasBufferArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// The promise ends with it.
+/// `PJRT_Client_FulfillAliasBuffer`: fulfils the promise and destroys it.
 pub(crate) fn fulfill_alias(args: &ClientFulfillAliasBufferArgs) -> Result<(), Status> {
     let promise = args.fulfill_alias_buffer_cb.value()?.lock().unwrap_or_else(PoisonError::into_inner).take();
     let promise = promise.ok_or_else(|| Status::failed_precondition("the alias was fulfilled before"))?;
@@ -36,16 +36,16 @@ pub(crate) fn fulfill_alias(args: &ClientFulfillAliasBufferArgs) -> Result<(), S
         Code::Ok => promise.fulfil(Ok(&args.buffer.get()?.array))?,
         code => {
             let status = Status::new(code, args.error_message.as_str()?);
-            // The error that is handed on comes back.
+            // `fulfil` returns the error that it was given, which is not an error of this call.
             promise.fulfil(Err(Error::from(&status))).unwrap_or_default();
         }
     }
     args.fulfill_alias_buffer_cb.destroy()
 }
 
-/// A donated value that waits for its dependency.
+/// Donated value that waits for its dependency.
 pub(crate) struct Donation {
-    /// The value, and the buffer that it goes to.
+    /// Value, and the promise of the buffer that receives it.
     parts: Mutex<Option<(Buffer, BufferPromise)>>,
 }
 
@@ -54,7 +54,8 @@ impl Kind for kinds::Donation {
     const NAME: &'static str = "PJRT_Buffer_DonateWithControlDependency callback data";
 }
 
-/// The buffer is given up; another one has its value, once the caller says that the dependency is there.
+/// `PJRT_Buffer_DonateWithControlDependency`: donates the buffer. A new buffer receives the value once the caller
+/// reports that the dependency is ready.
 pub(crate) fn donate_with_control_dependency(args: &BufferDonateWithControlDependencyArgs) -> Result<(), Status> {
     let buffer = args.buffer.get()?;
     let array = buffer.live()?;
@@ -84,7 +85,7 @@ impl Awaited for kinds::Donation {
                 promise.fulfil(Err(Error::from(&Status::new(code, message))))
             }
         };
-        // An error is the new buffer's as well.
+        // The new buffer carries the error.
         outcome.unwrap_or_default();
     }
 }

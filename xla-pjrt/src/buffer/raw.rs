@@ -1,4 +1,4 @@
-//! Copies of bytes as they lie on the device.
+//! Raw copies of bytes in the device's layout.
 
 use xla_hlo::Error;
 use xla_service::{Buffer, Completion};
@@ -18,7 +18,8 @@ pub(crate) fn copy_raw_to_host(args: &BufferCopyRawToHostArgs) -> Result<(), Sta
     Ok(())
 }
 
-/// The caller says later where the bytes are to go, by the function that it is handed.
+/// `PJRT_Buffer_CopyRawToHostFuture`: starts a copy whose destination the caller provides later through the returned
+/// callback.
 pub(crate) fn copy_raw_to_host_future(args: &BufferCopyRawToHostFutureArgs) -> Result<(), Status> {
     let array = args.buffer.get()?.live()?;
     let range = Range::new(array, args.offset, args.transfer_size)?;
@@ -29,9 +30,9 @@ pub(crate) fn copy_raw_to_host_future(args: &BufferCopyRawToHostFutureArgs) -> R
     Ok(())
 }
 
-/// Bytes of an array.
+/// Range of an array's bytes.
 struct Range {
-    /// A share of the value, which outlives the buffer.
+    /// Shared reference to the value, which may outlive the buffer.
     array: Buffer,
     offset: usize,
     size: usize,
@@ -47,7 +48,7 @@ impl Range {
         Ok(Range { array: array.view(array.shape()).unwrap_or_else(|_| array.clone()), offset, size })
     }
 
-    /// Copies them when the array is there.
+    /// Copies the bytes once the array is ready.
     fn copy(&self, target: Address) -> Completion {
         let (offset, size) = (self.offset, self.size);
         self.array.read_when_ready(move |array| {
@@ -57,7 +58,7 @@ impl Range {
     }
 }
 
-/// A copy that waits for its target.
+/// Raw copy that waits for its destination.
 pub(crate) struct RawCopy {
     range: Range,
     event: Event,
@@ -84,7 +85,7 @@ impl Awaited for kinds::RawCopy {
                 Completion::failed(Error::from(&Status::new(code, message)))
             }
         };
-        // Nobody else sets this event, so setting it succeeds.
+        // Only this callback sets the event, so setting it succeeds.
         done.on_ready(move |outcome| drop(event.set(outcome.map_err(Status::from))));
     }
 }

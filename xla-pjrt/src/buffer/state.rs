@@ -1,4 +1,4 @@
-//! A buffer: an array in a memory of a client's device.
+//! State of a buffer: an array in a memory of a client's device.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -19,45 +19,45 @@ impl Kind for kinds::Buffer {
     const NAME: &'static str = "PJRT_Buffer";
 }
 
-/// The error of a buffer that is gone, as XLA words it.
+/// Message of the error for a deleted buffer, identical to XLA's.
 const DELETED: &str = "Buffer has been deleted or donated.";
 
-/// A buffer.
+/// Buffer.
 pub(crate) struct BufferState {
     pub place: Place,
     pub array: Buffer,
-    /// Whether it stands for a token, which carries no data.
+    /// Whether the buffer represents a token, which carries no data.
     pub is_token: bool,
-    /// The shape's dimensions, for the caller to borrow. Of a dimension of dynamic size it is the bound.
+    /// Dimensions of the shape, lent to the caller. A dynamic dimension has its bound.
     pub dims: SmallVec<[i64; 4]>,
-    /// Of an array of dynamic size, from the first request on.
+    /// Sizes of an array with dynamic dimensions, created on the first request.
     sizes: OnceLock<DynamicSizes>,
-    /// Their order in memory, once somebody has asked.
+    /// Minor-to-major order of the dimensions, created on the first request.
     minor_to_major: OnceLock<Vec<i64>>,
-    /// External references: each keeps memory and contents, whatever becomes of the buffer.
+    /// External references. Each one keeps memory and contents, even if the buffer is deleted.
     holds: Mutex<Vec<BufferHold>>,
 }
 
-/// Dimensions of an array of dynamic size.
+/// Dimensions of an array with dynamic dimensions.
 struct DynamicSizes {
-    /// Numbers of the dimensions that have one.
+    /// Numbers of the dynamic dimensions.
     dimensions: Vec<usize>,
-    /// All dimensions at their sizes, when they are there.
+    /// Actual sizes of all dimensions, once they are available.
     dims: OnceLock<Vec<i64>>,
 }
 
-/// A memory of a client's device.
+/// Memory of a client's device.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub client: Arc<ClientState>,
-    /// The device's number.
+    /// Number of the device.
     pub device: usize,
-    /// The number of the kind of memory.
+    /// Number of the memory kind.
     pub memory: usize,
 }
 
 impl Place {
-    /// The place that a caller means by a memory or, without one, by a device.
+    /// Returns the place that a caller specifies by a memory or, without one, by a device.
     pub fn of(memory: Handle<kinds::Memory>, device: Handle<kinds::Device>) -> Result<Place, Status> {
         let (client, device, memory) = if memory.is_null() {
             let device = device.get()?;
@@ -70,20 +70,20 @@ impl Place {
         Ok(Place { client, device, memory })
     }
 
-    /// The device as the service knows it.
+    /// Returns the device in the service.
     pub fn service(&self) -> Result<&xla_service::Device, Status> {
         Ok(&self.client.device(self.device)?.service)
     }
 }
 
 impl BufferState {
-    /// A buffer for C.
+    /// Creates a buffer for C.
     pub fn handle(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
         let dims = array.shape().dims().iter().map(|&dim| dim as i64).collect();
         BufferState::boxed(place, array, false, dims)
     }
 
-    /// A token for C: an array without meaning is there when the token is.
+    /// Creates a token for C. `array` has no meaningful contents; it is ready when the token is.
     pub fn token(place: Place, array: Buffer) -> Handle<kinds::Buffer> {
         BufferState::boxed(place, array, true, SmallVec::new())
     }
@@ -93,12 +93,12 @@ impl BufferState {
         Handle::new(BufferState { place, array, is_token, dims, sizes, minor_to_major, holds })
     }
 
-    /// Numbers of the dimensions of dynamic size, for the caller to borrow.
+    /// Returns the numbers of the dynamic dimensions, lent to the caller.
     pub fn dynamic_dims(&self) -> &[usize] {
         if self.array.is_dynamic() { &self.sizes().dimensions } else { &[] }
     }
 
-    /// The dimensions at their sizes, for the caller to borrow; waits for them.
+    /// Returns the actual dimensions, lent to the caller; waits until they are available.
     pub fn unpadded_dims(&self) -> Result<&[i64], Status> {
         if !self.array.is_dynamic() {
             return Ok(&self.dims);
@@ -116,18 +116,18 @@ impl BufferState {
         self.sizes.get_or_init(|| DynamicSizes { dimensions: dimensions(), dims: OnceLock::new() })
     }
 
-    /// The order of the dimensions in memory, for the caller to borrow.
+    /// Returns the minor-to-major order of the dimensions, lent to the caller.
     pub fn minor_to_major(&self) -> &[i64] {
         let order = || if self.is_token { Vec::new() } else { layout::minor_to_major(self.array.shape()) };
         self.minor_to_major.get_or_init(order)
     }
 
-    /// The array. An error once it was deleted or donated, in the words that callers look for.
+    /// Returns the array; an error with XLA's message once it was deleted or donated.
     pub fn live(&self) -> Result<&Buffer, Status> {
         if self.array.is_deleted() { Err(Status::invalid_argument(DELETED)) } else { Ok(&self.array) }
     }
 
-    /// The event of the array's being there.
+    /// Returns the event that completes when the array is ready.
     pub fn ready(&self) -> Event {
         let failed = || Completion::failed(Error::invalid_argument(DELETED));
         Event::of(self.live().map_or_else(|_| failed(), Buffer::completion))
@@ -140,14 +140,14 @@ impl BufferState {
         Ok(())
     }
 
-    /// Takes an external reference away.
+    /// Removes an external reference.
     pub fn remove_hold(&self) -> Result<(), Status> {
         let hold = self.holds.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        // Freed without the lock: it may be memory of the caller, who is told.
+        // Freed without the lock, because this may notify the caller that its memory is free.
         hold.map(drop).ok_or_else(|| Status::invalid_argument("the buffer has no external reference"))
     }
 
-    /// The address of its memory: that of its external references or, without one, the one it has now.
+    /// Returns the address of the memory: that of an external reference if there is one, otherwise the current one.
     pub fn address(&self) -> Result<usize, Status> {
         let held = self.holds.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
         let hold = match held {
