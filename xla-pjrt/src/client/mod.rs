@@ -1,4 +1,4 @@
-//! Clients: what they are asked for, what they tell.
+//! `PJRT_Client_*`: creation, properties, device lookup.
 
 mod spec;
 mod state;
@@ -25,7 +25,7 @@ pub(crate) fn create(args: &ClientCreateArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// Buffers and executables that are still there keep what they need of it.
+/// `PJRT_Client_Destroy`: destroys the client. Buffers and executables that still exist keep the parts that they need.
 pub(crate) fn destroy(args: &ClientDestroyArgs) -> Result<(), Status> {
     args.client.destroy()
 }
@@ -76,7 +76,7 @@ pub(crate) fn lookup_addressable_device(args: &ClientLookupAddressableDeviceArgs
     Ok(())
 }
 
-/// The device of that id, which is its hardware's id as well.
+/// Returns the device with this id, which is also its local hardware id.
 fn find(client: &ClientState, id: i32) -> Result<Handle<Device>, Status> {
     let found = usize::try_from(id).ok().and_then(|index| client.device_handles.get(index));
     found
@@ -84,7 +84,7 @@ fn find(client: &ClientState, id: i32) -> Result<Handle<Device>, Status> {
         .ok_or_else(|| Status::new(Code::InvalidArgument, format!("No matching device found for device_id {id}")))
 }
 
-/// Replica by replica, the devices in order.
+/// `PJRT_Client_DefaultDeviceAssignment`: assigns the devices in order, replica by replica.
 pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs) -> Result<(), Status> {
     let count = args.client.get()?.devices.len();
     let sizes = [args.num_replicas, args.num_partitions].map(usize::try_from);
@@ -102,7 +102,7 @@ pub(crate) fn default_device_assignment(args: &ClientDefaultDeviceAssignmentArgs
     args.default_assignment.fill((0..wanted).map(|device| device as i32))
 }
 
-/// Other processes do not concern a client of one process.
+/// `PJRT_Client_UpdateGlobalProcessInfo`: does nothing, because a client has a single process.
 pub(crate) fn update_global_process_info(args: &ClientUpdateGlobalProcessInfoArgs) -> Result<(), Status> {
     args.client.get().map(drop)
 }

@@ -8,22 +8,22 @@ use crate::named::{Named, Value};
 use crate::plugin;
 use crate::status::{Code, Status};
 
-/// The most devices that a client may have where the platform has one: parts of a host.
+/// Limit on the devices of a client if the platform has only one. They share the host.
 const MAX_DEVICES: usize = 1024;
 
-/// A platform with the name it has for clients, and its devices.
+/// Platform of a client: its name for callers, and its number of devices.
 #[derive(Clone, Debug)]
 pub(crate) struct PlatformSpec {
     pub registry: PlatformRegistry,
     pub platform: Arc<dyn Platform>,
-    /// The platform's name as clients hear it. JAX chooses its rules by it.
+    /// Platform name that clients report. JAX selects its lowering rules by it.
     pub name: String,
     pub devices: usize,
-    /// Whether programs may run after the call that launches them has returned.
+    /// Whether an execution may still be running when its call returns.
     pub asynchronous: bool,
 }
 
-/// The create options, as they came.
+/// Create options as passed by the caller.
 #[derive(Default)]
 struct Options {
     platform: Option<String>,
@@ -33,13 +33,13 @@ struct Options {
 }
 
 impl PlatformSpec {
-    /// Reads create options:
+    /// Reads the create options:
     ///
-    /// - `platform`: the platform by its name in the registry; without it, the first that this machine can run;
-    /// - `platform_name`: the name that clients hear, else that of the platform;
-    /// - `device_count` or `cpu_device_count`: number of devices, else as many as the platform has;
-    /// - `asynchronous`: whether calls may return before their programs have run, else true;
-    /// - `node_id`, `num_nodes`, `partition_index`: of runs on several machines; only one is possible.
+    /// - `platform`: name of the platform in the registry. Default: the first one that this machine supports.
+    /// - `platform_name`: name that clients report. Default: the name of the platform.
+    /// - `device_count` or `cpu_device_count`: number of devices. Default: the platform's number of devices.
+    /// - `asynchronous`: whether calls may return before their programs have run. Default: true.
+    /// - `node_id`, `num_nodes`, `partition_index`: for execution on several machines. Only one machine is supported.
     pub fn from_options(named: Named) -> Result<PlatformSpec, Status> {
         let options = Options::read(named)?;
         let registry = plugin::platforms()?;
@@ -53,7 +53,7 @@ impl PlatformSpec {
         PlatformSpec { registry, platform, name, devices, asynchronous }.checked()
     }
 
-    /// An error if the platform cannot have as many devices.
+    /// Returns an error if the platform cannot have this number of devices.
     fn checked(self) -> Result<PlatformSpec, Status> {
         let count = self.platform.device_count();
         let most = if count <= 1 { MAX_DEVICES } else { count };
@@ -106,7 +106,7 @@ impl Options {
     }
 }
 
-/// A number, which may come as text.
+/// Reads a number, which may be passed as text.
 fn count(name: &str, value: &Value) -> Result<usize, Status> {
     let number = match value {
         Value::Integer(number) => usize::try_from(*number).ok(),

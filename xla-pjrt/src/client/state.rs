@@ -1,4 +1,4 @@
-//! A client with its devices and their memories.
+//! State of a client, with its devices and their memories.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -27,42 +27,42 @@ impl Kind for kinds::Memory {
     const TABLE: *const () = user_data_table::<kinds::Memory>();
 }
 
-/// A client. Buffers and executables keep it alive, so devices outlive all that was made with them.
+/// Client. Buffers and executables keep it alive, so devices outlive everything that was created with them.
 pub(crate) struct ClientState {
     pub service: xla_service::Client,
     pub topology: Hosted<kinds::Topology>,
     pub devices: Vec<Hosted<kinds::Device>>,
     pub device_handles: Vec<Handle<kinds::Device>>,
-    /// All memories of the first device, then of the second, and so on.
+    /// Memories of all devices, grouped by device.
     _memories: Vec<Hosted<kinds::Memory>>,
     pub memory_handles: Vec<Handle<kinds::Memory>>,
     /// Whether the host can read the devices' memory in place.
     pub is_on_host: bool,
-    /// Brings the handlers of custom calls that callers register.
+    /// Subscription that forwards custom call handlers that callers register to the service.
     _handlers: xla_ffi::Subscription,
 }
 
-/// A device of a client.
+/// Device of a client.
 pub(crate) struct DeviceState {
     pub index: usize,
     pub client: Weak<ClientState>,
     pub description: Handle<kinds::DeviceDescription>,
     pub service: xla_service::Device,
-    /// Set when the client is complete.
+    /// Memories of the device, set when the client is complete.
     memories: OnceLock<Vec<Handle<kinds::Memory>>>,
 }
 
-/// A memory of a device.
+/// Memory of a device.
 pub(crate) struct MemoryState {
     pub id: i32,
-    /// The device's number.
+    /// Number of the device.
     pub device: usize,
-    /// The number of its kind, into [`MEMORY_KINDS`].
+    /// Number of the memory kind, an index into [`MEMORY_KINDS`].
     pub kind: usize,
     pub client: Weak<ClientState>,
     pub debug_string: String,
     pub to_string: String,
-    /// The one device that reaches it.
+    /// Device that can access the memory.
     pub devices: [Handle<kinds::Device>; 1],
     user_data: UserData,
 }
@@ -114,20 +114,20 @@ impl ClientState {
         }))
     }
 
-    /// The device of that number.
+    /// Returns the device with this number.
     pub fn device(&self, index: usize) -> Result<&DeviceState, Status> {
         let count = self.devices.len();
         let device = self.devices.get(index).map(|device| &**device);
         device.ok_or_else(|| Status::invalid_argument(format!("there is no device {index}; there are {count}")))
     }
 
-    /// The memory of that kind of a device.
+    /// Returns the memory of this kind on a device.
     pub fn memory(&self, device: usize, kind: usize) -> Handle<kinds::Memory> {
         self.memory_handles[device * MEMORY_KINDS.len() + kind]
     }
 }
 
-/// Whether the host can read a device's memory in place, as a piece of it shows.
+/// Whether the host can read a device's memory in place. Determined by a test allocation.
 fn is_on_host(device: &xla_service::Device) -> Result<bool, Status> {
     let piece = device.uninitialized_buffer(&ArrayShape::new(ElementType::U8, [1]))?;
     Ok(piece.hold()?.host_bytes().is_some())
@@ -142,7 +142,7 @@ impl DeviceState {
 impl MemoryState {
     fn new(id: usize, client: Weak<ClientState>, name: &str, devices: &[Handle<kinds::Device>]) -> MemoryState {
         let (device, kind) = (id / MEMORY_KINDS.len(), id % MEMORY_KINDS.len());
-        // The strings of XLA's CPU, whose tests of printed forms callers have.
+        // Callers have tests for the printed forms, so these are the strings of XLA:CPU.
         let (label, class) = match kind {
             0 => (format!("{}_DEVICE", name.to_uppercase()), format!("{}DeviceMemory", camel_case(name))),
             1 => ("PINNED_HOST".to_string(), "PinnedHostMemory".to_string()),

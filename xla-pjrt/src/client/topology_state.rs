@@ -1,4 +1,4 @@
-//! Topologies: devices as they are described, whether this machine has them or not.
+//! State of a topology: descriptions of devices, which need not exist on this machine.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -26,22 +26,22 @@ impl Kind for kinds::MemoryDescription {
     const NAME: &'static str = "PJRT_MemoryDescription";
 }
 
-/// A platform's devices, described.
+/// Descriptions of a platform's devices.
 pub(crate) struct TopologyState {
     pub spec: PlatformSpec,
-    /// Version of the plugin, and whatever else compiled programs depend on: callers keep programs under it.
+    /// Version of the plugin and of everything else that compiled programs depend on. Callers use it as a cache key.
     pub version: String,
     pub descriptions: Vec<Hosted<kinds::DeviceDescription>>,
     pub description_handles: Vec<Handle<kinds::DeviceDescription>>,
     pub attributes: Attributes,
-    /// Numbers of the kinds of memory.
+    /// Numbers of the memory kinds.
     pub kind_ids: Vec<i32>,
 }
 
-/// A device, described.
+/// Description of a device.
 pub(crate) struct DescriptionState {
     pub id: i32,
-    /// The model; `cpu` for a client of that name, which callers look for.
+    /// Device model. For a client named `cpu`, it is `cpu`, which callers check for.
     pub kind: String,
     pub debug_string: String,
     pub to_string: String,
@@ -67,7 +67,7 @@ impl TopologyState {
         }
     }
 
-    /// A number that is the same for topologies that programs can be exchanged between.
+    /// Returns a hash that is equal for topologies that can exchange compiled programs.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.spec.platform.name(), &self.spec.name, self.spec.devices, &self.version).hash(&mut hasher);
@@ -76,8 +76,8 @@ impl TopologyState {
     }
 }
 
-/// The version of the plugin, and a number of the build and of what its code is for: the processor and its features,
-/// the version of LLVM.
+/// Returns the version of the plugin, with a hash of the build and of its code generation target: processor, CPU
+/// features, LLVM version.
 fn version(spec: &PlatformSpec) -> String {
     let target = spec.platform.compiler().loader().and_then(|loader| loader.cache_target()).unwrap_or_default();
     let key = FileCache::key(&[build_identity().as_bytes(), target.as_bytes()]);
@@ -87,7 +87,7 @@ fn version(spec: &PlatformSpec) -> String {
 impl DescriptionState {
     fn new(id: usize, name: &str, kind: &str) -> DescriptionState {
         let memories: Vec<_> = (0..MEMORY_KINDS.len()).map(Hosted::new).collect();
-        // XLA's own CPU may be in the same process, and its devices print as `cpu:0` and `CpuDevice(id=0)`.
+        // XLA's own CPU client may be in the same process, and its devices print as `cpu:0` and `CpuDevice(id=0)`.
         let shown = if name == "cpu" { "xlars_cpu" } else { name };
         DescriptionState {
             id: id as i32,
@@ -101,7 +101,7 @@ impl DescriptionState {
     }
 }
 
-/// `gpu-emulated` as `GpuEmulated`.
+/// Converts a name such as `gpu-emulated` to camel case, `GpuEmulated`.
 pub(crate) fn camel_case(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     words
