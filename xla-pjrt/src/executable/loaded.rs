@@ -1,4 +1,4 @@
-//! Loaded executables: programs on devices of a client.
+//! Loaded executables: programs on the devices of a client.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,11 +23,11 @@ impl Kind for kinds::LoadedExecutable {
     const NAME: &'static str = "PJRT_LoadedExecutable";
 }
 
-/// A program on devices of a client.
+/// Program on the devices of a client.
 pub(crate) struct LoadedState {
     pub executable: Arc<ExecutableState>,
     pub client: Arc<ClientState>,
-    /// The program on all its devices; `None` once it was deleted.
+    /// Program on all its devices; `None` once it was deleted.
     program: Mutex<Option<LoadedExecutable>>,
     device_handles: Vec<Handle<kinds::Device>>,
     logical_ids: Vec<LogicalDeviceIds>,
@@ -39,7 +39,7 @@ impl LoadedState {
             replica: (i / executable.options.partitions) as i32,
             partition: (i % executable.options.partitions) as i32,
         };
-        // A portable program belongs to no device.
+        // A portable program is not assigned to devices.
         let devices: &[usize] = if executable.options.portable { &[] } else { &executable.devices };
         LoadedState {
             device_handles: devices.iter().map(|&device| client.device_handles[device]).collect(),
@@ -50,7 +50,7 @@ impl LoadedState {
         }
     }
 
-    /// The program on all its devices.
+    /// Returns the program on all its devices; an error once it was deleted.
     pub fn program(&self) -> Result<LoadedExecutable, Status> {
         let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
         program.clone().ok_or_else(|| Status::failed_precondition("the executable was deleted"))
@@ -78,7 +78,8 @@ pub(crate) fn addressable_device_logical_ids(
     Ok(())
 }
 
-/// A portable program has no assignment: no bytes.
+/// `PJRT_LoadedExecutable_GetDeviceAssignment`: returns the encoded device assignment, which is empty for a portable
+/// program.
 pub(crate) fn device_assignment(args: &LoadedExecutableGetDeviceAssignmentArgs) -> Result<(), Status> {
     let executable = &args.executable.get()?.executable;
     let options = &executable.options;

@@ -1,4 +1,4 @@
-//! Executables: names, sizes, properties of parameters and results, forms to keep.
+//! Executables: names, sizes, properties of parameters and results, serialized forms.
 
 mod loaded;
 mod state;
@@ -119,7 +119,8 @@ pub(crate) fn parameter_memory_kinds(args: &ExecutableParameterMemoryKindsArgs) 
     Ok(())
 }
 
-/// Tells the size where there is no room for the program yet.
+/// `PJRT_Executable_OptimizedProgram`: returns the optimized program, or its size if the caller has not allocated
+/// memory yet.
 pub(crate) fn optimized_program(args: &ExecutableOptimizedProgramArgs) -> Result<(), Status> {
     let program = args.executable.get()?.optimized()?;
     args.program.update(|target| {

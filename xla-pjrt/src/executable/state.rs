@@ -1,4 +1,4 @@
-//! An executable: a compiled program, and what callers ask of it.
+//! State of an executable: a compiled program and its properties.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,31 +20,31 @@ impl Kind for kinds::Executable {
     const NAME: &'static str = "PJRT_Executable";
 }
 
-/// A compiled program, on a client's devices or without any.
+/// Compiled program, on a client's devices or without a client.
 pub(crate) struct ExecutableState {
     pub compiled: Compiled,
     pub options: Options,
-    /// The numbers of the devices it was compiled for.
+    /// Numbers of the devices that it was compiled for.
     pub devices: Vec<usize>,
-    /// The platform it was compiled for.
+    /// Platform that it was compiled for.
     pub platform: String,
     pub fingerprint: String,
     pub outputs: ValueList,
     pub parameters: ValueList,
     pub costs: Attributes,
-    /// Whether its runs call handlers for their side effects.
+    /// Whether executions call custom call handlers with side effects.
     pub has_effects: bool,
-    /// Whether its runs call functions of the caller's language.
+    /// Whether executions call Python callbacks of JAX.
     pub calls_back: bool,
-    /// The encoded module, with its configuration.
+    /// Encoded module with its configuration, created on the first request.
     optimized: OnceLock<Vec<u8>>,
 }
 
-/// The compiler's product.
+/// Output of the compiler.
 pub(crate) enum Compiled {
-    /// Loaded by a client.
+    /// Program loaded by a client.
     Loaded(LoadedExecutable),
-    /// Compiled without a client.
+    /// Program compiled without a client.
     Alone(Arc<dyn Executable>),
 }
 
@@ -70,7 +70,7 @@ impl Compiled {
         }
     }
 
-    /// Parameters and result of each device.
+    /// Returns the parameters and result of each device.
     fn program_shape(&self) -> ProgramShape {
         match self {
             Compiled::Loaded(program) => program.program_shape(),
@@ -78,7 +78,7 @@ impl Compiled {
         }
     }
 
-    /// Shardings of parameters and results; none for programs of one device.
+    /// Returns the encoded shardings of parameters and results; none for programs of one device.
     fn shardings(&self) -> xla_hlo::Result<[Vec<Vec<u8>>; 2]> {
         let Compiled::Loaded(program) = self else { return Ok(Default::default()) };
         let encoded = |shardings: Option<Vec<&LeafSharding>>| -> xla_hlo::Result<Vec<Vec<u8>>> {
@@ -87,7 +87,7 @@ impl Compiled {
         Ok([encoded(program.argument_shardings())?, encoded(program.result_shardings())?])
     }
 
-    /// The module as it came, of programs for several devices.
+    /// Returns the module before compilation, for programs on several devices.
     fn source(&self) -> Option<&VerifiedModule> {
         match self {
             Compiled::Loaded(program) => program.source(),
@@ -95,7 +95,7 @@ impl Compiled {
         }
     }
 
-    /// The work as the platform tells it; where it does not, as its module shows it.
+    /// Returns the cost analysis of the platform or, if it has none, an analysis of the module.
     fn costs(&self) -> CostAnalysis {
         let told = match self {
             Compiled::Loaded(program) => program.cost_analysis(),
@@ -141,7 +141,7 @@ impl ExecutableState {
         })
     }
 
-    /// The module after passes, with its configuration: an encoded `HloModuleProtoWithConfig`.
+    /// Returns the optimized module with its configuration, an encoded `HloModuleProtoWithConfig`.
     pub fn optimized(&self) -> Result<&[u8], Status> {
         if let Some(bytes) = self.optimized.get() {
             return Ok(bytes);
@@ -164,8 +164,8 @@ impl ExecutableState {
         Ok(self.optimized.get_or_init(|| message.encode_to_vec()))
     }
 
-    /// The program with its options: an encoded `ExecutableAndOptionsProto`. Where the platform cannot write programs
-    /// down it is the module, to be compiled again.
+    /// Serializes the program with its options, as an encoded `ExecutableAndOptionsProto`. If the platform cannot
+    /// serialize programs, it contains the module, which is compiled again when it is loaded.
     pub fn serialize(&self) -> Result<Vec<u8>, Status> {
         let serialized_executable = match self.compiled.serialize() {
             Err(error) if error.code == crate::Code::Unimplemented => match self.compiled.source() {
@@ -184,7 +184,7 @@ fn has_effects(module: &Module) -> bool {
     ops.into_iter().any(|op| matches!(op, Op::CustomCall(_)) && op.has_side_effect())
 }
 
-/// Whether a program calls functions of Python, by the targets that JAX has for them.
+/// Whether a program calls Python functions, detected by JAX's custom call targets.
 fn calls_back(module: &Module) -> bool {
     const TARGETS: [&str; 3] =
         ["xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback", "xla_buffer_python_cpu_callback"];
@@ -192,7 +192,7 @@ fn calls_back(module: &Module) -> bool {
     ops.into_iter().any(|op| matches!(op, Op::CustomCall(call) if TARGETS.contains(&call.target.as_str())))
 }
 
-/// Costs under XLA's names.
+/// Converts costs to attributes with XLA's names.
 fn costs(costs: &CostAnalysis) -> Attributes {
     let named =
         [("flops", costs.flops), ("transcendentals", costs.transcendentals), ("bytes accessed", costs.bytes_accessed)];

@@ -1,4 +1,4 @@
-//! Parameters or results of a program as arrays of their properties.
+//! Parameters or results of a program, as arrays of their properties.
 
 use std::sync::OnceLock;
 
@@ -9,39 +9,39 @@ use crate::border::{Handle, Hosted, Many};
 use crate::element_type::{TOKEN, number};
 use crate::layout;
 
-/// Parameters or results: their arrays and tokens, depth first, with properties for C to borrow.
+/// Parameters or results: their arrays and tokens in depth-first order, with properties that are lent to C.
 #[derive(Default)]
 pub(crate) struct ValueList {
     pub values: Vec<Value>,
     pub types: Vec<i32>,
-    /// The dimensions of all, one after another.
+    /// Concatenated dimensions of all values.
     pub dims: Vec<i64>,
     pub ranks: Vec<usize>,
     pub memory_kinds: Vec<Many<u8>>,
     pub memory_kind_sizes: Vec<usize>,
-    /// An empty `OpSharding` says that a value is replicated.
+    /// Encoded shardings. An empty `OpSharding` means that the value is replicated.
     pub shardings: Vec<Many<u8>>,
     pub sharding_sizes: Vec<usize>,
-    /// The bytes of the shardings.
+    /// Owner of the bytes of the shardings.
     encoded: Vec<Vec<u8>>,
     layouts: Vec<Layout>,
-    /// Made when they are first asked for.
+    /// Layout objects and their handles, created on the first request.
     hosted_layouts: OnceLock<Vec<Hosted<kinds::MemoryLayout>>>,
     layout_handles: OnceLock<Vec<Handle<kinds::MemoryLayout>>>,
 }
 
-/// A parameter or result.
+/// Parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// An array, in memory of that kind.
+    /// Array in memory of this kind.
     Array { memory: usize },
-    /// A token, which the service leaves out.
+    /// Token, which the service omits.
     Token,
 }
 
 impl ValueList {
-    /// The values of some shapes, with the arrays as they lie on the device, and the encoded shardings of these if they
-    /// are not all replicated.
+    /// Lists the values of `shapes`. `arrays` are the array shapes on the device, and `shardings` their encoded
+    /// shardings, empty if all are replicated.
     pub fn new<'a>(
         shapes: &[Shape],
         arrays: impl Iterator<Item = &'a ArrayShape>,
@@ -69,7 +69,7 @@ impl ValueList {
         self.layouts.push(layout::of(shape));
     }
 
-    /// A token has no dimensions.
+    /// Adds a token, which has no dimensions.
     fn token(&mut self) {
         self.value(Value::Token, TOKEN, 0, b"");
         self.ranks.push(0);
@@ -86,7 +86,7 @@ impl ValueList {
         self.sharding_sizes.push(sharding.len());
     }
 
-    /// The layouts, for C to borrow.
+    /// Returns the layouts, lent to C.
     pub fn layout_handles(&self) -> &[Handle<kinds::MemoryLayout>] {
         self.layout_handles.get_or_init(|| {
             let make = || self.layouts.iter().cloned().map(Hosted::new).collect();
@@ -94,7 +94,7 @@ impl ValueList {
         })
     }
 
-    /// Number of arrays and tokens.
+    /// Returns the number of arrays and tokens.
     pub fn len(&self) -> usize {
         self.values.len()
     }
