@@ -1,4 +1,4 @@
-//! Partitioners of custom calls: their names are kept.
+//! Custom call partitioners, which are registered but not used.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,8 +7,8 @@ use crate::abi::extensions::{RegisterBatchPartitionableArgs, RegisterCustomParti
 use crate::border::Address;
 use crate::status::Status;
 
-/// Partitioners by target: the address of the caller's functions, or of none for targets that are computed alike for
-/// each element of a batch.
+/// Registered partitioners: target, and the address of the caller's functions. The address is null for targets that are
+/// partitionable along batch dimensions.
 static REGISTERED: Mutex<BTreeSet<(String, usize)>> = Mutex::new(BTreeSet::new());
 
 pub(super) fn register(args: &RegisterCustomPartitionerArgs) -> Result<(), Status> {

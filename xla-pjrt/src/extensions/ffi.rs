@@ -1,10 +1,10 @@
-//! Handlers of custom calls that callers bring, types of their data, and data for runs.
+//! Custom call handlers of callers, types of their data, and user data for executions.
 
 use crate::abi::extensions::{FfiRegisterHandlerArgs, FfiTypeRegisterArgs, FfiUserDataAddArgs};
 use crate::status::Status;
 
 pub(super) fn register_type(args: &FfiTypeRegisterArgs) -> Result<(), Status> {
-    // The first of the functions of a type ends its objects.
+    // The first function of a type is its deleter.
     let deleter = args.type_info.first_word();
     args.type_id.set(xla_ffi::register_type(args.type_name.as_str()?, args.type_id.get(), deleter)?);
     Ok(())

@@ -1,4 +1,4 @@
-//! Layouts of arrays, as texts: `{1,0}`.
+//! Layouts of arrays, serialized as text such as `{1,0}`.
 
 use xla_hlo::ArrayShape;
 
@@ -37,7 +37,7 @@ pub(super) fn of_topology(args: &TopologyGetDefaultLayoutArgs) -> Result<(), Sta
     Ok(())
 }
 
-/// The layout that the platform gives to arrays for which none is asked.
+/// Returns the platform's default layout of an array.
 fn default(
     topology: &TopologyState,
     number: i32,

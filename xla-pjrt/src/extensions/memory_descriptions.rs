@@ -1,4 +1,4 @@
-//! Memories of devices that are described alone.
+//! Memories of described devices.
 
 use xla_hlo::MEMORY_KINDS;
 

@@ -1,4 +1,4 @@
-//! Extensions of the API, as one list: what is no part of the table of functions.
+//! Extensions of the API: a linked list of function tables besides the main one.
 
 mod custom_partitioner;
 mod ffi;
@@ -14,12 +14,13 @@ use crate::api::{Extension, ExtensionHead, ProfilerExtension, ProfilerTable};
 use crate::border::slot;
 use crate::errors;
 
-/// The first extension of the list.
+/// First extension of the list.
 pub(crate) static FIRST: &ExtensionHead = &PROFILER.head;
 
 static PROFILER: ProfilerExtension<8> = ProfilerExtension::new(Some(&LAYOUTS.head), &PROFILER_TABLE);
 
-/// Arguments about errors have the shape of those of the API itself, with a private pointer for the extensions.
+/// The arguments of the error functions have the form of those in the main API; the extensions field is a private
+/// pointer.
 static PROFILER_TABLE: ProfilerTable<8> = ProfilerTable::new([
     slot!(ErrorDestroyArgs: procedure errors::destroy),
     slot!(ErrorMessageArgs: procedure errors::message),

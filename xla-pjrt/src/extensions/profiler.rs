@@ -1,4 +1,4 @@
-//! The profiler of the plugin, which profilers of the caller start and stop along with their own.
+//! The plugin's profiler, which the caller's profilers start and stop together with their own.
 
 use crate::abi::kinds;
 use crate::abi::profiler::{
@@ -13,7 +13,8 @@ impl Kind for kinds::Profiler {
     const NAME: &'static str = "PLUGIN_Profiler";
 }
 
-/// The options are those of the caller's profilers: levels of detail of its host and its devices.
+/// `PLUGIN_Profiler_Create`: creates a profiler. The options, detail levels of the caller's host and device profilers,
+/// are ignored.
 pub(super) fn create(args: &ProfilerCreateArgs) -> Result<(), Status> {
     args.profiler.set(Handle::new(Profiler::default()));
     Ok(())
@@ -31,8 +32,9 @@ pub(super) fn stop(args: &ProfilerStopArgs) -> Result<(), Status> {
     args.profiler.get()?.stop()
 }
 
-/// Copies the data into the caller's buffer. A caller without a buffer gets the profiler's, which is valid until the
-/// profiler is started again or destroyed: jaxlib reads it there, though the header has callers bring their own.
+/// `PLUGIN_Profiler_CollectData`: copies the data into the caller's buffer. Without a buffer, the caller gets a pointer
+/// to the profiler's own data, which is valid until the profiler is started again or destroyed. jaxlib relies on this
+/// pointer, although the header requires callers to provide a buffer.
 pub(super) fn collect_data(args: &ProfilerCollectDataArgs) -> Result<(), Status> {
     let data = args.profiler.get()?.data()?;
     let (buffer, own) = (args.buffer.get(), data.as_ptr().expose_provenance());

@@ -1,4 +1,4 @@
-//! Shardings of parameters and results: encoded `OpSharding`s, of which an empty one means replicated. Programs of one
+//! Shardings of parameters and results, as encoded `OpSharding`s. An empty one means replicated. Programs with a single
 //! partition have none.
 
 use crate::abi::extensions::{ExecutableOutputShardingsArgs, ExecutableParameterShardingsArgs};
