@@ -1,4 +1,4 @@
-//! Messages of compile options: the fields that mean something here. Others are passed over.
+//! Protobuf messages of compile options, reduced to the fields that this crate uses. Other fields are skipped.
 
 use std::collections::HashMap;
 
@@ -43,8 +43,8 @@ pub(crate) struct ExecutableBuildOptionsProto {
     pub optimization_level: i32,
 }
 
-/// `xla.DebugOptions`, as the caller has read them from the environment variable `XLA_FLAGS`. Other fields come with
-/// their defaults, so that a user's choice cannot be seen in them.
+/// `xla.DebugOptions`, as the caller read them from the environment variable `XLA_FLAGS`. Other fields are set to their
+/// defaults, so a user's choice cannot be distinguished.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DebugOptionsProto {
     #[prost(string, tag = "109")]
@@ -62,7 +62,7 @@ pub(crate) struct DeviceAssignmentProto {
     pub computation_devices: Vec<ComputationDeviceProto>,
 }
 
-/// The devices of one partition, by replica.
+/// Devices of one partition, by replica.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ComputationDeviceProto {
     #[prost(int64, repeated, tag = "1")]
@@ -76,7 +76,7 @@ pub(crate) struct OptionOverrideProto {
     pub value: Option<OverrideValue>,
 }
 
-/// The value of an option that a user sets by its name.
+/// Value of an option that a user sets by name.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum OverrideValue {
     #[prost(string, tag = "1")]
@@ -94,14 +94,14 @@ pub(crate) enum OverrideValue {
 pub(crate) struct ExecutableAndOptionsProto {
     #[prost(bytes = "vec", tag = "1")]
     pub serialized_executable: Vec<u8>,
-    /// An encoded [`CompileOptionsProto`].
+    /// Encoded [`CompileOptionsProto`].
     #[prost(bytes = "vec", tag = "2")]
     pub compile_options: Vec<u8>,
     #[prost(string, tag = "3")]
     pub pjrt_client_name: String,
 }
 
-/// `xla.HloModuleProtoWithConfig`, whose parts are encoded.
+/// `xla.HloModuleProtoWithConfig`, with its parts encoded.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct HloModuleProtoWithConfig {
     #[prost(bytes = "vec", tag = "1")]

@@ -1,4 +1,4 @@
-//! Compile options of the caller.
+//! Compile options from the caller.
 
 mod messages;
 mod overrides;
@@ -16,19 +16,19 @@ pub(crate) use messages::{
 use crate::element_type::message_number;
 use crate::status::Status;
 
-/// Levels of effort, as XLA numbers them.
+/// Effort levels, with their numbers in XLA.
 const EFFORT: [(i32, OptLevel); 3] = [(9, OptLevel::O0), (19, OptLevel::O1), (39, OptLevel::O3)];
 
-/// Compile options, read.
+/// Compile options, decoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The message as it came.
+    /// Original message.
     pub bytes: Vec<u8>,
     message: CompileOptionsProto,
     pub service: CompileOptions,
     pub replicas: usize,
     pub partitions: usize,
-    /// Whether a program of one device may run on any.
+    /// Whether a program for one device may run on any device.
     pub portable: bool,
 }
 
@@ -37,7 +37,7 @@ impl Options {
     pub fn read(bytes: &[u8]) -> Result<Options, Status> {
         let message = CompileOptionsProto::decode(bytes)
             .map_err(|error| Status::invalid_argument(format!("the compile options are malformed: {error}")))?;
-        // As XLA:CPU does, and as JAX's tests expect; and as XLA:GPU does.
+        // Denormals are flushed as in XLA:CPU, which JAX's tests expect. Excess precision is allowed as in XLA:GPU.
         let mut service = CompileOptions { flush_denormals: true, excess_precision: true, ..CompileOptions::default() };
         let build = message.executable_build_options.clone().unwrap_or_default();
         if let Some((_, level)) = EFFORT.iter().find(|(number, _)| *number == build.optimization_level) {
@@ -64,8 +64,8 @@ impl Options {
         self.message.executable_build_options.as_ref()
     }
 
-    /// The numbers of the devices, replica by replica. Those that the options assign; else the device that they name;
-    /// else the first ones.
+    /// Returns the numbers of the devices, replica by replica: the ones that the options assign, otherwise consecutive
+    /// ones from the device ordinal or 0 on.
     pub fn devices(&self) -> Result<Vec<usize>, Status> {
         let wanted = self.replicas.checked_mul(self.partitions);
         let wanted = wanted.ok_or_else(|| Status::invalid_argument("too many replicas and partitions"))?;
@@ -87,7 +87,7 @@ impl Options {
         })
     }
 
-    /// The assignment of those devices, encoded.
+    /// Returns the device assignment message for these devices.
     pub fn assignment(&self, devices: &[usize]) -> DeviceAssignmentProto {
         let id = |replica: usize, part: usize| devices[replica * self.partitions + part] as i64;
         let of_partition = |part| ComputationDeviceProto {
@@ -100,7 +100,8 @@ impl Options {
         }
     }
 
-    /// Puts into a module what the options say of it: counts of devices, layouts, freedom of shardings.
+    /// Applies the options to a module: replica and partition counts, layouts, and whether propagation may change
+    /// shardings.
     pub fn apply(&self, module: &mut Module) -> Result<(), Status> {
         let mut layout = module.entry_layout();
         let layouts = &self.message.argument_layouts;
@@ -137,7 +138,7 @@ impl Options {
     }
 }
 
-/// The same shape in the layouts of a message.
+/// Returns the shape with the layouts of a message.
 fn with_layout(shape: &Shape, asked: &ShapeProto) -> Result<Shape, Status> {
     let unfit = || Status::invalid_argument(format!("a layout was asked for that does not fit {shape}"));
     match shape {
@@ -147,7 +148,7 @@ fn with_layout(shape: &Shape, asked: &ShapeProto) -> Result<Shape, Status> {
             elements.map(|(element, asked)| with_layout(element, asked)).collect::<Result<_, _>>().map(Shape::Tuple)
         }
         Shape::Tuple(elements) => match &elements[..] {
-            // A result alone, though the module returns a tuple of it.
+            // The message has a single result, but the module returns a tuple of it.
             [element] => Ok(Shape::Tuple(vec![with_layout(element, asked)?])),
             _ => Err(unfit()),
         },

@@ -1,4 +1,4 @@
-//! Options that users set by name: those of XLA's `DebugOptions`, each checked against its type.
+//! Options that users set by name: XLA's `DebugOptions`, each checked against its type.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ use crate::status::Status;
 /// Names and types of XLA's options.
 const NAMES: &str = include_str!("debug_options.txt");
 
-/// Applies the options that mean something here; the others are checked, and change nothing.
+/// Checks all options, and applies those that this crate supports.
 pub(super) fn apply(
     overrides: &HashMap<String, OptionOverrideProto>,
     options: &mut CompileOptions,
 ) -> Result<(), Status> {
-    // In the order of names, so that of several faults the same one is reported each time.
+    // Sorted by name, so that the reported error is deterministic.
     let mut sorted: Vec<_> = overrides.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);
     for (name, value) in sorted {
@@ -30,14 +30,14 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// An error if the value is not of the option's type.
+/// Returns an error if the value does not have the option's type.
 fn check(name: &str, ty: &str, value: &OverrideValue) -> Result<(), Status> {
     let (fits, expected) = match ty {
         "bool" => (as_flag(value).is_some(), "bool"),
         "int32" => (as_integer(value).is_some_and(|number| i32::try_from(number).is_ok()), "int32"),
         "int64" => (as_integer(value).is_some(), "int64"),
         "float" => (as_real(value).is_some(), "float"),
-        // Enumerations come by name or by number, lists with commas.
+        // Not checked: enumerations are set by name or number, and lists are comma-separated.
         _ => (true, ty),
     };
     if fits {
@@ -52,7 +52,7 @@ fn check(name: &str, ty: &str, value: &OverrideValue) -> Result<(), Status> {
     Err(Status::invalid_argument(format!("While setting option {name}, '{shown}' is not a valid {expected} value.")))
 }
 
-/// Sets what the option is here.
+/// Applies a supported option.
 fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Result<(), Status> {
     match (name, value) {
         ("xla_backend_optimization_level", value) => {
@@ -64,7 +64,7 @@ fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Resul
             };
         }
         ("xla_allow_excess_precision", value) => options.excess_precision = as_flag(value).unwrap_or(true),
-        // A list of what may be in graphs: with nothing on it there are none.
+        // The list has the commands that graphs may contain; an empty list disables graphs.
         ("xla_gpu_enable_command_buffer", OverrideValue::Text(list)) => options.graphs = !list.is_empty(),
         ("xla_dump_to", OverrideValue::Text(folder)) => dump_to(folder, options)?,
         _ => {}
@@ -72,7 +72,7 @@ fn set(name: &str, value: &OverrideValue, options: &mut CompileOptions) -> Resul
     Ok(())
 }
 
-/// Sets the directory of dumps, if there is a name of one.
+/// Sets the dump directory, unless its name is empty.
 pub(super) fn dump_to(folder: &str, options: &mut CompileOptions) -> Result<(), Status> {
     match folder {
         "" => {}
