@@ -1,4 +1,4 @@
-//! Profiles: the `tracing` spans of compilations, runs and thunks between a start and a stop, as the message `XSpace`.
+//! Profiles: the `tracing` spans of compilations, executions and thunks between start and stop, as an `XSpace` message.
 
 mod recorder;
 mod xspace;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::status::Status;
 
-/// One profile: started once, stopped once, read any number of times.
+/// Profiler: can be started and stopped repeatedly; the data of the last profile can be read any number of times.
 #[derive(Default)]
 pub(crate) struct Profiler(Mutex<State>);
 
@@ -16,12 +16,12 @@ enum State {
     #[default]
     New,
     Running,
-    /// The encoded `XSpace`.
+    /// Encoded `XSpace`.
     Done(Arc<[u8]>),
 }
 
 impl Profiler {
-    /// Begins to record. An error where a profile is being taken, since a process has one recorder.
+    /// Starts to record. An error if another profile is being recorded, because a process has one recorder.
     pub fn start(&self) -> Result<(), Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
@@ -32,7 +32,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// Ends recording.
+    /// Stops recording.
     pub fn stop(&self) -> Result<(), Status> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
@@ -44,7 +44,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// The encoded `XSpace`.
+    /// Returns the encoded `XSpace`.
     pub fn data(&self) -> Result<Arc<[u8]>, Status> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Done(data) => Ok(data.clone()),

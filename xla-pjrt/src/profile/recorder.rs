@@ -1,4 +1,4 @@
-//! The recorder: a subscriber of `tracing` that is switched on while a profile is taken.
+//! The recorder: a `tracing` subscriber that is enabled while a profile is recorded.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,31 +19,31 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::status::Status;
 
-/// Spans that a profile keeps; of further ones it has the number.
+/// Limit on the spans of a profile; further ones are only counted.
 const MOST_EVENTS: usize = 1 << 21;
 
-/// The profile that is being taken.
+/// Profile that is being recorded.
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 
 /// Name of the spans of thunks.
 const THUNK: &str = "thunk";
 
-/// Whether [`RECORDING`] is one, for those who do not take its lock.
+/// Whether [`RECORDING`] holds a profile, readable without its lock.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Spans of all threads.
+/// Recorded spans of all threads.
 pub(super) struct Recording {
     pub origin: Instant,
     /// Nanoseconds from the Unix epoch to `origin`.
     pub epoch_nanos: i64,
     pub events: Vec<Event>,
-    /// Names of threads by their numbers.
+    /// Names of threads, by number.
     pub threads: BTreeMap<u32, String>,
-    /// Spans beyond [`MOST_EVENTS`].
+    /// Number of spans beyond [`MOST_EVENTS`].
     pub lost: usize,
 }
 
-/// A span that a thread was inside of.
+/// Recorded span of a thread.
 pub(super) struct Event {
     pub facts: Facts,
     pub thread: u32,
@@ -54,16 +54,16 @@ pub(super) struct Event {
 /// Name and fields of a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Instruction of a thunk; for other spans the name of the span, followed by its field `name` or `module`.
+    /// Instruction of a thunk. For other spans, the name of the span, followed by its field `name` or `module`.
     pub name: String,
     pub numbers: Vec<(&'static str, u64)>,
     pub texts: Vec<(&'static str, String)>,
 }
 
-/// Time at which a span was entered last.
+/// Time at which a span was last entered.
 struct Entered(Instant);
 
-/// Begins to record.
+/// Starts to record.
 pub(super) fn start() -> Result<(), Status> {
     static IS_INSTALLED: OnceLock<bool> = OnceLock::new();
     let install = || tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Recorder)).is_ok();
@@ -87,13 +87,13 @@ pub(super) fn start() -> Result<(), Status> {
     Ok(())
 }
 
-/// Ends recording, and returns what was recorded.
+/// Stops recording, and returns the recorded spans.
 pub(super) fn stop() -> Option<Recording> {
     switch(false);
     recording().take()
 }
 
-/// Switches spans on or off: while they are off, each costs a look at a number.
+/// Enables or disables spans. A disabled span costs the read of one number.
 fn switch(on: bool) {
     IS_ON.store(on, Ordering::SeqCst);
     tracing::callsite::rebuild_interest_cache();
@@ -103,7 +103,7 @@ fn recording() -> MutexGuard<'static, Option<Recording>> {
     RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of the calling thread.
+/// Returns the number of the calling thread.
 fn thread_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     thread_local! {
@@ -115,7 +115,7 @@ fn thread_number() -> u32 {
     NUMBER.get()
 }
 
-/// Records spans of all levels.
+/// Layer that records spans of all levels.
 struct Recorder;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {

@@ -1,4 +1,4 @@
-//! Profiles as `tensorflow.profiler.XSpace`: a plane, a line for each thread, an event for each span.
+//! Profiles as `tensorflow.profiler.XSpace`: one plane, with a line per thread and an event per span.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use prost::{Message, Oneof};
 
 use super::recorder::{Event, Facts, Recording};
 
-/// Name of the plane. Viewers take planes of devices that they do not know by this beginning.
+/// Name of the plane. Viewers recognize the planes of custom devices by the prefix `/device:CUSTOM:`.
 const PLANE: &str = "/device:CUSTOM:xlars";
 
 /// `tensorflow.profiler.XSpace`.
@@ -31,21 +31,21 @@ pub(super) struct XPlane {
     pub stat_metadata: HashMap<i64, XStatMetadata>,
 }
 
-/// A timeline: events that are nested or follow one another.
+/// Timeline, with events that are nested or disjoint.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct XLine {
     #[prost(int64, tag = "1")]
     pub id: i64,
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Nanoseconds from the Unix epoch to the time that offsets count from.
+    /// Nanoseconds from the Unix epoch to the origin of the offsets.
     #[prost(int64, tag = "3")]
     pub timestamp_ns: i64,
     #[prost(message, repeated, tag = "4")]
     pub events: Vec<XEvent>,
 }
 
-/// An event, in picoseconds.
+/// Event, with times in picoseconds.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct XEvent {
     #[prost(int64, tag = "1")]
@@ -58,7 +58,7 @@ pub(super) struct XEvent {
     pub stats: Vec<XStat>,
 }
 
-/// A named value of an event.
+/// Named value of an event.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct XStat {
     #[prost(int64, tag = "1")]
@@ -67,7 +67,7 @@ pub(super) struct XStat {
     pub value: Option<StatValue>,
 }
 
-/// The value of an [`XStat`].
+/// Value of an [`XStat`].
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum StatValue {
     #[prost(uint64, tag = "3")]
@@ -76,7 +76,7 @@ pub(super) enum StatValue {
     Text(String),
 }
 
-/// The name of events.
+/// Name that events refer to.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct XEventMetadata {
     #[prost(int64, tag = "1")]
@@ -85,7 +85,7 @@ pub(super) struct XEventMetadata {
     pub name: String,
 }
 
-/// The name of values.
+/// Name that values refer to.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct XStatMetadata {
     #[prost(int64, tag = "1")]
@@ -103,7 +103,7 @@ fn space(recording: &Recording) -> XSpace {
     let (mut names, mut fields) = (Names::default(), Names::default());
     let line = |(&thread, name): (&u32, &String)| {
         let mut events: Vec<&Event> = recording.events.iter().filter(|event| event.thread == thread).collect();
-        // Spans are recorded where they end; the outer one comes first.
+        // Spans are recorded when they end; events are sorted by start, outer ones first.
         events.sort_by_key(|event| (event.start, std::cmp::Reverse(event.end)));
         let event = |event: &Event| XEvent {
             metadata_id: names.number(&event.facts.name),
@@ -132,7 +132,7 @@ fn stats(facts: &Facts, fields: &mut Names) -> Vec<XStat> {
     numbers.chain(texts).map(|(field, value)| XStat { metadata_id: fields.number(field), value: Some(value) }).collect()
 }
 
-/// Names by their numbers, from 1 on.
+/// Numbers of names, from 1.
 #[derive(Default)]
 struct Names(HashMap<String, i64>);
 
