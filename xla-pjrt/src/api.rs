@@ -1,8 +1,8 @@
-//! The structures that C finds the functions by: the table of the API, and the list of its extensions.
+//! The structures in which C finds the functions: the API table and the list of extensions.
 
 use crate::border::Slot;
 
-/// The table of the API, `PJRT_Api`: opaque, for C to read.
+/// `PJRT_Api`: the table of the API. Opaque in Rust; only C reads it.
 #[repr(C)]
 pub struct Api<const N: usize> {
     struct_size: usize,
@@ -28,23 +28,23 @@ pub(crate) struct ExtensionHead {
     next: Option<&'static ExtensionHead>,
 }
 
-/// An extension: its head, and its functions.
+/// Extension of the API: a head, followed by its functions.
 #[repr(C)]
 pub(crate) struct Extension<const N: usize> {
     pub head: ExtensionHead,
     slots: [Slot; N],
 }
 
-/// `PJRT_Profiler_Extension`: its head, and a table of functions of its own.
+/// `PJRT_Profiler_Extension`: a head, followed by a pointer to a separate function table.
 #[repr(C)]
 pub(crate) struct ProfilerExtension<const N: usize> {
     pub head: ExtensionHead,
     table: &'static ProfilerTable<N>,
-    /// Of the extension of a call alone.
+    /// Id of the `TraceMe` context; only used if the extension is attached to a call.
     context: i64,
 }
 
-/// `PLUGIN_Profiler_Api`: functions whose errors are this table's own.
+/// `PLUGIN_Profiler_Api`: the function table of the profiler, with its own functions for errors.
 #[repr(C)]
 pub(crate) struct ProfilerTable<const N: usize> {
     struct_size: usize,
@@ -60,7 +60,7 @@ const _: () = {
 };
 
 impl<const N: usize> Api<N> {
-    /// The API of that version.
+    /// Creates the API table of this version.
     pub(crate) const fn new(
         major: i32,
         minor: i32,
@@ -73,7 +73,7 @@ impl<const N: usize> Api<N> {
 }
 
 impl<const N: usize> ProfilerExtension<N> {
-    /// The extension with that table, and the one after it.
+    /// Creates an extension with this table; `next` is the following extension in the list.
     pub(crate) const fn new(
         next: Option<&'static ExtensionHead>,
         table: &'static ProfilerTable<N>,
@@ -84,14 +84,14 @@ impl<const N: usize> ProfilerExtension<N> {
 }
 
 impl<const N: usize> ProfilerTable<N> {
-    /// The table of those functions.
+    /// Creates a table of these functions.
     pub(crate) const fn new(slots: [Slot; N]) -> ProfilerTable<N> {
         ProfilerTable { struct_size: size_of::<ProfilerTable<N>>(), private: 0, slots }
     }
 }
 
 impl<const N: usize> Extension<N> {
-    /// The extension of that number, and the one after it.
+    /// Creates an extension with this number; `next` is the following extension in the list.
     pub(crate) const fn new(number: i32, next: Option<&'static ExtensionHead>, slots: [Slot; N]) -> Extension<N> {
         Extension { head: ExtensionHead { struct_size: size_of::<Extension<N>>(), number, next }, slots }
     }

@@ -1,4 +1,4 @@
-//! Compilation: programs for a client's devices, programs without a client, programs that were kept.
+//! Compilation: for a client's devices, for a topology without a client, and loading of serialized programs.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) fn compile(args: &ClientCompileArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// The program on all devices of its assignment.
+/// Compiles a program for all devices of its assignment.
 fn compiled(
     client: &Arc<ClientState>,
     module: &VerifiedModule,
@@ -46,7 +46,7 @@ fn loaded(
     Ok(Handle::new(LoadedState::new(client.clone(), executable, program)))
 }
 
-/// Compiles for a topology; no device is needed.
+/// `PJRT_Compile`: compiles for a topology, without devices.
 pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     let topology: &TopologyState = args.topology.get()?;
     let options = Options::read(args.compile_options.get()?)?;
@@ -60,14 +60,15 @@ pub(crate) fn compile_for_topology(args: &CompileArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// Loads a program that was compiled without this client.
+/// `PJRT_Client_Load`: loads a program that was compiled without this client.
 pub(crate) fn load(args: &ClientLoadArgs) -> Result<(), Status> {
     let kept = args.executable.get()?.serialize()?;
     args.loaded_executable.set(load_kept(args.client.get()?, &kept, args.compile_options.get()?)?);
     Ok(())
 }
 
-/// Loads serialised bytes, and trusts the machine code in them: the application vouches for their origin.
+/// `PJRT_Executable_DeserializeAndLoad`: loads a serialized program. It trusts the machine code within; the application
+/// is responsible for its origin.
 pub(crate) fn deserialize_and_load(args: &ExecutableDeserializeAndLoadArgs) -> Result<(), Status> {
     let kept = args.serialized_executable.get()?;
     let overridden = args.overridden_serialized_compile_options.get()?;
@@ -75,7 +76,7 @@ pub(crate) fn deserialize_and_load(args: &ExecutableDeserializeAndLoadArgs) -> R
     Ok(())
 }
 
-/// Loads what [`ExecutableState::serialize`] wrote, with other options if there are any.
+/// Loads bytes that [`ExecutableState::serialize`] returned. Non-empty `other_options` replace the stored options.
 fn load_kept(
     client: &Arc<ClientState>,
     kept: &[u8],
@@ -93,7 +94,7 @@ fn load_kept(
     let options = Options::read(if other_options.is_empty() { &kept.compile_options } else { other_options })?;
     let bytes = &kept.serialized_executable;
     if xla_service::serialized::platform_of(bytes).is_err() {
-        // The platform writes no such programs down, so this is a module, without the counts of devices.
+        // The platform cannot serialize programs, so the bytes are a module without replica and partition counts.
         let mut module = proto::parse_module(bytes)?;
         options.apply(&mut module)?;
         return compiled(client, &VerifiedModule::new(module)?, options);

@@ -18,7 +18,7 @@ impl Kind for kinds::Attributes {
 }
 
 impl Kind for kinds::AsyncTrackingEvent {
-    /// The description of the event.
+    /// Description of the event.
     type Value = String;
     const NAME: &'static str = "PJRT_AsyncTrackingEvent";
 }
@@ -59,7 +59,7 @@ pub(crate) fn description(args: &DeviceGetDescriptionArgs) -> Result<(), Status>
     Ok(())
 }
 
-/// Every device is of this process.
+/// `PJRT_Device_IsAddressable`: true, because every device belongs to this process.
 pub(crate) fn is_addressable(args: &DeviceIsAddressableArgs) -> Result<(), Status> {
     args.device.get()?;
     args.is_addressable.set(true);
@@ -82,7 +82,7 @@ pub(crate) fn default_memory(args: &DeviceDefaultMemoryArgs) -> Result<(), Statu
     Ok(())
 }
 
-/// The attributes are the caller's own, and end by the deleter.
+/// `PJRT_Device_GetAttributes`: returns the attributes and their deleter. The caller owns them.
 pub(crate) fn attributes(args: &DeviceGetAttributesArgs) -> Result<(), Status> {
     let description = args.device.get()?.service.description();
     let text = |(name, value): &(String, String)| (name.clone(), Value::Text(value.clone()));
@@ -116,7 +116,7 @@ pub(crate) fn memory_stats(args: &DeviceMemoryStatsArgs) -> Result<(), Status> {
     Ok(())
 }
 
-/// Nothing is traced; the event has a beginning and an end all the same.
+/// `PJRT_Device_CreateAsyncTrackingEvent`: creates an event. The event is not traced.
 pub(crate) fn create_async_tracking_event(args: &DeviceCreateAsyncTrackingEventArgs) -> Result<(), Status> {
     args.device.get()?;
     args.event.set(Handle::new(args.description.as_str()?.to_string()));

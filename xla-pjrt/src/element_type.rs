@@ -1,20 +1,20 @@
-//! Numbers of element types.
+//! Numbers of element types in the C API and in protobuf messages.
 
 use xla_hlo::{ElementType, Error};
 
 use crate::status::Status;
 
-/// The number of a token's type.
+/// Number of the token type.
 pub(crate) const TOKEN: i32 = 23;
 
 macro_rules! numbers {
     ($($variant:ident $number:literal $message:literal)*) => {
-        /// The number of an element type in the C API.
+        /// Returns the number of an element type in the C API.
         pub(crate) fn number(ty: ElementType) -> i32 {
             match ty { $(ElementType::$variant => $number,)* }
         }
 
-        /// The element type of a number in the C API.
+        /// Returns the element type for a number in the C API.
         pub(crate) fn element_type(number: i32) -> Result<ElementType, Status> {
             match number {
                 $($number => Ok(ElementType::$variant),)*
@@ -23,7 +23,7 @@ macro_rules! numbers {
             }
         }
 
-        /// The number of an element type in messages of protobuf.
+        /// Returns the number of an element type in protobuf messages.
         pub(crate) fn message_number(ty: ElementType) -> i32 {
             match ty { $(ElementType::$variant => $message,)* }
         }

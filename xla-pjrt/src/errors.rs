@@ -1,15 +1,15 @@
-//! Errors: what they say, and their end.
+//! `PJRT_Error_*`: message, code, payloads, destruction.
 
 use crate::abi::errors::{ErrorDestroyArgs, ErrorForEachPayloadArgs, ErrorGetCodeArgs, ErrorMessageArgs};
 use crate::border::{Text, code, visit};
 use crate::status::Status;
 
 pub(crate) fn destroy(args: &ErrorDestroyArgs) {
-    // An error that is none cannot be reported.
+    // An invalid pointer cannot be reported.
     drop(args.error.destroy());
 }
 
-/// The message lives as long as the error.
+/// `PJRT_Error_Message`: returns the message, which lives as long as the error.
 pub(crate) fn message(args: &ErrorMessageArgs) {
     args.message.set(Text::text(args.error.get().map_or("", |status| &status.message)));
 }

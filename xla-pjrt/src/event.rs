@@ -1,4 +1,4 @@
-//! Events: ends of work, with those who wait for them.
+//! Events: completion of work, with callbacks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,46 +17,46 @@ impl Kind for kinds::Event {
     const NAME: &'static str = "PJRT_Event";
 }
 
-/// The end of some work. A clone is another handle to the same end.
+/// Completion of some work. A clone is another handle to the same completion.
 #[derive(Clone)]
 pub(crate) struct Event {
     completion: Completion,
-    /// Of an event that the caller, or another call of the API, sets.
+    /// Setter of an event that the caller or another call of the API completes.
     setter: Option<Arc<Setter>>,
 }
 
 struct Setter {
     completer: Mutex<Option<Completer>>,
-    /// The error as it was set: with a code and a payload that errors of the service do not have.
+    /// Error as it was set, whose code and payload may have no counterpart in the service's errors.
     status: OnceLock<Status>,
 }
 
 type Outcome = Result<(), Status>;
 
 impl Event {
-    /// The end of work of the service.
+    /// Creates an event for work of the service.
     pub fn of(completion: Completion) -> Event {
         Event { completion, setter: None }
     }
 
-    /// The end of work that is done.
+    /// Creates a completed event.
     pub fn done() -> Event {
         Event::of(Completion::done())
     }
 
-    /// The end of work that somebody reports with [`Event::set`].
+    /// Creates an event that [`Event::set`] completes.
     pub fn pending() -> Event {
         let (completion, completer) = Completion::pending();
         let setter = Setter { completer: Mutex::new(Some(completer)), status: OnceLock::new() };
         Event { completion, setter: Some(Arc::new(setter)) }
     }
 
-    /// A handle for C, which will destroy it.
+    /// Creates a handle for C, which destroys it.
     pub fn handle(self) -> Handle<kinds::Event> {
         Handle::new(self)
     }
 
-    /// Sets the outcome, and calls those who wait for it. An error if it was set before, or is not to be set.
+    /// Sets the outcome and runs the callbacks. An error if it was already set, or if the event cannot be set.
     pub fn set(&self, outcome: Outcome) -> Result<(), Status> {
         let taken = self.setter.as_ref().and_then(|setter| {
             let completer = setter.completer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -73,7 +73,7 @@ impl Event {
         Ok(())
     }
 
-    /// The outcome, if the work has ended.
+    /// Returns the outcome if the work is complete.
     pub fn outcome(&self) -> Option<Outcome> {
         self.completion.outcome().map(|outcome| self.told(outcome))
     }
@@ -83,9 +83,9 @@ impl Event {
         self.told(self.completion.wait())
     }
 
-    /// Calls back with the outcome: now, if the work has ended.
+    /// Calls `callback` with the outcome; immediately, if the work is complete.
     pub fn on_ready(&self, callback: impl FnOnce(Outcome) + Send + 'static) {
-        // Not the event itself: whoever waits must not keep it from being given up.
+        // The callback does not hold the event itself, because a waiting callback must not prevent its destruction.
         let setter = self.setter.as_ref().map(Arc::downgrade);
         self.completion.on_ready(move |outcome| {
             let setter = setter.and_then(|setter| setter.upgrade());
@@ -98,7 +98,7 @@ impl Event {
     }
 }
 
-/// An outcome with the error that was set.
+/// Converts an outcome; the error is the one that was set, if any.
 fn told(setter: Option<&Setter>, outcome: xla_hlo::Result<()>) -> Outcome {
     let set = setter.and_then(|setter| setter.status.get());
     outcome.map_err(|error| set.cloned().unwrap_or_else(|| error.into()))

@@ -1,4 +1,4 @@
-//! Execution: arguments of all devices in, results of all devices out.
+//! Execution: passes arguments to all devices and returns the results of all devices.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::executable::{LoadedState, Value, ValueList};
 use crate::status::Status;
 
 impl Kind for kinds::ExecuteContext {
-    /// Data for the handlers of custom calls.
+    /// Data for custom call handlers.
     type Value = UserData;
     const NAME: &'static str = "PJRT_ExecuteContext";
 }
@@ -33,7 +33,8 @@ pub(crate) fn destroy_context(args: &ExecuteContextDestroyArgs) -> Result<(), St
     args.context.destroy()
 }
 
-/// Results are handed out when every device has been given its work; if one cannot be, none is.
+/// `PJRT_LoadedExecutable_Execute`: launches the program on all devices. Results are returned only if every launch
+/// succeeds.
 pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> {
     let loaded = args.executable.get()?;
     let asked = args.options.read()?;
@@ -78,24 +79,25 @@ pub(crate) fn execute(args: &LoadedExecutableExecuteArgs) -> Result<(), Status> 
     Ok(())
 }
 
-/// The thread that runs a program.
+/// Returns the dispatch mode of an execution.
 ///
-/// As with XLA:CPU, a program that calls back on the host has made its calls when the caller gets its results, and an
-/// error of such a call is one of the execution. So has any program of a client without asynchronous dispatch.
+/// As in XLA:CPU, a program with host callbacks has made its calls when the caller gets its results, and an error of a
+/// callback is an error of the execution. The same applies to all programs of a client without asynchronous dispatch.
 fn dispatch(loaded: &LoadedState) -> Dispatch {
     let client = &loaded.client;
     let calls_back = loaded.executable.calls_back && client.is_on_host;
     if calls_back || !client.topology.spec.asynchronous { Dispatch::WhenReady } else { Dispatch::Auto }
 }
 
-/// The end of a run, for the caller. It waits for the last run on a device alone to know that all had their effects.
+/// Returns the completion of an execution. Callers wait only for the last execution on a device, and assume that the
+/// effects of earlier ones are complete.
 fn end(loaded: &LoadedState, device: usize, results: &DeviceResults) -> Handle<kinds::Event> {
     let own = results.completion();
     let end = if loaded.executable.has_effects { effects::in_order(&loaded.client, device, own) } else { own };
     Event::of(end).handle()
 }
 
-/// For each device an array that stands for the tokens among its results; nothing where there are none.
+/// Returns, for each device, an array that represents the tokens among its results; empty if there are none.
 fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Buffer>, Status> {
     if !outputs.has_tokens() {
         return Ok(Vec::new());
@@ -103,7 +105,7 @@ fn tokens(results: &[DeviceResults], outputs: &ValueList) -> Result<Vec<Buffer>,
     Ok(results.iter().map(DeviceResults::token).collect::<xla_hlo::Result<_>>()?)
 }
 
-/// Handles to the results of a device.
+/// Creates handles for the results of a device.
 fn handles(
     arrays: Vec<Buffer>,
     token: Option<&Buffer>,
@@ -120,7 +122,7 @@ fn handles(
     outputs.values.iter().filter_map(handle)
 }
 
-/// The number of the run and what the caller hands to handlers, for programs that call some.
+/// Returns the launch id and the caller's user data, for programs with custom calls.
 fn context(options: Option<&ExecuteOptions>, program: &LoadedExecutable) -> Result<Option<Arc<RunContext>>, Status> {
     let Some(options) = options else { return Ok(None) };
     let given = if options.context.is_null() { None } else { Some(options.context.get()?) };
@@ -134,7 +136,8 @@ fn context(options: Option<&ExecuteOptions>, program: &LoadedExecutable) -> Resu
     })))
 }
 
-/// The arrays of a list of arguments. What is given for tokens is added to what comes before the run.
+/// Returns the arrays of an argument list. Buffers that represent tokens are added to `after`, the dependencies of the
+/// execution.
 fn arrays<'a>(
     list: &'a [Handle<kinds::Buffer>],
     parameters: &ValueList,
@@ -151,7 +154,7 @@ fn arrays<'a>(
     Ok(arrays)
 }
 
-/// Numbers of the arrays among the arguments that the caller keeps.
+/// Returns the numbers of the array arguments that must not be donated.
 fn non_donatable(options: Option<&ExecuteOptions>, parameters: &ValueList) -> Result<Vec<usize>, Status> {
     let Some(options) = options else { return Ok(Vec::new()) };
     if options.num_send_ops + options.num_recv_ops + options.num_hlo_output_callbacks > 0 {
@@ -162,7 +165,7 @@ fn non_donatable(options: Option<&ExecuteOptions>, parameters: &ValueList) -> Re
         return Ok(Vec::new());
     }
     let arrays = parameters.values.iter().enumerate().filter(|(_, value)| **value != Value::Token);
-    // What is no argument needs no keeping.
+    // Indices that are not arguments are ignored.
     let is_kept = |argument: usize| i64::try_from(argument).is_ok_and(|argument| kept.contains(&argument));
     Ok(arrays.enumerate().filter(|(_, (argument, _))| is_kept(*argument)).map(|(array, _)| array).collect())
 }

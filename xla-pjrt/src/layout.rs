@@ -1,4 +1,4 @@
-//! Shapes and layouts as the C API writes them.
+//! Shapes and layouts in the representation of the C API.
 
 use xla_hlo::{ArrayShape, Layout};
 
@@ -13,12 +13,12 @@ impl Kind for kinds::MemoryLayout {
     const NAME: &'static str = "PJRT_Layouts_MemoryLayout";
 }
 
-/// Layouts by the order of dimensions, minor to major, with tiles.
+/// Layout type given by the minor-to-major order of dimensions and by tiles.
 const TILED: i32 = 0;
-/// Layouts by the distance of elements in each dimension.
+/// Layout type given by the stride of each dimension.
 const STRIDES: i32 = 1;
 
-/// Dimensions of the caller.
+/// Converts dimensions from the caller.
 pub(crate) fn dims(dims: &List<i64>) -> Result<Vec<usize>, Status> {
     let dim = |&dim: &i64| {
         usize::try_from(dim).map_err(|_| Status::invalid_argument(format!("the dimension {dim} is negative")))
@@ -26,7 +26,7 @@ pub(crate) fn dims(dims: &List<i64>) -> Result<Vec<usize>, Status> {
     dims.get()?.iter().map(dim).collect()
 }
 
-/// The shape of an array of the caller; without a layout where it asks for none.
+/// Converts an array shape from the caller. It has no layout if the caller specifies none.
 pub(crate) fn shape(
     number: i32,
     dimensions: &List<i64>,
@@ -38,12 +38,12 @@ pub(crate) fn shape(
     Ok(shape.with_layout(layout))
 }
 
-/// The layout that the caller asks for; `None` where it asks for none.
+/// Converts a layout from the caller; `None` if it specifies none.
 pub(crate) fn read(layout: &Pointer<BufferMemoryLayout>, shape: &ArrayShape) -> Result<Option<Layout>, Status> {
     let Some(layout) = layout.read()? else { return Ok(None) };
     let numbers = layout.numbers.get()?;
     let read = match layout.layout_type {
-        // That of elements of less than a byte, as jaxlib 0.12 asks for them.
+        // Default layout for elements of less than a byte, as jaxlib 0.12 requests it.
         TILED if numbers.is_empty() && layout.num_tiles == 0 => return Ok(None),
         TILED if layout.num_tiles > 0 => return Err(Status::unimplemented("buffers whose layout has tiles")),
         TILED => order(numbers),
@@ -59,14 +59,14 @@ fn order(numbers: &[i64]) -> Option<Vec<usize>> {
     numbers.iter().map(|&dim| usize::try_from(dim).ok()).collect()
 }
 
-/// The order of dimensions that has those strides in bytes, without gaps.
+/// Returns the minor-to-major order of a dense array with these strides in bytes.
 fn order_of_strides(strides: &[i64], shape: &ArrayShape) -> Option<Vec<usize>> {
     let dims = shape.dims();
     if strides.len() != dims.len() {
         return None;
     }
     let mut order: Vec<usize> = (0..dims.len()).rev().collect();
-    // Dimensions of one element may have any stride: they stay where they are among equals.
+    // Dimensions of extent 1 may have any stride. The sort is stable, so they keep their position among equal strides.
     order.sort_by_key(|&dim| strides[dim]);
     let mut expected = i64::try_from(shape.element_type().byte_width()).ok()?;
     for &dim in order.iter().filter(|&&dim| dims[dim] != 1) {
@@ -78,28 +78,28 @@ fn order_of_strides(strides: &[i64], shape: &ArrayShape) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// The layout of an array as callers see it: the order of its dimensions. Tiles are the device's own, and nobody can
-/// ask for them.
+/// Returns the layout of an array for the caller: the order of its dimensions. Tiles are internal to the device, and
+/// callers cannot request them.
 pub(crate) fn of(shape: &ArrayShape) -> Layout {
     let layout = shape.layout().cloned().unwrap_or_else(|| Layout::row_major(shape.rank()));
     Layout { tiles: Vec::new(), ..layout }
 }
 
-/// The order of a layout's dimensions, for the caller.
+/// Returns the minor-to-major order of a shape's dimensions, for the caller.
 pub(crate) fn minor_to_major(shape: &ArrayShape) -> Vec<i64> {
     shape.minor_to_major().into_iter().map(|dim| dim as i64).collect()
 }
 
-/// Bytes from an element to the next one in each dimension of a dense array of that shape.
+/// Returns the stride of each dimension in bytes, for a dense array of this shape.
 pub(crate) fn strides(shape: &ArrayShape) -> Vec<i64> {
     let width = shape.element_type().byte_width();
     xla_hlo::strides(shape.dims(), &shape.minor_to_major()).into_iter().map(|stride| (stride * width) as i64).collect()
 }
 
-/// A layout for the caller, who may borrow that order of dimensions.
+/// Creates a layout for the caller, which borrows `minor_to_major`.
 pub(crate) fn lend(minor_to_major: &[i64]) -> BufferMemoryLayout {
     let head = || Head { struct_size: BufferMemoryLayout::SIZE, extensions: 0 };
-    // The structure inside has a size of its own.
+    // The nested structure has its own size.
     let tiled_head = Head { struct_size: 56, extensions: 0 };
     let numbers = List::of(minor_to_major);
     BufferMemoryLayout { head: head(), tiled_head, numbers, layout_type: TILED, ..BufferMemoryLayout::NULL }

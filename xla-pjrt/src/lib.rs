@@ -1,14 +1,14 @@
-//! PJRT plugins: the C API of PJRT over any registered platform.
+//! PJRT plugins: the PJRT C API for any registered platform.
 //!
 //! ```text
 //! jaxlib ── GetPjrtApi() ──> table ──> border ──> client, buffer, compile, execute, ... ──> xla-service
 //!                                   (unsafe here)              (safe Rust)
 //! ```
 //!
-//! A plugin is a `cdylib` of one line, [`plugin!`]; [`api`] is the same table for callers in Rust. The API is version
-//! 0.112, which jaxlib 0.10.2 and newer ones take; structures that are longer or shorter are read as far as both sides
-//! know them. Every slot is filled: a function that is not there yet answers `UNIMPLEMENTED` with its own name. No
-//! panic leaves this crate, and no lock is held while code of the caller runs.
+//! A plugin is a `cdylib` of one line, [`plugin!`]. Callers in Rust get the same function table from [`api`]. The API
+//! is version 0.112, which jaxlib 0.10.2 and newer accept. Structures of other versions are read as far as both sides
+//! define their fields. Every slot is filled; a function that is not implemented returns `UNIMPLEMENTED` with its name.
+//! No panic leaves this crate, and no lock is held during callbacks of the caller.
 
 #![warn(missing_docs)]
 
@@ -44,9 +44,9 @@ use xla_service::PlatformRegistry;
 pub use status::Code;
 pub use table::PjrtApi;
 
-/// The PJRT C API over the platforms of a registry, which each new client asks for.
+/// Returns the PJRT C API for the platforms of a registry, which each new client requests from `platforms`.
 ///
-/// A process has one answer: the platforms are those of the first call.
+/// The first call in a process determines the platforms; later calls return the same API.
 pub fn api(platforms: fn() -> PlatformRegistry) -> &'static PjrtApi {
     plugin::set_platforms(platforms);
     &table::API

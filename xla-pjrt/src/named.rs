@@ -1,10 +1,10 @@
-//! Named values: options that callers pass, attributes that they are told.
+//! Named values: options from callers, and attributes for callers.
 
 use crate::abi::errors::NamedValue;
 use crate::border::{Counted, Head, Image, List, Text, Word};
 use crate::status::Status;
 
-/// The value of an option or attribute.
+/// Value of an option or attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Text(String),
@@ -17,9 +17,9 @@ pub(crate) enum Value {
 /// Names with values.
 pub(crate) type Named = Vec<(String, Value)>;
 
-/// Named values that C may borrow.
+/// Named values that are lent to C.
 pub(crate) struct Attributes {
-    /// The owners of the memory that the raw ones point to.
+    /// Owners of the memory that `raw` points to.
     _named: Named,
     raw: Vec<NamedValue>,
 }
@@ -51,7 +51,7 @@ fn raw(name: &str, value: &Value) -> NamedValue {
     NamedValue { head, name: Text::text(name), value_type, value: word, value_size }
 }
 
-/// The caller's named values.
+/// Converts named values from the caller.
 pub(crate) fn read(values: &List<NamedValue>) -> Result<Named, Status> {
     let read = |value: &NamedValue| {
         let name = value.name.as_str()?.to_string();
@@ -71,7 +71,7 @@ pub(crate) fn read(values: &List<NamedValue>) -> Result<Named, Status> {
     values.get()?.iter().map(read).collect()
 }
 
-/// The payload of an error of the caller's: texts.
+/// Converts the payload of an error from the caller; only text values are kept.
 pub(crate) fn payload(values: &List<NamedValue>) -> Result<Vec<(String, Vec<u8>)>, Status> {
     let bytes =
         |value: &NamedValue| Ok((value.name.as_str()?.to_string(), value.value.text(value.value_size).get()?.to_vec()));

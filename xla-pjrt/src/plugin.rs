@@ -1,4 +1,4 @@
-//! The plugin: the platforms that it was built with, what it tells of itself.
+//! The plugin: its platforms and its attributes.
 
 use std::sync::{LazyLock, OnceLock};
 
@@ -8,24 +8,25 @@ use crate::abi::errors::{PluginAttributesArgs, PluginInitializeArgs};
 use crate::named::{Attributes, Value};
 use crate::status::Status;
 
-/// Makes the registry of platforms; set by the first call of [`crate::api`].
+/// Function that creates the registry of platforms, set by the first call of [`crate::api`].
 static PLATFORMS: OnceLock<fn() -> PlatformRegistry> = OnceLock::new();
 
-/// The newest StableHLO that `xla-stablehlo` reads, and the oldest.
+/// Newest and oldest StableHLO version that `xla-stablehlo` reads.
 const STABLEHLO: [[i64; 3]; 2] = [[1, 17, 0], [0, 9, 0]];
 
-/// Says where platforms come from. A process has one answer: later ones change nothing.
+/// Sets the source of platforms. Only the first call in a process has an effect.
 pub(crate) fn set_platforms(platforms: fn() -> PlatformRegistry) {
     PLATFORMS.get_or_init(|| platforms);
 }
 
-/// A registry of the plugin's platforms.
+/// Creates a registry of the plugin's platforms.
 pub(crate) fn platforms() -> Result<PlatformRegistry, Status> {
     let make = PLATFORMS.get().ok_or_else(|| Status::failed_precondition("GetPjrtApi was not called"))?;
     Ok(make())
 }
 
-/// Does nothing, any number of times: several names may share one library.
+/// `PJRT_Plugin_Initialize`: does nothing. It may be called repeatedly, because several plugin names may share one
+/// library.
 pub(crate) fn initialize(_: &PluginInitializeArgs) -> Result<(), Status> {
     Ok(())
 }

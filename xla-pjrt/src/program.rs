@@ -1,4 +1,4 @@
-//! Programs of the caller: StableHLO as bytecode or text, HLO as a message.
+//! Programs from the caller: StableHLO as bytecode or text, HLO as a message.
 
 use xla_hlo::{Error, Layout, Module, ProgramShape, ResultExt, Shape, VerifiedModule};
 
@@ -6,7 +6,7 @@ use crate::abi::client::Program;
 use crate::options::Options;
 use crate::status::Status;
 
-/// The first bytes of MLIR's bytecode.
+/// Magic number of MLIR bytecode.
 const BYTECODE: &[u8] = b"ML\xefR";
 
 /// Reads a program, applies the options to it, and verifies it.
@@ -22,10 +22,11 @@ pub(crate) fn read(program: &Program, options: &Options) -> Result<VerifiedModul
     Ok(VerifiedModule::new(module)?)
 }
 
-/// Gives parameters and results row-major layouts.
+/// Resets the layouts of parameters and results to row-major.
 ///
-/// A module in the form `hlo` comes without a configuration: only the compile options state layouts of its entry. XLA
-/// ignores those in the module as well; PyTorch/XLA sends modules whose layouts its own buffers do not have.
+/// A module in the format `hlo` has no configuration, so only the compile options specify its entry layouts. XLA also
+/// ignores the layouts in the module itself. The modules of PyTorch/XLA have layouts that differ from those of its
+/// buffers.
 fn forget_layouts(module: &mut Module) {
     let ProgramShape { parameters, result } = module.entry_layout();
     let parameters = parameters.iter().map(row_major).collect();

@@ -1,4 +1,4 @@
-//! Bytes that C is handed together with the function that frees them.
+//! Byte strings that are passed to C together with a deleter.
 
 use crate::abi::kinds;
 use crate::border::{Handle, Kind, List, Text};
@@ -8,9 +8,9 @@ impl Kind for kinds::Serialized {
     const NAME: &'static str = "PJRT_Serialized";
 }
 
-/// The bytes as C sees them, and the object that holds them.
+/// Returns the bytes as C sees them, and the object that owns them.
 pub(crate) fn hand_out(bytes: Vec<u8>) -> (Text, Handle<kinds::Serialized>) {
-    // The bytes stay where they are when the vector moves.
+    // The bytes are on the heap, so their address does not change when the vector is moved.
     let text = List::of(&bytes);
     (text, Handle::new(bytes))
 }

@@ -1,8 +1,8 @@
-//! Statuses: the errors of the C API, with their codes and payloads.
+//! Statuses: the errors of the C API, with codes and payloads.
 
 use xla_hlo::Error;
 
-/// Codes of errors, as Abseil numbers them.
+/// Error codes, numbered as in Abseil.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 #[expect(missing_docs, reason = "the names are the field's")]
@@ -47,18 +47,18 @@ impl Code {
         Code::Unauthenticated,
     ];
 
-    /// The code of that number; `Unknown` for one that is no code.
+    /// Returns the code with this number; `Unknown` if there is none.
     pub fn from_number(number: i32) -> Code {
         usize::try_from(number).ok().and_then(|i| Code::ALL.get(i)).copied().unwrap_or(Code::Unknown)
     }
 }
 
-/// An error of the C API.
+/// Error of the C API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub code: Code,
     pub message: String,
-    /// Keys and values that came with an error of the caller's.
+    /// Keys and values of an error from the caller.
     pub payload: Vec<(String, Vec<u8>)>,
 }
 
@@ -100,7 +100,7 @@ impl From<Error> for Status {
 }
 
 impl From<&Status> for Error {
-    /// The nearest error of the service: it has fewer codes.
+    /// Converts to the nearest error of the service, which has fewer codes.
     fn from(status: &Status) -> Error {
         let message = status.message.as_str();
         match status.code {

@@ -1,4 +1,4 @@
-//! The table of functions: a slot for each function of the C API, in its order.
+//! The function table: a slot for each function of the C API, in its order.
 
 use crate::abi::buffer::*;
 use crate::abi::client::*;
@@ -14,15 +14,15 @@ use crate::{
     buffer, client, compile, device, errors, event, executable, execute, extensions, memory, plugin, topology, transfer,
 };
 
-/// The number of functions.
+/// Number of functions.
 const SLOTS: usize = 138;
 
-/// The PJRT C API, opaque: for C to read.
+/// PJRT C API. Opaque in Rust; only C reads it.
 pub type PjrtApi = Api<SLOTS>;
 
 macro_rules! table {
     ($($args:ident => $($function:ident)* $(:: $rest:ident)*,)*) => {
-        /// The names of the functions, in order.
+        /// Names of the functions, in order.
         #[cfg(test)]
         pub(crate) const NAMES: [&str; SLOTS] = [$(<$args as Image>::NAME),*];
         const TABLE: [Slot; SLOTS] = [$(slot!($args: $($function)* $(:: $rest)*)),*];
@@ -170,7 +170,7 @@ table! {
     TopologyGetMemorySpaceKindIdsArgs => topology::memory_space_kind_ids,
 }
 
-/// The C API of this crate.
+/// C API of this crate.
 pub(crate) static API: PjrtApi = Api::new(0, 112, Some(extensions::FIRST), TABLE);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Topologies: devices described without a client.
+//! Topologies: descriptions of devices without a client.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use crate::named::{self, Value};
 use crate::serialized::hand_out;
 use crate::status::Status;
 
-/// The beginning of a serialized topology, before lines with platform, name and number of devices.
+/// First line of a serialized topology, which is followed by the platform, the name and the number of devices.
 const MAGIC: &str = "xlars topology 1";
 
-/// Create options are those of a client. A topology's name, where it is not empty, is that of a platform.
+/// `PJRT_TopologyDescription_Create`: creates a topology from the create options of a client. A non-empty topology name
+/// selects the platform, unless an option does.
 pub(crate) fn create(args: &TopologyCreateArgs) -> Result<(), Status> {
     let mut options = named::read(&args.create_options)?;
     let name = args.topology_name.as_str()?;

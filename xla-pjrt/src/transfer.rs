@@ -1,4 +1,4 @@
-//! Buffers that are filled piece by piece from the host.
+//! Buffers that the host fills incrementally.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,19 +24,19 @@ impl Kind for kinds::TransferManager {
     const NAME: &'static str = "PJRT_AsyncHostToDeviceTransferManager";
 }
 
-/// Several buffers that are being filled.
+/// Transfer manager: several buffers that are being filled.
 pub(crate) struct TransferManager {
     place: Place,
     buffers: Vec<Filled>,
 }
 
-/// A buffer that is being filled.
+/// Buffer that is being filled.
 struct Filled {
     shape: ArrayShape,
     bytes: usize,
-    /// The buffer, until the caller retrieves it.
+    /// Buffer, until the caller retrieves it.
     buffer: Mutex<Option<Buffer>>,
-    /// Its memory, until it is full or an error.
+    /// Memory of the buffer, until it is full or set to an error.
     staged: Mutex<Option<StagedBuffer>>,
 }
 
@@ -51,13 +51,13 @@ impl Filled {
         self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes bytes as they lie on the device; the buffer is ready after the last ones.
+    /// Writes bytes in the device's layout. The buffer is ready after the last ones.
     fn write(&self, offset: usize, bytes: &[u8], is_last: bool) -> Result<(), Status> {
         let mut staged = self.staged();
         let finished = || Status::failed_precondition("the buffer was filled, or set to an error, before");
         staged.as_mut().ok_or_else(finished)?.write(offset, bytes)?;
         let full = if is_last { staged.take() } else { None };
-        // Whoever waits for the buffer is called without the lock.
+        // Callbacks that wait for the buffer run without the lock.
         drop(staged);
         full.into_iter().for_each(|full| full.finish(Ok(())));
         Ok(())
@@ -101,7 +101,7 @@ pub(crate) fn transfer_data(args: &TransferManagerTransferDataArgs) -> Result<()
     Ok(())
 }
 
-/// A whole array in a layout of the host's.
+/// `PJRT_AsyncHostToDeviceTransferManager_TransferLiteral`: fills a buffer from an array in the host's layout.
 pub(crate) fn transfer_literal(args: &TransferManagerTransferLiteralArgs) -> Result<(), Status> {
     let buffer = args.transfer_manager.get()?.buffer(args.buffer_index)?;
     let source = layout::shape(args.shape_element_type, &args.shape_dims, &args.shape_layout)?;
@@ -148,7 +148,7 @@ pub(crate) fn set_buffer_error(args: &TransferManagerSetBufferErrorArgs) -> Resu
     Ok(())
 }
 
-/// Metadata is for profilers.
+/// `PJRT_AsyncHostToDeviceTransferManager_AddMetadata`: does nothing. Metadata is for profilers.
 pub(crate) fn add_metadata(args: &TransferManagerAddMetadataArgs) -> Result<(), Status> {
     args.transfer_manager.get().map(drop)
 }

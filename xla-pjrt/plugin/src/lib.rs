@@ -1,4 +1,4 @@
-//! PJRT plugin of the interpreter platform: small, without LLVM, for tests.
+//! PJRT plugin of the interpreter platform, for tests. It is small because it does not include LLVM.
 
 use xla_service::{PlatformRegistry, interpreter};
 
