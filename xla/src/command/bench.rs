@@ -1,4 +1,4 @@
-//! `xla bench`: measures time and memory of compiling and running.
+//! `xla bench`: measures time and memory of compilation and execution.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Args {
     /// Seed of the generated inputs
     #[arg(long, value_name = "N", default_value = "0")]
     inputs_seed: u64,
-    /// Number of timed runs; 0 = as many as fit --min-seconds, from 7 to 5000
+    /// Number of timed runs; 0 = chosen for --min-seconds, from 7 to 5000
     #[arg(long, value_name = "N", default_value = "0")]
     reps: usize,
     /// Approximate duration of the timed runs, in seconds
@@ -56,7 +56,7 @@ pub struct Args {
     /// Run again and report the time of each kernel, library call and copy, with its rates and share of the roofline
     #[arg(long, conflicts_with = "executable")]
     profile: bool,
-    /// Also report the time on the device of a run on data that is in no cache, and of calls that are queued
+    /// Also report the device time of a run with cold caches, and the time per call of queued calls
     #[arg(long)]
     device_time: bool,
     /// Print one line of JSON
@@ -69,7 +69,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number of seconds is needed".to_string())
 }
 
-/// Results of a measurement. Times ending in `_ms` are milliseconds, in `_us` microseconds, memory ending in `_mb` MiB.
+/// Results of a measurement. Units by suffix: `_ms` milliseconds, `_us` microseconds, `_mb` MiB of memory.
 #[derive(Debug, Serialize)]
 struct Report {
     name: String,
@@ -102,7 +102,7 @@ struct Report {
     profile: Option<Profile>,
 }
 
-/// Measures the program. With `--json` a failure is a line of JSON, too.
+/// Measures the program. With `--json`, a failure is also printed as a line of JSON.
 pub fn run(session: &Session, args: &Args) -> Outcome {
     let measured = measure(session, args);
     let text = match &measured {
@@ -116,7 +116,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
 }
 
 fn measure(session: &Session, args: &Args) -> Outcome<Report> {
-    // Before any thread starts, since threads inherit it.
+    // The process is pinned before any thread starts, because threads inherit the affinity.
     let threads = session.pin()?;
     let source = args.program.read()?;
     let client = client(session, args, &source)?;
@@ -144,7 +144,7 @@ fn measure(session: &Session, args: &Args) -> Outcome<Report> {
     })
 }
 
-/// Runs the program while a profile is taken.
+/// Runs the program while a profile is recorded.
 fn profiled(session: &Session, args: &Args, source: &Runnable) -> Outcome<Profile> {
     let client = client(session, args, source)?;
     let Runnable::Module(module) = source else { return Err(Failure::usage("--profile takes a module")) };
@@ -212,7 +212,7 @@ struct Compiled {
     times: CompileTimes,
 }
 
-/// A client of the platform that was asked for, or that the program was compiled for.
+/// Creates a client of the requested platform, or of the platform that the program was compiled for.
 fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client> {
     let registry = session.registry();
     match program {
@@ -221,8 +221,8 @@ fn client(session: &Session, args: &Args, program: &Runnable) -> Outcome<Client>
     }
 }
 
-/// Compiles as often as asked for, each time with new platforms and a new client, so that nothing is left from the time
-/// before. A serialised program is loaded instead.
+/// Compiles as often as requested, each time with new platforms and a new client, so that no state is reused. A
+/// serialised program is loaded instead.
 fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compiled> {
     let mut times = CompileTimes { parse: Vec::new(), compile: Vec::new() };
     let mut progress = Progress::new("compiling", usize::from(args.compiles));
@@ -251,11 +251,11 @@ fn compile(session: &Session, args: &Args, program: &Runnable) -> Outcome<Compil
     }
 }
 
-/// A program with its inputs on the device.
+/// Program with its inputs on the device.
 struct Program {
     executable: LoadedExecutable,
     buffers: Vec<Buffer>,
-    /// Inputs that a run must be given for good, so that each run needs new ones.
+    /// Inputs that a run must consume by donation; each run needs new copies of them.
     consumed: Vec<(usize, Literal)>,
 }
 
@@ -278,7 +278,7 @@ impl Program {
         Ok(Program { executable, buffers, consumed })
     }
 
-    /// One run and its duration, without preparation and cleanup.
+    /// Runs the program once; returns the outputs and the duration, without preparation and cleanup.
     fn once(&mut self) -> xla::Result<(Vec<Buffer>, Duration)> {
         for (i, literal) in &self.consumed {
             self.buffers[*i] = self.executable.argument_buffer(*i, literal)?;
@@ -354,12 +354,12 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// Milliseconds to the microsecond.
+/// Converts to milliseconds, rounded to microseconds.
 fn millis(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e3
 }
 
-/// KiB as MiB to a tenth.
+/// Converts KiB to MiB, rounded to one decimal.
 fn mib(kib: u64) -> f64 {
     (kib as f64 / 102.4).round() / 10.0
 }

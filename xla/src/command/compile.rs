@@ -37,60 +37,60 @@ target is needed.";
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The programs: HLO or StableHLO, as text or serialised, told by content; - for standard input
+    /// Programs: HLO or StableHLO, as text or serialised (format detected from the content); - for standard input
     #[arg(value_name = "MODULE", required = true)]
     modules: Vec<PathBuf>,
-    /// Shapes of arguments that StableHLO leaves open: arg0=f32[8,4],arg2=s32[8]; once for each module
+    /// Shapes of arguments with dynamic dimensions in StableHLO: arg0=f32[8,4],arg2=s32[8]; once for each module
     #[arg(long, value_name = "SHAPES")]
     shapes: Vec<ArgumentShapes>,
     #[command(flatten)]
     platform: PlatformArg,
-    /// Target triple, or GPU architecture: sm_90, or sm_90a for H100 alone [default: this machine's; for gpu sm_90]
+    /// Target triple, or GPU architecture: sm_90, or sm_90a (H100 only) [default: this machine's; for gpu sm_90]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Target processor by LLVM's name, or native; for x86 several, the oldest first [default: the target's baseline]
+    /// LLVM name of the target processor, or native; several for x86, oldest first [default: the target's baseline]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     cpu: Vec<String>,
     /// Processor features to add or remove
     #[arg(long, value_name = "+A,-B", value_delimiter = ',', allow_hyphen_values = true)]
     features: Vec<String>,
-    /// ABI, where the target leaves a choice, such as lp64d [default: the target's]
+    /// ABI, for targets that have several, such as lp64d [default: the target's]
     #[arg(long, value_name = "NAME")]
     abi: Option<String>,
-    /// Relocation: pic runs at any address, static where it is linked to
+    /// Relocation model: pic runs at any address, static at the linked address
     #[arg(long, value_name = "KIND", default_value = "pic", value_parser = ["pic", "static"])]
     relocation: String,
-    /// Round each product before it is added, also where the target has fused multiply-add
+    /// Round each product before it is added, even if the target has fused multiply-add
     #[arg(long)]
     no_contract: bool,
-    /// Goal of the code
+    /// Optimization goal
     #[arg(long, value_name = "GOAL", default_value = "speed", value_parser = ["speed", "size"])]
     optimize_for: String,
-    /// Let a call share its work among N threads, through a function of the application, parallel_for of its structure
+    /// Divide the work of a call among N threads, by the application's parallel_for callback
     #[arg(long, value_name = "N")]
     run_threads: Option<NonZeroUsize>,
-    /// Refuse a program whose code takes more bytes of the stack in one function [default: 16384]
+    /// Reject a program if one of its functions needs more bytes of stack [default: 16384]
     #[arg(long, value_name = "BYTES")]
     stack_limit: Option<u32>,
-    /// Name of the entry function, once for each module [default: the module's, as an identifier]
+    /// Name of the entry function, once for each module [default: the module's name, as an identifier]
     #[arg(long = "symbol", value_name = "NAME")]
     symbols: Vec<String>,
-    /// Name of the files [default: that of the first entry function]
+    /// Base name of the files [default: name of the first entry function]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Namespace of the header's declarations in C++, such as robot::vision
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Place of large constants: the object, or the file NAME.bin
+    /// Location of large constants: the object, or the file NAME.bin
     #[arg(long, value_name = "PLACE", default_value = "object", value_parser = ["object", "file"])]
     constants: String,
-    /// Write libNAME.a as well, a static library of NAME.o
+    /// Also write libNAME.a, a static library of NAME.o
     #[arg(long)]
     archive: bool,
-    /// More files: assembly, LLVM's representation, a target of CMake
+    /// Additional files: assembly, LLVM IR, a CMake target
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = ["asm", "ir", "cmake"])]
     emit: Vec<String>,
-    /// Make the custom call T a call of the application's C function NAME [default: T]; may be repeated
+    /// Compile the custom call T to a call of the application's C function NAME [default: T]; may be repeated
     #[arg(long, value_name = "T[=NAME]")]
     external: Vec<String>,
     /// Assembler for GPU code, or "none" to assemble when the program is loaded [default: ptxas, if it is found]
@@ -99,14 +99,14 @@ pub struct Args {
     /// Output directory
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Generate code in this process, the child of the process of that number: the command starts itself with this, so
-    /// that no crash of LLVM ends it
+    /// Generate code in this process, a child of the process PARENT. The command starts itself with this option, so
+    /// that a crash of LLVM does not end the command
     #[arg(long, hide = true, value_name = "PARENT")]
     in_this_process: Option<u32>,
 }
 
 impl Args {
-    /// Whether the work is that of another process, which this one starts.
+    /// Whether this process starts a child process that does the work.
     pub fn starts_child(&self) -> bool {
         self.in_this_process.is_none()
     }
@@ -158,7 +158,7 @@ fn external(text: &str) -> ExternalCall {
     }
 }
 
-/// Compiles the program.
+/// Compiles the programs.
 pub fn run(session: &Session, args: &Args) -> Outcome {
     let Some(parent) = args.in_this_process else { return in_child() };
     process::end_with_parent(parent)?;
@@ -177,16 +177,16 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     let modules = modules.map(|(path, shapes)| Ok(ProgramArg::new(path.clone(), shapes.into()).module()?.1));
     let modules = modules.collect::<Outcome<Vec<_>>>()?;
     let files = ahead.compile_ahead_of_time(modules, &args.options(session)).map_err(|error| match error {
-        // A target that there is not, an assembler that is not there.
+        // An unknown target, or an assembler that was not found.
         Error::InvalidArgument(_) | Error::NotFound(_) => Failure { error, bad_input: true },
-        // The target cannot have the program, or not within its limits.
+        // The target does not support the program, or it exceeds the target's limits.
         Error::Unimplemented(_) | Error::ResourceExhausted(_) => Failure::usage(error.message()),
         error => Failure { error, bad_input: false },
     })?;
     Ok(write(&args.output, &files)?)
 }
 
-/// Runs this command again in a process of its own, and says so if that crashes.
+/// Runs this command again in a child process, and reports a crash of that process.
 fn in_child() -> Outcome {
     let failed = |e| Error::internal(format!("cannot start the process that generates code: {e}"));
     let this = std::env::current_exe().map_err(failed)?;
@@ -197,13 +197,13 @@ fn in_child() -> Outcome {
     let status = status.map_err(failed)?;
     match status.code() {
         Some(0) => Ok(()),
-        // It has said why.
+        // The child process has reported the error.
         Some(code) => std::process::exit(code),
         None => Err(Error::internal(format!("LLVM crashed on this target or program ({status})")).into()),
     }
 }
 
-/// Writes all files or none.
+/// Writes either all files or none.
 fn write(directory: &Path, files: &[AotFile]) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| {
         let message = format!("cannot create the folder {}: {error}", directory.display());

@@ -1,4 +1,4 @@
-//! Time of runs by the device's own clock, and of calls that are queued, for `xla bench --device-time`.
+//! Device time of runs, and time of queued calls, for `xla bench --device-time`.
 
 use std::fmt;
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::failure::Outcome;
 use super::inputs;
 use super::measure::{Times, micros, timed};
 
-/// Lists of arguments that alternate at most, and launches of a round at most: recordings take memory and time.
+/// Limits on the alternating argument lists, and on the launches of a round; recorded launches take memory and time.
 const MOST_SETS: usize = 512;
 const MOST_LAUNCHES: usize = 8192;
-/// Lists of arguments take this share of the device's memory at most.
+/// Divisor of the device's memory that limits the memory of argument lists.
 const SHARE_OF_MEMORY: usize = 4;
-/// Rounds at least and at most, unless a number was given.
+/// Minimum and maximum number of rounds, unless a number is given.
 const ROUNDS: (usize, usize) = (3, 100);
 
 /// Results of the measurement. Times ending in `_us` are microseconds of one run.
@@ -28,15 +28,15 @@ pub struct DeviceTime {
     device_p10_us: f64,
     device_p90_us: f64,
     device_min_us: f64,
-    /// From the first of many calls to the end of the last one, divided by their number.
+    /// Time from the first of many calls to the end of the last one, divided by the number of calls.
     queued_us: f64,
     queued_calls: usize,
     rounds: usize,
-    /// Runs of a round, each on data of its own.
+    /// Number of runs in a round, each with separate data.
     runs: usize,
-    /// Bytes that a round goes through.
+    /// Bytes that a round accesses.
     bytes: usize,
-    /// Whether the device was given each round as a whole; else why not.
+    /// Whether each round was submitted to the device as a whole; otherwise, `reason` states the cause.
     recorded: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -45,9 +45,9 @@ pub struct DeviceTime {
 /// Limits of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Number of rounds; 0 = as many as fit into the time.
+    /// Number of rounds; 0 = derived from the time.
     pub rounds: usize,
-    /// Time that they may take, about.
+    /// Approximate time of all rounds.
     pub seconds: f64,
     /// Time of one run.
     pub each: Duration,
@@ -55,7 +55,7 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Measures a program on inputs that are made for the one in that file.
+/// Measures a program on inputs generated for the file `path`.
 pub fn measure(program: &LoadedExecutable, path: Option<&Path>, effort: Effort) -> Outcome<DeviceTime> {
     let device = program.client().first_device();
     let bytes = bytes_of_run(program);
@@ -87,13 +87,13 @@ pub fn measure(program: &LoadedExecutable, path: Option<&Path>, effort: Effort) 
     })
 }
 
-/// Bytes that a run reads and writes, temporaries included.
+/// Returns the number of bytes that a run reads and writes, temporaries included.
 fn bytes_of_run(program: &LoadedExecutable) -> usize {
     let memory = program.memory_analysis();
     (memory.argument_bytes + memory.output_bytes + memory.temporary_bytes).saturating_sub(memory.alias_bytes)
 }
 
-/// Lists of arguments with which no run finds its data in the cache; fewer where they are too many.
+/// Returns the number of argument lists that is needed for cold caches, subject to the limits.
 fn sets(cache: usize, bytes: usize, memory: usize, launches: usize) -> usize {
     let bytes = bytes.max(1);
     let enough = cache.saturating_mul(2).div_ceil(bytes) + 1;
@@ -101,7 +101,7 @@ fn sets(cache: usize, bytes: usize, memory: usize, launches: usize) -> usize {
     enough.min(MOST_SETS).min(MOST_LAUNCHES / launches.max(1)).min(room).max(1)
 }
 
-/// So many lists of arguments with equal values, in memory of their own.
+/// Creates `count` argument lists with equal values in separate memory.
 fn arguments(program: &LoadedExecutable, path: Option<&Path>, seed: u64, count: usize) -> Outcome<Vec<Vec<Buffer>>> {
     let signature = program.signature();
     let mut inputs = inputs::made(path, signature, seed)?;
@@ -116,8 +116,8 @@ fn arguments(program: &LoadedExecutable, path: Option<&Path>, seed: u64, count: 
     Ok(sets)
 }
 
-/// Number and time of calls that are sent one after the other, with one wait at the end. Where arguments must be given
-/// for good, there are as many as there are lists.
+/// Sends calls without waiting, with one wait at the end; returns their number and time. If the program requires
+/// donated arguments, there is one call per list.
 fn queued(program: &LoadedExecutable, lists: &[Vec<&Buffer>], calls: usize) -> xla::Result<(usize, Duration)> {
     let donate: Vec<usize> = program.signature().required_donations().collect();
     let calls = if donate.is_empty() { calls } else { lists.len() };

@@ -1,4 +1,4 @@
-//! Compares outputs with expected ones, element by element.
+//! Comparison of outputs with expected ones, element by element.
 
 use std::path::PathBuf;
 
@@ -33,13 +33,13 @@ fn tolerance(text: &str) -> Result<f64, String> {
 }
 
 impl ExpectArgs {
-    /// Compares, and says in a sentence that the outputs agree; `None` if nothing is expected.
+    /// Compares the outputs; returns a sentence that they agree, or `None` if nothing is expected.
     pub fn check(&self, signature: &Signature, outputs: &[Literal]) -> Outcome<Option<String>> {
         let Some(path) = &self.expect else { return Ok(None) };
         let mut archive = Archive::open(path).bad_input()?;
         let tolerance = Tolerance { rtol: self.rtol, atol: self.atol, signed_zero: self.signed_zero };
         for (i, (leaf, actual)) in signature.results().iter().zip(outputs).enumerate() {
-            // An array of dynamic size is as large as it came out.
+            // An array with dynamic dimensions is expected in its actual size.
             let shape = if leaf.shape.is_static() { &*leaf.shape } else { actual.array_shape() };
             let expected = archive.read(&format!("out{i}"), shape).bad_input()?;
             if let Some(difference) = tolerance.difference(&expected, actual) {

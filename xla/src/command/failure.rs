@@ -5,27 +5,27 @@ use xla::hlo::Error;
 /// Failure of the command.
 #[derive(Debug)]
 pub struct Failure {
-    /// Error for the user.
+    /// Error that is shown to the user.
     pub error: Error,
-    /// Whether the user's input cannot work; otherwise the program or the compiler failed.
+    /// Whether the user's input is invalid; otherwise, the program or the compiler failed.
     pub bad_input: bool,
 }
 
 /// Result of a subcommand.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// The exit code for work that failed.
+/// Exit code for a failure of the program or the compiler.
 pub const FAILED: u8 = 1;
-/// The exit code for bad usage and bad input.
+/// Exit code for bad usage and bad input.
 pub const BAD_INPUT: u8 = 2;
 
 impl Failure {
-    /// A failure that the user can mend by giving something else.
+    /// Creates a failure that the user can fix by other input.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure { error: Error::invalid_argument(message), bad_input: true }
     }
 
-    /// The exit code. Unimplemented features and internal errors are never the user's fault.
+    /// Returns the exit code. Unimplemented features and internal errors are never the user's fault.
     pub fn exit_code(&self) -> u8 {
         let ours = matches!(self.error, Error::Unimplemented(_) | Error::Internal(_));
         if self.bad_input && !ours { BAD_INPUT } else { FAILED }
@@ -38,9 +38,9 @@ impl From<Error> for Failure {
     }
 }
 
-/// Marks an error as one of the user's input.
+/// Conversion of errors in the user's input to failures.
 pub trait BadInput<T> {
-    /// The same result; its error is [`Failure::bad_input`].
+    /// Returns the result with its error marked as [`Failure::bad_input`].
     fn bad_input(self) -> Outcome<T>;
 }
 

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use xla::hlo::{Module, Result, proto};
 use xla::passes::view;
 
-/// A form of a module.
+/// Output format of a module.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Form {
     /// HLO text
@@ -18,7 +18,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// The module in that form.
+    /// Converts the module to this format.
     pub fn write(self, module: &Module) -> Result<Vec<u8>> {
         Ok(match self {
             Form::Hlo => module.to_string().into_bytes(),

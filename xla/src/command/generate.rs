@@ -1,40 +1,42 @@
-//! Generated inputs: a counter-based generator whose values depend on seed, parameter and element number alone.
+//! Generated inputs: a counter-based random number generator whose values depend only on seed, parameter number and
+//! element number.
 //!
-//! Every integer is an unsigned 64-bit word and wraps; `mix64` is the finaliser of SplitMix64 (Steele, Lea and Flood,
-//! "Fast splittable pseudorandom number generators", 2014). Floating kinds are computed in `f64` without fused
-//! operations, rounded to `f32` (but for `f64` arrays) and from there to the element type. The same bits come out on
-//! every machine.
+//! All integers are unsigned 64-bit words with wrapping arithmetic. `mix64` is the finalizer of SplitMix64 (Steele, Lea
+//! and Flood, "Fast splittable pseudorandom number generators", 2014). Floating-point distributions are computed in
+//! `f64` without fused operations, rounded to `f32` (except for `f64` arrays) and from there to the element type. The
+//! bits are identical on every machine.
 
 use serde::Deserialize;
 use serde_json::Number;
 use xla::hlo::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Scalar};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Standard deviation of a sum of four uniform 16-bit numbers: sqrt((2^32 - 1) / 3).
+/// Standard deviation of the sum of four uniform 16-bit numbers: sqrt((2^32 - 1) / 3).
 const NORMAL_DEVIATION: f64 = 37837.227;
 
-/// Distribution of generated values; `z` stands for 64 random bits of an element.
+/// Distribution of generated values. `z` denotes the 64 random bits of an element.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Generator {
-    /// `u * (hi - lo) + lo`, where `u` in [0, 1) is made of the upper 24 bits of `z`.
+    /// `u * (hi - lo) + lo`, where `u` in [0, 1) is formed from the upper 24 bits of `z`.
     Uniform { lo: f64, hi: f64 },
-    /// The same, with `diag` added where the last two indices are equal (of a matrix that has as many rows as columns).
+    /// [`Generator::Uniform`], with `diag` added where the last two indices are equal (the last two dimensions of a
+    /// square matrix).
     UniformDiag { lo: f64, hi: f64, diag: f64 },
-    /// Nearly normal: a sum of the four 16-bit fields of `z`, scaled.
+    /// Approximately normal: the scaled sum of the four 16-bit fields of `z`.
     Normal { mean: f64, std: f64 },
-    /// `lo <= value < hi`.
+    /// Integers with `lo <= value < hi`.
     Int { lo: i64, hi: i64 },
     /// The upper 32 bits of `z`.
     Bits,
-    /// The same value everywhere.
+    /// Constant.
     Const { value: Number },
-    /// The values of another distribution, for an array of so many elements, over and over: for large arrays, which are
-    /// copied sooner than made.
+    /// Values of another distribution for an array of `period` elements, repeated. For large arrays, because copying is
+    /// faster than generation.
     Tiled { period: usize, of: Box<Generator> },
 }
 
-/// A value before it is rounded or wrapped to its element type.
+/// Value before it is rounded or wrapped to its element type.
 #[derive(Clone, Copy)]
 enum Value {
     Float(f64),
@@ -47,7 +49,7 @@ const fn mix64(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// `GOLDEN` times a number counted from one.
+/// Returns `GOLDEN` times `i + 1`.
 const fn step(i: u64) -> u64 {
     GOLDEN.wrapping_mul(i.wrapping_add(1))
 }
@@ -58,9 +60,9 @@ fn uniform(z: u64, lo: f64, hi: f64) -> f64 {
 }
 
 impl Generator {
-    /// Default generator of an element type: floats (and the parts of complex numbers) from [-1, 1), integers from [0,
-    /// 8) or what of it the type can hold, booleans of both kinds, and powers of two from [1/2, 2) for `f8e8m0fnu`,
-    /// which has no sign.
+    /// Returns the default generator of an element type: floats (and the parts of complex numbers) from [-1, 1),
+    /// integers from [0, 8) as far as the type can represent them, both booleans, and powers of two from [1/2, 2) for
+    /// `f8e8m0fnu`, which has no sign.
     pub fn for_type(ty: ElementType) -> Generator {
         match ty.kind() {
             ElementKind::Pred => Generator::Int { lo: 0, hi: 2 },
@@ -71,9 +73,9 @@ impl Generator {
         }
     }
 
-    /// Array number `parameter` (from 0) of the inputs that belong to a seed.
+    /// Generates array number `parameter` (from 0) of the inputs for a seed.
     ///
-    /// A complex array is made like one of twice as many real numbers. Errors: bounds out of order, memory.
+    /// A complex array is generated like a real array of twice the size. Errors: bounds out of order, out of memory.
     pub fn literal(&self, shape: &ArrayShape, seed: u64, parameter: usize) -> Result<Literal> {
         self.check()?;
         if let Generator::Tiled { period, of } = self {
@@ -87,7 +89,7 @@ impl Generator {
         let mut literal = Literal::zeros(shape)?;
         for (i, chunk) in literal.bytes_mut().chunks_exact_mut(width).enumerate() {
             match element(i) {
-                // The common case of a large array.
+                // Fast path for the common case of a large array.
                 Value::Float(v) if part == ElementType::F32 => chunk.copy_from_slice(&(v as f32).to_le_bytes()),
                 value => value.of(part).write(part, chunk),
             }
@@ -135,7 +137,7 @@ impl Generator {
     }
 }
 
-/// An array that repeats one of at most `period` elements, which `of` makes.
+/// Returns an array that repeats a sequence of at most `period` elements, which `of` generates.
 fn tiled(shape: &ArrayShape, period: usize, of: impl FnOnce(&ArrayShape) -> Result<Literal>) -> Result<Literal> {
     let tile = of(&ArrayShape::new(shape.element_type(), [period.min(shape.element_count())]))?;
     let mut literal = Literal::zeros(shape)?;
@@ -146,7 +148,7 @@ fn tiled(shape: &ArrayShape, period: usize, of: impl FnOnce(&ArrayShape) -> Resu
 }
 
 impl Value {
-    /// The value as one of a real element type: floats through `f32`, floats to integers by leaving off the fraction.
+    /// Converts to a real element type: floats via `f32`, and floats to integers by truncation.
     fn of(self, ty: ElementType) -> Scalar {
         match (ty.kind(), self) {
             (ElementKind::Pred, Value::Float(v)) => Scalar::Pred(v != 0.0),
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
     use serde_json::Value as Json;
 
-    /// Bit patterns from an independent implementation of the same generator, for every kind.
+    /// Bit patterns from an independent implementation of this generator, for every kind.
     const VECTORS: &str = include_str!("generator-vectors.json");
 
     fn shape_of(param: &Json) -> ArrayShape {

@@ -19,7 +19,7 @@ pub struct InputArgs {
     /// Read inputs arg0, arg1, ... from an .npz file, one for each array of the parameters (tuples flattened)
     #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
-    /// Generate inputs from a seed; a manifest.json beside MODULE may specify the distributions
+    /// Generate inputs from a seed; a manifest.json next to MODULE may specify the distributions
     #[arg(long, value_name = "N")]
     inputs_seed: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub enum Inputs {
 }
 
 impl InputArgs {
-    /// Checks that there is an input for each argument, and no other.
+    /// Opens the source; an error unless there is exactly one input for each argument.
     pub fn open(&self, program: Option<&Path>, signature: &Signature) -> Outcome<Inputs> {
         match (&self.inputs, self.inputs_seed) {
             (Some(path), _) => {
@@ -49,7 +49,7 @@ impl InputArgs {
     }
 }
 
-/// Inputs generated from a seed, for the program in that file if it is in one.
+/// Creates inputs generated from a seed. `program` is the file of the program, if it has one.
 pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome<Inputs> {
     let shapes: Vec<&ArrayShape> = signature.arguments().iter().map(|leaf| &*leaf.shape).collect();
     let program = program.map(manifest::Program::beside).transpose().bad_input()?.flatten();
@@ -61,7 +61,7 @@ pub fn made(program: Option<&Path>, signature: &Signature, seed: u64) -> Outcome
 }
 
 impl InputArgs {
-    /// Takes the extents of arguments from the arrays of the file, for dimensions that the program leaves open.
+    /// Takes the extents of dynamic dimensions of arguments from the arrays of the file.
     pub fn give_extents(&self, shapes: &mut ArgumentShapes) -> Outcome {
         let Some(path) = &self.inputs else { return Ok(()) };
         let mut archive = Archive::open(path).bad_input()?;
@@ -77,7 +77,7 @@ impl InputArgs {
 }
 
 impl Inputs {
-    /// The value of argument `index`. Errors name the argument, its array and both shapes.
+    /// Returns the value of argument `index`. Errors name the argument, its array and both shapes.
     pub fn literal(&mut self, signature: &Signature, index: usize) -> Outcome<Literal> {
         let leaf = &signature.arguments()[index];
         let literal = match self {
@@ -115,7 +115,7 @@ fn check_names(archive: &Archive, signature: &Signature) -> Result<()> {
     Ok(())
 }
 
-/// Number of arrays of a list that a message names.
+/// Limit on the arrays of a list that a message names.
 const NAMED: usize = 8;
 
 fn names(archive: &Archive) -> String {
@@ -127,7 +127,7 @@ fn names(archive: &Archive) -> String {
     }
 }
 
-/// `2 inputs (arg0 f32[2], arg1 s32[])`.
+/// Formats the arguments, such as `2 inputs (arg0 f32[2], arg1 s32[])`.
 fn list(signature: &Signature) -> String {
     let arguments = signature.arguments();
     let shown = arguments.iter().take(NAMED).enumerate().map(|(i, leaf)| format!("arg{i} {}", leaf.shape));

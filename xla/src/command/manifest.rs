@@ -1,4 +1,4 @@
-//! `manifest.json` beside a program: the generators of its inputs.
+//! `manifest.json` next to a program: the generators of its inputs.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,14 +11,14 @@ use xla::hlo::{ArrayShape, ElementType, Error, Result, ResultExt};
 use super::generate::Generator;
 use super::signature;
 
-/// The file's name, in the folder of the program.
+/// Name of the manifest, in the directory of the program.
 const FILE: &str = "manifest.json";
-/// The generator that a manifest must name to be taken for one.
+/// Value of the field `generator` that identifies a manifest.
 const GENERATOR: &str = "splitmix64-v1";
-/// A larger file is not read.
+/// Limit on the size of a manifest in bytes.
 const LIMIT: u64 = 64 << 20;
 
-/// A program's entry in a manifest.
+/// Entry of a program in a manifest.
 #[derive(Debug, Deserialize)]
 pub struct Program {
     file: String,
@@ -37,15 +37,15 @@ struct Parameter {
 }
 
 impl Program {
-    /// The entry of the program in that file; `None` without a manifest beside it, or where the manifest does not list
-    /// it.
+    /// Returns the entry of the program in that file. `None` if there is no manifest next to it, or the manifest does
+    /// not list it.
     ///
-    /// A `manifest.json` that is for something else is passed over; one that is for programs and broken is an error.
+    /// A `manifest.json` for another purpose is ignored; a malformed one for programs is an error.
     pub fn beside(program: &Path) -> Result<Option<Program>> {
         let path = program.with_file_name(FILE);
         let Ok(file) = File::open(&path) else { return Ok(None) };
         let mut text = Vec::new();
-        // A file that cannot be read or is no JSON object is no manifest.
+        // A file that cannot be read or is not a JSON object is not a manifest.
         let read = file.take(LIMIT).read_to_end(&mut text).is_ok();
         let Some(mut manifest) = serde_json::from_slice::<Value>(&text).ok().filter(|_| read) else { return Ok(None) };
         if manifest["generator"] != GENERATOR {
@@ -62,7 +62,7 @@ impl Program {
         file.is_some_and(|name| is_listed(name.strip_suffix(".pb").unwrap_or(name)))
     }
 
-    /// The generators of the program's arguments, which must have the shapes in the manifest.
+    /// Returns the generators of the program's arguments, which must have the shapes in the manifest.
     pub fn generators(&self, arguments: &[&ArrayShape]) -> Result<Vec<Generator>> {
         if self.params.len() != arguments.len() {
             let (listed, taken) = (self.params.len(), arguments.len());

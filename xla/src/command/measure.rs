@@ -1,33 +1,33 @@
-//! Timing by the rules of the benchmark, and checksums of outputs.
+//! Timing with the rules of the benchmark, and checksums of outputs.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use xla::hlo::{Literal, Scalar};
 
-/// Warm-up: least number of calls and least time, but no more calls than the third, nor longer than the last.
+/// Warm-up limits: minimum number of calls, minimum time, maximum number of calls, maximum time.
 const WARM_UP: (usize, Duration, usize, Duration) = (3, Duration::from_millis(250), 1000, Duration::from_secs(20));
-/// Least number of timed calls.
+/// Minimum number of timed calls.
 const LEAST: usize = 7;
-/// Greatest number of timed calls, unless a number was given.
+/// Maximum number of timed calls, unless a number is given.
 const MOST: usize = 5000;
 
-/// Durations of calls, shortest first; never empty.
+/// Durations of calls in ascending order; never empty.
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// Sorted times.
+    /// Sorts the durations.
     pub fn new(mut times: Vec<Duration>) -> Times {
         times.sort_unstable();
         Times(times)
     }
 
-    /// Number of calls.
+    /// Returns the number of calls.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The middle one, or the mean of the two in the middle.
+    /// Returns the median: the middle duration, or the mean of the two in the middle.
     pub fn median(&self) -> Duration {
         let middle = self.0.len() / 2;
         match self.0.len() % 2 {
@@ -36,7 +36,7 @@ impl Times {
         }
     }
 
-    /// The least time that so great a share (0 to 1) of the calls kept within.
+    /// Returns the quantile for `share` (0 to 1) of the calls.
     pub fn quantile(&self, share: f64) -> Duration {
         self.at((share * self.0.len() as f64) as usize)
     }
@@ -46,7 +46,7 @@ impl Times {
     }
 }
 
-/// Calls `once` until it is warm; returns the time of the last call, which it measures itself.
+/// Calls `once` until the program is warm; returns the duration of the last call. `once` measures itself.
 pub fn warm_up<E>(mut once: impl FnMut() -> Result<Duration, E>) -> Result<Duration, E> {
     let (least, enough, most, too_long) = WARM_UP;
     let (mut calls, mut spent, mut last) = (0, Duration::ZERO, Duration::ZERO);
@@ -58,44 +58,44 @@ pub fn warm_up<E>(mut once: impl FnMut() -> Result<Duration, E>) -> Result<Durat
     Ok(last)
 }
 
-/// Number of calls to time when one takes `each`, so that they take about `seconds`.
+/// Returns the number of calls that take about `seconds` in total, when one takes `each`.
 pub fn repetitions(seconds: f64, each: Duration) -> usize {
     ((seconds / each.as_secs_f64().max(1e-7)) as usize).clamp(LEAST, MOST)
 }
 
-/// Microseconds to the nanosecond.
+/// Converts to microseconds, with a resolution of nanoseconds.
 pub fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 
-/// Runs `work` and tells how long it took.
+/// Runs `work` and returns its result and its duration.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = work();
     (result, start.elapsed())
 }
 
-/// A summary of an output, over its finite elements v[i] in row-major order, in `f64`. Integers and truth values count
-/// as their number, complex numbers as their real part.
+/// Checksums of an output, over its finite elements v[i] in row-major order, in `f64`. Integers and booleans are
+/// converted to numbers, and complex numbers to their real part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
     /// Sum of v.
     pub sum: f64,
     /// Sum of |v|.
     pub abs_sum: f64,
-    /// Sum of v * ((i mod 1021) + 1) / 1021, which a permuted array does not have.
+    /// Sum of v * ((i mod 1021) + 1) / 1021, which detects permutations.
     pub wsum: f64,
     /// Number of elements that are not finite.
     pub nonfinite: usize,
 }
 
 impl Sums {
-    /// Of an array.
+    /// Computes the checksums of an array.
     pub fn of(literal: &Literal) -> Sums {
         const PERIOD: usize = 1021;
         let mut total = Sums::default();
         let count = literal.array_shape().element_count();
-        // Sums of sums round less than one long sum.
+        // Partial sums have a smaller rounding error than one long sum.
         for start in (0..count).step_by(PERIOD) {
             let mut part = Sums::default();
             for i in start..count.min(start + PERIOD) {
@@ -177,7 +177,7 @@ mod tests {
         };
         let sums = Sums::of(&Literal::from_fn(&shape, |i| Scalar::Float(value(i))).unwrap());
         assert_eq!((sums.sum, sums.abs_sum, sums.nonfinite), (1.0, 5.0, 1));
-        // Element 1022 weighs as much as element 1.
+        // Element 1022 has the weight of element 1.
         assert!((sums.wsum - (-2.0 + 3.0 * 2.0) / 1021.0).abs() < 1e-15);
     }
 }

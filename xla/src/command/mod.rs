@@ -1,7 +1,7 @@
 //! The command line: subcommands, output streams and exit codes.
 //!
-//! Results go to standard output; standard error gets one error, progress if a person watches, and with `-v` the log.
-//! Exit codes: 0 fine, 1 the program or the compiler failed, 2 bad usage or bad input.
+//! Results are written to standard output. Standard error gets one error message, progress if it is a terminal, and the
+//! log with `-v`. Exit codes: 0 success, 1 failure of the program or the compiler, 2 bad usage or bad input.
 
 mod bench;
 mod compile;
@@ -39,7 +39,7 @@ use xla::Error;
 use failure::{FAILED, Failure, Outcome};
 use session::{Common, Session};
 
-/// The evaluator and some passes go as deep as a program nests, so the work is done on a stack that is deep enough.
+/// Stack size of the worker thread. The evaluator and some passes recurse as deep as a program nests.
 const STACK_BYTES: usize = 256 << 20;
 
 const EXAMPLES: &str = "\
@@ -72,7 +72,7 @@ enum Command {
     Platforms(platforms::Args),
 }
 
-/// Reads the command line, does the work, and tells of a failure.
+/// Parses the command line, runs the subcommand, and reports a failure.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     panics::keep_quiet();
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> Outcome {
-    // The child process traces and logs the work; the process that starts it has no events.
+    // The child process traces and logs the work. The process that starts it has no events.
     let starts_child = matches!(&cli.command, Command::Compile(args) if args.starts_child());
     let session = Session::new(cli.common, starts_child)?;
     let outcome = work(&session, cli.command);
@@ -109,7 +109,7 @@ fn work(session: &Session, command: Command) -> Outcome {
     }
 }
 
-/// The one message of a failure.
+/// Prints the message of a failure and returns its exit code.
 fn report(failure: Failure) -> ExitCode {
     let code = failure.exit_code();
     let mut message = format!("error: {}", failure.error);
@@ -119,7 +119,7 @@ fn report(failure: Failure) -> ExitCode {
         }
         message.push_str("\nThis is a bug in the compiler. Please report it, with the module and the command line.");
     }
-    // If standard error is closed, the exit code still tells.
+    // If standard error is closed, the exit code still indicates the failure.
     let _ = writeln!(std::io::stderr(), "{}", output::escape(&message));
     ExitCode::from(code)
 }

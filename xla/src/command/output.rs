@@ -1,4 +1,4 @@
-//! Writes results to standard output, and arrays in a form for people.
+//! Output of results to standard output, and of arrays in readable form.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write};
@@ -8,10 +8,10 @@ use xla::compare::scalar;
 use xla::hlo::{Error, Literal, Result};
 use xla::service::write_file;
 
-/// An array of more elements is shown by its first ones.
+/// Limit on the elements of an array that is printed completely.
 const SHOWN: usize = 64;
 
-/// Writes text to standard output. Nobody reading it any more is no error.
+/// Writes text to standard output. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<()> {
     print_bytes(text.as_bytes())
 }
@@ -26,13 +26,13 @@ fn print_bytes(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes bytes to a file, whole or not at all, or to standard output where there is none.
+/// Writes bytes to a file, atomically, or to standard output without a path.
 pub fn write(path: Option<&Path>, bytes: &[u8]) -> Result<()> {
     path.map_or_else(|| print_bytes(bytes), |path| write_file(path, bytes))
 }
 
-/// Replaces control characters other than line feed and tab by `\u{1b}` and the like: names from a program do not reach
-/// the terminal as commands.
+/// Replaces control characters other than line feed and tab by escapes such as `\u{1b}`, so that names in a program
+/// cannot send commands to the terminal.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -45,12 +45,12 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Whether a character changes the order in which others are shown.
+/// Whether a character changes the display order of others.
 fn is_bidirectional(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The array in braces as HLO text has it, or its first elements if there are many: `f32[2,2] { { 1, 2 }, { 3, 4 } }`.
+/// Formats an array as in HLO text, `f32[2,2] { { 1, 2 }, { 3, 4 } }`; a large one is abbreviated.
 pub fn show(literal: &Literal) -> String {
     let shape = literal.array_shape();
     let count = shape.element_count();
@@ -67,7 +67,7 @@ pub fn show(literal: &Literal) -> String {
     text
 }
 
-/// Appends the `count` elements from `start` on, which make an array of those dimensions.
+/// Appends the `count` elements from `start` on as an array of these dimensions.
 fn nested(literal: &Literal, dims: &[usize], start: usize, count: usize, text: &mut String) {
     let Some((&size, inner)) = dims.split_first() else {
         text.push_str(&scalar(literal.get(start)));

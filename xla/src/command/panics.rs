@@ -1,11 +1,11 @@
-//! Panics: recorded for the one message at the end instead of printed.
+//! Panics: recorded for the error message at the end of the command instead of printed.
 
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
 static LAST: Mutex<Option<String>> = Mutex::new(None);
 
-/// Remembers panics instead of printing them, from now on.
+/// Installs a hook that records panics instead of printing them.
 pub fn keep_quiet() {
     panic::set_hook(Box::new(|info| {
         let payload = info.payload();
@@ -16,7 +16,7 @@ pub fn keep_quiet() {
     }));
 }
 
-/// The last panic and where it was.
+/// Returns the message and location of the last panic.
 pub fn last() -> Option<String> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -1,33 +1,33 @@
-//! This process: its memory and threads, as the system reports them, and its end with its parent.
+//! This process: memory and threads as reported by the system, and termination with its parent.
 
 use std::fs;
 
 use xla::hlo::{Error, Result};
 
-/// Facts from `/proc/self/status`, zero where the system has no such file.
+/// Values from `/proc/self/status`; zero on systems without this file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Status {
-    /// Resident memory now, KiB.
+    /// Current resident memory in KiB.
     pub resident_kib: u64,
-    /// The most there was since the last [`reset_peak`], KiB.
+    /// Peak of resident memory since the last [`reset_peak`], in KiB.
     pub peak_kib: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
 }
 
-/// Asks the system.
+/// Reads the current values.
 pub fn status() -> Status {
     fs::read_to_string("/proc/self/status").map_or_else(|_| Status::default(), |text| parse(&text))
 }
 
-/// Resets the peak to the current resident size; where that cannot be done the old peak stays.
+/// Resets the peak to the current resident size, if the system supports it.
 pub fn reset_peak() {
-    // A measurement that cannot be made is reported as it is: the peak of the whole process.
+    // On failure, the report contains the peak of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Has the system kill this process when the thread that started it ends, also if a signal kills that process.
-/// [`Error::FailedPrecondition`] where `parent`, the process that started this one, has ended already.
+/// Requests that the system kill this process when the thread that started it ends, even if that process is killed by a
+/// signal. [`Error::FailedPrecondition`] if `parent`, the process that started this one, has already ended.
 #[cfg(target_os = "linux")]
 pub fn end_with_parent(parent: u32) -> Result<()> {
     use rustix::process::{Signal, set_parent_process_death_signal};
@@ -37,8 +37,8 @@ pub fn end_with_parent(parent: u32) -> Result<()> {
     if is_child_of(parent) { Ok(()) } else { Err(orphaned()) }
 }
 
-/// Starts a thread that ends this process soon after its parent. [`Error::FailedPrecondition`] where `parent`, the
-/// process that started this one, has ended already.
+/// Starts a thread that ends this process soon after its parent. [`Error::FailedPrecondition`] if `parent`, the process
+/// that started this one, has already ended.
 #[cfg(all(unix, not(target_os = "linux")))]
 pub fn end_with_parent(parent: u32) -> Result<()> {
     let watch = move || {
@@ -54,7 +54,7 @@ pub fn end_with_parent(parent: u32) -> Result<()> {
     thread.map(drop).map_err(|error| Error::resource_exhausted(format!("no thread can be started: {error}")))
 }
 
-/// Does nothing: the system reports no parent.
+/// Does nothing, because the system does not report the parent.
 #[cfg(not(unix))]
 pub fn end_with_parent(_: u32) -> Result<()> {
     Ok(())

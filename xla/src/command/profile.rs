@@ -1,5 +1,5 @@
-//! Adds up the time that each thunk of a program takes, and compares it with the machine's peak rates:
-//! `xla bench --profile`.
+//! `xla bench --profile`: accumulates the time of each thunk of a program, and compares it with the machine's peak
+//! rates.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,46 +17,46 @@ use xla::{Client, CompileOptions, Literal, Result, VerifiedModule};
 
 use super::measure::timed;
 
-/// The time that thunks took, the longest first.
+/// Time per thunk, in descending order.
 #[derive(Debug, Serialize)]
 pub struct Profile {
-    /// Runs that were looked at.
+    /// Number of profiled runs.
     pub runs: usize,
     /// Peak rates of the machine.
     pub ceilings: Ceilings,
-    /// Work of the device: kernels, library calls, copies; loops and branches are what they contain.
+    /// Work of the device: kernels, library calls, copies. Loops and branches are represented by their contents.
     pub thunks: Vec<Row>,
 }
 
-/// The greatest rates that were measured on this platform.
+/// Peak rates, measured on this platform.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ceilings {
-    /// Operations per second of a product of two f32 matrices.
+    /// Operations per second of an f32 matrix multiplication.
     pub flops: f64,
-    /// Bytes per second of an addition of arrays that no cache holds.
+    /// Bytes per second of an addition of arrays that exceed all caches.
     pub bytes: f64,
 }
 
-/// A thunk, in one run of the program.
+/// Thunk, with values for one run of the program.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// The instruction's name.
+    /// Name of the instruction.
     pub name: String,
-    /// Kernel, library call, copy, ...; empty where the platform does not say.
+    /// Kernel, library call, copy and so on; empty if the platform does not report it.
     pub kind: String,
-    /// Number of runs.
+    /// Number of executions.
     pub count: f64,
-    /// Microseconds in all.
+    /// Total time in microseconds.
     pub micros: f64,
-    /// Operations per second; 0 where the platform does not say.
+    /// Operations per second; 0 if the platform does not report them.
     pub flops: f64,
     /// Bytes per second.
     pub bytes: f64,
-    /// The part of that time that the machine needs at its ceilings. More than 1 for what stays in a cache.
+    /// Minimum time at the peak rates, as a fraction of the actual time. Greater than 1 for data that stays in a cache.
     pub roofline: f64,
 }
 
-/// Runs a program some times and adds up the time of its thunks, whose `tracing` spans it collects.
+/// Runs a program `runs` times and accumulates the time of its thunks from their `tracing` spans.
 pub fn profile(client: &Client, runs: usize, mut run: impl FnMut() -> Result<()>) -> Result<Profile> {
     let ceilings = Ceilings::measure(client)?;
     let collector = Collector::default();
@@ -81,7 +81,7 @@ impl Ceilings {
     }
 }
 
-/// The least time of a few runs of a program on an array of zeros.
+/// Returns the minimum time of a few runs of a program on an array of zeros.
 fn fastest(client: &Client, text: &str) -> Result<Duration> {
     let module = VerifiedModule::new(parse_module(text)?)?;
     let program = client.compile(&module, &CompileOptions::default())?;
@@ -152,11 +152,11 @@ impl Visit for Facts {
     }
 }
 
-/// Adds up spans of thunks.
+/// Layer that accumulates the spans of thunks.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<HashMap<String, Total>>>);
 
-/// When a thunk began.
+/// Start time of a thunk.
 struct Began(Instant);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {

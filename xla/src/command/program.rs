@@ -1,4 +1,4 @@
-//! Reads MODULE: a file or standard input.
+//! Reads MODULE from a file or standard input.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,49 +13,49 @@ use xla::{Client, CompileOptions, LoadedExecutable, ModuleSource};
 use super::failure::{BadInput, Failure, Outcome};
 use super::output;
 
-/// A larger module is refused.
+/// Limit on the size of a module in bytes.
 const LIMIT: u64 = 2 << 30;
 
-/// The argument that names a program.
+/// Argument that names a program.
 #[derive(clap::Args, Debug)]
 pub struct ProgramArg {
-    /// The program: HLO or StableHLO, as text or serialised, told by content; - for standard input
+    /// Program: HLO or StableHLO, as text or serialised (format detected from the content); - for standard input
     #[arg(value_name = "MODULE")]
     module: PathBuf,
     #[command(flatten)]
     shapes: ShapesArg,
 }
 
-/// Shapes of a program's arguments.
+/// Option with the shapes of a program's arguments.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ShapesArg {
-    /// Shapes of arguments that StableHLO leaves open: arg0=f32[8,4],arg2=s32[8]
+    /// Shapes of arguments with dynamic dimensions in StableHLO: arg0=f32[8,4],arg2=s32[8]
     #[arg(long, value_name = "SHAPES")]
     shapes: Option<ArgumentShapes>,
 }
 
-/// The argument that names a program that is to run.
+/// Arguments that name a program to run.
 #[derive(clap::Args, Debug)]
 pub struct RunnableArg {
-    /// The program: HLO or StableHLO, as text or serialised, told by content; - for standard input
+    /// Program: HLO or StableHLO, as text or serialised (format detected from the content); - for standard input
     #[arg(value_name = "MODULE", required_unless_present = "executable")]
     module: Option<PathBuf>,
     #[command(flatten)]
     shapes: ShapesArg,
-    /// Run the machine code of a file of `xla compile`, which must be trusted; code for the host needs --platform
+    /// Run the machine code in a file of `xla compile`, which must be trusted; host code requires --platform
     #[arg(long, value_name = "FILE", conflicts_with_all = ["module", "shapes"])]
     executable: Option<PathBuf>,
 }
 
-/// A program that is to run.
+/// Program to run.
 pub enum Runnable {
-    /// One to compile.
+    /// Module to compile.
     Module(Source),
-    /// One to load.
+    /// Executable to load.
     Executable(Stored),
 }
 
-/// A compiled program, as bytes.
+/// Serialised executable.
 pub struct Stored {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -81,17 +81,17 @@ impl RunnableArg {
 }
 
 impl Stored {
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The platform whose program it is.
+    /// Returns the platform that the program was compiled for.
     pub fn platform(&self) -> Outcome<String> {
         serialized::platform_of(&self.bytes).context(|| self.path.display().to_string()).bad_input()
     }
 
-    /// Loads it. Bytes that this platform cannot load are bad input.
+    /// Loads the program. Bytes that this platform cannot load are bad input.
     pub fn load(&self, client: &Client, options: &CompileOptions) -> Outcome<LoadedExecutable> {
         client.load(&self.bytes, options).map_err(|error| {
             let bad_input = matches!(error, Error::InvalidArgument(_));
@@ -101,7 +101,7 @@ impl Stored {
 }
 
 impl Runnable {
-    /// The file, unless it was standard input.
+    /// Returns the path of the file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Runnable::Module(source) => source.path(),
@@ -109,7 +109,7 @@ impl Runnable {
         }
     }
 
-    /// The name of the file without its ending, for reports; `-` for standard input.
+    /// Returns the name of the file without its extension, for reports; `-` for standard input.
     pub fn stem(&self) -> String {
         let stem = self.path().and_then(Path::file_stem);
         let stem = stem.map_or_else(|| "-".to_string(), |stem| stem.to_string_lossy().into_owned());
@@ -117,7 +117,7 @@ impl Runnable {
     }
 }
 
-/// A program that was read, not parsed.
+/// Program that was read but not parsed.
 pub struct Source {
     path: Option<PathBuf>,
     content: ModuleSource,
@@ -125,7 +125,7 @@ pub struct Source {
 }
 
 impl ProgramArg {
-    /// The argument, for a subcommand that takes it in another way.
+    /// Creates the argument, for a subcommand with another syntax.
     pub fn new(module: PathBuf, shapes: ShapesArg) -> ProgramArg {
         ProgramArg { module, shapes }
     }
@@ -148,17 +148,17 @@ impl ProgramArg {
 }
 
 impl Source {
-    /// The file, unless it was standard input.
+    /// Returns the path of the file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Shapes of the program's arguments, to add to.
+    /// Returns the shapes of the program's arguments, for additions.
     pub fn shapes_mut(&mut self) -> &mut ArgumentShapes {
         &mut self.shapes
     }
 
-    /// Name of the program on the command line.
+    /// Returns the name of the program on the command line.
     fn name(&self) -> String {
         self.path().map_or_else(|| "standard input".to_string(), |path| path.display().to_string())
     }
@@ -171,13 +171,13 @@ impl Source {
         Ok(module)
     }
 
-    /// Says on standard error, once a process, that constants without data are zeros.
+    /// Warns on standard error, once per process, that constants without data are treated as zeros.
     fn say_omitted(&self, omitted: usize) {
         static SAID: AtomicBool = AtomicBool::new(false);
         if omitted > 0 && !SAID.swap(true, Ordering::Relaxed) {
             let what = if omitted == 1 { "constant has" } else { "constants have" };
             let name = output::escape(&self.name());
-            // If standard error is closed, the program runs all the same.
+            // A closed standard error does not prevent the program from running.
             let _ = writeln!(
                 std::io::stderr(),
                 "warning: {name}: {omitted} {what} no data, {{...}}, and {} as zeros",

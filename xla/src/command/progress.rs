@@ -1,13 +1,13 @@
-//! Progress on standard error, only while a person watches and only when something takes long.
+//! Progress bars on standard error, only for long work and only on a terminal.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Nothing is shown before.
+/// Delay before a progress bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A bar that appears after a while. Drawing happens in [`Progress::advance`] alone: no thread disturbs the
+/// Progress bar that appears after a delay. Only [`Progress::advance`] draws, so that no thread disturbs the
 /// measurement.
 pub struct Progress {
     bar: ProgressBar,
@@ -17,12 +17,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Work of `total` steps.
+    /// Creates a bar for work of `total` steps.
     pub fn new(what: &'static str, total: usize) -> Progress {
         Progress { bar: ProgressBar::hidden(), start: Instant::now(), what, total: total as u64 }
     }
 
-    /// One step is done.
+    /// Records that one step is done.
     pub fn advance(&mut self) {
         if self.bar.length().is_none() && self.start.elapsed() >= PATIENCE {
             self.show();
@@ -36,7 +36,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}") {
             self.bar.set_style(style);
         }
-        // Hidden where standard error is not a terminal.
+        // Hidden unless standard error is a terminal.
         self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
     }
 }

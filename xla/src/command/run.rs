@@ -1,4 +1,4 @@
-//! `xla run`: compile a program, run it once, hand its outputs over.
+//! `xla run`: compiles a program, runs it once and outputs its results.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ fn inputs_of(args: &Args, program: Option<&Path>, signature: &Signature) -> Outc
     (0..signature.arguments().len()).map(|i| given.literal(signature, i)).collect()
 }
 
-/// Several devices are refused: neither the option nor the module's header may ask for them.
+/// Returns an error if the option or the module's header requests several devices, which are not supported.
 pub fn check_devices(module: &Module, asked: usize) -> Outcome {
     let attributes = module.attributes();
     let (replicas, partitions) = (attributes.replica_count.max(1), attributes.num_partitions.max(1));
@@ -117,7 +117,7 @@ pub fn check_devices(module: &Module, asked: usize) -> Outcome {
 fn execute(executable: &LoadedExecutable, literals: Vec<Literal>) -> Outcome<Vec<Literal>> {
     let buffers = literals.into_iter().enumerate().map(|(i, literal)| executable.argument_buffer(i, &literal));
     let buffers = buffers.collect::<xla::Result<Vec<_>>>()?;
-    // Nobody needs the inputs afterwards, and some programs demand that theirs be given away.
+    // The inputs are not used again, and some programs require donated inputs.
     let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
     let outputs = executable.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
     Ok(outputs.iter().map(|buffer| buffer.to_literal()).collect::<xla::Result<_>>()?)

@@ -1,4 +1,4 @@
-//! Session of a subcommand: the common options, the platforms, and state that lasts as long as the process.
+//! Session of a subcommand: common options, platforms, and state of the process.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::failure::{BadInput, Failure, Outcome};
 use super::program::Stored;
 use super::{threads, trace};
 
-/// The platform that is used where none is named, if this build has it; else the first one.
+/// Default platform, if this build has it; otherwise, the first one is used.
 const PREFERRED: &str = "cpu";
 
-/// Options that every subcommand has.
+/// Options of every subcommand.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Common options")]
 pub struct Common {
@@ -41,19 +41,19 @@ pub struct Common {
     /// Disable GPU autotuning, and compile no alternatives for it
     #[arg(long, global = true, env = "XLA_NO_AUTOTUNE", hide_env = true, value_parser = clap::builder::FalseyValueParser::new())]
     no_autotune: bool,
-    /// Send each launch by itself on GPUs, not as graphs
+    /// Launch kernels separately on GPUs instead of as graphs
     #[arg(long, global = true)]
     no_graphs: bool,
-    /// Library of a profiler that shows runs and thunks on GPUs as ranges (NVTX); profilers set it themselves
+    /// NVTX library of a profiler, to show executions and thunks on GPUs as ranges; profilers set it themselves
     #[arg(long, global = true, value_name = "FILE", env = "NVTX_INJECTION64_PATH", hide_env = true)]
     nvtx_library: Option<PathBuf>,
     /// Allow TF32 for f32 matmuls of default precision on GPUs: 10-bit mantissas, faster
     #[arg(long, global = true)]
     allow_tf32: bool,
-    /// Flush subnormal operands and results of floating-point arithmetic to zero, where the platform can
+    /// Flush subnormal operands and results of floating-point arithmetic to zero, if the platform supports it
     #[arg(long, global = true)]
     flush_denormals: bool,
-    /// Round bf16 and f16 after each operation on GPUs, not once for a chain of operations in a kernel
+    /// Round bf16 and f16 after each operation on GPUs instead of once per chain of operations in a kernel
     #[arg(long, global = true)]
     no_excess_precision: bool,
     /// Log to standard error; repeat for more
@@ -61,7 +61,7 @@ pub struct Common {
     verbose: u8,
 }
 
-/// The option that names a platform.
+/// Option that names a platform.
 #[derive(Args, Debug)]
 pub struct PlatformArg {
     /// Platform; `xla platforms` lists those of this build [default: cpu if there is one]
@@ -69,15 +69,15 @@ pub struct PlatformArg {
     platform: Option<String>,
 }
 
-/// The surroundings of a subcommand.
+/// Context of a subcommand.
 pub struct Session {
     common: Common,
-    /// Keeps the trace's file open until the command ends.
+    /// Guard that keeps the trace file open until the command ends.
     trace: Option<trace::Guard>,
 }
 
 impl Session {
-    /// Starts logging and tracing, unless the process `starts_child`, which does both.
+    /// Starts logging and tracing, unless this process `starts_child`; the child process then does both.
     pub fn new(common: Common, starts_child: bool) -> Outcome<Session> {
         let trace = match starts_child {
             true => None,
@@ -86,12 +86,12 @@ impl Session {
         Ok(Session { common, trace })
     }
 
-    /// Completes the trace's file. A trace that cannot be written is a failure.
+    /// Completes the trace file. A trace that cannot be written is a failure.
     pub fn finish(self) -> Outcome {
         Ok(self.trace.map_or(Ok(()), trace::Guard::finish)?)
     }
 
-    /// A registry of this build's platforms; always a new one, so that state of platforms is not shared.
+    /// Creates a new registry of this build's platforms, which shares no state with others.
     pub fn registry(&self) -> PlatformRegistry {
         #[cfg_attr(not(feature = "gpu-run"), expect(unused_mut, reason = "there is nothing to replace"))]
         let mut registry = xla::registry();
@@ -103,7 +103,8 @@ impl Session {
         registry
     }
 
-    /// As [`Session::registry`], where platform `cpu` has LLVM's code generators for all processors.
+    /// Creates a registry as [`Session::registry`] does, with LLVM's code generators for all processors in platform
+    /// `cpu`.
     pub fn registry_for_files(&self) -> PlatformRegistry {
         #[cfg_attr(not(feature = "cpu"), expect(unused_mut, reason = "there is nothing to replace"))]
         let mut registry = self.registry();
@@ -115,20 +116,20 @@ impl Session {
         registry
     }
 
-    /// The platform that was asked for, whether or not this machine can run it.
+    /// Returns the requested platform, whether or not this machine supports it.
     pub fn platform(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<std::sync::Arc<dyn Platform>> {
         registry.get(&self.platform_name(registry, arg)?).bad_input()
     }
 
-    /// A client of the platform that was asked for. A platform that this machine cannot run is a failure, not bad
+    /// Creates a client of the requested platform. A platform that this machine does not support is a failure, not bad
     /// usage.
     pub fn client(&self, registry: &PlatformRegistry, arg: &PlatformArg) -> Outcome<Client> {
         let platform = self.platform(registry, arg)?;
         Ok(Client::new(registry, platform.name())?)
     }
 
-    /// A client for a program that was compiled before: of the platform that is written in it, which may be named, too,
-    /// and must be where the file's code runs on the host.
+    /// Creates a client for a compiled program. The program states its platform; the option may name the same one, and
+    /// must do so if the file contains host code.
     pub fn client_for(&self, registry: &PlatformRegistry, arg: &PlatformArg, stored: &Stored) -> Outcome<Client> {
         let name = stored.platform()?;
         if let Some(asked) = arg.platform.as_ref().filter(|asked| **asked != name) {
@@ -152,7 +153,7 @@ impl Session {
         arg.platform.clone().or(default).ok_or_else(|| Failure::usage("this build has no platform at all"))
     }
 
-    /// Options of compilations.
+    /// Returns the options of compilations.
     pub fn compile_options(&self) -> CompileOptions {
         let threads = self.common.threads.and_then(|n| NonZeroUsize::new(usize::from(n)));
         let memory_limit = self.common.memory_limit;
@@ -178,7 +179,8 @@ impl Session {
         }
     }
 
-    /// Folder of the caches of backends: from the environment, if no option names one. It is read for nothing else.
+    /// Returns the cache directory of backends: from the options, otherwise from the environment. This is the only use
+    /// of these environment variables.
     fn cache_dir(&self) -> Option<PathBuf> {
         match self.common.cache_dir.as_deref() {
             Some(folder) if folder == Path::new("none") => None,
@@ -190,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Pins the process to as many CPUs as the options say; returns the number that may be used.
+    /// Pins the process to the number of CPUs in the options; returns the number of available CPUs.
     pub fn pin(&self) -> Result<usize> {
         self.common.threads.map_or(Ok(()), |n| threads::pin(usize::from(n)))?;
         let available = std::thread::available_parallelism();
@@ -198,8 +200,8 @@ impl Session {
     }
 }
 
-/// Folder of a user's cache by the rules of freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an absolute
-/// path, else in `.cache` of `home`.
+/// Returns the cache directory of the user according to freedesktop.org: in `caches` (`XDG_CACHE_HOME`) if that is an
+/// absolute path, otherwise in `.cache` of `home`.
 fn user_cache(caches: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
     let caches = caches.filter(|path| path.is_absolute()).map(Path::to_path_buf);
     let caches = caches.or_else(|| home.filter(|path| path.is_absolute()).map(|home| home.join(".cache")));

@@ -1,14 +1,14 @@
-//! Signatures of modules that are not compiled yet: shapes without layouts.
+//! Signatures of modules that are not compiled yet, with shapes without layouts.
 
 use xla::hlo::{ArrayShape, Module, Result};
 use xla::service::Signature;
 
-/// The shape without its layout.
+/// Returns the shape without its layout.
 pub fn plain(shape: &ArrayShape) -> ArrayShape {
     shape.clone().with_layout(None)
 }
 
-/// The signature of a module, without layouts.
+/// Returns the signature of a module, without layouts.
 pub fn of_module(module: &Module) -> Result<Signature> {
     Signature::new(module, |shape| Ok(plain(shape)))
 }

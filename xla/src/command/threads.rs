@@ -2,7 +2,7 @@
 
 use xla::hlo::{Error, Result};
 
-/// Pins this thread, and all that it starts, to the first `cpus` of the CPUs it may use.
+/// Pins this thread, and all threads that it starts, to the first `cpus` of its available CPUs.
 #[cfg(target_os = "linux")]
 pub fn pin(cpus: usize) -> Result<()> {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -14,7 +14,7 @@ pub fn pin(cpus: usize) -> Result<()> {
     sched_setaffinity(None, &chosen).map_err(refused)
 }
 
-/// Does nothing where threads cannot be pinned: the compile options alone limit the threads of programs.
+/// Does nothing, because this system cannot pin threads. Only the compile options limit the threads of programs.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_cpus: usize) -> Result<()> {
     Ok(())

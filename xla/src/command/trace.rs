@@ -1,8 +1,8 @@
 //! Tracing: log lines on standard error, and a file of complete events in Chrome's trace format.
 //!
-//! The format is the JSON array of "Trace Event Format" (Google): for each time a span was entered one event of phase
-//! `X`, with start and duration in microseconds. Perfetto and `chrome://tracing` read it. The file appears whole when
-//! the command ends.
+//! The format is the JSON array of "Trace Event Format" (Google). It has one event of phase `X` for each time a span
+//! was entered, with start and duration in microseconds. Perfetto and `chrome://tracing` read it. The file appears,
+//! complete, when the command ends.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -22,8 +22,8 @@ use tracing_subscriber::registry::LookupSpan;
 use xla::hlo::{Error, Result};
 use xla::service::OutputFile;
 
-/// Starts the tracing and logging that the options ask for. Without `--trace` and `-v` nothing is started, and spans
-/// cost next to nothing.
+/// Starts the tracing and logging that the options request. Without `--trace` and `-v`, it starts nothing, and spans
+/// have almost no cost.
 pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     let level = match verbose {
         0 => LevelFilter::OFF,
@@ -38,17 +38,17 @@ pub fn start(file: Option<&Path>, verbose: u8) -> Result<Option<Guard>> {
     let lines = || fmt::layer().with_writer(std::io::stderr).with_span_events(FmtSpan::CLOSE).with_target(false);
     let lines = (verbose > 0).then(|| lines().with_filter(level));
     let events = out.clone().map(|out| ChromeLayer { out });
-    // The command starts tracing once; only a second subscriber could be refused.
+    // The command starts tracing once; only a second subscriber would be rejected.
     let set = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(events));
     set.map_err(|e| Error::internal(format!("tracing was started before: {e}")))?;
     Ok(out.map(Guard))
 }
 
-/// Completes the trace, also when dropped by a panic.
+/// Guard that completes the trace, also when a panic drops it.
 pub struct Guard(Arc<Out>);
 
 impl Guard {
-    /// Completes the trace. [`Error::FailedPrecondition`] where it could not be written; no file is left then.
+    /// Completes the trace. [`Error::FailedPrecondition`] if it could not be written; then no file remains.
     pub fn finish(self) -> Result<()> {
         self.0.close()
     }
@@ -56,12 +56,12 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // An error that is not reported follows a panic, which is reported.
+        // An error is only lost after a panic, which is reported itself.
         let _ = self.0.close();
     }
 }
 
-/// The file, and the moment that times count from.
+/// Trace file, and the origin of its times.
 struct Out {
     start: Instant,
     state: Mutex<State>,
@@ -70,7 +70,7 @@ struct Out {
 /// State of the file.
 enum State {
     Open(OutputFile),
-    /// An event could not be written.
+    /// A write of an event failed.
     Failed(Error),
     Closed,
 }
@@ -83,7 +83,7 @@ impl Out {
         Ok(Out { start: Instant::now(), state: Mutex::new(State::Open(file)) })
     }
 
-    /// Appends an event. A full disk ends the trace, not the work; [`Out::close`] reports it.
+    /// Appends an event. A full disk ends the trace but not the work; [`Out::close`] reports it.
     fn write(&self, event: &Value) {
         let mut state = self.state();
         if let State::Open(file) = &mut *state
@@ -114,7 +114,7 @@ impl Out {
     }
 }
 
-/// Writes an event for each time a span was entered.
+/// Layer that writes an event for each time a span was entered.
 struct ChromeLayer {
     out: Arc<Out>,
 }
@@ -122,7 +122,7 @@ struct ChromeLayer {
 /// Fields of a span.
 struct Fields(Map<String, Value>);
 
-/// When a span was entered last.
+/// Time at which a span was last entered.
 struct Entered(Instant);
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ChromeLayer {
@@ -153,7 +153,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for ChromeLayer {
         let Some(span) = cx.span(id) else { return };
         let extensions = span.extensions();
         let (Some(Entered(start)), Some(Fields(fields))) = (extensions.get(), extensions.get()) else { return };
-        // A span whose `name` field says which pass or kernel it is goes by that.
+        // The field `name` of a span identifies its pass or kernel and is the name of the event.
         let kind = span.metadata().name();
         let name = fields.get("name").and_then(Value::as_str).unwrap_or(kind);
         let micros = end.saturating_duration_since(*start).as_nanos() as f64 / 1e3;
@@ -200,7 +200,7 @@ impl Visit for Fields {
     }
 }
 
-/// A small number for the calling thread, in the order in which threads are first seen.
+/// Returns a small number for the calling thread, assigned in the order of first use.
 fn thread_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     thread_local!(static NUMBER: Cell<u32> = const { Cell::new(0) });

@@ -1,4 +1,4 @@
-//! `xla opt --bisect`: the pass, and the rewrite in it, after which a command fails.
+//! `xla opt --bisect`: finds the pass, and the rewrite in it, after which a command fails.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::super::failure::{Failure, Outcome};
 use super::super::progress::Progress;
 use super::{Args, diff};
 
-/// Placeholder of the module's file in the command.
+/// Placeholder for the module's file in the command.
 const MODULE: &str = "{module}";
 
-/// A command that exits so cannot tell; as for `git bisect run`.
+/// Exit code of a command that cannot judge the module, as for `git bisect run`.
 const CANNOT_TELL: i32 = 125;
 
-/// Bisects, and prints the culprit.
+/// Bisects, and returns a report of the culprit.
 pub fn run(
     command: &str,
     args: &Args,
@@ -71,12 +71,12 @@ fn judge(command: &str, file: &Path, module: &Module) -> Result<Verdict> {
         Some(code @ (126 | 127)) => {
             Err(Error::invalid_argument(format!("the shell cannot run {line:?} (exit code {code})")))
         }
-        // A signal is a crash.
+        // A crash by a signal has no exit code.
         Some(_) | None => Ok(Verdict::Bad),
     }
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -106,7 +106,7 @@ fn report(culprit: &Culprit, args: &Args, platform: &str, tried: usize) -> Strin
     text
 }
 
-/// The command line that makes the bad module.
+/// Returns the command line that reproduces the bad module.
 fn command_line(culprit: &Culprit, args: &Args, platform: &str) -> String {
     let module = args.module.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);

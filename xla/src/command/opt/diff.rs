@@ -1,4 +1,4 @@
-//! Changes of passes, as unified diffs of the module's text.
+//! Changes by passes, as unified diffs of the module's text.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +10,7 @@ use xla::hlo::text::{PrintOptions, print_module};
 use xla::hlo::{Module, Result};
 use xla::passes::{PassEvent, PassObserver};
 
-/// A diff that takes longer is made with less care for being short.
+/// Time limit for a minimal diff. A diff that takes longer is approximate.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Detail that is printed after a pass.
@@ -22,37 +22,37 @@ pub enum Detail {
     Full,
 }
 
-/// The text that diffs are made of: without long parts that passes do not change.
+/// Returns the text for diffs, without metadata and large constants, which passes do not change.
 pub fn text(module: &Module) -> String {
     print_module(module, &PrintOptions { metadata: false, large_constants: false, ..PrintOptions::default() })
 }
 
-/// A unified diff of two texts with names; empty where they are equal.
+/// Returns a unified diff of two named texts; empty if they are equal.
 pub fn unified(names: (&str, &str), before: &str, after: &str) -> String {
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
     diff.unified_diff().context_radius(3).header(names.0, names.1).to_string()
 }
 
-/// Collects the changes of every pass.
+/// Pass observer that collects the changes of every pass.
 pub struct Printer {
     detail: Detail,
     state: Mutex<State>,
 }
 
 struct State {
-    /// The module's text as it was last.
+    /// Text of the module after the last pass that changed it.
     before: String,
     out: String,
 }
 
 impl Printer {
-    /// Watches passes over that module.
+    /// Creates an observer of passes on this module.
     pub fn new(detail: Detail, module: &Module) -> Printer {
         let before = if detail == Detail::Diff { text(module) } else { String::new() };
         Printer { detail, state: Mutex::new(State { before, out: String::new() }) }
     }
 
-    /// The collected text.
+    /// Returns the collected text.
     pub fn into_text(self) -> String {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
     }

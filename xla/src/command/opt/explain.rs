@@ -8,8 +8,8 @@ use xla::service::{CompileOptions, HloPasses, optimize};
 
 use super::super::failure::{Failure, Outcome};
 
-/// The decisions that passes make about the instructions of these names, separated by commas; about all where there are
-/// none.
+/// Returns the fusion decisions about the instructions with these comma-separated names, or about all instructions if
+/// there are no names.
 pub fn run(names: &str, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<String> {
     let recorder = FusionRecorder::default();
     optimize(module, passes, options, Some(&recorder))?;
@@ -25,7 +25,7 @@ pub fn run(names: &str, module: VerifiedModule, passes: &HloPasses, options: &Co
     Ok(table(decisions.iter().filter(wanted)))
 }
 
-/// Decisions by computation, and how many there are of each kind.
+/// Formats decisions by computation, with the number of each kind.
 fn table<'a>(decisions: impl Iterator<Item = &'a FusionDecision>) -> String {
     let mut text = String::new();
     let mut computation = "";

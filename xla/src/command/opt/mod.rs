@@ -43,7 +43,7 @@ To find the pass, and the rewrite in it, that breaks a program, save the outputs
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The program: a file of HLO text (its format is told by its content), or - for standard input
+    /// Program: HLO or StableHLO, as text or serialised (format detected from the content); - for standard input
     #[arg(value_name = "MODULE", required_unless_present = "list_passes")]
     module: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct Args {
     /// Also print the changes of every pass; =full for the whole module after it
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "diff")]
     print_after_all: Option<Detail>,
-    /// Instead of the module, print fusion decisions and their reasons, of the named instructions or all
+    /// Instead of the module, print fusion decisions and their reasons, for the named instructions or all
     #[arg(long, value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     #[arg(conflicts_with_all = ["print_after_all", "cost", "memory", "call_graph", "dataflow", "chains"])]
     explain: Option<String>,
@@ -93,7 +93,8 @@ pub struct Args {
     chains: Option<Report>,
     /// Find the pass, and the rewrite in it, after which a shell command on {module} fails
     ///
-    /// In the command {module} stands for a file of the module; exit code 0 means good, 125 unknown, others bad.
+    /// The command gets the name of a file with the module in place of {module}; exit code 0 means good, 125 unknown,
+    /// others bad.
     #[arg(long, value_name = "CMD", conflicts_with_all = ["print_after_all", "explain", "cost", "memory", "call_graph", "dataflow", "chains", "max_passes", "max_rewrites"])]
     bisect: Option<String>,
     /// Output format of the module
@@ -155,7 +156,7 @@ pub fn run(session: &Session, args: &Args) -> Outcome {
     Ok(output::write(args.output.as_deref(), &bytes)?)
 }
 
-/// Runs the passes on the module and returns their reports.
+/// Runs the passes on the module and returns the requested output.
 fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &CompileOptions) -> Outcome<Vec<u8>> {
     if let Some(names) = &args.explain {
         return Ok(explain::run(names, module, passes, options)?.into_bytes());
@@ -172,7 +173,7 @@ fn optimized(args: &Args, module: VerifiedModule, passes: &HloPasses, options: &
     Ok(bytes)
 }
 
-/// The reports on the optimised module that were asked for.
+/// Returns the requested reports on the optimised module.
 fn reports(args: &Args, module: &Module) -> Outcome<String> {
     let mut text = args.cost.map(|how| how.write(&analysis::cost::analyze(module))).unwrap_or_default();
     if let Some(how) = args.memory {
@@ -192,7 +193,7 @@ fn reports(args: &Args, module: &Module) -> Outcome<String> {
     Ok(text)
 }
 
-/// The passes to run, and the target they are for.
+/// Returns the passes to run, and the target they are for.
 fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<HloPasses> {
     if let Some(list) = &args.passes {
         let pipeline = registry::parse(list).bad_input()?;
@@ -206,7 +207,7 @@ fn chosen(args: &Args, platform: &str, passes: Option<HloPasses>) -> Outcome<Hlo
     })
 }
 
-/// The passes to leave out, which must be there.
+/// Returns the passes to skip; an error for a name that is not in the pipeline.
 fn left_out(names: &[String], platform: &str, pipeline: &Pipeline) -> Outcome<BTreeSet<String>> {
     let known = pipeline.names();
     let checked = |name: &String| match known.contains(&name.as_str()) {
