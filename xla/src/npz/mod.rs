@@ -1,6 +1,6 @@
 //! Archives of named arrays in numpy's `.npz` format.
 //!
-//! Element types that numpy lacks are stored as raw bytes, one element in each, as `ml_dtypes` saves them.
+//! Element types that numpy lacks are stored as raw bytes, one element per item, as `ml_dtypes` does.
 
 mod npy;
 
@@ -25,7 +25,7 @@ trait Source: Read + Seek {}
 
 impl<T: Read + Seek> Source for T {}
 
-/// An archive that arrays are read from.
+/// Archive for reading.
 pub struct Archive {
     path: PathBuf,
     zip: ZipArchive<Box<dyn Source>>,
@@ -39,7 +39,7 @@ impl Archive {
         Archive::new(path, Box::new(BufReader::new(file)))
     }
 
-    /// Reads an archive in memory; errors name it by `path`.
+    /// Opens an archive in memory; errors name it by `path`.
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Vec<u8>) -> Result<Archive> {
         Archive::new(path.as_ref(), Box::new(Cursor::new(bytes)))
     }
@@ -55,23 +55,23 @@ impl Archive {
         Ok(Archive { path: path.to_path_buf(), zip, names })
     }
 
-    /// The file, as the user named it.
+    /// Returns the file as the user named it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of the arrays.
+    /// Returns the names of the arrays.
     pub fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
 
-    /// The extents of an array; `None` for one that is not there or cannot be read.
+    /// Returns the extents of an array; `None` if it does not exist or cannot be read.
     pub fn extents(&mut self, name: &str) -> Option<Vec<usize>> {
         let mut member = self.zip.by_name(&format!("{name}{SUFFIX}")).ok()?;
         Some(Header::read(&mut member).ok()?.dims)
     }
 
-    /// Reads an array that must have the element type and dimensions of `shape`. Errors name the array and the file.
+    /// Reads an array, which must have the element type and dimensions of `shape`. Errors name the array and the file.
     pub fn read(&mut self, name: &str, shape: &ArrayShape) -> Result<Literal> {
         let member = self.zip.by_name(&format!("{name}{SUFFIX}"));
         let member = member.map_err(|error| Error::invalid_argument(format!("cannot be read: {}", unreadable(&error))));
@@ -86,10 +86,9 @@ impl Archive {
     }
 }
 
-/// Writes an archive of arrays `out0`, `out1`, ... and no compression, as `numpy.savez` does.
+/// Writes an archive of the arrays `out0`, `out1`, ... without compression, as `numpy.savez` does.
 ///
-/// The file appears whole or not at all ([`OutputFile`]). [`Error::FailedPrecondition`] names a file that cannot be
-/// written.
+/// The file is written atomically ([`OutputFile`]). [`Error::FailedPrecondition`] names a file that cannot be written.
 pub fn write(path: &Path, outputs: &[Literal]) -> Result<()> {
     let mut file = FirstError { inner: OutputFile::create(path)?, failed: false, position: 0 };
     let written = if file.inner.is_seekable() {
@@ -117,8 +116,8 @@ fn write_members<W: Write + Seek>(mut zip: ZipWriter<W>, outputs: &[Literal]) ->
     Ok(zip.finish()?.flush()?)
 }
 
-/// Returns the first error of a file, and from then on pretends to write: a [`ZipWriter`] that is dropped after an
-/// error completes its archive, and prints a second error.
+/// Writer that returns the first error of a file and then discards all further data. A [`ZipWriter`] that is dropped
+/// after an error completes its archive, and would print a second error.
 struct FirstError {
     inner: OutputFile,
     failed: bool,
@@ -158,7 +157,7 @@ impl Seek for FirstError {
     }
 }
 
-/// Fault of an archive, for people.
+/// Describes the error of an archive for the user.
 fn unreadable(error: &ZipError) -> String {
     match error {
         ZipError::InvalidArchive(what) => format!("no whole .npz archive: {what}"),

@@ -3,19 +3,19 @@
 //!
 //! Errors are predicates (`is truncated`), to which the reader of the archive adds the name of the array.
 //!
-//! The crate `npyz` (0.9.1) cannot replace the parser: it allocates the claimed length of a header (4 GiB for a file of
-//! 12 bytes, which aborts the process where memory is limited), and its parser of Python literals takes exponential
-//! time (14 times `{` 9 s, 20 times `[` 2.7 s, in release builds). It also refuses the type `=f4` and sizes such as
-//! `2L`.
+//! The crate `npyz` (0.9.1) cannot replace the parser. It allocates the claimed length of a header (4 GiB for a file of
+//! 12 bytes, which aborts the process if memory is limited). Its parser of Python literals takes exponential time (14
+//! times `{` 9 s, 20 times `[` 2.7 s, in release builds). It also rejects the type `=f4` and sizes such as `2L`.
 
 use std::io::{Read, Write};
 
 use xla_hlo::out_of_memory::fallible;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, Literal, Result, Scalar, strides};
 
-/// Every file starts with this.
+/// Magic number at the start of every file.
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Headers longer than this are refused. numpy writes 118 bytes for most arrays, and refuses to read more than 10,000.
+/// Limit on the length of a header in bytes. numpy writes 118 bytes for most arrays, and refuses to read more than
+/// 10,000.
 const HEADER_LIMIT: usize = 1 << 16;
 
 /// Header of an array's file.
@@ -27,7 +27,7 @@ pub struct Header {
     pub dims: Vec<usize>,
 }
 
-/// The type of the stored elements, such as `<f4`: byte order, kind, bytes.
+/// Type of the stored elements, such as `<f4`: byte order, kind, bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Descr {
     big_endian: bool,
@@ -35,9 +35,8 @@ struct Descr {
     size: usize,
 }
 
-/// Storage of elements of a type: as numpy's own type where it has one, else as raw bytes, one element in each.
-///
-/// `ml_dtypes` saves its types the same way.
+/// Returns the storage type of an element type: numpy's own type if there is one, otherwise raw bytes, one element per
+/// item, as `ml_dtypes` does.
 const fn stored(ty: ElementType) -> &'static str {
     match ty {
         ElementType::Pred => "|b1",
@@ -63,14 +62,14 @@ const fn stored(ty: ElementType) -> &'static str {
     }
 }
 
-/// Writes an array in format version 1.0, row major, little-endian.
+/// Writes an array in format version 1.0, row-major, little-endian.
 pub fn write(out: &mut impl Write, literal: &Literal) -> std::io::Result<()> {
     let shape = literal.array_shape();
     let dims: Vec<String> = shape.dims().iter().map(usize::to_string).collect();
     let dims = dims.join(", ") + if dims.len() == 1 { "," } else { "" };
     let descr = stored(shape.element_type());
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dims}), }}");
-    // The data begins at a multiple of 64 bytes; a line break ends the header.
+    // The data begins at a multiple of 64 bytes, and a line feed ends the header.
     let prefix = MAGIC.len() + 4;
     let padded = (prefix + header.len() + 1).next_multiple_of(64) - prefix;
     header.extend(std::iter::repeat_n(' ', padded - 1 - header.len()));
@@ -81,7 +80,7 @@ pub fn write(out: &mut impl Write, literal: &Literal) -> std::io::Result<()> {
     out.write_all(&length.to_le_bytes())?;
     out.write_all(header.as_bytes())?;
     let Some(element) = literal.as_splat() else { return out.write_all(literal.bytes()) };
-    // A whole number of elements of every width.
+    // A block holds a whole number of elements of every width.
     let block = element.repeat(1 << 16);
     let mut left = literal.byte_len();
     while left > 0 {
@@ -93,7 +92,7 @@ pub fn write(out: &mut impl Write, literal: &Literal) -> std::io::Result<()> {
 }
 
 impl Header {
-    /// Reads the header; the reader then stands at the data.
+    /// Reads the header and leaves the reader at the start of the data.
     pub fn read(reader: &mut impl Read) -> Result<Header> {
         let mut start = [0; 8];
         read_exact(reader, &mut start)?;
@@ -117,15 +116,15 @@ impl Header {
             .header()
     }
 
-    /// Reads the data as an array of `shape`, whose element type and dimensions the file must have.
+    /// Reads the data as an array of `shape`. The file must have its element type and dimensions.
     ///
-    /// Raw bytes stand for any element type of their width, and 32-bit floats for any narrower float.
+    /// Raw bytes are accepted for any element type of their width, and 32-bit floats for any narrower float.
     pub fn read_data(&self, reader: &mut impl Read, shape: &ArrayShape) -> Result<Literal> {
         let how = self.reading(shape.element_type()).filter(|_| self.dims == shape.dims());
         let how =
             how.ok_or_else(|| Error::invalid_argument(format!("is {self}, not {}", shape.clone().with_layout(None))))?;
-        // The file's sizes are now those of the shape, which can be addressed; how much is really there is seen when
-        // reading.
+        // The sizes in the file now equal those of the shape, which is addressable. The amount of data in the file is
+        // checked when it is read.
         let count = shape.checked_element_count()?;
         let bytes = count.checked_mul(self.descr.size).ok_or_else(|| Error::resource_exhausted("is too large"))?;
         let mut data = read_all(reader, bytes)?;
@@ -145,7 +144,7 @@ impl Header {
         }
     }
 
-    /// Conversion of stored elements to that type, if there is one.
+    /// Returns the conversion of stored elements to this type, if there is one.
     fn reading(&self, ty: ElementType) -> Option<Reading> {
         let descr = &self.descr;
         let same = descr.kind == kind_of(ty) && descr.size == ty.byte_width();
@@ -162,7 +161,7 @@ enum Reading {
     FromF32,
 }
 
-/// The array as HLO would write its type, or as numpy names it where HLO has no such type: `f32[2,3]`, `|V2[4]`.
+/// Formats the type in HLO's syntax, or as numpy names it if HLO has no such type: `f32[2,3]`, `|V2[4]`.
 impl std::fmt::Display for Header {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Descr { kind, size, .. } = self.descr;
@@ -186,7 +185,7 @@ fn kind_of(ty: ElementType) -> char {
     }
 }
 
-/// Gives elements narrower than their byte the one form that a literal has: sign-extended or zero-extended.
+/// Normalizes elements narrower than a byte to the form of a literal: sign-extended or zero-extended.
 fn normalise(ty: ElementType, data: &mut [u8]) {
     if ty.bit_width() >= 8 {
         return;
@@ -201,7 +200,7 @@ fn normalise(ty: ElementType, data: &mut [u8]) {
     }
 }
 
-/// Puts elements that lie column major into row-major order.
+/// Converts elements from column-major to row-major order.
 fn row_major(data: &[u8], width: usize, dims: &[usize]) -> Vec<u8> {
     let first_dimension_fastest: Vec<usize> = (0..dims.len()).collect();
     let steps = strides(dims, &first_dimension_fastest);
@@ -227,7 +226,7 @@ fn read_exact(reader: &mut impl Read, target: &mut [u8]) -> Result<()> {
     reader.read_exact(target).map_err(broken)
 }
 
-/// Reads `bytes` bytes, after which the file must end. Memory grows with the bytes that are really there.
+/// Reads `bytes` bytes, followed by the end of the file. The memory is reserved first; a failure to do so is an error.
 fn read_all(reader: &mut impl Read, bytes: usize) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     fallible(|| data.try_reserve_exact(bytes)).map_err(|e| {
@@ -238,7 +237,7 @@ fn read_all(reader: &mut impl Read, bytes: usize) -> Result<Vec<u8>> {
         let found = data.len();
         return Err(Error::invalid_argument(format!("is truncated: it has {found} of {bytes} bytes of data")));
     }
-    // Also makes an archive compare its checksum.
+    // This read also verifies the checksum of an archive member.
     if reader.read(&mut [0]).map_err(broken)? > 0 {
         return Err(Error::invalid_argument(format!("has more than the {bytes} bytes of data that its shape takes")));
     }
@@ -253,7 +252,7 @@ fn broken(error: std::io::Error) -> Error {
     Error::invalid_argument(what).with_source(error)
 }
 
-/// The dictionary of a header, as Python would write it: a type, a truth value, a tuple of numbers.
+/// Dictionary of a header in Python's syntax: a type, a boolean, a tuple of numbers.
 #[derive(Default)]
 struct Dictionary {
     descr: Option<String>,
@@ -262,7 +261,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, keys in any order.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, with keys in any order.
     fn parse(text: &str) -> Option<Dictionary> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         let mut found = Dictionary::default();
@@ -271,7 +270,7 @@ impl Dictionary {
             rest = after.trim_start().strip_prefix(':')?.trim_start();
             match key {
                 "descr" => {
-                    // A structured type is a list; it is kept as it stands and refused later.
+                    // A structured type is a list, which is stored verbatim and rejected later.
                     let (value, after) =
                         quoted(rest).or_else(|| rest.split_once(']').filter(|_| rest.starts_with('[')))?;
                     found.descr = Some(value.to_string());
@@ -312,7 +311,7 @@ impl Dictionary {
     }
 }
 
-/// A string in single or double quotes at the front of `text`, and the rest.
+/// Splits a string in single or double quotes from the front of `text`; returns it and the rest.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| *c == '\'' || *c == '"')?;
     text[1..].split_once(quote)
