@@ -1,9 +1,9 @@
-//! Compares values with expected ones, element by element.
+//! Comparison of values with expected ones, element by element.
 
 use xla_hlo::{Literal, Scalar, multi_index};
 
-/// Tolerance of floats: `|actual - expected| <= atol + rtol * |expected|`, NaN equal to NaN, infinities equal with
-/// their sign. Complex numbers are compared in each part, with the tolerance of their absolute value.
+/// Tolerance of floats: `|actual - expected| <= atol + rtol * |expected|`. NaN equals NaN, and infinities of the same
+/// sign are equal. The parts of complex numbers are compared separately, with the tolerance for the absolute value.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     /// Relative tolerance.
@@ -15,7 +15,8 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// `None` when the arrays agree, else where they differ most. They must have the same element type and dimensions.
+    /// Returns `None` if the arrays agree, otherwise a description of the largest difference. They must have the same
+    /// element type and dimensions.
     pub fn difference(&self, expected: &Literal, actual: &Literal) -> Option<String> {
         let ty = expected.array_shape().element_type();
         let exact = !ty.is_float() && !ty.is_complex();
@@ -28,7 +29,7 @@ impl Tolerance {
             let excess = self.excess(expected.get(i), actual.get(i));
             if excess > 1.0 {
                 bad += 1;
-                // Of integers the first that differs is told.
+                // For integers, the first difference is reported.
                 if excess > worst {
                     (worst, worst_at) = (excess, i);
                 }
@@ -47,8 +48,8 @@ impl Tolerance {
         })
     }
 
-    /// Difference of two elements in multiples of the tolerance; above 1 is too much, and infinite where one is not
-    /// finite.
+    /// Returns the difference of two elements in multiples of the tolerance. Values above 1 exceed it; infinite if one
+    /// element is not finite.
     fn excess(&self, expected: Scalar, actual: Scalar) -> f64 {
         match (expected, actual) {
             (Scalar::Float(e), Scalar::Float(a)) => self.real_excess(e, a, self.scale(e.abs())),
@@ -78,7 +79,7 @@ impl Tolerance {
     }
 }
 
-/// A number as short as it can be read back from.
+/// Formats a number as the shortest text that reads back to it.
 pub fn scalar(value: Scalar) -> String {
     let float = |v: f64| {
         // Every float of at most 32 bits is an `f32`, and shorter to write as one.

@@ -1,7 +1,7 @@
-//! An ML compiler: HLO programs in, compiled and run on a platform chosen by name.
+//! Retargetable ML compiler: compiles HLO programs and runs them on a platform selected by name.
 //!
-//! This crate is the front door: it registers the platforms that were built in (Cargo features name them) and
-//! re-exports the items that a user of the compiler needs. The layers below are there as [`hlo`] (the IR), [`passes`]
+//! This crate is the public interface of the compiler. It registers the platforms that were built in (selected by Cargo
+//! features) and re-exports the items that users need. The layers below are available as [`hlo`] (the IR), [`passes`]
 //! and [`service`] (the backend interface).
 //!
 //! ```
@@ -30,7 +30,7 @@
 
 #![warn(missing_docs)]
 
-// The command names this library as everybody does.
+// The command refers to this library by its public name.
 extern crate self as xla;
 
 #[doc(hidden)]
@@ -56,8 +56,8 @@ pub use xla_service::{
 };
 pub use xla_stablehlo as stablehlo;
 
-/// Registers backends, each behind the Cargo feature of its name; `cargo xtask new-backend` adds a line where this is
-/// called.
+/// Registers the backends that are enabled by Cargo features of the same names. `cargo xtask new-backend` adds a line
+/// where this macro is used.
 macro_rules! backends {
     ($registry:ident: $($feature:tt => $backend:ident;)*) => {$(
         #[cfg(feature = $feature)]
@@ -67,10 +67,11 @@ macro_rules! backends {
     )*};
 }
 
-/// The platforms of this build: those that Cargo features name, and always the `interpreter`, in that order; the others
-/// are noted with the feature that would add them. Cheap: no device is touched.
+/// Creates a registry of the platforms of this build: those that Cargo features enable, followed by `interpreter`,
+/// which is always present. Platforms that were not built in are noted with the feature that adds them. This is cheap,
+/// because it accesses no device.
 ///
-/// A value of the caller's own: register more, or replace some.
+/// The caller owns the registry and can register further platforms or replace some.
 ///
 /// ```
 /// let registry = xla::registry();
@@ -83,12 +84,12 @@ pub fn registry() -> PlatformRegistry {
         "cpu" => backend_cpu;
         "template" => backend_template;
     }
-    // Without `gpu`, the feature `gpu-run` is for what was compiled elsewhere.
+    // Without `gpu`, the feature `gpu-run` loads programs that were compiled elsewhere.
     #[cfg(feature = "gpu-run")]
     registry.register(backend_gpu_nvptx::platform());
     #[cfg(not(feature = "gpu-run"))]
     registry.note_compiled_out("gpu", "build with the Cargo feature \"gpu\", or \"gpu-run\" to run executables alone");
-    // The kernels of GPUs, emulated on the host.
+    // Kernels of GPUs, emulated on the host.
     #[cfg(feature = "gpu")]
     registry.register(backend_gpu_nvptx::emulated_platform());
     registry.note_renamed("gpu-host", "gpu-emulated");

@@ -1,4 +1,4 @@
-//! The `xla` command: run, time, look at and convert machine-learning programs.
+//! The `xla` command: runs, benchmarks, inspects and converts machine-learning programs.
 
 use std::process::ExitCode;
 

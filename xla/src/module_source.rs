@@ -1,10 +1,10 @@
-//! Programs as bytes, of a file or from elsewhere: their format is told by their content.
+//! Programs as bytes, from a file or another source. The format is detected from the content.
 
 use xla_hlo::{Error, Module, Result, proto, text};
 use xla_stablehlo as stablehlo;
 use xla_stablehlo::ArgumentShapes;
 
-/// A program that was read, not parsed: HLO or StableHLO, as text or serialised.
+/// Program that was read but not parsed: HLO or StableHLO, as text or serialised.
 ///
 /// ```
 /// use xla::ModuleSource;
@@ -19,33 +19,33 @@ use xla_stablehlo::ArgumentShapes;
 #[derive(Debug)]
 pub struct ModuleSource(Content);
 
-/// A program in one of the forms that can be read.
+/// Program in one of the supported formats.
 #[derive(Debug)]
 enum Content {
     /// HLO text.
     Text(String),
     /// Serialised HLO.
     Proto(Vec<u8>),
-    /// A portable artifact of StableHLO: MLIR bytecode.
+    /// StableHLO as a portable artifact in MLIR bytecode.
     Bytecode(Vec<u8>),
     /// StableHLO as MLIR text.
     Mlir(String),
 }
 
 impl ModuleSource {
-    /// The bytes as a program; [`Error::InvalidArgument`] for what begins as no format does.
+    /// Detects the format of a program; [`Error::InvalidArgument`] if the bytes do not begin like any format.
     pub fn new(bytes: Vec<u8>) -> Result<ModuleSource> {
         content(bytes).map(ModuleSource)
     }
 
-    /// Parses the program. The number is that of constants of HLO text whose data was left out, `{...}`, and which are
-    /// zeros now.
+    /// Parses the program. Also returns the number of constants in HLO text whose data is omitted, `{...}`; they are
+    /// set to zeros.
     pub fn parse(&self) -> Result<(Module, usize)> {
         self.parse_for(&ArgumentShapes::default())
     }
 
-    /// Parses the program for these shapes of its arguments: a StableHLO program may leave dimensions open. The number
-    /// is that of [`ModuleSource::parse`].
+    /// Parses the program for the given shapes of its arguments, because a StableHLO program may have dynamic
+    /// dimensions. Returns the results of [`ModuleSource::parse`].
     pub fn parse_for(&self, shapes: &ArgumentShapes) -> Result<(Module, usize)> {
         if shapes.has_shapes() && matches!(self.0, Content::Text(_) | Content::Proto(_)) {
             return Err(Error::invalid_argument(
@@ -62,7 +62,7 @@ impl ModuleSource {
     }
 }
 
-/// The bytes as a program, or an error that names their format.
+/// Detects the format of the bytes; the error names the format if it is a known one.
 fn content(bytes: Vec<u8>) -> Result<Content> {
     if stablehlo::bytecode::is_bytecode(&bytes) {
         return Ok(Content::Bytecode(bytes));
@@ -72,8 +72,8 @@ fn content(bytes: Vec<u8>) -> Result<Content> {
     }
     let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace() && *byte != 0x0b;
     let binary = bytes.iter().position(control);
-    // A serialised module begins with field 1, or with field 2 where it has no name; in text both are white space or
-    // control characters, and no serialised module is without the latter.
+    // A serialised module begins with field 1, or with field 2 if it has no name. As text, these tags are whitespace or
+    // control characters, and every serialised module contains control characters.
     if binary.is_some() && matches!(bytes[0], 0x0a | 0x12) {
         return Ok(Content::Proto(bytes));
     }
@@ -96,7 +96,7 @@ fn content(bytes: Vec<u8>) -> Result<Content> {
     Ok(Content::Text(text))
 }
 
-/// Whether the first line that says something is MLIR's.
+/// Whether the first line other than comments is MLIR.
 fn is_mlir(text: &str) -> bool {
     let lines = text.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
