@@ -1,4 +1,4 @@
-//! Agreement of candidates: whether they compute the same, within what rounding explains.
+//! Agreement of candidates: whether their results are equal within rounding error.
 
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
 
@@ -7,31 +7,31 @@ use crate::program::library_call::LibraryCall;
 use crate::program::library_call::convolution::{Convolution, ConvolutionKind};
 use crate::program::library_call::matmul::Precision;
 
-/// Numbers of an array that are looked at; of larger ones some, evenly distributed.
+/// Maximum number of elements that are compared; larger arrays are sampled at even steps.
 const LOOKED_AT: usize = 1 << 18;
 
 /// Results of one candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Results(Vec<Numbers>);
 
-/// Numbers of one array, and how far from them others may be, as a share of the greatest one.
+/// Sampled elements of one array, and the tolerance as a fraction of the largest magnitude.
 #[derive(Clone, Debug, PartialEq)]
 struct Numbers {
     values: Vec<f64>,
     tolerance: f64,
 }
 
-/// Rounding of a result: what its distance from another one that is as right depends on.
+/// Properties of a result that bound the distance between two correct computations of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounding {
-    /// Products that a number of the result is the sum of.
+    /// Number of products that are summed for one element of the result.
     terms: usize,
-    /// Of their factors.
+    /// Precision of the factors of these products.
     precision: Precision,
 }
 
 impl Rounding {
-    /// Of a library's call.
+    /// Returns the rounding of a library call.
     pub fn of_call(call: &LibraryCall) -> Rounding {
         let (terms, precision) = match call {
             LibraryCall::Matmul(matmul) => (matmul.k, matmul.precision),
@@ -41,24 +41,24 @@ impl Rounding {
         Rounding { terms, precision }
     }
 
-    /// Of several ways of our own.
+    /// Returns the rounding of a choice between kernels of our own.
     pub fn of_choice(choice: &Choice) -> Rounding {
         Rounding { terms: choice.terms, precision: choice.precision }
     }
 }
 
 impl Results {
-    /// Results that agree with others of the same number alone.
+    /// Returns results that agree only with results of the same number.
     #[cfg(test)]
     pub fn of(number: f64) -> Results {
         Results(vec![Numbers { values: vec![1.0, number], tolerance: 1e-3 }])
     }
 
-    /// Adds an array of a result.
+    /// Adds an array of the result.
     pub fn add(&mut self, rounding: Rounding, element: ElementType, bytes: Vec<u8>) -> Result<()> {
         let count = bytes.len() / element.byte_width().max(1);
         let literal = Literal::from_bytes(&ArrayShape::new(element, [count]), bytes)?;
-        // An odd step, so that it goes through all columns of arrays whose rows are powers of two.
+        // An odd step visits all columns of an array whose row length is a power of two.
         let step = if count > LOOKED_AT { (count / LOOKED_AT) | 1 } else { 1 };
         let mut values = Vec::with_capacity(count / step + 1);
         for number in (0..count).step_by(step).chain(count.checked_sub(1)) {
@@ -74,7 +74,7 @@ impl Results {
         Ok(())
     }
 
-    /// Whether others are the same, but for rounding.
+    /// Whether both results are equal up to rounding.
     pub fn agree(&self, other: &Results) -> bool {
         let pairs = self.0.iter().zip(&other.0);
         self.0.len() == other.0.len() && pairs.into_iter().all(|(one, other)| one.agree(other))
@@ -90,18 +90,19 @@ impl Numbers {
     }
 }
 
-/// The results that are those of the majority; where two groups are as large, those of the group with the earliest.
+/// Marks the results that agree with the majority. Between two groups of equal size, the one with the earliest member
+/// wins.
 pub(crate) fn majority(all: &[Results]) -> Vec<bool> {
     let agreeing = |results: &&Results| all.iter().filter(|other| results.agree(other)).count();
-    // Of several with the greatest number the last would be taken.
+    // `max_by_key` returns the last of several maxima, so iterate in reverse.
     match all.iter().rev().max_by_key(agreeing) {
         Some(leader) => all.iter().map(|other| leader.agree(other)).collect(),
         None => Vec::new(),
     }
 }
 
-/// The distance that two ways of computing a result may have, as a share of the greatest number in it: each rounds it
-/// once, perhaps each factor, and sums of so many products in an order of its own.
+/// Returns the allowed distance between two correct results, as a fraction of the largest magnitude. Each computation
+/// rounds the result once, possibly rounds each factor, and sums `terms` products in its own order.
 fn tolerance(Rounding { terms, precision }: Rounding, element: ElementType) -> f64 {
     let single = f64::from(f32::EPSILON);
     let (result, sum) = match element {
@@ -109,7 +110,7 @@ fn tolerance(Rounding { terms, precision }: Rounding, element: ElementType) -> f
         ElementType::F32 | ElementType::C64 => (single, single),
         ElementType::F16 => (2f64.powi(-10), single),
         ElementType::BF16 => (2f64.powi(-7), single),
-        // Numbers of eight bits and fewer.
+        // Floats of at most eight bits.
         element if element.is_float() => (0.25, single),
         // Integers are exact.
         _ => return 0.0,
@@ -121,7 +122,7 @@ fn tolerance(Rounding { terms, precision }: Rounding, element: ElementType) -> f
     4.0 * result + 16.0 * factor + 16.0 * sum * (terms as f64).sqrt()
 }
 
-/// Products that a number of the result is the sum of.
+/// Returns the number of products that are summed for one element of the result.
 fn terms_of(convolution: &Convolution) -> usize {
     let groups = convolution.groups.max(1);
     let window: usize = convolution.spatial.iter().map(|dimension| dimension.filter).product();

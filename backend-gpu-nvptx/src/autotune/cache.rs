@@ -1,9 +1,9 @@
-//! Autotune cache on disk: the fastest candidate of each library call, and of each product of our own.
+//! Autotune cache on disk: the fastest candidate of each library call, and of each matmul kernel of our own.
 //!
-//! A file for each kind of GPU and driver, in JSON. It is written under another name and renamed, so that readers, of
-//! other processes too, see all of it or none. Before that it is read again, so that the entries of others stay,
-//! but for one written in the very same moment, which is then measured again one day. A file that cannot be parsed
-//! counts as absent.
+//! The cache has one JSON file for each GPU model and driver version. A file is written under a temporary name and
+//! renamed, so readers, including other processes, see a complete file or none. Before each write the file is read
+//! again, which keeps the entries of other processes. Only an entry that another process writes at the same moment can
+//! get lost; it is measured again later. A file that cannot be parsed counts as absent.
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Write};
@@ -15,37 +15,37 @@ use xla_service::CompileOptions;
 
 use crate::autotune::{Candidate, Trial, Work, fastest};
 
-/// The version of the files' form, and of what their entries mean.
+/// Version of the file format and of the meaning of its entries.
 const VERSION: u32 = 4;
-/// Maximal number of entries of a file; the oldest go first.
+/// Maximum number of entries of a file; the oldest are dropped first.
 const MOST_ENTRIES: usize = 4096;
 
-/// The device that an entry is for.
+/// Device on which an entry was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeviceKey {
-    /// The model of the GPU.
+    /// GPU model.
     pub gpu: String,
-    /// The newest version of CUDA that its driver serves, as the driver writes it.
+    /// Newest CUDA version that the driver supports, as `cuDriverGetVersion` returns it.
     pub driver: i32,
 }
 
-/// An entry: the fastest candidate for some work.
+/// Cache entry: the fastest candidate for some work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct AutotuneEntry {
-    /// The library and its version; nothing if none takes part.
+    /// Name and version of the library; empty if no library is involved.
     library: String,
     work: Work,
     candidate: Candidate,
 }
 
 impl AutotuneEntry {
-    /// Whether it is about the same work.
+    /// Whether both entries are for the same work.
     fn is_of(&self, other: &AutotuneEntry) -> bool {
         self.library == other.library && self.work == other.work
     }
 }
 
-/// A file of the cache.
+/// Content of a cache file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct AutotuneFile {
     version: u32,
@@ -58,15 +58,15 @@ struct AutotuneFile {
 #[derive(Debug)]
 pub(crate) struct AutotuneCache {
     folder: Option<PathBuf>,
-    /// Whether unknown work is measured.
+    /// Whether candidates for unknown work are measured.
     measures: bool,
     known: Mutex<HashMap<DeviceKey, Vec<AutotuneEntry>>>,
-    /// Held while something is measured, so that nothing else is at the same time.
+    /// Held during a measurement, so that no other measurement runs at the same time.
     measuring: Mutex<()>,
 }
 
 impl AutotuneCache {
-    /// Nothing is read before it is needed.
+    /// Creates a cache that reads its files on first use.
     pub fn new(options: &CompileOptions) -> AutotuneCache {
         AutotuneCache {
             folder: options.cache_dir.as_ref().map(|folder| folder.join("autotune")),
@@ -76,9 +76,9 @@ impl AutotuneCache {
         }
     }
 
-    /// The candidate for work that a library of that name and version takes part in, and that can be done in so many
-    /// ways of our own: the known one, else the fastest of a trial, which is then known. `None` if it is not known and
-    /// cannot be measured now.
+    /// Returns the candidate for `work`, for which `library` (name and version) and `ways` alternatives of our own
+    /// kernels compete. Returns a known candidate; otherwise measures `trial`, stores the fastest candidate and returns
+    /// it. `None` if the work is unknown and cannot be measured now.
     pub fn decide(
         &self,
         device: &DeviceKey,
@@ -91,7 +91,7 @@ impl AutotuneCache {
         }
         let trial = trial.filter(|_| self.measures)?;
         let _alone = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have measured it meanwhile.
+        // Another thread may have measured it in the meantime.
         if let Some(candidate) = self.known_candidate(device, library, (work, ways)) {
             return Some(candidate);
         }
@@ -100,12 +100,12 @@ impl AutotuneCache {
         Some(candidate)
     }
 
-    /// Whether anything is kept or may be measured.
+    /// Whether results are stored on disk or may be measured.
     pub fn is_enabled(&self) -> bool {
         self.measures || self.folder.is_some()
     }
 
-    /// The known candidate, if there is such a one: files may say anything.
+    /// Returns the known candidate if this program has it: a file may hold any number.
     fn known_candidate(&self, device: &DeviceKey, library: &str, (work, ways): (&Work, usize)) -> Option<Candidate> {
         let mut known = self.known();
         let entries = known.entry(device.clone()).or_insert_with(|| self.read(device));
@@ -118,7 +118,8 @@ impl AutotuneCache {
             found.map(|entry| entry.candidate).find(is_there)
         };
         candidate_of(&|other| other == work).or_else(|| {
-            // A program without alternatives has all candidates but those, of a call that was measured with them.
+            // A program without alternatives lacks only these, so a measurement of the same call with alternatives
+            // applies.
             let is_usual = work.own.is_none() && work.call.is_some();
             is_usual.then(|| candidate_of(&|other| other.call == work.call)).flatten()
         })
@@ -126,14 +127,14 @@ impl AutotuneCache {
 
     fn remember(&self, device: &DeviceKey, entry: AutotuneEntry) {
         let mut known = self.known();
-        // Entries of other processes are on disk.
+        // The file may have new entries of other processes.
         let mut entries = self.read(device);
         for ours in known.remove(device).unwrap_or_default() {
             if !entries.iter().any(|other| other.is_of(&ours)) {
                 entries.push(ours);
             }
         }
-        // What it was measured in spite of is none of its candidates.
+        // An older entry for the same work names a candidate that does not exist. Replace it.
         entries.retain(|other| !other.is_of(&entry));
         entries.push(entry);
         let superfluous = entries.len().saturating_sub(MOST_ENTRIES);
@@ -150,7 +151,7 @@ impl AutotuneCache {
         Some(self.folder.as_ref()?.join(format!("{name}-{}.json", device.driver)))
     }
 
-    /// The entries on disk; none if the file is absent or cannot be parsed.
+    /// Reads the entries on disk; none if the file is absent or cannot be parsed.
     fn read(&self, device: &DeviceKey) -> Vec<AutotuneEntry> {
         let Some(path) = self.path(device) else { return Vec::new() };
         let bytes = match std::fs::read(&path) {
@@ -221,7 +222,7 @@ mod tests {
         DeviceKey { gpu: "NVIDIA H200/1".to_string(), driver: 12_080 }
     }
 
-    /// A call that may be done in so many ways of our own.
+    /// Returns work with a library call and `ways` alternatives of our own kernels.
     fn work(m: usize, ways: usize) -> Work {
         let call = LibraryCall::Matmul(Matmul::dense(1, [m, 64, 64], [F32; 3]));
         Work { call: Some(call), own: (ways > 1).then(|| format!("{ways} ways")) }
@@ -239,7 +240,7 @@ mod tests {
         let mut own = trial(100, 50);
         assert_eq!(first.decide(&device(), "cuBLASLt 1", (&work(64, 1), 1), Some(&mut own)), Some(Candidate::Own(0)));
         assert!(own.runs > 0);
-        // Another process, whose trial would say otherwise and which may measure or not.
+        // Another process whose trial would favour the library, with and without permission to measure.
         for autotune in [true, false] {
             let mut library = trial(50, 100);
             let second = cache(folder.path(), autotune);
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(known(&device(), "cuBLASLt 2", 64), None);
         assert_eq!(known(&device(), "cuBLASLt 1", 65), None);
         assert_eq!(known(&DeviceKey { driver: 12_090, ..device() }, "cuBLASLt 1", 64), None);
-        // Names that make the same file name.
+        // A different GPU name that maps to the same file name.
         assert_eq!(known(&DeviceKey { gpu: "NVIDIA H200_1".to_string(), ..device() }, "cuBLASLt 1", 64), None);
     }
 
@@ -334,7 +335,7 @@ mod tests {
         assert_eq!(known(Library(2)), [Some(Library(2)), Some(Library(2)), None]);
         assert_eq!(known(Own(0)), [Some(Own(0)), Some(Own(0)), None]);
         assert_eq!(known(Own(1)), [Some(Own(1)), None, None]);
-        // Without a library there is none of its algorithms.
+        // Without a library call, a candidate that names a library algorithm is invalid.
         let folder = tempfile::tempdir().unwrap();
         let own = Work { call: None, own: Some("2 ways".to_string()) };
         let entry = AutotuneEntry { library: String::new(), work: own.clone(), candidate: Library(1) };

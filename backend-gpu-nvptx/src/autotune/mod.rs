@@ -1,10 +1,10 @@
-//! Autotuning: the fastest of several candidates for a library call or a product of our own, measured on the device and
-//! cached.
+//! Autotuning: measures the candidates for a library call or a matmul kernel of our own on the device, and caches the
+//! fastest.
 //!
 //! ```text
 //! AutotuneCache::decide ── known, in memory or on disk (cache.rs) ──> candidate
-//!        └── else, where it may be measured: fastest(Trial) ──> candidate, kept
-//!              on random operands (random.rs), of those that compute the same (agreement.rs)
+//!        └── otherwise, if it may be measured: fastest(Trial) ──> candidate, stored
+//!              on random operands (random.rs), among the candidates that agree (agreement.rs)
 //! ```
 
 pub(crate) mod agreement;
@@ -19,52 +19,52 @@ use xla_hlo::Result;
 use crate::program::library_call::LibraryCall;
 use agreement::{Results, majority};
 
-/// Time for one candidate in a round, if it is quick; a slow one is run once.
+/// Measuring time of one candidate in an iteration, if it is fast; a slow candidate runs once.
 const ROUND: Duration = Duration::from_millis(2);
-/// Maximal runs of a candidate in a round.
+/// Maximum runs of a candidate in an iteration.
 const MOST_RUNS: u32 = 50;
-/// Rounds, in each of which every candidate runs; its best time counts.
+/// Number of iterations. Each runs every candidate; the best time of a candidate counts.
 const ROUNDS: u32 = 3;
-/// A candidate slower than the fastest by more than this factor at first is not tried again.
+/// Maximum ratio of a candidate's first run time to that of the fastest; slower candidates are dropped.
 const HOPELESS: u32 = 2;
-/// The share of its time that a later candidate must save to beat an earlier one: less is noise.
+/// Minimum fraction of time that a later candidate must save to beat an earlier one; smaller differences are noise.
 const LEAST_GAIN: f64 = 0.03;
 
-/// An implementation of some work.
+/// Implementation of some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Candidate {
-    /// The call, with the library's algorithm of that number in its own order of preference.
+    /// Library call, with the algorithm at this index of the library's order of preference.
     Library(u32),
-    /// Our kernels, in the way of that number; 0 is the usual one.
+    /// Our own kernels, in the alternative of this index; 0 is the default.
     Own(u32),
 }
 
 /// Work that has several candidates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Work {
-    /// The call of a library, if one takes it.
+    /// Library call that does the work, if there is one.
     pub call: Option<LibraryCall>,
-    /// The name of our own ways, if there are several. The same name means the same ways in the same order.
+    /// Name of the alternatives of our own, if there are several. Equal names mean equal alternatives in equal order.
     pub own: Option<String>,
 }
 
-/// Candidates that can be run repeatedly without side effects.
+/// Candidates that can run repeatedly without side effects.
 pub(crate) trait Trial {
-    /// The candidates, the likelier first.
+    /// Returns the candidates, the most promising first.
     fn candidates(&self) -> Vec<Candidate>;
 
-    /// The call, for people.
+    /// Returns a description of the work for log messages.
     fn call(&self) -> String;
 
-    /// Results of one run of a candidate. The error is that it cannot be run.
+    /// Runs a candidate once and returns its results, or an error if it cannot run.
     fn results(&mut self, candidate: Candidate) -> Result<Results>;
 
-    /// Time of `runs` runs of a candidate, from the start of the first to the end of the last. The error is that it
-    /// cannot be run.
+    /// Returns the time of `runs` runs of a candidate, from the start of the first to the end of the last, or an error
+    /// if it cannot run.
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration>;
 }
 
-/// The fastest candidate of those that compute the same as most do; `None` if none can be run.
+/// Returns the fastest of the candidates that agree with the majority; `None` if none can run.
 pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     let mut tried: Vec<(Candidate, Duration)> = Vec::new();
     for candidate in agreeing(trial) {
@@ -88,8 +88,8 @@ pub(crate) fn fastest(trial: &mut dyn Trial) -> Option<Candidate> {
     Some(winner.0)
 }
 
-/// The candidates that can be run and compute the same as most do, or as the first one where there is no majority.
-/// After this nothing is to be loaded or planned.
+/// Returns the candidates that can run and agree with the majority, or with the first one if there is no majority. Each
+/// candidate is loaded and planned here, so later runs measure execution alone.
 fn agreeing(trial: &mut dyn Trial) -> Vec<Candidate> {
     let (mut candidates, mut all) = (Vec::new(), Vec::new());
     for candidate in trial.candidates() {
@@ -109,15 +109,15 @@ fn agreeing(trial: &mut dyn Trial) -> Vec<Candidate> {
     candidates.into_iter().zip(is_right).filter_map(|(candidate, is_right)| is_right.then_some(candidate)).collect()
 }
 
-/// Best time of one run of each candidate.
+/// Stores the best time of one run of each candidate.
 fn measure(trial: &mut dyn Trial, tried: &mut [(Candidate, Duration)]) {
     for round in 0..ROUNDS {
         for (candidate, best) in tried.iter_mut() {
             let runs = (ROUND.as_nanos() / best.as_nanos().max(1)).clamp(1, u128::from(MOST_RUNS)) as u32;
-            // A candidate that could be run once and cannot any more has no better time.
+            // A candidate that ran before and fails now keeps its time.
             if let Ok(time) = trial.time(*candidate, runs) {
                 let one = time / runs;
-                // The estimate of a single run has the cost of waiting in it.
+                // The first estimate, from a single run, includes the time for the host to wait.
                 *best = if round == 0 { one } else { one.min(*best) };
             }
         }
@@ -130,7 +130,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Candidates with their microseconds a run; `None` cannot be run. All agree but one.
+    /// Candidates with their microseconds per run; `None` cannot run. All agree except `wrong`.
     #[derive(Default)]
     pub struct Fake {
         pub candidates: Vec<(Candidate, Option<u64>)>,
@@ -156,7 +156,7 @@ pub(crate) mod tests {
             self.runs += runs;
             let time = self.candidates.iter().find(|(known, _)| *known == candidate).and_then(|(_, time)| *time);
             let time = time.ok_or_else(|| Error::unimplemented("no such algorithm"))?;
-            // Waiting takes 10 microseconds, however many runs there are.
+            // Waiting takes 10 microseconds, regardless of the number of runs.
             Ok(Duration::from_micros(10 + time * u64::from(runs)))
         }
     }
@@ -186,7 +186,7 @@ pub(crate) mod tests {
         assert_eq!(of([30, 10, 20], Candidate::Library(1)), Some(Candidate::Own(0)));
         assert_eq!(of([10, 30, 20], Candidate::Library(0)), Some(Candidate::Own(0)));
         assert_eq!(of([30, 20, 10], Candidate::Own(0)), Some(Candidate::Library(1)));
-        // Of two that disagree the library's choice is right.
+        // If two candidates disagree, the library's result is considered correct.
         let candidates = vec![(Candidate::Library(0), Some(30)), (Candidate::Own(0), Some(10))];
         let mut two = Fake { candidates, wrong: Some(Candidate::Own(0)), runs: 0 };
         assert_eq!(fastest(&mut two), Some(Candidate::Library(0)));
@@ -208,7 +208,7 @@ pub(crate) mod tests {
         }
         assert_eq!(of(&own, Some(Own(2))), Some(Own(1)));
         assert_eq!(of(&both, Some(Own(2))), Some(Library(0)));
-        // Of two ways that disagree the usual one is right.
+        // If two alternatives disagree, the default is considered correct.
         assert_eq!(of(&[(Own(0), 40), (Own(1), 10)], Some(Own(1))), Some(Own(0)));
     }
 

@@ -1,11 +1,12 @@
-//! Random numbers of any element type, for operands that candidates are measured on.
+//! Random numbers of any element type: operands for measuring candidates.
 
 use xla_hlo::{ArrayShape, ElementType, Literal, Result, Scalar};
 
-/// Elements that are made; arrays repeat them. No power of two, so that rows differ.
+/// Number of random elements that are generated; longer arrays repeat them. Not a power of two, so that rows differ.
 const PERIOD: usize = 262_139;
 
-/// Bytes of at most so many random elements: floats between -1 and 1, integers between -8 and 8. Always the same ones.
+/// Returns the bytes of at most `elements` random elements: floats between -1 and 1, integers between -8 and 8. The
+/// sequence is fixed.
 pub(crate) fn random(element: ElementType, elements: usize) -> Result<Vec<u8>> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
