@@ -1,4 +1,5 @@
-//! Compiler: the standard stages for GPUs, then a command sequence for each thunk, and code for its kernels.
+//! Compiler: runs the standard stages for GPUs, lowers each thunk to a command sequence, and generates code for its
+//! kernels.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Once};
@@ -29,21 +30,21 @@ use crate::program::loading::{self, place};
 use crate::program::recorded_lowering::RecordingLowering;
 use crate::program::serialized::{self, DeviceProgram};
 
-/// The architecture that code is generated for where neither a device nor the options name one: PTX of it runs on later
-/// GPUs, too.
+/// Architecture that code is generated for if neither a device nor the options name one. PTX for it also runs on later
+/// GPUs.
 const DEFAULT_ARCHITECTURE: &str = "sm_90";
 
-/// Compiles for one kind of device.
+/// Compiler for one kind of device.
 #[derive(Clone, Debug)]
 pub(crate) enum GpuCompiler {
-    /// A GPU.
+    /// Compiler for GPUs.
     Gpu(Arc<AllCaches>),
-    /// The emulated one, on which products may go in the alternative way of that number, if they have one.
+    /// Compiler for the emulated GPU. `Some(n)` selects alternative `n` of every matmul that has alternatives.
     Emulated(Option<usize>),
 }
 
 impl GpuCompiler {
-    /// That of GPUs, whose programs share something.
+    /// Returns a compiler for GPUs whose programs share `caches`.
     pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
         GpuCompiler::Gpu(caches)
     }
@@ -89,7 +90,7 @@ impl Compiler for GpuCompiler {
 }
 
 impl GpuCompiler {
-    /// The platform of such devices.
+    /// Returns the name of the platform.
     pub fn platform(&self) -> &'static str {
         match self {
             GpuCompiler::Gpu(_) => NAME,
@@ -97,7 +98,8 @@ impl GpuCompiler {
         }
     }
 
-    /// The options, as far as it is about alternatives that a device may measure: the emulated one never does.
+    /// Returns the options with `autotune` set for the emulated GPU. It measures nothing: alternatives are compiled
+    /// only if one of them is selected.
     fn with_choices<'a>(&self, options: &'a CompileOptions) -> Cow<'a, CompileOptions> {
         match self {
             GpuCompiler::Emulated(way) if options.autotune != way.is_some() => {
@@ -107,7 +109,7 @@ impl GpuCompiler {
         }
     }
 
-    /// Whether there is a library for Fourier transforms where programs run that are compiled now.
+    /// Whether cuFFT is available to the programs that this process compiles and runs.
     fn has_transforms(&self) -> bool {
         match self {
             GpuCompiler::Gpu(_) => Driver::get().is_ok() && fft::find().is_ok(),
@@ -115,7 +117,7 @@ impl GpuCompiler {
         }
     }
 
-    /// Warns, once, that Fourier transforms of a program are done without the library.
+    /// Warns once that the Fourier transforms of a program are expanded because cuFFT is missing.
     fn tell_of_transforms(&self, module: &Module) {
         static TOLD: Once = Once::new();
         let has_one = || module.iter().any(|(_, graph)| graph.iter().any(|(_, i)| i.opcode() == Opcode::Fft));
@@ -127,7 +129,8 @@ impl GpuCompiler {
         }
     }
 
-    /// The GPU that programs are planned for which run in this process: the first one, where there is one.
+    /// Returns the profile for programs that run in this process: that of the first GPU, or the default one without a
+    /// GPU.
     fn gpu_here(&self) -> GpuProfile {
         match self {
             GpuCompiler::Gpu(_) => device_profile::of_first().unwrap_or_else(GpuProfile::usual),
@@ -136,8 +139,8 @@ impl GpuCompiler {
     }
 }
 
-/// The standard stages; without optimisation, only required lowering. Without cuFFT, Fourier transforms are expanded
-/// into other operations.
+/// Builds the standard pass pipeline; without optimisation, only the required lowering. Without cuFFT, Fourier
+/// transforms are expanded into other operations.
 fn passes_for(gpu: &GpuProfile, options: &CompileOptions, has_transforms: bool) -> HloPasses {
     let mut profile = profile(gpu);
     profile.tf32 = options.allow_tf32;
@@ -148,7 +151,7 @@ fn passes_for(gpu: &GpuProfile, options: &CompileOptions, has_transforms: bool) 
     HloPasses::for_level(options.opt_level, profile)
 }
 
-/// Runs the passes for a machine that may lack the library for Fourier transforms.
+/// Runs the passes for a machine that may lack cuFFT.
 fn optimize_for_files(module: VerifiedModule, gpu: &GpuProfile, options: &CompileOptions) -> Result<OptimizedModule> {
     Ok(optimize(module, &passes_for(gpu, options, false), options, None)?.0)
 }
@@ -172,7 +175,7 @@ impl AheadOfTimeCompiler for GpuCompiler {
             }
         };
         ahead_of_time::refuse_what_is_for_objects(options)?;
-        // Whatever device this machine has, a target's files are the same.
+        // The files of a target do not depend on the GPU of this machine.
         let gpu = GpuProfile::of_architecture(target.cpu()).unwrap_or_else(GpuProfile::usual);
         let module = as_loaded(optimize_for_files(module, &gpu, &options.compile)?)?;
         let choices = self.with_choices(&options.compile);
@@ -192,7 +195,7 @@ impl LoadExecutable for GpuCompiler {
         }
     }
 
-    /// Kernels are kept one by one, by those who assemble them.
+    /// Returns `None`: the cubin cache stores kernels one by one.
     fn cache_target(&self) -> Option<String> {
         None
     }
@@ -211,7 +214,7 @@ fn compile(
     Ok(compile_and_tell(module, (target, gpu), modules, options)?.0)
 }
 
-/// A program, and the strategy of each of its kernels.
+/// Compiles a program. Also returns the strategy of each of its kernels.
 fn compile_and_tell(
     module: &OptimizedModule,
     (target, gpu): (&Target, GpuProfile),
@@ -235,7 +238,7 @@ fn compile_and_tell(
     Ok((Compiled { program, device: Arc::new(device), texts }, strategies))
 }
 
-/// The module as it is when it was written and read: a program compiled into a file must equal the one loaded from it.
+/// Serialises the module and parses it again, so that a program compiled into a file equals the program loaded from it.
 fn as_loaded(module: OptimizedModule) -> Result<OptimizedModule> {
     let bytes = proto::serialize_module(&module)?;
     drop(module);
@@ -261,7 +264,7 @@ mod tests {
     use crate::program::library_call::LibraryCall;
     use crate::program::library_call::matmul::{Activation, Precision};
 
-    /// The module as passes leave it for a GPU, beside a library for Fourier transforms or not.
+    /// Runs the passes for a GPU, with or without cuFFT.
     fn optimized(text: &str, has_transforms: bool) -> OptimizedModule {
         optimized_with(text, has_transforms, &CompileOptions::default())
     }
@@ -271,7 +274,7 @@ mod tests {
         optimize(module, &passes_for(&GpuProfile::usual(), options, has_transforms), options, None).unwrap().0
     }
 
-    /// The library calls of a program for sm_90, which can be serialised and loaded.
+    /// Compiles for sm_90 and returns the library calls. Checks that the program can be serialised and loaded.
     fn library_commands(module: &OptimizedModule) -> (Vec<LibraryCommand>, DeviceProgram) {
         let target = Target::nvptx("sm_90").unwrap();
         let device = Arc::unwrap_or_clone(
@@ -289,14 +292,14 @@ mod tests {
         (calls.collect(), device)
     }
 
-    /// The one library call of a program.
+    /// Returns the only library call of a program.
     fn library_command(module: &OptimizedModule) -> (LibraryCommand, DeviceProgram) {
         let (calls, device) = library_commands(module);
         let [call] = <[LibraryCommand; 1]>::try_from(calls).expect("one call of a library");
         (call, device)
     }
 
-    /// Temporaries are parts of one allocation: only those that overlap are in each other's way.
+    /// Temporaries are slices of one allocation; only slices that overlap conflict.
     #[test]
     fn products_of_temporaries_are_calls() {
         let module = optimized(
@@ -330,12 +333,12 @@ mod tests {
         let (call, device) = library_command(&module);
         let LibraryCall::Convolution(convolution) = &call.call else { panic!("{call:?}") };
         assert_eq!((convolution.element.name(), convolution.batch), ("f32", 8));
-        // The image with zeros below and on the right, the filter with its output channels first.
+        // The image is padded below and on the right; the filter is transposed to output channels first.
         assert!(convolution.has_bias);
         assert_eq!((call.before.len(), call.then.len(), call.otherwise.len()), (2, 0, 1));
         use KernelArgument::{Array, Scratch};
         assert_eq!(call.arrays, [Scratch(0), Scratch(1), Array(2), Array(3)]);
-        // Where cuDNN has no plan with the bias: the convolution alone, then a kernel; our kernel without cuDNN.
+        // Without a cuDNN plan for the bias: the convolution alone, then a kernel. Without cuDNN: our own kernel.
         let [Command::Library(apart)] = &call.otherwise[..] else { panic!("{:?}", call.otherwise) };
         assert!(matches!(&apart.call, LibraryCall::Convolution(convolution) if !convolution.has_bias));
         assert_eq!((apart.before.len(), apart.then.len(), apart.otherwise.len()), (2, 1, 1));
@@ -447,7 +450,7 @@ mod tests {
         assert!(sequence.to_string().contains("library call: matmul f32 128x256x192, "), "{sequence}");
     }
 
-    /// JAX's `jax.nn.gelu(x @ w + b)`.
+    /// The program that JAX emits for `jax.nn.gelu(x @ w + b)`.
     #[test]
     fn gelu_is_the_librarys() {
         let module = optimized(
@@ -484,7 +487,7 @@ mod tests {
         let (command, _) = library_command(&module);
         let LibraryCall::Matmul(matmul) = &command.call else { panic!("{command:?}") };
         assert_eq!((matmul.activation, matmul.has_bias), (Activation::GeluTanh, true));
-        // The library does all of it; our own kernel does where it is not there.
+        // cuBLASLt computes the whole expression; our own kernel is the fallback.
         assert_eq!((command.before.len(), command.then.len(), command.otherwise.len()), (0, 0, 1));
     }
 

@@ -1,4 +1,4 @@
-//! Compiler of builds without LLVM: loads programs that were compiled elsewhere, and compiles none.
+//! Compiler of builds without LLVM: loads programs that were compiled elsewhere, and rejects all others.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use xla_service::{CompileOptions, Compiler, Executable, OptimizedModule};
 use crate::program::caches::AllCaches;
 use crate::program::loading;
 
-/// Loads programs for this machine's GPUs.
+/// Loader of compiled programs for the GPUs of this machine.
 #[derive(Debug)]
 pub(crate) struct GpuCompiler(Arc<AllCaches>);
 
 impl GpuCompiler {
-    /// That of GPUs, whose programs share something.
+    /// Returns a loader whose programs share `caches`.
     pub fn for_gpus(caches: Arc<AllCaches>) -> GpuCompiler {
         GpuCompiler(caches)
     }
@@ -39,7 +39,7 @@ impl LoadExecutable for GpuCompiler {
         loading::load_for_gpu(bytes, options, &self.0)
     }
 
-    /// Kernels are kept one by one, by those who assemble them.
+    /// Returns `None`: the cubin cache stores kernels one by one.
     fn cache_target(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! Products with alternatives: which there are, and that each computes what the evaluator does.
+//! Matmuls with alternatives: the number of alternatives, and the agreement of each with the evaluator.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use crate::emulation::emulated_platform_with_way;
 use crate::program::commands::{Choice, Command};
 use crate::program::launches::LaunchFacts;
 
-/// A product of a left and a right matrix of those sizes, as they lie: rows of K or columns of K.
+/// Returns a module with the dot of an `[m, k]` and a `[k, n]` matrix. An operand whose flag in `lies` is false is
+/// stored transposed.
 fn product(types: [&str; 3], [m, k, n]: [usize; 3], lies: [bool; 2]) -> String {
     let ([a, b, r], [left, right]) = (types, lies);
     let (x, of_left) = if left { (format!("{m},{k}"), 1) } else { (format!("{k},{m}"), 0) };
@@ -26,7 +27,7 @@ fn product(types: [&str; 3], [m, k, n]: [usize; 3], lies: [bool; 2]) -> String {
     )
 }
 
-/// A program, as it is compiled with autotuning or without.
+/// Compiles a program with or without autotuning.
 fn compiled_for(target: &Target, text: &str, autotune: bool) -> (OptimizedModule, Compiled, Vec<String>) {
     let options = CompileOptions { autotune, ..CompileOptions::default() };
     let (module, gpu) = (VerifiedModule::new(parse_module(text).unwrap()).unwrap(), GpuProfile::usual());
@@ -35,7 +36,7 @@ fn compiled_for(target: &Target, text: &str, autotune: bool) -> (OptimizedModule
     (module, compiled, strategies)
 }
 
-/// The choices among commands, in library calls too.
+/// Returns the choices among commands, including those in library calls.
 fn choices(commands: &[Command]) -> Vec<Choice> {
     let of = |command: &Command| match command {
         Command::Choice(choice) => vec![(**choice).clone()],
@@ -49,12 +50,12 @@ fn all_choices(compiled: &Compiled) -> Vec<Choice> {
     compiled.device.command_sequences.iter().flat_map(|sequence| choices(&sequence.commands)).collect()
 }
 
-/// Runs a program with one choice in each of its ways on the emulated GPU.
+/// Runs a program that has one choice on the emulated GPU, with each alternative.
 fn all_agree(text: &str) {
     let (_, compiled, _) = compiled_for(&Target::host_threads().unwrap(), text, true);
     let [choice] = <[Choice; 1]>::try_from(all_choices(&compiled)).unwrap_or_else(|all| panic!("{all:?} in {text}"));
     assert!((2..=4).contains(&choice.ways.len()), "{}", choice.name);
-    // The usual way is that of programs without alternatives, which other tests run.
+    // The default alternative equals the kernel of programs without alternatives, which other tests run.
     for number in 1..choice.ways.len() {
         assert_agrees(emulated_platform_with_way(number), text);
     }
@@ -87,7 +88,7 @@ fn sums_in_parts_agree_in_every_way() {
         all_agree(&product([ty; 3], [66, 1027, 65], [true, true]));
     }
     all_agree(&product(["bf16", "bf16", "f32"], [64, 4104, 64], [true, true]));
-    // Parts are an alternative to tiles that are enough, but small.
+    // Split K is also an alternative for small tiles that fill the GPU.
     all_agree(&product(["f32"; 3], [250, 530, 250], [true, true]));
 }
 
@@ -134,7 +135,8 @@ fn alternatives_are_for_autotuning_and_large_products() {
     let count = |text: &str, autotune| all_choices(&compiled_for(&target, text, autotune).1).len();
     assert_eq!((count(&large, true), count(&large, false)), (1, 0));
     assert_eq!((count(&small, true), count(&small, false)), (0, 0));
-    // Whether sums differ by more than rounding is not seen in what is compared, in one kernel.
+    // The result of a comparison does not show whether sums differ by more than rounding, so its kernel has no
+    // alternatives.
     let compared = large.replace("ROOT r = f32[512,512]", "d = f32[512,512]").replace(
         "rhs_contracting_dims={0}",
         "rhs_contracting_dims={0}\n z = f32[512,512] parameter(2)\n ROOT r = pred[512,512] compare(d, z), direction=LT",
@@ -146,7 +148,8 @@ fn alternatives_are_for_autotuning_and_large_products() {
     };
     assert!(has_some(&large) && !has_some(&compared) && !has_some(&small));
     assert!(has_some(&compared.replace("f32", "s32")));
-    // A library's call has them beside it, with the same kernel first.
+    // The alternatives are the fallback of the library call; the first one is the kernel of a program without
+    // alternatives.
     let (with, without) = (compiled_for(&target, &large, true), compiled_for(&target, &large, false));
     let [choice] = &all_choices(&with.1)[..] else { panic!("one choice") };
     let [Command::Library(call)] = &without.1.device.command_sequences[0].commands[..] else { panic!("a call") };
@@ -165,14 +168,14 @@ fn the_kernels_of_a_product_are_few_and_all_different() {
             assert!((2..=4).contains(&strategies.len()), "{strategies:?}");
             assert_eq!(strategies.iter().collect::<BTreeSet<_>>().len(), strategies.len(), "{strategies:?}");
             assert!(tried.insert(choice.name.clone()), "{}", choice.name);
-            // All of them have their facts, and memory for their parts.
+            // Every kernel has launch facts and scratch memory for its partial sums.
             let facts = LaunchFacts::of_kernels(&compiled.program, &compiled.device);
             assert!(facts.iter().all(|facts| facts.blocks > 0 && facts.bytes_written > 0), "{facts:?}");
             let bytes = compiled.device.write(NAME, &module).unwrap();
             assert_eq!(DeviceProgram::read(NAME, &bytes).unwrap().1, *compiled.device);
         }
     }
-    // Equal products share kernels.
+    // Equal matmuls share kernels.
     let twice = "HloModule m
         ENTRY main {
           x = u32[512,512] parameter(0)

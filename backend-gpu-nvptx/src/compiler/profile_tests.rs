@@ -1,4 +1,4 @@
-//! Plans for GPUs of several sizes.
+//! Plans for GPUs of different sizes.
 
 use proptest::prelude::*;
 use xla_hlo::text::parse_module;
@@ -7,7 +7,7 @@ use super::*;
 use crate::program::launches::LaunchFacts;
 use crate::program::recorded_lowering::ReplayLowering;
 
-/// One program for each choice that depends on the GPU.
+/// One program for each decision that depends on the GPU.
 const PROGRAMS: [(&str, &str); 5] = [
     (
         "split-k",
@@ -58,7 +58,7 @@ const PROGRAMS: [(&str, &str); 5] = [
     ),
 ];
 
-/// A program for an architecture, planned for a GPU, and the strategies of its kernels.
+/// Compiles a program for an architecture with the profile of `gpu`. Also returns the strategies of its kernels.
 fn planned(text: &str, architecture: &str, gpu: &GpuProfile) -> (OptimizedModule, Compiled, Vec<String>) {
     let options = CompileOptions::default();
     let module = VerifiedModule::new(parse_module(text).unwrap()).unwrap();
@@ -69,7 +69,7 @@ fn planned(text: &str, architecture: &str, gpu: &GpuProfile) -> (OptimizedModule
     (module, compiled, strategies)
 }
 
-/// The kernels of all programs: their strategies and blocks.
+/// Lists the kernels of all programs with their blocks, threads and strategies.
 fn plans(architecture: &str) -> String {
     let gpu = GpuProfile::of_architecture(architecture).unwrap();
     let lines = PROGRAMS.iter().flat_map(|(name, text)| {
@@ -91,7 +91,7 @@ fn plans_for_a100_and_h100() {
     insta::assert_snapshot!("plans_for_sm_90", plans("sm_90"));
 }
 
-/// A program is placed as it was compiled, whatever device loads it.
+/// Loading a program yields the thunks that it was compiled to, regardless of the device.
 #[test]
 fn a_program_keeps_the_gpu_that_it_was_planned_for() {
     for architecture in ["sm_70", "sm_80", "sm_90", "sm_100"] {
@@ -109,8 +109,8 @@ fn a_program_keeps_the_gpu_that_it_was_planned_for() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Kernels of any GPU fit into its blocks, all of which have work, and no part of a sum is so short that adding up
-    /// the parts takes longer than it.
+    /// On any GPU, kernels fit into its blocks, all blocks have work, and no partial sum is so short that combining the
+    /// partial sums takes longer than computing them.
     #[test]
     fn any_gpu_has_a_sensible_plan(
         multiprocessors in prop_oneof![1u32..=16, 17u32..=256, 257u32..=4096],
@@ -126,7 +126,7 @@ proptest! {
             let what = || format!("{}: {launch:?} {strategy}", PROGRAMS[number].0);
             prop_assert!((1..=1024).contains(&function.threads), "{}", what());
             prop_assert!(launch.blocks > 0, "{}", what());
-            // Blocks beyond what the machine holds are worth it where each has enough to read or to write.
+            // More blocks than the GPU can hold at a time pay off only if each reads or writes enough bytes.
             let bytes = launch.bytes_read.max(launch.bytes_written) / u64::from(launch.blocks);
             let holds = multiprocessors.saturating_mul(64);
             prop_assert!(launch.blocks <= holds || bytes >= 256, "{}", what());
