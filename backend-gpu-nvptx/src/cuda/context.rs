@@ -1,4 +1,4 @@
-//! Context of one device: every driver call goes through it, and it remembers when the device is lost.
+//! CUDA context of one device: current during every driver call; records the loss of the device.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -10,28 +10,28 @@ use super::api::driver::{self as api, CUresult};
 use super::driver::{self, DeviceInfo, Driver, check};
 use super::stream::in_flight::InFlightLog;
 
-/// The primary context of a device, which a process shares with the libraries and frameworks in it. Kept until the
-/// process ends: the driver takes itself down before anything of ours could be in order.
+/// Primary context of a device, which the libraries and frameworks in the process share. It is retained until the
+/// process ends: at exit the driver shuts down before this crate could release anything in order.
 pub(crate) struct Context {
     raw: CUcontext,
     ordinal: usize,
     info: DeviceInfo,
-    /// The first error after which every call fails.
+    /// First fatal error; every later call fails with it.
     lost: OnceLock<String>,
     in_flight: Mutex<InFlightLog>,
-    /// Held for reading while a stream is captured, and for writing by who waits for the whole context, which the
-    /// driver refuses meanwhile.
+    /// Read lock: held while a stream is captured. Write lock: held by callers that synchronise the whole context,
+    /// which the driver refuses during a capture.
     captures: RwLock<()>,
 }
 
-// SAFETY: a context may be current in any number of threads at the same time; the driver's calls may come from all of
+// SAFETY: a context may be current in any number of threads at the same time, and the driver accepts calls from all of
 // them.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The context of device `ordinal`.
+    /// `cuDevicePrimaryCtxRetain`: retains the primary context of device `ordinal`.
     pub fn new(ordinal: usize) -> Result<Arc<Context>> {
         let info = Driver::get()?.device(ordinal)?.clone();
         let mut raw = std::ptr::null_mut();
@@ -47,33 +47,34 @@ impl Context {
         }))
     }
 
-    /// The device's number among those that programs can run on.
+    /// Returns the ordinal of the device among those that programs can run on.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
 
-    /// Facts of the device.
+    /// Returns the device's name, compute capability and driver handle.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// The driver's own handle.
+    /// Returns the driver's context handle.
     pub fn raw(&self) -> CUcontext {
         self.raw
     }
 
-    /// A number that the driver knows about the device.
+    /// `cuDeviceGetAttribute`: returns an attribute of the device.
     pub fn attribute(&self, attribute: CUdevice_attribute) -> Result<i32> {
         driver::device_attribute(self.info.device, attribute)
     }
 
-    /// The driver's number for the device.
+    /// Returns the driver's device handle.
     pub fn device(&self) -> CUdevice {
         self.info.device
     }
 
-    /// Makes a call of the driver, named `name`, with this context current in the calling thread. Once the device is
-    /// lost, nothing is called any more: the error is [`Error::FailedPrecondition`] and says how it was lost.
+    /// Makes the driver call `work` with this context current in the calling thread; `name` is its name in errors. Once
+    /// the device is lost, no call is made: the error is [`Error::FailedPrecondition`] and states how the device was
+    /// lost.
     pub fn call(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<()> {
         match self.query(name, work)? {
             CUresult::CUDA_SUCCESS => Ok(()),
@@ -81,7 +82,7 @@ impl Context {
         }
     }
 
-    /// Like [`Context::call`], where a status other than success is an answer: only the loss of the device is an error.
+    /// Like [`Context::call`], but returns every status as a value: only the loss of the device is an error.
     pub fn query(&self, name: &str, work: impl FnOnce() -> CUresult) -> Result<CUresult> {
         self.alive()?;
         // SAFETY: the context is retained until the process ends.
@@ -90,15 +91,14 @@ impl Context {
         if driver::is_fatal(status) { Err(self.lose(name, status)) } else { Ok(status) }
     }
 
-    /// Calls a library, with this context current in the calling thread. Once the device is lost, nothing is called any
-    /// more.
+    /// Calls a library with this context current in the calling thread. Once the device is lost, no call is made.
     pub fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
-        // The library's status is not the driver's: an error of the device comes out of the driver's next call.
+        // A library's status is not the driver's: the next driver call returns the device's error.
         self.call("cuCtxSetCurrent", || CUresult::CUDA_SUCCESS)?;
         Ok(work())
     }
 
-    /// An error once the device is lost.
+    /// Returns an error once the device is lost.
     fn alive(&self) -> Result<()> {
         match self.lost.get() {
             None => Ok(()),
@@ -109,26 +109,27 @@ impl Context {
         }
     }
 
-    /// Remembers that the device is lost, and says with which work: the driver tells of a kernel's fault at whichever
-    /// call comes next.
+    /// Records that the device is lost, together with the work in flight: the driver reports a kernel's fault at
+    /// whichever call comes next.
     fn lose(&self, name: &str, status: CUresult) -> Error {
         let told = format!("{} was reported by {name}; {}", driver::described(status), self.in_flight());
         Error::internal(format!("work of the GPU failed: {}", self.lost.get_or_init(|| told)))
             .note("Run the program under NVIDIA's compute-sanitizer to find the kernel and the instruction.")
     }
 
-    /// The in-flight work, for errors.
+    /// Locks the log of the work in flight, which errors quote.
     pub(crate) fn in_flight(&self) -> MutexGuard<'_, InFlightLog> {
-        // Nothing panics while it is held, and it is only for people.
+        // Nothing panics while it is held, and it only serves error messages.
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Held by who captures a stream: nobody waits for the whole context meanwhile.
+    /// Locks out synchronisation of the whole context while the caller captures a stream.
     pub fn capturing(&self) -> RwLockReadGuard<'_, ()> {
         self.captures.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Device memory, aligned to 256 bytes at least; `None` if there is not enough. `bytes` is not zero.
+    /// `cuMemAlloc`: allocates device memory, aligned to 256 bytes at least; `None` if there is not enough. `bytes` is
+    /// not zero.
     pub fn allocate(&self, bytes: usize) -> Result<Option<u64>> {
         let mut address = 0;
         // SAFETY: the pointer is to a live integer.
@@ -139,12 +140,13 @@ impl Context {
         }
     }
 
-    /// Frees memory of [`Context::allocate`] when all work of the device is done; before that, waits for captures.
+    /// `cuMemFree`: frees memory of [`Context::allocate`]. Waits for stream captures to end, then for all work of the
+    /// device.
     pub fn free(&self, address: u64) -> Result<()> {
         let _no_captures = self.captures.write().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the context is current.
         self.call("cuCtxSynchronize", || unsafe { api::cuCtxSynchronize() })?;
-        // SAFETY: an address that is none of the driver's allocations is answered with an error.
+        // SAFETY: the driver returns an error for an address that is not one of its allocations.
         self.call("cuMemFree", || unsafe { api::cuMemFree_v2(address) })
     }
 }

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::driver::{Driver, dotted};
 use super::memory::pool::ALIGNMENT;
 
-/// The model, its clocks and its memory.
+/// Describes the GPU model, its clocks and its memory.
 pub(crate) fn describe(platform: &str, context: &Context, memory: usize) -> Result<DeviceDescription> {
     let attribute = |attribute| context.attribute(attribute);
     let kilohertz = |value: i32| format!("{} MHz", value / 1000);
@@ -37,13 +37,13 @@ pub(crate) fn describe(platform: &str, context: &Context, memory: usize) -> Resu
     })
 }
 
-/// Bytes of the second-level cache.
+/// Returns the size of the L2 cache in bytes.
 pub(crate) fn cache_bytes(context: &Context) -> Result<usize> {
     let bytes = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// `CUDA 12.8, /usr/lib/x86_64-linux-gnu/libcuda.so.1`
+/// Formats the driver's version and file: `CUDA 12.8, /usr/lib/x86_64-linux-gnu/libcuda.so.1`.
 fn driver_line(driver: &Driver) -> String {
     let file = driver.file.as_ref().map(|file| format!(", {}", file.display()));
     format!("CUDA {}{}", dotted(driver.version), file.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Sizes, rates and architecture of the GPUs that are there, as the driver tells them.
+//! Sizes, rates and architecture of the installed GPUs, as the driver reports them.
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
@@ -6,19 +6,20 @@ use super::driver::{DeviceInfo, Driver, device_attribute};
 use crate::gpu_profile::GpuProfile;
 use crate::program::compiled_for::own_architecture;
 
-/// That of the first device; `None` where there is none.
+/// Returns the profile of the first device; `None` without a device.
 pub(crate) fn of_first() -> Option<GpuProfile> {
     Some(of(Driver::get().ok()?.device(0).ok()?))
 }
 
-/// The architecture of code for all of this machine's GPUs; `None` where there is none.
+/// Returns the architecture of code for all GPUs of this machine; `None` without a GPU.
 pub(crate) fn architecture() -> Option<String> {
     let devices = &Driver::get().ok()?.devices;
     architecture_of(&devices.iter().map(|device| device.capability).collect::<Vec<_>>())
 }
 
-/// The architecture for GPUs of those compute capabilities: their own where all are alike, else the first one's without
-/// a letter, whose code runs on later ones, too.
+/// Returns the architecture for GPUs of these compute capabilities. If all are equal, returns their own architecture,
+/// such as `sm_90a`; otherwise that of the first GPU without a suffix, such as `sm_90`, whose PTX also runs on later
+/// GPUs.
 fn architecture_of(capabilities: &[(u32, u32)]) -> Option<String> {
     let (&first, others) = capabilities.split_first()?;
     let (major, minor) = first;
@@ -26,13 +27,14 @@ fn architecture_of(capabilities: &[(u32, u32)]) -> Option<String> {
     Some(if are_alike { own_architecture(first) } else { format!("sm_{major}{minor}") })
 }
 
-/// The driver's numbers, and those of the architecture for what it does not tell.
+/// Builds a profile from the driver's attributes. The architecture's profile fills in for attributes that are not
+/// reported.
 fn of(device: &DeviceInfo) -> GpuProfile {
     let (major, minor) = device.capability;
     let known = GpuProfile::of_architecture(&format!("sm_{major}{minor}")).unwrap_or_else(GpuProfile::usual);
     let told = |attribute| device_attribute(device.device, attribute).ok().and_then(|value| u32::try_from(value).ok());
     let told = |attribute| told(attribute).filter(|&value| value > 0);
-    // Kilohertz and bits; memory sends twice in a cycle.
+    // Clocks are in kHz, the bus width in bits; memory transfers twice per cycle.
     let clock = told(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE).map(|clock| u64::from(clock) * 1000);
     let memory = told(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     let bus = told(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
@@ -75,7 +77,7 @@ mod tests {
         assert_eq!(gpu.shared_bytes[1], told(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
         assert_eq!(gpu.name, device.name);
         assert!(gpu.is_sound());
-        // Within the range of all GPUs that programs run on: units are as they should be.
+        // The range of all supported GPUs, which shows that the units are right.
         assert!((1e10..2e13).contains(&(gpu.memory_bandwidth as f64)), "{gpu:?}");
         assert!((3e8..5e9).contains(&(gpu.clock_hz as f64)), "{gpu:?}");
     }

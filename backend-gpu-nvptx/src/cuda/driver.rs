@@ -1,4 +1,4 @@
-//! CUDA driver: loaded when first asked for, checked, and its status codes as sentences.
+//! CUDA driver: loaded on first use and checked; converts its status codes to error messages.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -12,13 +12,13 @@ use super::api::driver::{self as api, CUresult};
 use super::api::library::Library;
 use super::api::search::{Places, Wanted};
 
-/// The oldest version that has every call made here, as the driver writes it: 1000 times major plus 10 times minor.
+/// Oldest driver version that has every function called here, in the driver's encoding: 1000 * major + 10 * minor.
 const OLDEST_VERSION: i32 = 12_000;
 
-/// The oldest compute capability that code is made for.
+/// Oldest compute capability that code is generated for.
 const OLDEST_CAPABILITY: (u32, u32) = (7, 0);
 
-/// The remedy for a machine without a driver.
+/// Remedy for a machine without a driver, part of error messages.
 const WITHOUT: &str = if cfg!(feature = "compile") {
     "Without it, `xla compile --platform gpu --target sm_90` compiles for another machine, and the platform gpu-emulated runs the same kernels \
      on the processor"
@@ -26,34 +26,37 @@ const WITHOUT: &str = if cfg!(feature = "compile") {
     "This build runs programs for GPUs and nothing else; one with the Cargo feature \"gpu\" compiles them for other machines"
 };
 
-/// A device that programs can run on.
+/// Device that programs can run on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceInfo {
-    /// The driver's number for it.
+    /// Driver handle of the device.
     pub device: CUdevice,
-    /// The model.
+    /// Name of the model.
     pub name: String,
-    /// Major and minor: `(9, 0)` for sm_90.
+    /// Compute capability, major and minor: `(9, 0)` for sm_90.
     pub capability: (u32, u32),
 }
 
-/// The driver, started.
+/// Loaded and initialised driver.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    /// The newest CUDA version that it serves, such as 12080 for 12.8.
+    /// Newest CUDA version that the driver supports, such as 12080 for 12.8.
     pub version: i32,
-    /// The file that was opened, where the system tells.
+    /// Library file that was opened, if the system reports it.
     pub file: Option<PathBuf>,
-    /// Whether it has the functions for loops in graphs, those of the linker, and the one for maps.
+    /// Whether the functions for conditional nodes in graphs exist.
     has_loops: bool,
+    /// Whether the functions of the linker exist.
     has_linker: bool,
+    /// Whether `cuTensorMapEncodeTiled` exists.
     has_maps: bool,
     /// Devices that programs can run on, by ordinal; at least one.
     pub devices: Vec<DeviceInfo>,
 }
 
 impl Driver {
-    /// The driver of this machine, looked for once. [`Error::FailedPrecondition`] names the missing part and a remedy.
+    /// Returns the driver of this machine, which the first call loads. [`Error::FailedPrecondition`] names the missing
+    /// part and a remedy.
     pub fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
         DRIVER.get_or_init(Driver::start).as_ref().map_err(Error::again)
@@ -82,32 +85,32 @@ impl Driver {
         Ok(Driver { version, file, has_loops, has_linker, has_maps, devices })
     }
 
-    /// Whether graphs may have loops.
+    /// Whether graphs may have conditional nodes.
     pub fn has_loops(&self) -> bool {
         self.has_loops
     }
 
-    /// Whether it makes machine code of PTX that can be kept.
+    /// Whether the driver can assemble PTX to a cubin that can be stored.
     pub fn has_linker(&self) -> bool {
         self.has_linker
     }
 
-    /// Whether it encodes maps of arrays, for kernels that copy in bulk.
+    /// Whether the driver can encode tensor maps, for kernels that use TMA.
     pub fn has_maps(&self) -> bool {
         self.has_maps
     }
 
-    /// Device `ordinal`, or the error with how many there are.
+    /// Returns device `ordinal`, or an error with the number of devices.
     pub fn device(&self, ordinal: usize) -> Result<&DeviceInfo> {
         let missing = || xla_service::platform::no_such_device("gpu", ordinal, self.devices.len());
         self.devices.get(ordinal).ok_or_else(missing)
     }
 }
 
-/// The first version whose graphs have loops.
+/// First CUDA version whose graphs have conditional nodes.
 const LOOP_VERSION: i32 = 12_040;
 
-/// The driver's library.
+/// Library of the driver.
 const LIBRARY: Wanted = Wanted {
     name: "the NVIDIA driver",
     files: if cfg!(windows) { &[(0, "nvcuda.dll")] } else { &[(0, "libcuda.so.1"), (0, "libcuda.so")] },
@@ -115,7 +118,7 @@ const LIBRARY: Wanted = Wanted {
     packages: "",
 };
 
-/// The folder where it lies though the loader does not know: in Windows's own Linux.
+/// Returns the folder of the library that the loader does not search: that of the Windows Subsystem for Linux.
 fn places() -> Places {
     Places { packages: Vec::new(), toolkits: vec![PathBuf::from("/usr/lib/wsl/lib")] }
 }
@@ -132,7 +135,7 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     // SAFETY: the pointer is to a live integer, and the driver was started.
     check("cuDeviceGet", unsafe { api::cuDeviceGet(&mut device, ordinal) })?;
     let mut name = [0 as c_char; 256];
-    // SAFETY: the buffer has the size that is told, and the driver ends the text with a zero inside of it.
+    // SAFETY: the buffer has the size that is passed, and the driver ends the text with a zero inside of it.
     check("cuDeviceGetName", unsafe { api::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) })?;
     // SAFETY: the driver ended the text with a zero inside of the buffer.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
@@ -142,23 +145,23 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     Ok(DeviceInfo { device, name, capability: (major, minor) })
 }
 
-/// A number that the driver knows about a device.
+/// `cuDeviceGetAttribute`: returns an attribute of a device.
 pub(crate) fn device_attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32> {
     let mut value = 0;
-    // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
+    // SAFETY: the pointer is to a live integer; the driver returns an error for a number that is not a device's.
     check("cuDeviceGetAttribute", unsafe { api::cuDeviceGetAttribute(&mut value, attribute, device) })?;
     Ok(value)
 }
 
-/// Bytes of a device's memory.
+/// `cuDeviceTotalMem`: returns the size of a device's memory in bytes.
 pub(crate) fn device_memory(device: CUdevice) -> Result<usize> {
     let mut bytes = 0;
-    // SAFETY: the pointer is to a live integer; a number that is no device's is answered with an error.
+    // SAFETY: the pointer is to a live integer; the driver returns an error for a number that is not a device's.
     check("cuDeviceTotalMem", unsafe { api::cuDeviceTotalMem_v2(&mut bytes, device) })?;
     Ok(bytes)
 }
 
-/// The devices that programs can run on; an error with the reason if there is none.
+/// Returns the devices that programs can run on, or an error with the reason if there is none.
 fn usable(version: i32, devices: Vec<DeviceInfo>) -> Result<Vec<DeviceInfo>> {
     if version < OLDEST_VERSION {
         return Err(too_old(&format!("it serves CUDA {}", dotted(version))));
@@ -188,12 +191,12 @@ fn too_old(found: &str) -> Error {
     ))
 }
 
-/// `12.8` for 12080.
+/// Formats a version: `12.8` for 12080.
 pub(crate) fn dotted(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The error of a failed `cuInit`, with a remedy.
+/// Returns the error of a failed `cuInit`, with a remedy.
 fn cannot_start(status: CUresult) -> Error {
     let remedy = match status {
         CUresult::CUDA_ERROR_NO_DEVICE => {
@@ -216,12 +219,12 @@ fn cannot_start(status: CUresult) -> Error {
     Error::failed_precondition(format!("the NVIDIA driver does not start, {}: {remedy}. {WITHOUT}", described(status)))
 }
 
-/// Turns a status into a result; for calls that belong to no context. `call` is the function's name.
+/// Converts a status to a result, for calls that need no context. `call` is the name of the function.
 pub(crate) fn check(call: &str, status: CUresult) -> Result<()> {
     if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(call, status)) }
 }
 
-/// The error for a call that returned a status other than success.
+/// Returns the error for a call that returned a status other than success.
 pub(crate) fn failed(call: &str, status: CUresult) -> Error {
     let sentence = format!("{call} failed: {}", described(status));
     match status {
@@ -231,7 +234,7 @@ pub(crate) fn failed(call: &str, status: CUresult) -> Error {
     }
 }
 
-/// Whether a status says that the context is lost: every later call on it returns the same.
+/// Whether a status means that the context is lost: every later call on it returns the same status.
 pub(crate) fn is_fatal(status: CUresult) -> bool {
     matches!(
         status,
@@ -256,7 +259,8 @@ pub(crate) fn is_fatal(status: CUresult) -> bool {
     )
 }
 
-/// `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`. Works without a driver as well.
+/// Formats a status: `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`. Works without a driver,
+/// too.
 pub(crate) fn described(status: CUresult) -> String {
     format!("{status:?} ({})", text(status).unwrap_or_else(|| format!("code {}", status.0)))
 }
@@ -265,7 +269,7 @@ fn text(status: CUresult) -> Option<String> {
     let mut text = std::ptr::null();
     // SAFETY: the pointer is to a live pointer; the returned pointer is null or a text that is never freed.
     let known = unsafe { api::cuGetErrorString(status, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
-    // SAFETY: checked: it is a text of the driver, which ends with a zero.
+    // SAFETY: the check above shows that it is a text of the driver, which ends with a zero.
     known.then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 

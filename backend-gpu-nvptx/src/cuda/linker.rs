@@ -1,4 +1,4 @@
-//! Linker of the driver: machine code of PTX, to keep for the next start.
+//! Linker of the driver: assembles PTX to a cubin, which is stored for the next start.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::ffi::{CString, c_uint, c_void};
@@ -14,12 +14,12 @@ use super::module::{LOG_BYTES, log_text};
 use crate::ptx::assembler::{Assemble, Cubin};
 use crate::ptx::report::Report;
 
-/// The linker for one device.
+/// Linker for one device.
 pub(crate) struct Linker {
     context: Arc<Context>,
 }
 
-/// A link in progress, with the logs that the driver writes until it is over.
+/// Link in progress, with the log buffers that the driver writes until the link ends.
 struct Link<'a> {
     context: &'a Context,
     state: CUlinkState,
@@ -28,7 +28,7 @@ struct Link<'a> {
 }
 
 impl Linker {
-    /// That of the device's driver; `None` if the driver has none.
+    /// Creates the linker of the device's driver; `None` if the driver has none.
     pub fn new(context: &Arc<Context>) -> Option<Linker> {
         Driver::get().is_ok_and(Driver::has_linker).then(|| Linker { context: context.clone() })
     }
@@ -40,7 +40,7 @@ impl Assemble for Linker {
         format!("the driver's linker, CUDA {version}")
     }
 
-    /// For the device's own architecture, whatever is named.
+    /// Assembles for the device's own architecture and ignores the named one.
     fn assemble(&self, ptx: &str, _: &str) -> Result<Cubin> {
         let text = CString::new(ptx).map_err(|_| Error::internal("PTX with a zero in it"))?;
         let mut link = Link::new(&self.context)?;
@@ -61,15 +61,15 @@ impl<'a> Link<'a> {
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
             CUjit_option::CU_JIT_LOG_VERBOSE,
         ];
-        // Numbers are handed over in the place of pointers.
+        // Option values are pointers; numbers are passed as pointer values.
         let number = std::ptr::without_provenance_mut::<c_void>;
         let (info, errors) = (link.info.as_mut_ptr().cast(), link.errors.as_mut_ptr().cast());
         let mut values = [info, number(LOG_BYTES), errors, number(LOG_BYTES), number(1)];
         let state = &mut link.state;
         context.call("cuLinkCreate", || {
             let count = options.len() as c_uint;
-            // SAFETY: as many options as values; logs have the sizes that are told and live as long as the link, on the
-            // heap.
+            // SAFETY: there is one value for each option; the logs have the sizes that are passed, and live on the heap
+            // as long as the link.
             unsafe { api::linker::cuLinkCreate_v2(count, options.as_mut_ptr(), values.as_mut_ptr(), state) }
         })?;
         Ok(link)
@@ -80,7 +80,7 @@ impl<'a> Link<'a> {
         let data = bytes.as_ptr().cast_mut().cast::<c_void>();
         let status = self.context.query("cuLinkAddData", || {
             let (kind, name) = (CUjitInputType::CU_JIT_INPUT_PTX, c"program.ptx".as_ptr());
-            // SAFETY: the link is alive; the text has that many bytes, a zero at its end, and is only read.
+            // SAFETY: the link is alive; the text has `bytes.len()` bytes, ends with a zero, and is only read.
             unsafe {
                 api::linker::cuLinkAddData_v2(
                     self.state,
@@ -97,7 +97,7 @@ impl<'a> Link<'a> {
         self.check("cuLinkAddData", status)
     }
 
-    /// The machine code.
+    /// `cuLinkComplete`: finishes the link and returns the cubin.
     fn complete(&mut self) -> Result<Vec<u8>> {
         let (mut code, mut size) = (std::ptr::null_mut::<c_void>(), 0);
         let status = self.context.query("cuLinkComplete", || {
@@ -124,7 +124,7 @@ impl<'a> Link<'a> {
 impl Drop for Link<'_> {
     fn drop(&mut self) {
         if !self.state.is_null() {
-            // SAFETY: the link is alive, and destroyed once. An error says that the device is lost.
+            // SAFETY: the link is alive, and destroyed once. An error means that the device is lost.
             let _ = self.context.call("cuLinkDestroy", || unsafe { api::linker::cuLinkDestroy(self.state) });
         }
     }

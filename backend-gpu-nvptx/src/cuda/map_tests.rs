@@ -1,4 +1,4 @@
-//! Tests of kernels that copy in bulk, on a GPU that has such copies; without one they say so and pass.
+//! Tests of kernels that use TMA, on a GPU that supports it. Without one, they print a message and pass.
 
 use std::io::Write;
 
@@ -16,7 +16,8 @@ use crate::executor::CudaExecutor;
 use crate::program::image::ModuleImage;
 use crate::program::kernel_map::tests::map;
 
-/// Copies a box of 8 by 8 words into shared memory, from a column on, and writes it as it lies there.
+/// Kernel that copies a box of 8 x 8 words, from a given column on, to shared memory by TMA, and stores it in the order
+/// of shared memory.
 const PTX: &str = include_str!("copy_box.ptx");
 
 const ROWS: usize = 5;
@@ -39,12 +40,13 @@ fn copy_box() -> ModuleImage {
     image
 }
 
-/// The numbers of an array, which begin at `first`.
+/// Returns the bytes of an array of consecutive numbers that starts with `first`.
 fn array(first: u32) -> Vec<u8> {
     (first..first + (ROWS * COLUMNS) as u32).flat_map(u32::to_ne_bytes).collect()
 }
 
-/// The words of the box from a column on: those outside of the array are zeros, and in rows 4 to 7 chunks are swapped.
+/// Returns the words of the box from `column` on, in the order of shared memory. Words outside of the array are zero,
+/// and the 16-byte chunks of rows 4 to 7 are swapped (32-byte swizzle).
 fn box_words(first: u32, column: usize) -> Vec<u32> {
     let word = |number: usize| {
         let (row, chunk, rest) = (number / 8, number / 4 % 2, number % 4);

@@ -1,23 +1,23 @@
-//! CUDA runtime: everything that touches NVIDIA's driver and libraries, none of which is needed to build or compile.
+//! CUDA runtime: all use of NVIDIA's driver and libraries, none of which is needed to build or compile.
 //!
 //! ```text
-//! driver       the library, loaded when first asked for; what is missing, in sentences
+//! driver       the library, loaded on first use; errors that name the missing part
 //!   api          the C functions, by library; where libraries are found
 //!   context      one device: its facts, its errors     description   the same for the service
-//!   module       loaded code, launches                 tensor_map    arrays that kernels copy in bulk
-//!   linker       PTX to machine code
+//!   module       loaded code, launches                 tensor_map    TMA descriptors of arrays
+//!   linker       PTX to cubins
 //!   memory       memory of a device: pool (in stream order), staging (pinned buffers)
 //!   stream       copies, launches, events, capture: queue (streams of the driver), clock, in_flight (for late errors)
-//!   resources    what the executor and the streams of a device share
-//!   graph        CUDA graphs: recording, hazards (their edges), driver (building and changing)
+//!   resources    state that the executor and the streams of a device share
+//!   graph        CUDA graphs: recording, hazards (their edges), driver (building and updating)
 //!   launch       command sequences, one by one or as graphs: context, resolve, trial (of candidates), loaded (code)
 //!   library      cuBLASLt, cuDNN, cuFFT
 //!   nvtx         ranges for NVIDIA's profilers
 //! ```
 //!
-//! `unsafe` stands in `api`, `driver`, `context`, `module`, `tensor_map`, `linker`, `nvtx`, `stream/{queue,clock}`,
-//! `memory/staging`, `graph/driver` and `library`, which are safe to use: handles are created and freed there and
-//! nowhere else. The compiler vouches for a kernel's memory accesses.
+//! `unsafe` is confined to `api`, `driver`, `context`, `module`, `tensor_map`, `linker`, `nvtx`,
+//! `stream/{queue,clock}`, `memory/staging`, `graph/driver` and `library`. Their interfaces are safe: handles are
+//! created and freed only there. The compiler guarantees that a kernel's memory accesses are valid.
 
 pub(crate) mod api;
 pub(crate) mod context;

@@ -15,21 +15,21 @@ use super::tensor_map::MapEncoder;
 use crate::program::compiled_for::own_architecture;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
-/// A block has that much shared memory by default.
+/// Shared memory in bytes that a block may use without opt-in (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`).
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 
-/// The greatest number of blocks of one launch.
+/// Maximum number of blocks of one launch.
 const GREATEST_GRID: u32 = i32::MAX as u32;
 
-/// Bytes of each of the driver's logs when it assembles PTX.
+/// Size in bytes of each log buffer that the driver fills when it assembles PTX.
 pub(crate) const LOG_BYTES: usize = 16 << 10;
 
-/// Code of one program on one device.
+/// Loaded code of one program on one device.
 pub(crate) struct CudaModule {
     context: Arc<Context>,
     modules: Vec<CUmodule>,
     functions: Vec<CudaFunction>,
-    /// The queues that its kernels were sent to, also as parts of graphs.
+    /// Queues that its kernels were sent to, directly or in graphs.
     queues: Mutex<Vec<Arc<Queue>>>,
 }
 
@@ -40,22 +40,22 @@ struct CudaFunction {
     maps: Vec<MapEncoder>,
 }
 
-/// A launch that has been checked.
+/// Validated launch of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KernelLaunch {
-    /// The kernel's symbol.
+    /// Symbol of the kernel.
     pub(crate) name: Arc<str>,
-    /// The driver's function; alive as long as the module that made the call.
+    /// Driver handle of the kernel; valid as long as the module that created the launch.
     pub(crate) function: CUfunction,
-    /// Blocks of the grid.
+    /// Number of blocks of the grid.
     pub(crate) blocks: u32,
-    /// Threads of a block.
+    /// Number of threads of a block.
     pub(crate) threads: u32,
-    /// Bytes of dynamic shared memory of a block.
+    /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared_bytes: u32,
-    /// The kernel arguments, 64 bits each.
+    /// Kernel arguments, 64 bits each.
     pub(crate) arguments: Vec<u64>,
-    /// The arguments after those, which are maps. Their type has the alignment that the driver wants.
+    /// Tensor maps: the arguments after those of 64 bits. Their type has the alignment that the driver requires.
     pub(crate) maps: Vec<CUtensorMap>,
 }
 
@@ -69,7 +69,7 @@ unsafe impl Send for KernelLaunch {}
 unsafe impl Sync for KernelLaunch {}
 
 impl CudaModule {
-    /// Loads the code of a program. PTX is assembled by the driver, whose messages are in the error.
+    /// Loads the code of a program. The driver assembles PTX (JIT); its messages are part of the error.
     pub fn load(context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
         let mut module = CudaModule {
             context: context.clone(),
@@ -89,7 +89,7 @@ impl CudaModule {
         Ok(module)
     }
 
-    /// Notes that its kernels are sent to a queue: the code stays until that is done.
+    /// Records that its kernels are sent to a queue: the code stays loaded until that work is done.
     pub fn used_by(&self, queue: &Arc<Queue>) {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if !queues.iter().any(|known| Arc::ptr_eq(known, queue)) {
@@ -112,7 +112,7 @@ impl CudaModule {
         }
     }
 
-    /// Loads PTX that ends with a zero, or an ELF file.
+    /// `cuModuleLoadDataEx`: loads PTX that ends with a zero, which the driver assembles, or an ELF file (cubin).
     fn load_image(&self, image: &[u8]) -> Result<CUmodule> {
         let (mut info, mut errors) = (vec![0u8; LOG_BYTES], vec![0u8; LOG_BYTES]);
         let mut options = [
@@ -121,14 +121,14 @@ impl CudaModule {
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
         ];
-        // Numbers are handed over in the place of pointers.
+        // Option values are pointers; numbers are passed as pointer values.
         let size = std::ptr::without_provenance_mut::<c_void>(LOG_BYTES);
         let mut values = [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
         let mut module = std::ptr::null_mut();
         let status = self.context.query("cuModuleLoadDataEx", || {
             let count = options.len() as c_uint;
-            // SAFETY: as many options as values; buffers have the sizes that are told and outlive the call, as does the
-            // image, which ends with a zero or tells its size itself.
+            // SAFETY: there is one value for each option; the buffers have the sizes that are passed and outlive the
+            // call, as does the image, which ends with a zero or contains its size.
             unsafe {
                 api::cuModuleLoadDataEx(
                     &mut module,
@@ -167,7 +167,7 @@ impl CudaModule {
         if log.is_empty() { error } else { error.note(log) }
     }
 
-    /// Looks a function up, and sees that it can be launched as it says.
+    /// `cuModuleGetFunction`: looks up a function, and checks that it can be launched as described.
     fn find(&self, function: &KernelFunction) -> Result<CudaFunction> {
         let module =
             self.modules.get(function.object).ok_or_else(|| Error::internal("its code object is not there"))?;
@@ -201,7 +201,8 @@ impl CudaModule {
         Ok(value)
     }
 
-    /// Lets launches bring so many bytes, beside those that the code declares.
+    /// `cuFuncSetAttribute`: allows launches with `bytes` of dynamic shared memory, in addition to the `declared`
+    /// static ones.
     fn raise_shared_limit(&self, function: CUfunction, bytes: u32, declared: u32) -> Result<()> {
         let all = bytes.saturating_add(declared);
         if all <= SHARED_WITHOUT_ASKING {
@@ -220,7 +221,7 @@ impl CudaModule {
         self.context.call("cuFuncSetAttribute", || unsafe { api::cuFuncSetAttribute(function, attribute, bytes) })
     }
 
-    /// A launch of function `number` of the image, in `blocks` blocks, with those arguments.
+    /// Prepares a launch of function `number` of the image, with `blocks` blocks and these arguments.
     pub fn call(&self, number: usize, blocks: u32, arguments: &[u64]) -> Result<KernelLaunch> {
         let found =
             self.functions.get(number).ok_or_else(|| Error::internal(format!("there is no kernel {number}")))?;
@@ -247,20 +248,21 @@ impl CudaModule {
 }
 
 impl KernelLaunch {
-    /// Sends the launch. The queue must be of the device of the module that made the call.
+    /// `cuLaunchKernel`: sends the launch. The queue must be of the device of the module that prepared the launch.
     pub fn send(self, queue: &Queue) -> Result<()> {
         let mut parameters = self.parameters();
         let (function, blocks, threads, shared) = (self.function, self.blocks, self.threads, self.shared_bytes);
         let launched = queue.send("cuLaunchKernel", |stream| {
             let (parameters, none) = (parameters.as_mut_ptr(), std::ptr::null_mut());
-            // SAFETY: function and stream are alive and of one context; there is a pointer to a 64-bit word or a map
-            // for each of the kernel's parameters, as it has them, and the driver copies them before it returns.
+            // SAFETY: function and stream are alive and of one context; for each of the kernel's parameters, in order,
+            // there is a pointer to a 64-bit word or to a map, whichever the parameter is, and the driver copies them
+            // before it returns.
             unsafe { api::cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, parameters, none) }
         });
         launched.context(|| format!("kernel {}", self.name))
     }
 
-    /// A pointer to each argument, as the driver wants them: it reads there. Words come first, then maps.
+    /// Returns a pointer to each argument, which the driver dereferences: first the 64-bit words, then the maps.
     pub fn parameters(&self) -> Vec<*mut c_void> {
         let words = self.arguments.iter().map(|argument| std::ptr::from_ref(argument).cast_mut().cast());
         let maps = self.maps.iter().map(|map| std::ptr::from_ref(map).cast_mut().cast());
@@ -268,7 +270,7 @@ impl KernelLaunch {
     }
 }
 
-/// An error for a kernel that has maps where the driver cannot encode them.
+/// Returns an error for a kernel with tensor maps if the driver cannot encode them.
 fn encodes_maps(function: &KernelFunction) -> Result<()> {
     if function.maps.is_empty() || Driver::get()?.has_maps() {
         return Ok(());
@@ -280,17 +282,17 @@ fn encodes_maps(function: &KernelFunction) -> Result<()> {
     )))
 }
 
-/// The text of a log: up to the first zero.
+/// Returns the text of a log, which ends at the first zero.
 pub(crate) fn log_text(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_string()
 }
 
 impl Drop for CudaModule {
-    /// Waits for the queues whose work may be running the code, and for no others.
+    /// Waits for the queues whose work may still run the code, and for no others.
     fn drop(&mut self) {
         let queues = self.queues.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // The device is lost: code that may be running stays.
+        // The device is lost. Keep the code loaded, since it may still run.
         if queues.iter().any(|queue| queue.synchronize().is_err()) {
             return;
         }

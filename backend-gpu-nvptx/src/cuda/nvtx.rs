@@ -1,9 +1,10 @@
-//! Ranges in NVIDIA's profilers, by the protocol of NVTX 3: a profiler puts its functions where they are called.
+//! Ranges in NVIDIA's profilers, by the injection protocol of NVTX 3.
 //!
-//! NVTX is no library of its own: a profiler names one of its own in the environment of the program that it watches, as
-//! `NVTX_INJECTION64_PATH`. That is opened, and its `InitializeInjectionNvtx2` is given a function that hands out
-//! tables: for each module of NVTX an array of the places where functions are to be put, by their numbers in the
-//! header. Of all of them two are called here; the others have places, so that a profiler which fills all finds them.
+//! NVTX has no shared library of its own. A profiler sets the environment variable `NVTX_INJECTION64_PATH` of the
+//! program that it watches to its own library. That library is opened, and its `InitializeInjectionNvtx2` receives a
+//! function that returns tables. Each module of NVTX has a table of slots, in the order of the function numbers of the
+//! header, and the profiler stores its functions in these slots. Only two functions are called here. The others have
+//! slots for profilers that fill all of them.
 #![expect(unsafe_code, reason = "the profiler is a C library")]
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -16,32 +17,34 @@ use xla_hlo::{Error, Result};
 
 use super::api::library::Library;
 
-/// `nvtxRangePushA`, `nvtxRangePop`.
+/// Type of `nvtxRangePushA`.
 type Push = unsafe extern "C" fn(*const c_char) -> c_int;
+/// Type of `nvtxRangePop`.
 type Pop = unsafe extern "C" fn() -> c_int;
 
-/// A profiler that listens.
+/// Profiler that is attached to the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Profiler {
     push: Push,
     pop: Pop,
 }
 
-/// The place of a function.
+/// Slot for a function of the profiler.
 type Slot = AtomicPtr<c_void>;
 
-/// Modules of NVTX, from number 1 on: core, CUDA, OpenCL, CUDA runtime, core of NVTX 2, synchronisation; with the
-/// numbers that their functions have at most.
+/// Largest function number of each NVTX module, from module 1 on: core, CUDA, OpenCL, CUDA runtime, core of NVTX 2,
+/// synchronisation.
 const MODULES: [usize; 6] = [15, 8, 14, 6, 15, 6];
-/// Functions of a module at most, and the number 0, which is none's.
+/// Length of a table of slots: the functions of the largest module, and number 0, which is unused.
 const MOST: usize = 16;
-/// Numbers of functions in the first module.
+/// Function number of `nvtxRangePushA` in the core module.
 const PUSH: usize = 9;
+/// Function number of `nvtxRangePop` in the core module.
 const POP: usize = 11;
 
 static SLOTS: [[Slot; MOST]; MODULES.len()] = [const { [const { AtomicPtr::new(ptr::null_mut()) }; MOST] }; 6];
 
-/// Tables of places: none for number 0, and none at the end.
+/// Tables of slots: the entry of number 0 and the last entry are `None`.
 static TABLES: [[Option<&'static Slot>; MOST + 1]; MODULES.len()] = tables();
 
 const fn tables() -> [[Option<&'static Slot>; MOST + 1]; MODULES.len()] {
@@ -58,14 +61,14 @@ const fn tables() -> [[Option<&'static Slot>; MOST + 1]; MODULES.len()] {
     tables
 }
 
-/// `NvtxExportTableCallbacks`.
+/// `NvtxExportTableCallbacks` of the NVTX headers.
 #[repr(C)]
 struct Callbacks {
     bytes: usize,
     table: unsafe extern "C" fn(c_uint, *mut *const Option<&'static Slot>, *mut c_uint) -> c_int,
 }
 
-/// `NvtxExportTableVersionInfo`.
+/// `NvtxExportTableVersionInfo` of the NVTX headers.
 #[repr(C)]
 struct VersionInfo {
     bytes: usize,
@@ -78,8 +81,9 @@ static CALLBACKS: Callbacks = Callbacks { bytes: size_of::<Callbacks>(), table: 
 static VERSION: VersionInfo =
     VersionInfo { bytes: size_of::<VersionInfo>(), version: 3, reserved: 0, set_version: hear_version };
 
-/// `NVTX_ETID_CALLBACKS`, `NVTX_ETID_VERSIONINFO`.
+/// `NVTX_ETID_CALLBACKS` of the NVTX headers.
 const CALLBACKS_TABLE: u32 = 1;
+/// `NVTX_ETID_VERSIONINFO` of the NVTX headers.
 const VERSION_TABLE: u32 = 3;
 
 extern "C" fn export_table(number: u32) -> *const c_void {
@@ -90,11 +94,11 @@ extern "C" fn export_table(number: u32) -> *const c_void {
     }
 }
 
-/// The version that the profiler knows changes nothing.
+/// Ignores the version that the profiler supports.
 extern "C" fn hear_version(_: u32) {}
 
 /// # Safety
-/// Results are null or may be written.
+/// `table` and `size` are null or may be written.
 unsafe extern "C" fn module_table(
     module: c_uint,
     table: *mut *const Option<&'static Slot>,
@@ -103,7 +107,7 @@ unsafe extern "C" fn module_table(
     let number = (module as usize).wrapping_sub(1);
     let Some(found) = TABLES.get(number) else { return 0 };
     if !table.is_null() {
-        // SAFETY: it is not null, so the caller says that it may be written.
+        // SAFETY: it is not null, so the caller guarantees that it may be written.
         unsafe { table.write(found.as_ptr()) };
     }
     if !size.is_null() {
@@ -114,8 +118,8 @@ unsafe extern "C" fn module_table(
 }
 
 impl Profiler {
-    /// Lets a profiler's library in, once for the process: it puts its functions into places that all share. `None`
-    /// where there is none that listens, with a warning.
+    /// Attaches the library of a profiler, once per process: it stores its functions in global slots. Warns and returns
+    /// `None` if the library cannot be attached.
     pub fn attach(library: &Path) -> Option<Profiler> {
         static ATTACHED: OnceLock<Option<Profiler>> = OnceLock::new();
         let refused = |error: &Error| tracing::warn!(%error, "no ranges are shown to a profiler");
@@ -123,7 +127,7 @@ impl Profiler {
     }
 
     fn start(file: &Path) -> Result<Profiler> {
-        /// `InitializeInjectionNvtx2`
+        /// Type of `InitializeInjectionNvtx2`.
         type Initialize = unsafe extern "C" fn(extern "C" fn(u32) -> *const c_void) -> c_int;
 
         let library = Library::at(file)?;
@@ -131,7 +135,7 @@ impl Profiler {
         // SAFETY: the type is that of the function of this name in NVTX's headers.
         let initialize = unsafe { library.function::<Initialize>("InitializeInjectionNvtx2") };
         let initialize = initialize.ok_or_else(|| refused("it is no profiler's library for NVTX 3"))?;
-        // SAFETY: the function hands out tables that live as long as the process, which the protocol asks for.
+        // SAFETY: the function returns tables that live as long as the process, as the protocol requires.
         if unsafe { initialize(export_table) } == 0 {
             return Err(refused("the profiler does not want to listen"));
         }
@@ -139,24 +143,24 @@ impl Profiler {
         if push.is_null() || pop.is_null() {
             return Err(refused("the profiler takes no ranges"));
         }
-        // SAFETY: the profiler put a function of this type there; its library stays open until the process ends.
+        // SAFETY: the profiler stored a function of this type there; its library stays open until the process ends.
         let push = unsafe { std::mem::transmute::<*mut c_void, Push>(push) };
         // SAFETY: as above.
         let pop = unsafe { std::mem::transmute::<*mut c_void, Pop>(pop) };
         Ok(Profiler { push, pop })
     }
 
-    /// Opens a range of the calling thread, inside of those that are open.
+    /// Opens a range on the calling thread, nested in its open ranges.
     pub fn push(self, name: &str) {
-        // A text with a zero in it is none for C.
+        // A text with a zero in it is not a C string.
         let name = CString::new(name).unwrap_or_default();
         // SAFETY: the text lives until the call returns, and the profiler takes a copy.
         unsafe { (self.push)(name.as_ptr()) };
     }
 
-    /// Closes the range of the calling thread that was opened last.
+    /// Closes the innermost open range of the calling thread.
     pub fn pop(self) {
-        // SAFETY: no requirements; without an open range it is answered with a number.
+        // SAFETY: no requirements; without an open range, the function returns a number.
         unsafe { (self.pop)() };
     }
 }

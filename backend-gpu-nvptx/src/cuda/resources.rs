@@ -1,4 +1,4 @@
-//! Resources of one device that its executor and its streams share: memory pool, staging buffers, driver streams.
+//! Resources that the executor and the streams of one device share: memory pool, staging buffers, driver streams.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -19,17 +19,17 @@ pub(crate) struct DeviceResources {
     pub context: Arc<Context>,
     pub pool: Pool<DriverChunks>,
     pub staging: Staging,
-    /// One handle and one set of plans for all programs.
+    /// Library handles and plans, shared by all programs.
     pub libraries: Arc<Libraries>,
-    /// The profiler that ranges are shown to.
+    /// Profiler that receives ranges.
     pub profiler: Option<Profiler>,
     queues: Mutex<Queues>,
-    /// The kernel that reads a loop's predicate in graphs; loaded when a loop first wants it.
+    /// Kernels that set the conditions of graphs; loaded on first use.
     condition: OnceLock<Result<CudaModule>>,
 }
 
-/// Streams of the driver. Those that are no longer used are kept: making one takes long, and memory may remember work
-/// of it.
+/// Driver streams: the number created, and the idle ones. Idle streams are kept, because creation is slow and memory
+/// may still refer to their work.
 #[derive(Default)]
 struct Queues {
     made: u32,
@@ -37,7 +37,7 @@ struct Queues {
 }
 
 impl DeviceResources {
-    /// Those of a context's device, of whose memory at most `limit` bytes may be in use.
+    /// Creates the resources of a context's device. At most `limit` bytes of its memory may be in use.
     pub fn new(context: Arc<Context>, limit: usize, profiler: Option<Profiler>) -> DeviceResources {
         let pool = Pool::new(DriverChunks::new(&context), limit);
         let (staging, libraries) = (Staging::new(&context), Arc::new(Libraries::new(&context)));
@@ -45,18 +45,18 @@ impl DeviceResources {
         DeviceResources { context, pool, staging, libraries, profiler, queues, condition }
     }
 
-    /// Memory of the pool.
+    /// Allocates memory from the pool.
     pub fn allocate(&self, bytes: usize) -> Result<CudaMemory> {
         self.pool.allocate(bytes).map(CudaMemory::new)
     }
 
-    /// The kernel that tells a graph whether a loop goes on.
+    /// Returns the kernels that set the conditions of loops and conditionals in graphs.
     pub fn condition(&self) -> Result<&CudaModule> {
         let load = || CudaModule::load(&self.context, &condition_image());
         self.condition.get_or_init(load).as_ref().map_err(Error::again)
     }
 
-    /// A queue that nobody else uses.
+    /// Returns a queue that is not in use, either an idle or a new one.
     pub fn queue(&self) -> Result<Arc<Queue>> {
         let id = {
             let mut queues = self.queues();
@@ -69,7 +69,7 @@ impl DeviceResources {
         Ok(Arc::new(Queue::new(&self.context, id)?))
     }
 
-    /// Takes a queue back. Work may be left in it, which whoever gets it next then follows.
+    /// Makes a queue idle. Its pending work precedes the work of the next user.
     pub fn give_back(&self, queue: &Arc<Queue>) {
         self.queues().idle.push(queue.clone());
     }

@@ -1,4 +1,4 @@
-//! Tensor maps: descriptions of arrays that kernels copy in bulk, in the driver's form.
+//! Tensor maps (`CUtensorMap`): TMA descriptors of arrays, which the driver encodes.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::{Mutex, PoisonError};
@@ -13,11 +13,11 @@ use super::api::driver as api;
 use super::context::Context;
 use crate::program::kernel_map::{ALIGNMENT, KernelMap, MapSwizzle};
 
-/// A map of a kernel, encoded anew where the array's address is another than before.
+/// Tensor map of a kernel; encoded again when the address of its array changes.
 #[derive(Debug)]
 pub(super) struct MapEncoder {
     map: KernelMap,
-    /// The address that it was encoded for last.
+    /// Address of the last encoding, and its result.
     latest: Mutex<Option<(u64, CUtensorMap)>>,
 }
 
@@ -26,7 +26,7 @@ impl MapEncoder {
         MapEncoder { map: map.clone(), latest: Mutex::default() }
     }
 
-    /// The map for a launch with those arguments. [`Error::Internal`] where its array is not aligned.
+    /// Returns the map for a launch with these arguments. [`Error::Internal`] if its array is not aligned.
     pub fn encode(&self, context: &Context, arguments: &[u64]) -> Result<CUtensorMap> {
         let array = self.map.array;
         let missing = || Error::internal(format!("a map is of parameter {array}, which is not there"));
@@ -43,7 +43,7 @@ impl MapEncoder {
     }
 }
 
-/// Asks the driver for a map's encoded form, with zeros for what is beyond the array.
+/// `cuTensorMapEncodeTiled`: encodes a map. TMA reads zeros beyond the array.
 fn encode(map: &KernelMap, address: u64, context: &Context) -> Result<CUtensorMap> {
     let array = map.array;
     if !address.is_multiple_of(ALIGNMENT) {
@@ -58,8 +58,8 @@ fn encode(map: &KernelMap, address: u64, context: &Context) -> Result<CUtensorMa
     let each = vec![1; map.extents.len()];
     let mut encoded = CUtensorMap { opaque: [0; 16] };
     context.call("cuTensorMapEncodeTiled", || {
-        // SAFETY: the pointer is to a live map; there are as many extents, extents of boxes and steps as dimensions,
-        // and one stride less, as was checked. The array's address is a number here: nothing is read there.
+        // SAFETY: the pointer is to a live map; the check above ensures one extent, one box extent and one step for
+        // each dimension, and one stride less. The address of the array is only a number here: nothing is read there.
         unsafe {
             api::maps::cuTensorMapEncodeTiled(
                 &mut encoded,
@@ -80,7 +80,7 @@ fn encode(map: &KernelMap, address: u64, context: &Context) -> Result<CUtensorMa
     Ok(encoded)
 }
 
-/// Elements are bits of some size.
+/// Returns the data type for elements of `bytes` bytes; only their size matters.
 fn data_type(bytes: u32) -> DataType {
     match bytes {
         1 => DataType::CU_TENSOR_MAP_DATA_TYPE_UINT8,

@@ -1,4 +1,4 @@
-//! Tests on a GPU; without one they say so and pass.
+//! Tests on a GPU. Without one, they print a message and pass.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::stream::CudaStream;
 use crate::executor::CudaExecutor;
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
-/// Multiplies floats, one for each of 128 threads.
+/// Kernel that multiplies 128 floats by a factor, one float per thread.
 pub(super) const PTX: &str = include_str!("../ptx/scale.ptx");
 pub(super) const THREADS: usize = 128;
 
@@ -169,7 +169,7 @@ fn kernels_are_launched() {
 
 #[test]
 fn a_lost_device_is_told_with_what_was_under_way() {
-    // The device is lost to the whole process: only where each test has its own.
+    // The whole process loses the device, so run only if each test has its own process.
     if std::env::var_os("NEXTEST").is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Matrix products: libcublasLt.
+//! cuBLASLt (libcublasLt): matrix multiplication.
 #![expect(unsafe_code, reason = "calls C functions")]
 #![allow(non_snake_case, non_camel_case_types, clippy::too_many_arguments, reason = "names and arguments are NVIDIA's")]
 
@@ -13,7 +13,7 @@ use cudarc::cublaslt::sys::{
 use super::{functions, statuses};
 
 statuses! {
-    /// Statuses of cuBLASLt.
+    /// Status codes of cuBLASLt.
     cublasStatus_t {
         CUBLAS_STATUS_SUCCESS = 0,
         CUBLAS_STATUS_NOT_INITIALIZED = 1,
@@ -28,12 +28,12 @@ statuses! {
     }
 }
 
-/// `cublasLtMatmulHeuristicResult_t`: an algorithm that the library offers.
+/// `cublasLtMatmulHeuristicResult_t`: an algorithm that the library proposes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct HeuristicResult {
     pub algorithm: cublasLtMatmulAlgo_t,
-    /// Bytes.
+    /// Size of the workspace in bytes.
     pub workspace: usize,
     pub state: cublasStatus_t,
     waves: f32,

@@ -1,4 +1,4 @@
-//! Convolutions: libcudnn.
+//! cuDNN (libcudnn): convolutions.
 #![expect(unsafe_code, reason = "calls C functions")]
 #![allow(non_snake_case, non_camel_case_types, reason = "names are NVIDIA's")]
 
@@ -12,7 +12,7 @@ use cudarc::cudnn::sys::{
 use super::{functions, statuses};
 
 statuses! {
-    /// Statuses of cuDNN.
+    /// Status codes of cuDNN.
     cudnnStatus_t {
         CUDNN_STATUS_SUCCESS = 0,
         CUDNN_STATUS_NOT_INITIALIZED = 1001,

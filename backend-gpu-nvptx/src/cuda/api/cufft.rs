@@ -1,4 +1,4 @@
-//! Fourier transforms: libcufft.
+//! cuFFT (libcufft): Fourier transforms.
 #![expect(unsafe_code, reason = "calls C functions")]
 #![allow(non_snake_case, non_camel_case_types, clippy::too_many_arguments, reason = "names and arguments are NVIDIA's")]
 
@@ -11,7 +11,7 @@ use cudarc::cufft::sys::{
 use super::{functions, statuses};
 
 statuses! {
-    /// Statuses of cuFFT.
+    /// Status codes of cuFFT.
     cufftResult {
         CUFFT_SUCCESS = 0,
         CUFFT_INVALID_PLAN = 1,

@@ -1,4 +1,4 @@
-//! The driver: libcuda.
+//! CUDA driver API (libcuda).
 #![expect(unsafe_code, reason = "calls C functions")]
 #![allow(non_snake_case, non_camel_case_types, clippy::too_many_arguments, reason = "names and arguments are NVIDIA's")]
 
@@ -12,7 +12,7 @@ use cudarc::driver::sys::{
 use super::{functions, statuses};
 
 statuses! {
-    /// Statuses of the driver.
+    /// Status codes of the driver.
     CUresult {
         CUDA_SUCCESS = 0,
         CUDA_ERROR_INVALID_VALUE = 1,
@@ -219,7 +219,7 @@ functions! {
     fn cuStreamWaitEvent(h_stream: CUstream, h_event: CUevent, flags: c_uint) -> CUresult;
 }
 
-/// Functions for loops in graphs, which older drivers lack.
+/// Functions for conditional nodes in graphs, which older drivers lack.
 pub(crate) mod loops {
     use std::ffi::c_uint;
 
@@ -249,7 +249,7 @@ pub(crate) mod loops {
     }
 }
 
-/// The function that encodes maps of arrays for kernels that copy in bulk, which other programs can do without.
+/// Function that encodes tensor maps for TMA; programs without TMA do not need it.
 pub(crate) mod maps {
     use std::ffi::{c_uint, c_ulonglong, c_void};
 

@@ -1,14 +1,13 @@
-//! NVIDIA's C functions: looked for in libraries that are opened while running, and called by their own names.
+//! C functions of NVIDIA's libraries: looked up at run time, and called by their own names.
 //!
 //! ```text
-//! driver, cublaslt, cudnn, cufft   the functions that are called, and the statuses that they return
-//!   library                        an opened library: its path, its functions
-//!     search                       names and folders that libraries have
+//! driver, cublaslt, cudnn, cufft   functions and status codes of each library
+//!   library                        an open library: its path, its functions
+//!     search                       names and folders of libraries
 //! ```
 //!
-//! cudarc has the types. Its functions are not used: it looks for the libraries of one CUDA version, and its statuses
-//! are enumerations, so that a number which a newer library returns would be undefined behaviour. Here they are
-//! numbers.
+//! The types are cudarc's. Its functions are not used: it looks for the libraries of one CUDA version, and its statuses
+//! are enumerations, so an unknown number from a newer library would be undefined behaviour. Here statuses are numbers.
 
 pub(crate) mod cublaslt;
 pub(crate) mod cudnn;
@@ -19,18 +18,18 @@ pub(crate) mod search;
 #[cfg(test)]
 mod tests;
 
-/// Result of a function that nobody has looked for yet: an error.
+/// Result of a function that is not loaded: an error value.
 pub(crate) trait Absent {
-    /// The value.
+    /// Error value.
     const ABSENT: Self;
 }
 
-/// A version that is none.
+/// The version 0, which does not exist.
 impl Absent for usize {
     const ABSENT: usize = 0;
 }
 
-/// No text.
+/// A null pointer instead of a text.
 impl Absent for *const std::ffi::c_char {
     const ABSENT: *const std::ffi::c_char = std::ptr::null();
 }
@@ -58,13 +57,13 @@ macro_rules! statuses {
         }
 
         impl super::Absent for $name {
-            /// A number that no library returns.
+            /// Number that no library returns.
             const ABSENT: $name = $name(u32::MAX);
         }
     };
 }
 
-/// Declares functions of a library: `bind` looks for all of them, and each is called by its name.
+/// Declares functions of a library: `bind` looks up all of them, and each is called by its name.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $ty:ty),* $(,)?) -> $result:ty;)*) => {
         struct Functions {
@@ -73,13 +72,13 @@ macro_rules! functions {
 
         static FUNCTIONS: std::sync::OnceLock<Functions> = std::sync::OnceLock::new();
 
-        /// Looks for the functions, once for the process. The error is the name of the first one that is missing.
+        /// Looks up the functions, once per process. The error is the name of the first missing one.
         pub(crate) fn bind(library: &$crate::cuda::api::library::Library) -> Result<(), &'static str> {
             if FUNCTIONS.get().is_some() {
                 return Ok(());
             }
             let functions = Functions {
-                // SAFETY: the type is that of the function of this name in NVIDIA's headers.
+                // SAFETY: the type matches the function of this name in NVIDIA's headers.
                 $($name: unsafe { library.function(stringify!($name)) }.ok_or(stringify!($name))?,)*
             };
             FUNCTIONS.get_or_init(|| functions);
@@ -89,10 +88,10 @@ macro_rules! functions {
         $(
             /// # Safety
             ///
-            /// As NVIDIA documents the function.
+            /// The requirements are those that NVIDIA documents for the function.
             pub(crate) unsafe fn $name($($argument: $ty),*) -> $result {
                 match FUNCTIONS.get() {
-                    // SAFETY: handed on; the library stays open until the process ends.
+                    // SAFETY: the caller guarantees it; the library stays open until the process ends.
                     Some(functions) => unsafe { (functions.$name)($($argument),*) },
                     None => <$result as $crate::cuda::api::Absent>::ABSENT,
                 }

@@ -1,42 +1,42 @@
-//! Names and folders of NVIDIA's libraries: on the loader's path, in toolkits, in Python packages, of CUDA 12 and 13.
+//! Names and folders of NVIDIA's libraries of CUDA 12 and 13: on the loader's path, in toolkits, in Python packages.
 
 use std::path::{Path, PathBuf};
 
 use xla_hlo::Error;
 
-/// A library that is looked for.
+/// Library to look for.
 #[derive(Debug)]
 pub(crate) struct Wanted {
-    /// The name that people know.
+    /// Name for messages.
     pub name: &'static str,
     /// File names by the CUDA version that they belong to, the newest first.
     pub files: &'static [(i32, &'static str)],
-    /// Folders of its Python packages, from the folder of all packages on.
+    /// Folders of its Python packages, relative to the folder of all packages.
     pub folders: &'static [&'static str],
-    /// The Python packages that have it.
+    /// Names of the Python packages that contain it.
     pub packages: &'static str,
 }
 
-/// Folders where libraries may lie though the loader does not look there.
+/// Folders that may have libraries although the loader does not search them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Those of Python packages.
+    /// Folders of Python packages.
     pub packages: Vec<PathBuf>,
-    /// Those of toolkits' libraries.
+    /// Library folders of toolkits.
     pub toolkits: Vec<PathBuf>,
 }
 
 impl Wanted {
-    /// The names, in the order in which they are to be tried.
+    /// Returns the file names in the order of the search.
     pub fn names(&self, driver: i32) -> Vec<&'static str> {
         let (mut served, newer): (Vec<_>, Vec<_>) =
             self.files.iter().partition(|(version, _)| version / 1000 <= driver / 1000);
-        // A newer library than the driver serves may still work, with the driver's compatibility package.
+        // A library newer than the driver may still work, with the driver's compatibility package.
         served.extend(newer);
         served.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// The files of those names that there are, in the same order.
+    /// Returns the existing files with these names, in the order of the search.
     pub fn files(&self, driver: i32, places: &Places) -> Vec<PathBuf> {
         let packages = places.packages.iter().flat_map(|all| self.folders.iter().map(move |folder| all.join(folder)));
         let folders: Vec<PathBuf> = packages.chain(places.toolkits.iter().cloned()).collect();
@@ -45,7 +45,7 @@ impl Wanted {
         files.filter(|file| file.exists()).collect()
     }
 
-    /// The error where there is none.
+    /// Returns the error for a library that was not found.
     pub fn missing(&self) -> Error {
         let files: Vec<&str> = self.files.iter().map(|(_, name)| *name).collect();
         Error::failed_precondition(format!(
@@ -59,15 +59,15 @@ impl Wanted {
 }
 
 impl Places {
-    /// Folders of this machine and of this process.
+    /// Returns the folders of this machine and of this process.
     pub fn of_this_machine() -> Places {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Places { packages: package_folders(&maps), toolkits: toolkit_folders(&["/usr/local", "/opt"].map(Path::new)) }
     }
 }
 
-/// Folders of Python packages from which this process has loaded something, this library among it, by the system's
-/// list of what is mapped.
+/// Returns the folders of Python packages from which this process has loaded files, such as this library. `maps` is the
+/// content of `/proc/self/maps`.
 pub(super) fn package_folders(maps: &str) -> Vec<PathBuf> {
     let files = maps.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
     let is_folder = |path: &&Path| path.ends_with("site-packages") || path.ends_with("dist-packages");
@@ -80,7 +80,7 @@ pub(super) fn package_folders(maps: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Folders of libraries of the toolkits below some folders: `cuda` before `cuda-13.0` before `cuda-12.8`.
+/// Returns the library folders of the toolkits in some folders: `cuda` before `cuda-13.0` before `cuda-12.8`.
 pub(super) fn toolkit_folders(roots: &[&Path]) -> Vec<PathBuf> {
     let mut toolkits = Vec::new();
     for entry in roots.iter().filter_map(|root| root.read_dir().ok()).flatten().flatten() {

@@ -1,4 +1,4 @@
-//! Tests: where libraries are looked for, and statuses that have no name.
+//! Tests of the search for libraries, and of statuses without a name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn the_newest_toolkit_is_first() {
     assert_eq!(names[1..], ["cuda-12.8/lib64", "cuda-9.2/lib64"]);
 }
 
-/// The files of a library among empty ones, without their folder.
+/// Creates empty files, and returns those of a library, relative to their folder.
 fn files(wanted: &Wanted, driver: i32, there: &[&str]) -> Vec<String> {
     let root = tempfile::tempdir().unwrap();
     for file in there {
@@ -70,7 +70,7 @@ fn libraries_of_both_cuda_versions_are_found() {
     let [old, new, toolkit] = there;
     assert_eq!(BLAS.wanted.names(13_000), ["libcublasLt.so.13", "libcublasLt.so.12"]);
     assert_eq!(files(&BLAS.wanted, 13_000, &there), [new, old, toolkit]);
-    // A driver for CUDA 12 serves libraries of CUDA 12.
+    // A driver for CUDA 12 supports libraries of CUDA 12.
     assert_eq!(BLAS.wanted.names(12_080), ["libcublasLt.so.12", "libcublasLt.so.13"]);
     assert_eq!(files(&BLAS.wanted, 12_080, &there), [old, toolkit, new]);
     let there = ["site-packages/nvidia/cufft/lib/libcufft.so.11", "site-packages/nvidia/cu13/lib/libcufft.so.12"];

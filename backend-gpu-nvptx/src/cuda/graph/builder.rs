@@ -1,4 +1,4 @@
-//! Nodes of a graph of the driver, added one after the other.
+//! Builder of the driver's graphs: adds nodes sequentially.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct GraphBuilder<'a> {
 }
 
 impl GraphBuilder<'_> {
-    /// Adds nodes, those without earlier ones after `after`. Returns their handles.
+    /// Adds nodes; those without predecessors follow `after`. Returns their handles.
     pub fn add_all(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let mut handles: Vec<CUgraphNode> = Vec::with_capacity(nodes.len());
         for node in nodes {
@@ -38,26 +38,26 @@ impl GraphBuilder<'_> {
         Ok(handles)
     }
 
-    /// Adds a node after others.
+    /// Adds a node that follows the nodes `after`.
     fn add(&self, graph: CUgraph, work: &NodeKind, after: &[CUgraphNode]) -> Result<CUgraphNode> {
         match work {
             NodeKind::Kernel(call) => self.add_kernel(graph, call, after),
-            // The driver knows no copies of nothing.
+            // The driver rejects copies of no bytes.
             NodeKind::Copy { bytes: 0, .. } => self.adding("cuGraphAddEmptyNode", after, |node, before, count| {
-                // SAFETY: graph and nodes before are alive.
+                // SAFETY: the graph and the predecessors are alive.
                 unsafe { api::cuGraphAddEmptyNode(node, graph, before, count) }
             }),
             NodeKind::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
                 self.adding("cuGraphAddMemcpyNode", after, |node, before, count| {
-                    // SAFETY: graph and nodes before are alive; the driver copies the parameters.
+                    // SAFETY: the graph and the predecessors are alive; the driver copies the parameters.
                     unsafe { api::cuGraphAddMemcpyNode(node, graph, before, count, &parameters, self.context().raw()) }
                 })
             }
             NodeKind::Library { call, addresses, workspace } => {
                 let captured = GraphTemplate::capture(call, addresses, *workspace, self.libraries, self.stream)?;
                 self.adding("cuGraphAddChildGraphNode", after, |node, before, count| {
-                    // SAFETY: as above; the captured graph is copied.
+                    // SAFETY: as above; the driver copies the captured graph.
                     unsafe { api::cuGraphAddChildGraphNode(node, graph, before, count, captured.raw) }
                 })
             }
@@ -72,14 +72,15 @@ impl GraphBuilder<'_> {
         let mut pointers = call.parameters();
         let parameters = kernel_parameters(call, &mut pointers);
         let added = self.adding("cuGraphAddKernelNode", after, |node, before, count| {
-            // SAFETY: graph and nodes before are alive; the driver copies the parameters, which are as for a launch.
+            // SAFETY: the graph and the predecessors are alive; the driver copies the parameters, which are as for a
+            // launch.
             unsafe { api::cuGraphAddKernelNode_v2(node, graph, before, count, &parameters) }
         });
         added.context(|| format!("kernel {}", call.name))
     }
 
-    /// Adds a loop: the condition, a kernel that looks at the predicate, and a node whose own graph is the body, the
-    /// condition and such a kernel again.
+    /// Adds a loop: the condition, a kernel that sets the loop's condition from the predicate, and a conditional node.
+    /// The body graph of the node contains the body, the condition and the kernel again.
     fn add_loop(
         &self,
         graph: CUgraph,
@@ -101,8 +102,8 @@ impl GraphBuilder<'_> {
         Ok(node)
     }
 
-    /// Adds a conditional: a kernel for each branch that says whether it is the one, then, when all have said so, nodes
-    /// whose own graphs are the branches, and one after them that does nothing.
+    /// Adds a conditional. For each branch, a kernel sets whether it is selected. When all of these kernels are done,
+    /// one conditional node for each branch runs it if it is selected. An empty node joins them.
     fn add_choice(
         &self,
         graph: CUgraph,
@@ -130,12 +131,13 @@ impl GraphBuilder<'_> {
             done.push(node);
         }
         self.adding("cuGraphAddEmptyNode", &done, |node, before, count| {
-            // SAFETY: graph and nodes before are alive.
+            // SAFETY: the graph and the predecessors are alive.
             unsafe { api::cuGraphAddEmptyNode(node, graph, before, count) }
         })
     }
 
-    /// A condition for a node of a graph, which a kernel sets before the node looks at it.
+    /// `cuGraphConditionalHandleCreate`: creates a condition for a conditional node, which a kernel sets before the
+    /// node reads it.
     fn add_condition(&self, graph: CUgraph) -> Result<u64> {
         if !Driver::get()?.has_loops() {
             return Err(Error::unimplemented(
@@ -144,20 +146,20 @@ impl GraphBuilder<'_> {
         }
         let mut handle = 0;
         self.context().call("cuGraphConditionalHandleCreate", || {
-            // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before a node looks at it.
+            // SAFETY: the graph is alive; the pointer is to a live integer. The value is set before a node reads it.
             unsafe { api::loops::cuGraphConditionalHandleCreate(&mut handle, graph, self.context().raw(), 0, 0) }
         })?;
         Ok(handle)
     }
 
-    /// Adds a node whose own graph runs as a condition says. Returns it, and that graph, which is empty yet.
+    /// `cuGraphAddNode`: adds a conditional node. Returns the node and its body graph, which is still empty.
     fn add_conditional(
         &self,
         graph: CUgraph,
         (handle, type_): (u64, CondType),
         after: &[CUgraphNode],
     ) -> Result<(CUgraphNode, CUgraph)> {
-        // SAFETY: all of it may be zero: the type is then that of kernels, and what is reserved must be zero.
+        // SAFETY: all fields may be zero: a zero type denotes a kernel node, and reserved fields must be zero.
         let mut parameters: CUgraphNodeParams = unsafe { std::mem::zeroed() };
         parameters.type_ = CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL;
         parameters.__bindgen_anon_1.conditional = CUDA_CONDITIONAL_NODE_PARAMS {
@@ -168,18 +170,18 @@ impl GraphBuilder<'_> {
             ctx: self.context().raw(),
         };
         let node = self.adding("cuGraphAddNode", after, |node, before, count| {
-            // SAFETY: graph and nodes before are alive; no node before has data, which null says.
+            // SAFETY: the graph and the predecessors are alive; the null pointer states that no edge has data.
             unsafe { api::loops::cuGraphAddNode_v2(node, graph, before, std::ptr::null(), count, &mut parameters) }
         })?;
-        // SAFETY: the parameters are those of a conditional, and the driver has put the address of its one graph there,
-        // which lives as long as the node.
+        // SAFETY: the parameters are those of a conditional node, and the driver has stored the address of its only
+        // graph there, which lives as long as the node.
         let inside = unsafe { parameters.__bindgen_anon_1.conditional.phGraph_out.as_ref() };
         let inside = *inside.ok_or_else(|| Error::internal("cuGraphAddNode returned no graph for a conditional"))?;
         Ok((node, inside))
     }
 
-    /// Adds nodes, and returns those that whatever follows must wait for: the last ones, or `after`
-    /// for none.
+    /// Adds nodes, and returns those that subsequent work must follow: the nodes without successors, or `after` if
+    /// there are no nodes.
     fn add_chain(&self, graph: CUgraph, nodes: &[GraphNode], after: &[CUgraphNode]) -> Result<Vec<CUgraphNode>> {
         let handles = self.add_all(graph, nodes, after)?;
         if handles.is_empty() {
@@ -189,7 +191,7 @@ impl GraphBuilder<'_> {
         Ok((0..handles.len()).filter(is_last).map(|number| handles[number]).collect())
     }
 
-    /// Makes a call of the driver that adds a node after others.
+    /// Makes a driver call that adds a node with the predecessors `after`.
     fn adding(
         &self,
         name: &str,

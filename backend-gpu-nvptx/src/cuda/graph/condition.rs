@@ -1,15 +1,16 @@
-//! Kernels that hand what they read to the conditional nodes of their graph.
+//! Kernels that set the conditions of conditional nodes in their graph.
 
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 
-/// The kernel that reads a loop's predicate: its parameters are the loop's handle and the predicate's address.
+/// Index of the kernel that reads a loop's predicate. Parameters: the condition handle of the loop, and the address of
+/// the predicate.
 pub(super) const SET_CONDITION: usize = 0;
 
-/// The kernel that reads a conditional's selector: its parameters are the handle of a branch, the selector's address,
-/// the branch's number, and the number of branches, or 0 if the selector is a predicate.
+/// Index of the kernel that reads a conditional's selector. Parameters: the condition handle of a branch, the address
+/// of the selector, the number of the branch, and the number of branches, or 0 if the selector is a predicate.
 pub(super) const SET_BRANCH: usize = 1;
 
-/// Both kernels. The function that they call is the driver's own.
+/// Returns the code of both kernels. They call `cudaGraphSetConditional`, which the driver provides.
 pub(crate) fn condition_image() -> ModuleImage {
     let function = |name: &str, parameters| KernelFunction {
         name: name.to_string(),

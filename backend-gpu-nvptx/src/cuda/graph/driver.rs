@@ -1,4 +1,4 @@
-//! Graphs of the driver: built from a recording, updated in place, launched.
+//! Executable graphs of the driver (`CUgraphExec`): built from a recording, updated in place, launched.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::cuda::driver::described;
 use crate::cuda::library::Libraries;
 use crate::cuda::stream::CudaStream;
 
-/// A graph that can be launched. Kernels in it must be loaded as long as it may be.
+/// Executable graph. Kernels in it must stay loaded as long as it may be launched.
 pub(super) struct Graph {
-    /// The instantiated graph; the driver knows nodes by their handles in it.
+    /// Graph that was instantiated; the driver identifies nodes by their handles in it.
     template: GraphTemplate,
     executable: CUgraphExec,
     handles: Vec<CUgraphNode>,
     nodes: Vec<GraphNode>,
 }
 
-/// The end of a change of a graph.
+/// Outcome of a change of a graph.
 pub(super) enum GraphChange {
-    /// That many nodes are others now.
+    /// The graph was changed, with this number of updated nodes.
     Done(u64),
-    /// It is a graph of another shape, and as it was.
+    /// The nodes have another shape; the graph is unchanged.
     Unlike,
-    /// The driver took some of it, and is to build another one.
+    /// The driver accepted only some updates; the graph must be rebuilt.
     Refused,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum GraphChange {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// A graph of these nodes, for the stream's device.
+    /// `cuGraphInstantiate`: builds an executable graph of these nodes for the stream's device.
     pub fn build(nodes: Vec<GraphNode>, libraries: &Libraries, stream: &CudaStream) -> Result<Graph> {
         let template = GraphTemplate::new(stream.queue().context())?;
         let handles = GraphBuilder { libraries, stream }.add_all(template.raw, &nodes, &[])?;
@@ -49,17 +49,17 @@ impl Graph {
         Ok(Graph { template, executable, handles, nodes })
     }
 
-    /// Its nodes.
+    /// Returns the nodes.
     pub fn nodes(&self) -> &[GraphNode] {
         &self.nodes
     }
 
-    /// Whether it was made for the stream's device.
+    /// Whether the graph was built for the stream's device.
     pub fn is_on(&self, stream: &CudaStream) -> bool {
         Arc::ptr_eq(&self.template.context, stream.queue().context())
     }
 
-    /// Makes it a graph of other nodes of the same shape. The error is that the device is lost.
+    /// Updates the graph to other nodes of the same shape. An error means that the device is lost.
     pub fn change(&mut self, nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Result<GraphChange> {
         if !self.is_on(stream) {
             return Ok(GraphChange::Unlike);
@@ -90,7 +90,7 @@ impl Graph {
                     api::cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters)
                 })
             }
-            // A node that does nothing.
+            // The node is empty.
             NodeKind::Copy { bytes: 0, .. } => Ok(CUresult::CUDA_SUCCESS),
             NodeKind::Copy { from, to, bytes } => {
                 let parameters = copy_parameters(*from, *to, *bytes);
@@ -106,13 +106,13 @@ impl Graph {
                     api::cuGraphExecChildGraphNodeSetParams(executable, node, captured.raw)
                 })
             }
-            // A difference in a loop or conditional is a difference in shape.
+            // Nodes inside loops and conditionals cannot be updated, so a difference there is a difference in shape.
             NodeKind::While { .. } | NodeKind::Choose { .. } => Ok(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE),
         }
     }
 
-    /// Sends the graph to a stream of its device. A launch in flight is not changed by later changes, and
-    /// launches of one graph follow each other.
+    /// `cuGraphLaunch`: sends the graph to a stream of its device. Later updates do not affect a launch in flight.
+    /// Launches of one graph execute in order.
     pub fn launch(&self, stream: &CudaStream) -> Result<()> {
         tracing::debug!(nodes = self.nodes.len(), "a graph is launched");
         // SAFETY: graph and stream are alive and of one context.
@@ -123,7 +123,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: it is alive and destroyed once; the driver frees it when launches in flight are done.
+        // SAFETY: the graph is alive and destroyed once; the driver frees it when launches in flight are done.
         let _ =
             self.template.context.call("cuGraphExecDestroy", || unsafe { api::cuGraphExecDestroy(self.executable) });
     }

@@ -2,33 +2,33 @@
 
 use std::ops::Range;
 
-/// Bytes of a memory that is known by a number, such as an allocation's.
+/// Access to bytes of a memory that has a number, such as an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// The memory.
+    /// Number of the memory.
     pub memory: usize,
-    /// The bytes.
+    /// Accessed bytes.
     pub bytes: Range<usize>,
-    /// Whether they are written.
+    /// Whether the bytes are written.
     pub writes: bool,
 }
 
-/// Work so far, by the memory that it accesses.
+/// Accesses of the commands so far.
 #[derive(Debug, Default)]
 pub(crate) struct Hazards {
     accesses: Vec<Vec<Access>>,
-    /// For each command, all that precede it, as a bit set.
+    /// For each command, its direct and indirect predecessors as a bit set.
     before: Vec<Vec<u64>>,
 }
 
 impl Hazards {
-    /// Adds the next command. Returns the numbers of those that it must follow, ascending, without those
-    /// that come before another of them anyway.
+    /// Adds the next command. Returns the indices of its direct predecessors in ascending order, without those that
+    /// precede another one of them.
     pub fn add(&mut self, accesses: &[Access]) -> Vec<usize> {
         let number = self.accesses.len();
         let mut behind = vec![0u64; number.div_ceil(64)];
         let mut after = Vec::new();
-        // The latest first: its predecessors need no edges of their own.
+        // Visit the latest first: its own predecessors need no edges.
         for earlier in (0..number).rev() {
             if !has(&behind, earlier) && conflict(&self.accesses[earlier], accesses) {
                 after.push(earlier);
@@ -44,7 +44,7 @@ impl Hazards {
         after
     }
 
-    /// Whether a command follows an earlier one, at once or by way of others.
+    /// Whether a command follows an earlier one, directly or indirectly.
     pub fn follows(&self, number: usize, earlier: usize) -> bool {
         self.before.get(number).is_some_and(|before| has(before, earlier))
     }

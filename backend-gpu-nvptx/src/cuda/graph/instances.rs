@@ -1,4 +1,4 @@
-//! The graphs of one slot: a few, so that runs whose buffers alternate change nothing.
+//! Graph instances of one slot: a few, so that runs with alternating buffers need no updates.
 
 use xla_hlo::Result;
 
@@ -7,38 +7,38 @@ use super::recording::GraphNode;
 use crate::cuda::library::Libraries;
 use crate::cuda::stream::CudaStream;
 
-/// Graphs of one slot. More would seldom be found again, and each takes memory of the driver.
+/// Maximum number of graphs of one slot. Further ones are rarely used again, and each takes driver memory.
 const INSTANCES: usize = 4;
 
-/// The addresses that all of a run's follow from: where its allocations begin, and its scratch memories.
+/// Base addresses of a run, which determine all of its addresses: those of its allocations and scratch memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GraphBases(pub Box<[u64]>);
 
-/// Graphs for runs with different addresses, the one that was chosen last at the end.
+/// Graphs for runs with different addresses, the last chosen one at the end.
 #[derive(Debug, Default)]
 pub(super) struct Instances(Vec<Instance>);
 
 #[derive(Debug)]
 struct Instance {
-    /// The bases of its addresses, if they follow from any.
+    /// Bases of its addresses, if they depend on bases alone.
     bases: Option<GraphBases>,
     graph: Graph,
 }
 
 impl Instances {
-    /// The graph that was chosen or added last.
+    /// Returns the graph that was chosen or added last.
     pub fn chosen(&self) -> Option<&Graph> {
         self.0.last().map(|instance| &instance.graph)
     }
 
-    /// Chooses the graph of those bases on the stream's device, if there is one.
+    /// Chooses the graph with these bases on the stream's device. Returns whether there is one.
     pub fn choose_by_bases(&mut self, bases: &GraphBases, stream: &CudaStream) -> bool {
         let found = self.0.iter().position(|one| one.bases.as_ref() == Some(bases) && one.graph.is_on(stream));
         found.map(|number| self.choose(number)).is_some()
     }
 
-    /// Chooses a graph that has those nodes, or that can be changed so that it has, and says how many were changed.
-    /// With bases, a graph of its own is worth more than a change, as long as there are few.
+    /// Chooses a graph that has these nodes or can be updated to have them, and returns the number of updated nodes.
+    /// With bases, graphs are updated only if the slot is full; before that, a new instance is better.
     pub fn choose_by_nodes(
         &mut self,
         nodes: &[GraphNode],
@@ -64,14 +64,14 @@ impl Instances {
         Ok(Some(changes))
     }
 
-    /// Makes room for another one: the graph that was not chosen for longest goes, and its memory with it.
+    /// Makes room for another graph: drops the least recently chosen one, which frees its memory.
     pub fn make_room(&mut self) {
         if self.0.len() >= INSTANCES {
             self.0.remove(0);
         }
     }
 
-    /// Adds a graph, which is then chosen.
+    /// Adds a graph and chooses it.
     pub fn add(&mut self, graph: Graph, bases: Option<GraphBases>) {
         self.0.push(Instance { bases, graph });
     }

@@ -1,19 +1,19 @@
-//! CUDA graphs: a sequence of launches that the driver is told once and then starts with one call.
+//! CUDA graphs: sequences of launches that the driver receives once and then starts with one call.
 //!
 //! ```text
-//! Recording: kernels, copies, library calls, each after some before it       hazards finds out after which
-//!    │     a capturing stream makes one as well: `CudaStream::capture`
+//! Recording: kernels, copies, library calls, each with its predecessors      hazards computes the predecessors
+//!    │     a capturing stream also makes one: `CudaStream::capture`
 //!    └─ GraphSlot::run(recording, stream)   one for each run of thunks of an executable
 //!          first time     build: nodes, edges, instantiate
 //!          later          known bases: launched, without a recording (GraphSlot::launch)
-//!                         others: another instance, up to four; then only nodes whose addresses or numbers changed
-//!                         are told to the driver
+//!                         others: another instance, up to four; after that, the nodes with other addresses or numbers
+//!                         are updated
 //! ```
 //!
-//! Runs are timed as a graph of many of them ([`time`]).
+//! [`time`] measures the device time of a recording.
 //!
-//! A graph is built again only where the driver refuses a change, or the run has another shape. An executable records
-//! runs of thunks that need no host in between; short ones are cheaper to send one by one.
+//! A graph is rebuilt only if the driver refuses an update, or the run has another shape. An executable records runs of
+//! thunks that do not need the host in between. For short runs, it is cheaper to send the commands one by one.
 
 mod builder;
 pub(crate) mod condition;
@@ -40,7 +40,7 @@ use instances::Instances;
 use recording::{GraphNode, NodeKind, Recording};
 use refusal::Refusal;
 
-/// Slot of an executable for the graph of one run of its thunks.
+/// Slot of an executable for the graphs of one run of its thunks.
 #[derive(Debug, Default)]
 pub(crate) struct GraphSlot(Mutex<GraphState>);
 
@@ -51,21 +51,21 @@ struct GraphState {
     counts: GraphCounts,
 }
 
-/// Counts of the runs of a graph.
+/// Counters for the runs of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GraphCounts {
-    /// Launches.
+    /// Number of launches.
     pub launches: u64,
-    /// Builds; more than one where the driver refused a change.
+    /// Number of attempts to build a graph: for a new instance, or after a refused update or a change of shape.
     pub builds: u64,
-    /// Nodes that were updated in place.
+    /// Number of nodes that were updated in place.
     pub changes: u64,
-    /// Runs whose work was sent one by one, since the driver makes no graph of it.
+    /// Number of runs whose commands were sent one by one, because the driver refused the graph.
     pub sent: u64,
 }
 
 impl GraphSlot {
-    /// Launches the graph of a run with those bases, if there is one; else nothing happens, and the run is recorded.
+    /// Launches the graph of a run with these bases. Returns `false` if there is none; the caller then records the run.
     pub fn launch(&self, bases: &GraphBases, stream: &CudaStream) -> Result<bool> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = state.instances.choose_by_bases(bases, stream);
@@ -75,9 +75,9 @@ impl GraphSlot {
         Ok(true)
     }
 
-    /// Runs recorded work as a graph on `stream`; one by one if the driver refuses it. Recordings of one slot are of
-    /// the same program on the same device: they differ in addresses and numbers alone, or the graph is built again.
-    /// Equal bases, where there are any, say that recordings are equal.
+    /// Runs recorded work as a graph on `stream`, or one by one if the driver refuses the graph. All recordings of a
+    /// slot are of the same program on the same device. Usually they differ only in addresses and numbers; otherwise
+    /// the graph is rebuilt. Recordings with equal bases must be equal.
     pub fn run(
         &self,
         recording: Recording,
@@ -98,20 +98,20 @@ impl GraphSlot {
                 send(&nodes, libraries, stream)?;
             }
         }
-        // Freed after the work.
+        // Scratch memory is freed in stream order, after the work.
         drop(kept);
         Ok(())
     }
 
-    /// Counts of the runs so far.
+    /// Returns the counters of the runs so far.
     #[cfg(test)]
     pub fn counts(&self) -> GraphCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).counts
     }
 }
 
-/// Runs a recording `rounds` times as a graph, after once to warm up, and returns the device's time of each.
-/// [`Error::Unimplemented`] if the driver makes no graph of it.
+/// Runs a recording as a graph, once to warm up and `rounds` more times, and returns the device time of each of these
+/// runs. [`Error::Unimplemented`] if the driver refuses the graph.
 pub(crate) fn time(
     recording: Recording,
     libraries: &Libraries,
@@ -127,7 +127,7 @@ pub(crate) fn time(
         }
     };
     graph.launch(stream)?;
-    // All are sent at once: the device goes from one to the next without the host.
+    // All launches are sent at once, so the device does not wait for the host in between.
     let mut marks = vec![TimeMark::new(stream.queue())?];
     for _ in 0..rounds {
         graph.launch(stream)?;
@@ -162,7 +162,7 @@ fn send(nodes: &[GraphNode], libraries: &Libraries, stream: &CudaStream) -> Resu
 }
 
 impl GraphState {
-    /// The graph of these nodes; `None` if the driver refuses it. The error is that the device is lost.
+    /// Returns the graph of these nodes; `None` if the driver refuses it. An error means that the device is lost.
     fn graph_of(
         &mut self,
         nodes: &[GraphNode],

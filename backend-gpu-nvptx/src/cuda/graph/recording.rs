@@ -1,4 +1,4 @@
-//! Recording of work that is sent later: nodes with the earlier nodes that each must follow.
+//! Recording of work that is sent later: nodes with their predecessors.
 
 use xla_service::thunks::Selector;
 
@@ -6,15 +6,15 @@ use crate::cuda::library::ChosenCall;
 use crate::cuda::memory::CudaMemory;
 use crate::cuda::module::KernelLaunch;
 
-/// Work that is known and not sent yet.
+/// Recorded work that has not been sent.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(super) nodes: Vec<GraphNode>,
-    /// Scratch memory, until the work is sent.
+    /// Scratch memory, kept until the work is sent.
     pub(super) kept: Vec<CudaMemory>,
 }
 
-/// A command, and the earlier ones that it must follow.
+/// Command with the indices of its predecessors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GraphNode {
     pub work: NodeKind,
@@ -31,30 +31,30 @@ pub(super) enum NodeKind {
 }
 
 impl Recording {
-    /// Adds a launch after the nodes numbered `after`, all of which are earlier. Returns its number.
+    /// Adds a launch that follows the nodes `after`, all of which are earlier. Returns the index of its node.
     pub fn kernel(&mut self, call: KernelLaunch, after: &[usize]) -> usize {
         self.push(NodeKind::Kernel(call), after)
     }
 
-    /// Adds a copy of device memory; the ranges do not overlap.
+    /// Adds a copy within device memory. The ranges must not overlap.
     pub fn copy(&mut self, from: u64, to: u64, bytes: usize, after: &[usize]) -> usize {
         self.push(NodeKind::Copy { from, to, bytes }, after)
     }
 
-    /// Adds a call of a library, with the address of its workspace.
+    /// Adds a library call with the address of its workspace.
     pub fn library(&mut self, call: &ChosenCall, addresses: &[u64], workspace: u64, after: &[usize]) -> usize {
         self.push(NodeKind::Library { call: call.clone(), addresses: addresses.to_vec(), workspace }, after)
     }
 
-    /// Adds a loop that the device runs by itself: `condition`, then, while the byte at `predicate` is not 0, `body`
-    /// and `condition` again. Only where [`crate::cuda::driver::Driver::has_loops`].
+    /// Adds a loop that the device runs without the host: `condition`, then, while the byte at `predicate` is not 0,
+    /// `body` and `condition` again. Requires [`crate::cuda::driver::Driver::has_loops`].
     pub fn repeat(&mut self, condition: Recording, predicate: u64, body: Recording, after: &[usize]) -> usize {
         self.kept.extend(condition.kept);
         self.kept.extend(body.kept);
         self.push(NodeKind::While { condition: condition.nodes, predicate, body: body.nodes }, after)
     }
 
-    /// Adds a conditional that the device decides by itself: the branch that the bytes at an address choose. Only where
+    /// Adds a conditional that the device decides without the host: the bytes at an address select the branch. Requires
     /// [`crate::cuda::driver::Driver::has_loops`].
     pub fn choose(&mut self, (selector, address): (Selector, u64), branches: Vec<Recording>, after: &[usize]) -> usize {
         let mut recorded = Vec::with_capacity(branches.len());
@@ -65,8 +65,8 @@ impl Recording {
         self.push(NodeKind::Choose { selector, address, branches: recorded }, after)
     }
 
-    /// Adds all of another recording, its first nodes after those numbered `after`. Returns the nodes that whatever
-    /// follows must come after.
+    /// Adds all nodes of another recording; those without predecessors follow the nodes `after`. Returns the nodes that
+    /// subsequent work must follow.
     pub fn append(&mut self, other: Recording, after: &[usize]) -> Vec<usize> {
         let (begin, count) = (self.nodes.len(), other.nodes.len());
         let mut is_last = vec![true; count];
@@ -79,7 +79,7 @@ impl Recording {
         if count == 0 { after.to_vec() } else { (0..count).filter(|&n| is_last[n]).map(|n| begin + n).collect() }
     }
 
-    /// Keeps memory until the work is sent; it is freed after that.
+    /// Keeps memory until the work is sent, and frees it in stream order after the work.
     pub fn keep(&mut self, memory: CudaMemory) {
         self.kept.push(memory);
     }
@@ -92,14 +92,14 @@ impl Recording {
     }
 }
 
-/// The nodes that must be updated; `None` if more changed than addresses and numbers.
+/// Returns the nodes that must be updated; `None` if more than addresses and numbers differ.
 pub(super) fn difference(old: &[GraphNode], new: &[GraphNode]) -> Option<Vec<usize>> {
     let pairs = || old.iter().zip(new);
     let is_alike = old.len() == new.len() && pairs().all(|(old, new)| is_alike(old, new));
     is_alike.then(|| pairs().enumerate().filter(|(_, (old, new))| old != new).map(|(number, _)| number).collect())
 }
 
-/// Whether two nodes differ in addresses and numbers alone.
+/// Whether two nodes differ only in addresses and numbers.
 fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
     old.after == new.after
         && match (&old.work, &new.work) {
@@ -112,7 +112,7 @@ fn is_alike(old: &GraphNode, new: &GraphNode) -> bool {
             }
             (NodeKind::Copy { bytes: old, .. }, NodeKind::Copy { bytes: new, .. }) => old == new,
             (NodeKind::Library { call: old, .. }, NodeKind::Library { call: new, .. }) => old == new,
-            // Nodes inside of loops and conditionals are not changed in place.
+            // Nodes inside loops and conditionals are not updated in place.
             (NodeKind::While { .. }, NodeKind::While { .. }) => old == new,
             (NodeKind::Choose { .. }, NodeKind::Choose { .. }) => old == new,
             (NodeKind::Kernel(_) | NodeKind::Copy { .. } | NodeKind::Library { .. }, _) => false,

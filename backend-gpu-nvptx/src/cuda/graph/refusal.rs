@@ -1,28 +1,28 @@
-//! When a driver that made no graph is asked again.
+//! Retries after the driver refused to build a graph.
 
 use xla_hlo::Error;
 
-/// Runs for which a driver that made no graph is left alone: the reason may pass, as a lack of memory does.
+/// Back-off after a refused graph: some runs do without, since the reason may be temporary, such as a lack of memory.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
-    /// Runs that are sent one by one before it is asked again.
+    /// Runs that are sent one by one before the next attempt.
     runs_left: u32,
-    /// Its refusals so far, without one that was taken back.
+    /// Number of consecutive refusals.
     count: u32,
 }
 
 impl Refusal {
-    /// Runs after a first refusal, and at most after any.
+    /// Number of runs without an attempt: after the first refusal, and the maximum.
     const RUNS: [u32; 2] = [16, 1 << 12];
 
-    /// Whether the driver is left alone in this run.
+    /// Whether this run is sent without an attempt to build a graph.
     pub fn is_waiting(&mut self) -> bool {
         let waits = self.runs_left > 0;
         self.runs_left = self.runs_left.saturating_sub(1);
         waits
     }
 
-    /// The driver made no graph.
+    /// Records that the driver refused a graph.
     pub fn add(&mut self, error: &Error) {
         let [first, most] = Refusal::RUNS;
         self.runs_left = first.saturating_mul(1 << self.count.min(16)).min(most);

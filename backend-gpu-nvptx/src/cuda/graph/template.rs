@@ -1,4 +1,4 @@
-//! Graphs of the driver that are only descriptions, and the parameters of their nodes.
+//! Graphs of the driver that are not instantiated (`CUgraph`), and the parameters of their nodes.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::cuda::library::{ChosenCall, Libraries};
 use crate::cuda::module::KernelLaunch;
 use crate::cuda::stream::CudaStream;
 
-/// A graph that is only a description.
+/// Graph that is not instantiated.
 pub(super) struct GraphTemplate {
     pub context: Arc<Context>,
     pub raw: CUgraph,
 }
 
 impl GraphTemplate {
-    /// An empty graph.
+    /// `cuGraphCreate`: creates an empty graph.
     pub fn new(context: &Arc<Context>) -> Result<GraphTemplate> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
@@ -28,7 +28,8 @@ impl GraphTemplate {
         Ok(GraphTemplate { context: context.clone(), raw })
     }
 
-    /// The work that a library sends to a stream, as a graph: a stream of its own captures it.
+    /// `cuStreamBeginCapture`, `cuStreamEndCapture`: captures the work of a library call on a separate stream as a
+    /// graph.
     pub fn capture(
         call: &ChosenCall,
         addresses: &[u64],
@@ -38,12 +39,12 @@ impl GraphTemplate {
     ) -> Result<GraphTemplate> {
         let aside = stream.aside()?;
         let queue = aside.queue();
-        // Libraries may load code while they are asked, which the stricter modes forbid.
+        // Libraries may load code during a call, which the stricter modes forbid.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         let context = queue.context();
         let _capturing = context.capturing();
         queue.end_capture(
-            // SAFETY: the stream is alive, and nobody else has it.
+            // SAFETY: the stream is alive, and no other code uses it.
             |raw| context.call("cuStreamBeginCapture", || unsafe { api::cuStreamBeginCapture_v2(raw, mode) }),
             || libraries.send(call, addresses, workspace, queue),
             |raw| {
@@ -61,12 +62,12 @@ impl GraphTemplate {
 
 impl Drop for GraphTemplate {
     fn drop(&mut self) {
-        // SAFETY: it is alive and destroyed once; graphs made from it have copies.
+        // SAFETY: the graph is alive and destroyed once; graphs made from it have copies.
         let _ = self.context.call("cuGraphDestroy", || unsafe { api::cuGraphDestroy(self.raw) });
     }
 }
 
-/// The parameters of a launch.
+/// Returns the node parameters of a launch; `pointers` refer to its arguments.
 pub(super) fn kernel_parameters(
     call: &KernelLaunch,
     pointers: &mut [*mut std::ffi::c_void],
@@ -87,7 +88,7 @@ pub(super) fn kernel_parameters(
     }
 }
 
-/// A copy of one row.
+/// Returns the node parameters of a copy of contiguous device memory.
 pub(super) fn copy_parameters(from: u64, to: u64, bytes: usize) -> CUDA_MEMCPY3D {
     let none = std::ptr::null_mut;
     CUDA_MEMCPY3D {

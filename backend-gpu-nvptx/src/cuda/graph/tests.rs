@@ -1,4 +1,4 @@
-//! Tests of graphs on a GPU; without one they say so and pass.
+//! Tests of graphs on a GPU. Without one, they print a message and pass.
 
 use xla_service::thunks::Selector;
 use xla_service::{DeviceMemory, Stream, StreamExecutor};
@@ -11,7 +11,7 @@ use crate::cuda::stream::CudaStream;
 use crate::cuda::tests::{PTX, THREADS, bytes, executor, filled, floats, image, launch, ones};
 use crate::executor::CudaExecutor;
 
-/// Takes one off a number, and says whether it is not yet zero.
+/// Kernel that decrements a number, and stores whether it is not yet zero.
 const COUNT: &str = include_str!("../count.ptx");
 
 fn counting(executor: &CudaExecutor) -> CudaModule {
@@ -60,7 +60,7 @@ fn notes_become_graphs_and_loops_of_the_device() {
         let [condition, body] = [(); 2].map(|()| capture.capture());
         let at = |memory: &DeviceMemory, stream: &CudaStream| stream.address_of(memory, 0, memory.byte_size()).unwrap();
         launch(&count, 0, &[at(&counter, &condition), at(&predicate, &condition)], &condition).unwrap();
-        // By way of scratch memory, which is dropped before the work is sent.
+        // Copies through scratch memory, which is dropped before the work is sent.
         let mut aside = executor.allocate(memory.byte_size()).unwrap();
         body.copy(&memory, 0..memory.byte_size(), &mut aside, 0).unwrap();
         launch(&scale, 0, &[at(&aside, &body), 2], &body).unwrap();
@@ -79,7 +79,7 @@ fn notes_become_graphs_and_loops_of_the_device() {
         assert_eq!(floats(&memory, &*stream), [3.0 * 2f32.powi(rounds as i32 - 1); THREADS]);
         assert_eq!(bytes(&*stream, &another), [0xff; THREADS * 4], "scratch memory is kept until the work is sent");
     }
-    // Without 12.4's nodes the host decides; the results are the same.
+    // Without the conditional nodes of CUDA 12.4, the host decides; the results are the same.
     assert_eq!(slot.counts().launches + slot.counts().sent, 3);
 }
 
@@ -114,7 +114,7 @@ fn buffers_that_alternate_change_nothing() {
     assert_eq!(values, [32.0, 8.0, 2.0, 2.0, 2.0, 2.0]);
 }
 
-/// Runs a conditional of three branches, which multiply by 2, 3 and 5, in a loop of the device or by itself.
+/// Runs a conditional with three branches, which multiply by 2, 3 and 5, on its own or inside a loop of the device.
 fn chosen(selector: Selector, content: &[u8], rounds: Option<u32>) -> Option<f32> {
     let executor = executor()?;
     let stream = executor.create_stream().unwrap();

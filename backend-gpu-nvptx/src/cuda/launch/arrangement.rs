@@ -6,33 +6,33 @@ use xla_service::thunks::Thunk;
 
 use crate::cuda::graph::hazards::{Access, Hazards};
 
-/// Scratch memories have numbers from here on; those below are allocations.
+/// First number of scratch memories; smaller numbers denote allocations.
 const SCRATCH: usize = usize::MAX / 2;
 
-/// A command of a run, as far as its place in the graph depends on it.
+/// Properties of a command that determine its position in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The number of its thunk in the run.
+    /// Index of its thunk in the run.
     pub owner: usize,
-    /// Bytes of its workspace.
+    /// Size of its workspace in bytes.
     pub workspace: usize,
 }
 
-/// The places of a run's commands in its graph.
+/// Order and workspaces of the commands of a run.
 #[derive(Debug)]
 pub(crate) struct Arrangement {
-    /// The commands.
+    /// Commands of the run.
     pub steps: Vec<Step>,
-    /// For each command, the numbers of the earlier ones that it must follow.
+    /// For each command, the indices of its predecessors.
     pub order: Vec<Vec<usize>>,
-    /// For each command, the number of its workspace. Calls that follow each other share one.
+    /// For each command, the index of its workspace. Calls that follow each other share one.
     pub workspace: Vec<Option<usize>>,
-    /// Bytes of each workspace.
+    /// Size of each workspace in bytes.
     pub workspaces: Vec<usize>,
 }
 
 impl Arrangement {
-    /// The arrangement of those commands, each of one of `thunks`. Those of one thunk follow each other.
+    /// Arranges commands, each of which belongs to one of `thunks`. Commands of the same thunk follow each other.
     pub fn new(thunks: &[Thunk], steps: Vec<Step>) -> Arrangement {
         let mut hazards = Hazards::default();
         let order = steps.iter().map(|step| hazards.add(&accesses(&thunks[step.owner], step.owner))).collect();
@@ -54,7 +54,7 @@ impl Arrangement {
     }
 }
 
-/// The accesses of a thunk, with those of its scratch memory.
+/// Returns the accesses of a thunk, including those to its scratch memory.
 fn accesses(thunk: &Thunk, number: usize) -> Vec<Access> {
     let of = |slice: Slice, writes| Access {
         memory: slice.allocation.index(),

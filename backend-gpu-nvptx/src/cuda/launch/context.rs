@@ -1,4 +1,4 @@
-//! Launch context: stream of a command sequence, and the addresses of its arrays.
+//! Launch context: the stream of a command sequence, and the addresses of its arrays.
 
 use xla_hlo::eval::RandomState;
 use xla_hlo::{Error, Result};
@@ -12,7 +12,7 @@ use crate::cuda::stream::CudaStream;
 use crate::program::commands::{Command, CommandSequence, KernelArgument, LibraryCommand};
 use crate::program::launcher::{array, next_rng_counter, no_scratch};
 
-/// Work with its addresses, in the order in which it is sent.
+/// Command with the addresses of its arrays.
 #[derive(Debug)]
 pub(crate) enum ResolvedCommand {
     Launch { function: usize, blocks: u32, arguments: Vec<u64> },
@@ -20,7 +20,7 @@ pub(crate) enum ResolvedCommand {
     Library { call: ChosenCall, addresses: Vec<u64> },
 }
 
-/// Place and arrays of a command sequence that is launched.
+/// Command sequence that is launched, with its stream and arrays.
 pub(crate) struct LaunchContext<'a> {
     pub loaded: &'a LoadedProgram,
     pub autotune: &'a AutotuneCache,
@@ -28,14 +28,14 @@ pub(crate) struct LaunchContext<'a> {
     pub thunk: &'a Thunk,
     buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
-    /// The addresses of the sequence's own memories, which live until the work is sent.
+    /// Addresses of the sequence's scratch memories, which live until the work is sent.
     scratch: &'a [u64],
-    /// The random counter that the sequence draws from, low half first.
+    /// Random counter from which the sequence draws, low half first.
     counter: [u64; 2],
 }
 
 impl ResolvedCommand {
-    /// Sends it to a stream.
+    /// Sends the command to a stream.
     pub fn send(&self, loaded: &LoadedProgram, stream: &CudaStream) -> Result<()> {
         match self {
             ResolvedCommand::Launch { function, blocks, arguments } => {
@@ -48,7 +48,7 @@ impl ResolvedCommand {
 }
 
 impl<'a> LaunchContext<'a> {
-    /// The place of a sequence, which draws from the random counter if it draws at all.
+    /// Creates the context of a sequence. Advances the random counter if the sequence draws from it.
     pub fn new(
         loaded: &'a LoadedProgram,
         autotune: &'a AutotuneCache,
@@ -62,7 +62,7 @@ impl<'a> LaunchContext<'a> {
         LaunchContext { loaded, autotune, sequence, thunk, buffers, stream, scratch, counter }
     }
 
-    /// Adds a library call with the commands before and after it.
+    /// Adds a library call, with the commands before and after it.
     pub fn call(
         &self,
         library: &LibraryCommand,
@@ -77,7 +77,7 @@ impl<'a> LaunchContext<'a> {
         self.plain(&library.then, argument, resolved)
     }
 
-    /// Adds launches and copies; of choices the usual way.
+    /// Adds commands without measuring candidates: choices use their default alternative.
     pub fn plain(
         &self,
         commands: &[Command],
@@ -102,7 +102,7 @@ impl<'a> LaunchContext<'a> {
         Ok(())
     }
 
-    /// Adds a library's call by its first algorithm, or what is done otherwise where it takes none.
+    /// Adds a library call with its first algorithm, or its fallback if the library does not take the call.
     fn preferred(
         &self,
         library: &LibraryCommand,
@@ -119,7 +119,7 @@ impl<'a> LaunchContext<'a> {
         }
     }
 
-    /// The value of a parameter.
+    /// Returns the value of an argument.
     pub fn argument(&self, argument: &KernelArgument) -> Result<u64> {
         match *argument {
             KernelArgument::Number(number) => Ok(number as u64),
@@ -135,7 +135,7 @@ fn array_address(thunk: &Thunk, number: usize, buffers: &ExecutionBuffers, strea
     stream.address_of(buffers.memory(allocation)?, offset, size)
 }
 
-/// A copy from one array of a thunk to another.
+/// Resolves a copy from one array of a thunk to another.
 pub(crate) fn copy(
     thunk: &Thunk,
     [from, to]: [usize; 2],

@@ -1,4 +1,4 @@
-//! Program code on one device, with the graphs that are kept of its runs of thunks.
+//! Code of a program on one device, with the graphs of its runs of thunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,31 +14,32 @@ use crate::cuda::library::Libraries;
 use crate::cuda::module::CudaModule;
 use crate::program::commands::CommandSequence;
 
-/// The code on one device.
+/// Code of a program on one device.
 #[derive(Debug)]
 pub(crate) struct LoadedProgram {
-    /// By the first thunk of the run, or a loop's or conditional's own. They go before the code that they launch.
+    /// Graphs by the first thunk of their run, or by the thunk of a loop or conditional. This field comes first, so
+    /// that graphs are dropped before the code that they launch.
     graphs: Mutex<HashMap<ThunkId, Arc<KeptGraph>>>,
     pub(crate) module: CudaModule,
     pub(crate) libraries: Arc<Libraries>,
-    /// The chosen candidates for this program's work; none where a library is absent or does not take its call, or
-    /// where nothing is known.
+    /// Chosen candidates for the work of this program; `None` if a library is absent or does not take its call, or if
+    /// no measurement is known.
     pub(crate) candidates: Mutex<HashMap<Work, Option<Candidate>>>,
 }
 
 impl LoadedProgram {
-    /// Code and libraries of one device; no graph is kept yet.
+    /// Stores the code and libraries of one device, without graphs.
     pub fn new(module: CudaModule, libraries: Arc<Libraries>) -> LoadedProgram {
         LoadedProgram { module, libraries, candidates: Mutex::default(), graphs: Mutex::default() }
     }
 
-    /// The graph of the run that begins with that thunk, or of that loop or conditional.
+    /// Returns the graph of the run that begins with `thunk`, or of that loop or conditional.
     pub fn kept(&self, thunk: ThunkId) -> Arc<KeptGraph> {
         self.graphs.lock().unwrap_or_else(PoisonError::into_inner).entry(thunk).or_default().clone()
     }
 }
 
-/// A run of thunks that is kept.
+/// State of a run of thunks that is reused by later runs.
 #[derive(Debug, Default)]
 pub(crate) struct KeptGraph {
     pub slot: GraphSlot,
@@ -46,19 +47,19 @@ pub(crate) struct KeptGraph {
     arrangement: Mutex<Option<Arc<Arrangement>>>,
 }
 
-/// The memory of a run's commands, whatever its addresses are.
+/// Memory that the commands of a run need, independent of its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunNeeds {
-    /// The allocations, each with the bytes from its beginning that are used.
+    /// Allocations, each with the number of bytes used from its start.
     pub allocations: Vec<(AllocationId, usize)>,
-    /// Bytes of the scratch memories, those of one thunk after those of another.
+    /// Sizes of the scratch memories in bytes, in the order of the thunks.
     pub scratch: Vec<usize>,
-    /// Whether random numbers are drawn, so that no run is as the one before.
+    /// Whether random numbers are drawn, so that the arguments of each run differ.
     pub draws: bool,
 }
 
 impl KeptGraph {
-    /// The needs of the run, which are found once.
+    /// Returns the needs of the run, which `find` computes once.
     pub fn needs(&self, find: impl FnOnce() -> Result<RunNeeds>) -> Result<&RunNeeds> {
         match self.needs.get() {
             Some(needs) => Ok(needs),
@@ -66,15 +67,15 @@ impl KeptGraph {
         }
     }
 
-    /// The arrangement of the latest run that was recorded, if there was one.
+    /// Returns the arrangement of the last recorded run, if there is one.
     pub fn latest_arrangement(&self) -> Option<Arc<Arrangement>> {
         self.arrangement.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The arrangement of those commands.
+    /// Returns the arrangement of these commands: the last one if the commands are equal, otherwise a new one.
     pub fn arrangement(&self, thunks: &[Thunk], steps: Vec<Step>) -> Arc<Arrangement> {
         let mut known = self.arrangement.lock().unwrap_or_else(PoisonError::into_inner);
-        // A library call may have become kernels, or kernels a library call.
+        // The fallback of a library call may have replaced it, or the reverse.
         if let Some(arrangement) = known.as_ref().filter(|known| known.steps == steps) {
             return arrangement.clone();
         }
@@ -85,7 +86,7 @@ impl KeptGraph {
 }
 
 impl RunNeeds {
-    /// The needs of thunks with those commands.
+    /// Computes the needs of thunks with these commands.
     pub fn of(thunks: &[Thunk], commands: &[Option<&CommandSequence>]) -> RunNeeds {
         let mut allocations = BTreeMap::new();
         for array in thunks.iter().flat_map(|thunk| thunk.operands.iter().chain(&thunk.results)) {

@@ -1,4 +1,4 @@
-//! Launches of command sequences on a GPU: one by one, or as graphs where they are repeated.
+//! Launches of command sequences on a GPU: commands are sent one by one, or as graphs if they are repeated.
 
 mod arrangement;
 mod context;
@@ -31,7 +31,7 @@ use context::LaunchContext;
 use loaded::LoadedProgram;
 use run::{GraphRun, OwnMemory};
 
-/// The code of a program for GPUs, loaded into each when it first runs there.
+/// Code of a program for GPUs, loaded on each device when it first runs there.
 #[derive(Debug)]
 pub(crate) struct GpuCode {
     program: Arc<DeviceProgram>,
@@ -45,7 +45,7 @@ impl DeviceCode for GpuCode {
         let stream: &CudaStream = launch.context.stream.downcast()?;
         let loaded = self.on(stream)?;
         let mut resolved = Vec::new();
-        // Its memory is freed in stream order, after the commands.
+        // Scratch memory is freed in stream order, after the commands.
         let scratch = OwnMemory::new(&commands.scratch, stream)?;
         let place = (stream, launch.context.random);
         let autotune = &self.caches.autotune;
@@ -60,16 +60,16 @@ impl DeviceCode for GpuCode {
 }
 
 impl GpuCode {
-    /// Nothing is loaded yet. Without graphs or optimisation all commands are sent one by one.
+    /// Creates the code without loading it. Without graphs or optimisation, all commands are sent one by one.
     pub fn new(program: Arc<DeviceProgram>, caches: &AllCaches, options: &CompileOptions) -> GpuCode {
         let makes_graphs = options.graphs && options.opt_level > OptLevel::O0;
         GpuCode { program, caches: caches.of(options), makes_graphs, loaded: Mutex::default() }
     }
 
-    /// The code on the stream's device.
+    /// Returns the code on the stream's device, which the first call loads.
     fn on(&self, stream: &CudaStream) -> Result<Arc<LoadedProgram>> {
         let context = stream.queue().context();
-        // A failed load leaves the table as it was.
+        // A failed load leaves the table unchanged.
         let mut table = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = match table.entry(context.ordinal()) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -82,8 +82,8 @@ impl GpuCode {
         Ok(loaded.clone())
     }
 
-    /// Loads the code. Machine code of the program that the driver does not take, of a toolkit that came after it for
-    /// instance, is assembled again from the PTX beside it.
+    /// Loads the code. If the driver refuses a cubin of the program, for instance one of a newer toolkit, the PTX
+    /// stored with it is assembled instead.
     fn load(&self, context: &Arc<Context>) -> Result<CudaModule> {
         let image = self.program.image_for(context.info().capability)?;
         let loaded = self.load_image(context, &image);
@@ -97,7 +97,7 @@ impl GpuCode {
         }
     }
 
-    /// Loads an image; its PTX as machine code, if that is kept.
+    /// Loads an image, with cached cubins instead of its PTX if there are any.
     fn load_image(&self, context: &Arc<Context>, image: &ModuleImage) -> Result<CudaModule> {
         let capability = context.info().capability;
         let linker = Linker::new(context);
@@ -113,8 +113,8 @@ impl GpuCode {
     }
 }
 
-/// Runs of thunks become graphs; so do loops and conditionals that the device itself decides, whose thunks are sent to
-/// capturing streams.
+/// Sends runs of thunks as graphs. Loops and conditionals that the device decides are graphs, too: their thunks are
+/// sent to capturing streams.
 impl GraphCode for GpuCode {
     fn run_thunks<'a>(
         &self,
@@ -132,7 +132,7 @@ impl GraphCode for GpuCode {
         Ok(true)
     }
 
-    /// A stream that captures the work of the context's.
+    /// Returns a stream that captures work for the context's stream.
     fn capture(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
         Ok(Box::new(context.stream.downcast::<CudaStream>()?.capture()))
     }
@@ -169,7 +169,8 @@ impl GraphCode for GpuCode {
 }
 
 impl GpuCode {
-    /// Sends control flow that looks at the bytes of a slice: `add` adds it to a recording, given their address.
+    /// Sends control flow that reads the bytes of a slice: `add` adds it to a recording, given the address of the
+    /// slice.
     fn run_control(
         &self,
         launch: &Launch<'_>,

@@ -13,7 +13,7 @@ use crate::cuda::library::{tell_of_epilogue, tell_of_kernels};
 use crate::program::commands::{Choice, Command, LibraryCommand, way, ways};
 
 impl LaunchContext<'_> {
-    /// Adds commands with their addresses.
+    /// Resolves commands and adds them to `resolved`.
     pub fn resolve(&self, commands: &[Command], resolved: &mut Vec<ResolvedCommand>) -> Result<()> {
         for command in commands {
             match command {
@@ -35,7 +35,7 @@ impl LaunchContext<'_> {
         Ok(())
     }
 
-    /// The candidate for some work, found once.
+    /// Returns the candidate for some work, which `find` determines once.
     fn candidate(
         &self,
         work: Work,
@@ -53,20 +53,20 @@ impl LaunchContext<'_> {
         }
     }
 
-    /// The candidate for a library call: the fastest that was measured, or the library's preference. `None` if the
+    /// Returns the candidate for a library call: the fastest one measured, or the library's first choice. `None` if the
     /// library is absent or does not take the call.
     fn library_candidate(&self, library: &LibraryCommand) -> Result<Option<Candidate>> {
         let own = Choice::of(&library.otherwise).map(|choice| choice.name.clone());
         let work = Work { call: Some(library.call.clone()), own };
         let candidate = self.candidate(work, |work| self.find_library_candidate(library, work))?;
-        // Another call of the same kind may have had a candidate that this one lacks.
+        // Another call of the same kind may have chosen a fallback that this one lacks.
         let is_missing = !matches!(candidate, Some(Candidate::Library(_))) && library.otherwise.is_empty();
         Ok(if is_missing { Some(Candidate::Library(0)) } else { candidate })
     }
 
     fn find_library_candidate(&self, library: &LibraryCommand, work: &Work) -> Result<Option<Candidate>> {
         let addresses = library.arrays.iter().map(|argument| self.argument(argument)).collect::<Result<Vec<u64>>>()?;
-        // The first question to a library that is not installed says so.
+        // The first query of a library that is not installed returns the error.
         let algorithms = match self.loaded.libraries.algorithms(&library.call, &addresses) {
             Ok(algorithms) => algorithms,
             Err(error @ (Error::FailedPrecondition(_) | Error::Unimplemented(_))) if !library.otherwise.is_empty() => {
@@ -90,7 +90,7 @@ impl LaunchContext<'_> {
         Ok(Some(candidate.unwrap_or(Candidate::Library(0))))
     }
 
-    /// The number of the way of a choice: the fastest that was measured, or the usual one.
+    /// Returns the index of an alternative of a choice: the fastest one measured, or the default.
     fn own_way(&self, command: &Command, choice: &Choice) -> Result<usize> {
         if !self.autotune.is_enabled() {
             return Ok(0);
@@ -106,8 +106,8 @@ impl LaunchContext<'_> {
         })
     }
 
-    /// The candidate that is known to be the fastest, or found to be now, also while a loop is recorded; none where
-    /// nothing is known and nothing can be measured. The library, if one takes part, is of that name and version.
+    /// Returns the candidate that is known or now measured to be the fastest, also while a loop is recorded. `None` if
+    /// nothing is known and nothing can be measured. `library` is the name and version of the library, or empty.
     fn decided(&self, library: &str, work: (&Work, usize), mut trial: WorkTrial<'_>) -> Result<Option<Candidate>> {
         let place =
             DeviceKey { gpu: self.stream.queue().context().info().name.clone(), driver: Driver::get()?.version };

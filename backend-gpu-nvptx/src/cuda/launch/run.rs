@@ -1,4 +1,4 @@
-//! A run of thunks without the host, sent as one graph: a known one by the bases of its memory, or a recording.
+//! Run of thunks that do not need the host, sent as one graph: found by the bases of its memory, or recorded.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::cuda::memory::CudaMemory;
 use crate::cuda::stream::CudaStream;
 use crate::program::commands::CommandSequence;
 
-/// A run, and where it is launched.
+/// Run of thunks, and its launch state.
 pub(super) struct GraphRun<'a, 'c> {
     pub loaded: &'a LoadedProgram,
     pub autotune: &'a AutotuneCache,
     pub thunks: &'a [Thunk],
-    /// Finds commands by the index of a kernel or library call.
+    /// Returns the commands of a kernel or library call by its index.
     pub lowered: &'a dyn Fn(u32) -> Result<&'c CommandSequence>,
     pub context: &'a ExecutionContext<'a>,
     pub buffers: &'a ExecutionBuffers,
     pub stream: &'a CudaStream,
 }
 
-/// Memories that nobody else has until the work is sent, with their addresses.
+/// Memories that no other work uses until this work is sent, with their addresses.
 #[derive(Default)]
 pub(super) struct OwnMemory {
     kept: Vec<CudaMemory>,
@@ -36,7 +36,7 @@ pub(super) struct OwnMemory {
 }
 
 impl<'c> GraphRun<'_, 'c> {
-    /// Sends the run, or adds it to what the stream captures.
+    /// Sends the run, or adds it to the recording of a capturing stream.
     pub fn send(&self, kept: &KeptGraph) -> Result<()> {
         let needs = kept.needs(|| Ok(RunNeeds::of(self.thunks, &self.commands()?)))?;
         let allocations = self.allocations(needs)?;
@@ -46,7 +46,7 @@ impl<'c> GraphRun<'_, 'c> {
             (!needs.draws).then(|| GraphBases(all.into()))
         };
         let mut workspaces = OwnMemory::default();
-        // What is captured is no graph of its own.
+        // A captured run is part of another graph.
         let expected = kept.latest_arrangement().filter(|_| !self.stream.is_capturing());
         if let Some(arrangement) = &expected {
             workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
@@ -70,13 +70,13 @@ impl<'c> GraphRun<'_, 'c> {
         }
     }
 
-    /// The addresses where the allocations begin.
+    /// Returns the start addresses of the allocations.
     fn allocations(&self, needs: &RunNeeds) -> Result<Vec<u64>> {
         let address = |&(allocation, bytes)| self.stream.address_of(self.buffers.memory(allocation)?, 0, bytes);
         needs.allocations.iter().map(address).collect()
     }
 
-    /// The commands of each thunk, but of copies.
+    /// Returns the commands of each thunk; `None` for copies.
     fn commands(&self) -> Result<Vec<Option<&'c CommandSequence>>> {
         let commands = self.thunks.iter().map(|thunk| match &thunk.kind {
             ThunkKind::Kernel(KernelRef { index, .. }) | ThunkKind::LibraryCall(LibraryRef { index, .. }) => {
@@ -91,7 +91,7 @@ impl<'c> GraphRun<'_, 'c> {
         commands.collect()
     }
 
-    /// The commands with their addresses.
+    /// Resolves the commands of all thunks.
     fn resolve(&self, scratch: &[u64]) -> Result<(Vec<ResolvedCommand>, Vec<Step>)> {
         let (mut resolved, mut steps) = (Vec::new(), Vec::new());
         let mut scratch = scratch;
@@ -118,7 +118,7 @@ impl<'c> GraphRun<'_, 'c> {
         Ok((resolved, steps))
     }
 
-    /// The commands as nodes of a graph.
+    /// Records the commands as nodes of a graph.
     fn record(
         &self,
         commands: Vec<ResolvedCommand>,
@@ -134,7 +134,7 @@ impl<'c> GraphRun<'_, 'c> {
                 }
                 ResolvedCommand::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
                 ResolvedCommand::Library { call, addresses } => {
-                    // Calls that need none get none.
+                    // Calls that need no workspace receive address 0.
                     let workspace = arrangement.workspace[number].map_or(0, |number| workspaces[number]);
                     recording.library(&call, &addresses, workspace, after);
                 }
@@ -145,7 +145,7 @@ impl<'c> GraphRun<'_, 'c> {
 }
 
 impl OwnMemory {
-    /// Memories of those sizes, for work that is sent to the stream next.
+    /// Allocates memories of these sizes, for work that is sent to the stream next.
     pub fn new(sizes: &[usize], stream: &CudaStream) -> Result<OwnMemory> {
         let kept = sizes.iter().map(|&bytes| stream.scratch(bytes)).collect::<Result<Vec<_>>>()?;
         let addresses = kept.iter().zip(sizes).map(|(memory, &bytes)| stream.address_in(memory, 0, bytes));

@@ -1,8 +1,8 @@
-//! Trial of the candidates for a library call or a product of our own: on random operands, timed by the device's clock,
-//! on a stream of its own.
+//! Trial of the candidates for a library call or a matmul kernel of our own: uses random operands and a separate
+//! stream, and measures device time.
 //!
-//! Nothing of the program is touched, so it may come at any moment: also while a loop is recorded whose body has the
-//! work.
+//! A trial does not use the program's memory, so it may run at any time, even while a loop that contains the work is
+//! recorded.
 
 use std::time::Duration;
 
@@ -18,36 +18,36 @@ use crate::cuda::stream::CudaStream;
 use crate::cuda::stream::clock::TimeMark;
 use crate::program::commands::{Choice, Command, KernelArgument, LibraryCommand, way, ways};
 
-/// The candidates for some work.
+/// Candidates for some work.
 pub(crate) struct WorkTrial<'a> {
     context: &'a LaunchContext<'a>,
     library: Option<&'a LibraryCommand>,
-    /// The commands without a library; none if there are no such ones.
+    /// Commands without the library; empty if there are none.
     own: &'a [Command],
-    /// For people.
+    /// Name for log messages.
     name: String,
     rounding: Rounding,
     candidates: Vec<Candidate>,
-    /// Sends, also where the program's stream captures.
+    /// Sends work directly, even while the program's stream captures.
     stream: CudaStream,
-    /// Made for the first candidate.
+    /// Allocated for the first candidate.
     memory: Option<TrialMemory>,
 }
 
-/// Substitutes for memory of the program.
+/// Memory that replaces the program's.
 struct TrialMemory {
     arrays: Vec<Block>,
     scratch: Vec<Block>,
 }
 
 struct Block {
-    /// Alive as long as the address is used.
+    /// Keeps the address valid.
     _memory: CudaMemory,
     address: u64,
 }
 
 impl<'a> WorkTrial<'a> {
-    /// The library's algorithms in its own order, then our kernels.
+    /// Creates a trial of the library's algorithms in its order of preference, then of our kernels.
     pub fn of_call(
         context: &'a LaunchContext<'a>,
         library: &'a LibraryCommand,
@@ -69,7 +69,7 @@ impl<'a> WorkTrial<'a> {
         })
     }
 
-    /// Our kernels in all ways of a choice.
+    /// Creates a trial of our kernels, with all alternatives of a choice.
     pub fn of_choice(context: &'a LaunchContext<'a>, command: &'a Command, choice: &Choice) -> Result<WorkTrial<'a>> {
         let (own, name, rounding) = (std::slice::from_ref(command), choice.name.clone(), Rounding::of_choice(choice));
         let candidates = own_candidates(own).collect();
@@ -77,13 +77,13 @@ impl<'a> WorkTrial<'a> {
         Ok(WorkTrial { context, library: None, own, name, rounding, candidates, stream, memory: None })
     }
 
-    /// The arrays of the thunk: operands, then results.
+    /// Returns the arrays of the thunk: operands, then results.
     fn arrays(&self) -> impl Iterator<Item = &'a ArraySlice> {
         let thunk = self.context.thunk;
         thunk.operands.iter().chain(&thunk.results)
     }
 
-    /// The memory; all of it is made the first time, and operands are filled.
+    /// Returns the memory. The first call allocates it and fills the operands.
     fn memory(&mut self) -> Result<&TrialMemory> {
         let made = match self.memory.take() {
             Some(memory) => memory,
@@ -108,7 +108,7 @@ impl<'a> WorkTrial<'a> {
     fn fill(&self, array: &ArraySlice, block: &Block) -> Result<()> {
         let size = array.slice.size;
         let bytes = random(array.shape.element_type(), array.shape.element_count())?;
-        // What lies otherwise on the device than elements of whole bytes one after the other stays as it is.
+        // Repeat the random bytes by copies of increasing size. Without any, the array keeps its content.
         let mut filled = bytes.len().min(size);
         self.stream.upload(&bytes[..filled], block.address)?;
         while filled > 0 && filled < size {
@@ -119,7 +119,7 @@ impl<'a> WorkTrial<'a> {
         Ok(())
     }
 
-    /// The commands of a candidate.
+    /// Returns the commands of a candidate, with the addresses of the trial's memory.
     fn commands(&mut self, candidate: Candidate) -> Result<Vec<ResolvedCommand>> {
         self.memory()?;
         let (context, memory) = (self.context, self.memory.as_ref());
@@ -149,7 +149,7 @@ impl<'a> WorkTrial<'a> {
     }
 }
 
-/// Our own ways of doing commands.
+/// Returns the alternatives of our own for some commands.
 fn own_candidates(commands: &[Command]) -> impl Iterator<Item = Candidate> {
     (0..ways(commands) as u32).map(Candidate::Own)
 }
@@ -167,7 +167,7 @@ impl Trial for WorkTrial<'_> {
         let commands = self.commands(candidate)?;
         let operands = self.context.thunk.operands.len();
         let results = || self.arrays().zip(self.memory.iter().flat_map(|memory| &memory.arrays)).skip(operands);
-        // Who writes nothing must not be found to agree with whoever was before.
+        // A candidate that writes nothing must not agree with the one before it, so overwrite its results.
         results().try_for_each(|(array, block)| self.fill(array, block))?;
         self.send(&commands)?;
         let mut found = Results::default();
@@ -181,7 +181,7 @@ impl Trial for WorkTrial<'_> {
 
     fn time(&mut self, candidate: Candidate, runs: u32) -> Result<Duration> {
         let commands = self.commands(candidate)?;
-        // The program's own work would take its share of the device.
+        // The program's own work would take a share of the device.
         self.context.stream.queue().synchronize()?;
         let begin = TimeMark::new(self.stream.queue())?;
         (0..runs).try_for_each(|_| self.send(&commands))?;

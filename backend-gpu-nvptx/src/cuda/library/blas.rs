@@ -1,4 +1,4 @@
-//! Matrix multiplication by cuBLASLt, with a plan for each distinct matmul from the library's heuristic.
+//! Matrix multiplication by cuBLASLt; the library's heuristic provides a plan for each distinct matmul.
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
 use std::collections::HashMap;
@@ -20,29 +20,28 @@ use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::matmul::{Activation, Arithmetic, Matmul};
 
-/// Algorithms that the library is asked for, for each kind of matmul.
+/// Number of algorithms requested from the library for each distinct matmul.
 const MOST_ALGORITHMS: usize = 6;
 
-/// Maximal workspace of a matmul: NVIDIA's advice for its newest GPUs.
+/// Maximum workspace of a matmul in bytes: NVIDIA's recommendation for its newest GPUs.
 const MOST_WORKSPACE: u64 = 32 << 20;
 
-/// The library with its handle for one device.
+/// cuBLASLt with its handle for one device.
 pub(crate) struct Blas {
     context: Arc<Context>,
     handle: cublasLtHandle_t,
     plans: Mutex<MatmulPlans>,
 }
 
-/// By kind of product, and the powers of two that its addresses are multiples of. A plan is used by one thread at a
-/// time.
+/// Plans by matmul and by the alignments of its addresses, as powers of two. A plan is used by one thread at a time.
 type MatmulPlans = HashMap<(Matmul, [u32; 5]), Arc<Mutex<MatmulPlan>>>;
 
-/// Plan of one kind of matmul.
+/// Plan of one distinct matmul.
 struct MatmulPlan {
     operation: MatmulDescriptor,
-    /// Of the factors and the result, as BLAS counts them.
+    /// Layouts of the factors and the result, in the order of BLAS.
     layouts: [MatrixLayout; 3],
-    /// With the bytes of their workspaces, the one first that the library thinks is best; at least one.
+    /// Algorithms with the bytes of their workspaces, in the library's order of preference; at least one.
     algorithms: Vec<(cublasLtMatmulAlgo_t, usize)>,
 }
 
@@ -50,11 +49,11 @@ struct MatmulPlan {
 unsafe impl Send for Blas {}
 // SAFETY: as above.
 unsafe impl Sync for Blas {}
-// SAFETY: descriptions are plain memory of the library, used by one thread at a time.
+// SAFETY: descriptors are plain memory of the library, used by one thread at a time.
 unsafe impl Send for MatmulPlan {}
 
 impl Blas {
-    /// Loads the library and makes a handle.
+    /// `cublasLtCreate`: loads the library and creates a handle.
     pub fn load(context: &Arc<Context>) -> Result<Blas> {
         BLAS.get()?;
         let mut handle = std::ptr::null_mut();
@@ -63,13 +62,13 @@ impl Blas {
         Ok(Blas { context: context.clone(), handle, plans: Mutex::default() })
     }
 
-    /// The library's name and version.
+    /// `cublasLtGetVersion`: returns the library's name and version.
     pub fn version(&self) -> String {
         // SAFETY: no requirements.
         format!("cuBLASLt {}", unsafe { api::cublasLtGetVersion() })
     }
 
-    /// Number of algorithms for a matmul.
+    /// Returns the number of algorithms for a matmul.
     pub fn algorithms(&self, matmul: &Matmul, addresses: &[u64]) -> Result<usize> {
         let arrays = MatmulArrays::of(matmul, addresses)?;
         if matmul.is_empty() {
@@ -79,7 +78,7 @@ impl Blas {
         Ok(plan.lock().unwrap_or_else(PoisonError::into_inner).algorithms.len())
     }
 
-    /// Bytes of a matmul's workspace, which depends on the alignment of its arrays.
+    /// Returns the size of a matmul's workspace in bytes, which depends on the alignment of its arrays.
     pub fn workspace(&self, matmul: &Matmul, algorithm: usize, addresses: &[u64]) -> Result<usize> {
         let arrays = MatmulArrays::of(matmul, addresses)?;
         if matmul.is_empty() {
@@ -90,8 +89,8 @@ impl Blas {
         Ok(plan.algorithm(algorithm)?.1)
     }
 
-    /// Sends a product to a queue; addresses as [`Matmul`] tells, and that of as much memory as [`Blas::workspace`]
-    /// says. Products without a result are nothing.
+    /// `cublasLtMatmul`: sends a matmul to a queue. The order of `addresses` is that of [`Matmul`]; `workspace` is the
+    /// address of the bytes that [`Blas::workspace`] requires. A matmul without a result does nothing.
     pub fn run(
         &self,
         matmul: &Matmul,
@@ -128,9 +127,9 @@ impl Blas {
         let [a, b, d] = plan.layouts.each_ref().map(|layout| layout.0);
         let address = |address| std::ptr::without_provenance_mut::<c_void>(address as usize);
         queue.send_to_library(|stream| {
-            // SAFETY: handle, descriptions and algorithm were made for each other and are alive; the factors are of the
-            // type that the operation says, and are copied. Addresses are of device memory of the sizes that the
-            // layouts tell: the caller's word.
+            // SAFETY: handle, descriptors and algorithm were made for each other and are alive; the scalars are of the
+            // type that the operation declares, and are copied. Addresses are of device memory of the sizes that the
+            // layouts describe: the caller guarantees this.
             let status = unsafe {
                 api::cublasLtMatmul(
                     self.handle,
@@ -155,13 +154,13 @@ impl Blas {
         })
     }
 
-    /// The plan for products of that kind whose arrays are aligned like that.
+    /// Returns the plan for a matmul whose arrays have these alignments.
     fn plan(&self, matmul: &Matmul, arrays: &MatmulArrays) -> Result<Arc<Mutex<MatmulPlan>>> {
         let key = (matmul.clone(), arrays.alignments());
         if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
         }
-        // Two threads may make the same plan; the later one stays.
+        // Two threads may make the same plan; the later one is kept.
         let plan = self.context.with(|| self.make_plan(matmul, arrays))??;
         let plan = Arc::new(Mutex::new(plan));
         self.plans().insert(key, plan.clone());
@@ -172,7 +171,7 @@ impl Blas {
         matmul.check(self.context.info().capability)?;
         let gemm = Gemm::of(matmul);
         let operation = MatmulDescriptor::new(matmul, &gemm)?;
-        // No preference tells how the bias is aligned: the library looks at its address.
+        // No preference states the alignment of the bias: the library inspects its address.
         if let Some(bias) = arrays.bias {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias)?;
         }
@@ -185,7 +184,7 @@ impl Blas {
         let [a, b, d] = layouts.each_ref().map(|layout| layout.0);
         let mut found = [const { std::mem::MaybeUninit::<HeuristicResult>::zeroed() }; MOST_ALGORITHMS];
         let mut count = 0;
-        // SAFETY: handle and descriptions are alive, and there is room for as many answers as are asked for.
+        // SAFETY: handle and descriptors are alive, and there is room for the requested number of answers.
         let status = unsafe {
             api::cublasLtMatmulAlgoGetHeuristic(
                 self.handle,
@@ -204,7 +203,7 @@ impl Blas {
             check("cublasLtMatmulAlgoGetHeuristic", status)?;
         }
         let written = found.into_iter().take(usize::try_from(count).unwrap_or(0));
-        // SAFETY: the library has written that many answers, as it said.
+        // SAFETY: the library has written that many answers, as it returned.
         let lowerings = written.map(|answer| unsafe { answer.assume_init() });
         let usable = lowerings.filter(|answer| answer.state == Status::CUBLAS_STATUS_SUCCESS);
         let algorithms: Vec<_> = usable.map(|answer| (answer.algorithm, answer.workspace)).collect();
@@ -221,7 +220,7 @@ impl Blas {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
+        // SAFETY: the handle is alive, and destroyed once. An error means that the device is lost.
         let _ = self.context.with(|| unsafe { api::cublasLtDestroy(self.handle) });
     }
 }
@@ -233,19 +232,19 @@ impl std::fmt::Debug for Blas {
 }
 
 impl MatmulPlan {
-    /// An algorithm with the bytes of its workspace; the last one for greater numbers, since how many there are depends
-    /// on alignments.
+    /// Returns an algorithm with the bytes of its workspace. Larger numbers denote the last one, since the number of
+    /// algorithms depends on the alignments.
     fn algorithm(&self, number: usize) -> Result<&(cublasLtMatmulAlgo_t, usize)> {
         let found = self.algorithms.get(number).or(self.algorithms.last());
         found.ok_or_else(|| Error::internal("a matmul's plan without an algorithm"))
     }
 }
 
-/// Addresses of a product's arrays.
+/// Addresses of the arrays of a matmul.
 struct MatmulArrays {
     lhs: u64,
     rhs: u64,
-    /// The result's own where nothing is added: it is not read.
+    /// Address of the result if nothing is added: it is not read then.
     addend: u64,
     bias: Option<u64>,
     result: u64,
@@ -266,15 +265,15 @@ impl MatmulArrays {
         Ok(MatmulArrays { lhs, rhs, addend, bias, result })
     }
 
-    /// Powers of two that addresses are multiples of, as BLAS counts arrays; that of the bias at last. Kernels differ
-    /// in their requirements.
+    /// Returns the alignments of the addresses, as powers of two up to 256, in the order of BLAS; the bias is last.
+    /// Kernels differ in their requirements.
     fn alignments(&self) -> [u32; 5] {
         let addresses = [self.rhs, self.lhs, self.addend, self.result, self.bias.unwrap_or(0)];
         addresses.map(|address| 1 << address.trailing_zeros().min(8))
     }
 }
 
-/// A number in the type that an operation wants its factors in.
+/// Scalar in the type that an operation requires for alpha and beta.
 #[repr(align(16))]
 struct MatmulScalar([u8; 16]);
 
@@ -293,7 +292,7 @@ impl MatmulScalar {
     }
 }
 
-/// The library's description of a product, without its matrices.
+/// Descriptor of a matmul without its matrices.
 struct MatmulDescriptor(cublasLtMatmulDesc_t);
 
 impl MatmulDescriptor {
@@ -330,13 +329,13 @@ impl MatmulDescriptor {
 
     fn set<T: Number>(&self, attribute: DescAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
-        // SAFETY: the description is alive; the value is read as long as it is.
+        // SAFETY: the descriptor is alive; `bytes` is the size of the value, which is only read during the call.
         let status = unsafe { api::cublasLtMatmulDescSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatmulDescSetAttribute", status)
     }
 }
 
-/// The library's description of a matrix.
+/// Descriptor of a matrix.
 struct MatrixLayout(cublasLtMatrixLayout_t);
 
 impl MatrixLayout {
@@ -360,13 +359,13 @@ impl MatrixLayout {
 
     fn set<T: Number>(&self, attribute: LayoutAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
-        // SAFETY: the description is alive; the value is read as long as it is.
+        // SAFETY: the descriptor is alive; `bytes` is the size of the value, which is only read during the call.
         let status = unsafe { api::cublasLtMatrixLayoutSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatrixLayoutSetAttribute", status)
     }
 }
 
-/// Preferences of the library's heuristic.
+/// Preferences for the library's heuristic.
 struct HeuristicPreference(cublasLtMatmulPreference_t);
 
 impl HeuristicPreference {
@@ -388,7 +387,7 @@ impl HeuristicPreference {
 
     fn set<T: Number>(&self, attribute: PreferenceAttribute, value: &T) -> Result<()> {
         let (value, bytes) = (std::ptr::from_ref(value).cast(), size_of::<T>());
-        // SAFETY: the description is alive; the value is read as long as it is.
+        // SAFETY: the descriptor is alive; `bytes` is the size of the value, which is only read during the call.
         let status = unsafe { api::cublasLtMatmulPreferenceSetAttribute(self.0, attribute, value, bytes) };
         check("cublasLtMatmulPreferenceSetAttribute", status)
     }
@@ -396,26 +395,26 @@ impl HeuristicPreference {
 
 impl Drop for MatmulDescriptor {
     fn drop(&mut self) {
-        // SAFETY: the description is alive, and destroyed once.
+        // SAFETY: the descriptor is alive, and destroyed once.
         let _ = unsafe { api::cublasLtMatmulDescDestroy(self.0) };
     }
 }
 
 impl Drop for MatrixLayout {
     fn drop(&mut self) {
-        // SAFETY: the description is alive, and destroyed once.
+        // SAFETY: the descriptor is alive, and destroyed once.
         let _ = unsafe { api::cublasLtMatrixLayoutDestroy(self.0) };
     }
 }
 
 impl Drop for HeuristicPreference {
     fn drop(&mut self) {
-        // SAFETY: the description is alive, and destroyed once.
+        // SAFETY: the descriptor is alive, and destroyed once.
         let _ = unsafe { api::cublasLtMatmulPreferenceDestroy(self.0) };
     }
 }
 
-/// Numbers without padding, whose bytes attributes are made of.
+/// Numbers without padding, whose bytes are values of attributes.
 trait Number: Copy {}
 impl Number for i32 {}
 impl Number for u32 {}

@@ -1,6 +1,6 @@
-//! Convolutions by cuDNN, with plans for each distinct convolution from the library's heuristics.
+//! Convolutions by cuDNN; the library's heuristics provide plans for each distinct convolution.
 //!
-//! Only plans that sum products directly are used, and of those only ones that give the same result each time.
+//! Only deterministic plans that sum products directly are used, hence no Winograd and FFT algorithms.
 
 mod descriptor;
 mod plan;
@@ -17,28 +17,28 @@ use crate::program::library_call::convolution::Convolution;
 use descriptor::DnnHandle;
 use plan::ExecutionPlan;
 
-/// The logarithm of the greatest alignment, of 16 bytes, that a kernel may need.
+/// Binary logarithm of the largest alignment that a kernel may require: 16 bytes.
 const MOST_ALIGNED: u32 = 4;
 
-/// The library with its handle for one device.
+/// cuDNN with its handle for one device.
 pub(crate) struct Dnn {
     context: Arc<Context>,
     state: Mutex<DnnState>,
 }
 
 struct DnnState {
-    /// The compute capability of the GPU.
+    /// Compute capability of the GPU.
     capability: (u32, u32),
-    /// By convolution, and the bytes that its arrays are aligned to. Plans are dropped before the handle that they were
-    /// made with.
+    /// Plans by convolution and by the alignments of its arrays in bytes. This field precedes the handle, so that plans
+    /// are dropped before the handle that made them.
     plans: HashMap<(Convolution, Vec<i64>), Arc<[ExecutionPlan]>>,
     handle: DnnHandle,
 }
 
 impl Dnn {
-    /// Loads the library and makes a handle.
+    /// `cudnnCreate`: loads the library and creates a handle.
     pub fn load(context: &Arc<Context>) -> Result<Dnn> {
-        // It looks for its own libraries among those that are open, too.
+        // cuDNN also searches the open libraries for those that it needs.
         drop(BLAS.get());
         DNN.get()?;
         let state =
@@ -46,12 +46,12 @@ impl Dnn {
         Ok(Dnn { context: context.clone(), state: Mutex::new(state) })
     }
 
-    /// The library's name and version.
+    /// `cudnnGetVersion`: returns the library's name and version.
     pub fn version(&self) -> String {
         format!("cuDNN {}", descriptor::version())
     }
 
-    /// Number of plans for a convolution.
+    /// Returns the number of plans for a convolution.
     pub fn algorithms(&self, convolution: &Convolution, addresses: &[u64]) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(1);
@@ -59,7 +59,7 @@ impl Dnn {
         self.context.with(|| self.state().plans(convolution, addresses).map(|plans| plans.len()))?
     }
 
-    /// Bytes of a convolution's workspace.
+    /// Returns the size of a convolution's workspace in bytes.
     pub fn workspace(&self, convolution: &Convolution, number: usize, addresses: &[u64]) -> Result<usize> {
         if convolution.is_empty() {
             return Ok(0);
@@ -67,8 +67,8 @@ impl Dnn {
         self.context.with(|| self.state().plan(convolution, number, addresses).map(|plan| plan.workspace))?
     }
 
-    /// Sends a convolution to a queue; addresses as [`Convolution`] tells, and that of as much memory as
-    /// [`Dnn::workspace`] says. Convolutions without a result are nothing.
+    /// Sends a convolution to a queue. The order of `addresses` is that of [`Convolution`]; `workspace` is the address
+    /// of the bytes that [`Dnn::workspace`] requires. A convolution without a result does nothing.
     pub fn run(
         &self,
         convolution: &Convolution,
@@ -101,7 +101,7 @@ impl std::fmt::Debug for Dnn {
 }
 
 impl DnnState {
-    /// The plans for a convolution of arrays that are aligned like those, the best first as a rule; at least one.
+    /// Returns the plans for a convolution whose arrays have these alignments, usually the best first; at least one.
     fn plans(&mut self, convolution: &Convolution, addresses: &[u64]) -> Result<Arc<[ExecutionPlan]>> {
         let alignment = |address: &u64| 1i64 << address.trailing_zeros().min(MOST_ALIGNED);
         let key = (convolution.clone(), addresses.iter().map(alignment).collect::<Vec<i64>>());
@@ -114,7 +114,7 @@ impl DnnState {
         Ok(plans)
     }
 
-    /// A plan by its number; the last one for greater numbers.
+    /// Returns a plan by its number; larger numbers denote the last one.
     fn plan(&mut self, convolution: &Convolution, number: usize, addresses: &[u64]) -> Result<ExecutionPlan> {
         let plans = self.plans(convolution, addresses)?;
         let found = plans.get(number).or(plans.last());

@@ -14,20 +14,21 @@ use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 
-/// Workspaces are multiples of this, so that memory after them is aligned.
+/// Workspace sizes are multiples of this number of bytes, so that memory after a workspace is aligned.
 const ALIGNMENT: usize = 256;
 
-/// The signs of exponents, as the library names directions.
+/// `CUFFT_FORWARD`: the sign of the exponent.
 const FORWARD: i32 = -1;
+/// `CUFFT_INVERSE`: the sign of the exponent.
 const INVERSE: i32 = 1;
 
-/// The library on one device.
+/// cuFFT with its plans on one device.
 pub(crate) struct Fft {
     context: Arc<Context>,
     plans: Mutex<HashMap<Fourier, FftPlan>>,
 }
 
-/// Plan of one kind of transform; used by one thread at a time.
+/// Plan of one distinct transform; used by one thread at a time.
 #[derive(Clone, Copy)]
 struct FftPlan {
     handle: cufftHandle,
@@ -41,7 +42,7 @@ impl Fft {
         Ok(Fft { context: context.clone(), plans: Mutex::default() })
     }
 
-    /// The library's name and version.
+    /// `cufftGetVersion`: returns the library's name and version.
     pub fn version(&self) -> Result<String> {
         let mut version = 0;
         // SAFETY: the pointer is to a live integer.
@@ -49,7 +50,7 @@ impl Fft {
         Ok(format!("cuFFT {version}"))
     }
 
-    /// Bytes of a transform's workspace.
+    /// Returns the size of a transform's workspace in bytes.
     pub fn workspace(&self, fourier: &Fourier) -> Result<usize> {
         if fourier.batch == 0 {
             return Ok(0);
@@ -59,8 +60,8 @@ impl Fft {
         copied.and_then(|bytes| bytes.checked_add(plan.workspace)).ok_or_else(too_large)
     }
 
-    /// Sends a transform to a queue: the addresses of input and output, and of as much memory as [`Fft::workspace`]
-    /// says. Transforms of no arrays are nothing.
+    /// Sends a transform to a queue. `addresses` are those of input and output; `workspace` is the address of the bytes
+    /// that [`Fft::workspace`] requires. A transform of no arrays does nothing.
     pub fn run(&self, fourier: &Fourier, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let &[mut input, output] = addresses else {
             return Err(Error::internal(format!("a Fourier transform was called with {} arrays", addresses.len())));
@@ -68,7 +69,7 @@ impl Fft {
         if fourier.batch == 0 {
             return Ok(());
         }
-        // Held until the work is sent: a plan knows one stream and one workspace.
+        // Held until the work is sent: a plan has one stream and one workspace at a time.
         let mut plans = self.plans();
         let plan = self.context.with(|| plan(&mut plans, fourier))??;
         if overwrites_input(fourier) {
@@ -80,7 +81,7 @@ impl Fft {
             let work = std::ptr::without_provenance_mut::<c_void>(workspace as usize);
             // SAFETY: the plan is alive, and so is the stream, which is of the same device.
             check("cufftSetStream", unsafe { api::cufftSetStream(plan.handle, stream.cast()) })?;
-            // SAFETY: the plan is alive; the memory has the size that it asked for.
+            // SAFETY: the plan is alive; the memory has the size that it requires.
             check("cufftSetWorkArea", unsafe { api::cufftSetWorkArea(plan.handle, work) })?;
             execute(plan.handle, fourier, input, output)
         })
@@ -91,12 +92,13 @@ impl Fft {
     }
 }
 
-/// Sees that the library is there, for whichever device.
+/// Opens the library, which needs no device for this.
 pub(crate) fn find() -> Result<()> {
     FFT.get().map(drop)
 }
 
-/// Transforms to real numbers of more than one dimension use their input for intermediate results.
+/// Whether a transform may overwrite its input: cuFFT stores intermediate results of a complex-to-real transform there
+/// if it has more than one dimension.
 fn overwrites_input(fourier: &Fourier) -> bool {
     fourier.kind == FourierKind::RealInverse
 }
@@ -126,8 +128,8 @@ fn make(plan: &mut FftPlan, fourier: &Fourier) -> Result<()> {
     let batch = i64::try_from(fourier.batch).map_err(|_| too_large())?;
     let (rank, sizes, dense) = (lengths.len() as i32, lengths.as_mut_ptr(), std::ptr::null_mut());
     let mut bytes = 0;
-    // SAFETY: the plan is alive; the list has that many numbers; without a layout, arrays are dense and follow each
-    // other.
+    // SAFETY: the plan is alive; the list has `rank` numbers; the null pointers state that arrays are dense and follow
+    // each other.
     let status = unsafe {
         api::cufftMakePlanMany64(plan.handle, rank, sizes, dense, 1, 0, dense, 1, 0, kind(fourier), batch, &mut bytes)
     };
@@ -151,8 +153,8 @@ fn execute(plan: cufftHandle, fourier: &Fourier, input: u64, output: u64) -> Res
     let input = std::ptr::without_provenance_mut::<c_void>(input as usize);
     let output = std::ptr::without_provenance_mut::<c_void>(output as usize);
     let direction = if fourier.kind == FourierKind::Inverse { INVERSE } else { FORWARD };
-    // SAFETY: the plan is alive and of this kind. Addresses are of device memory of the sizes that it tells: the
-    // caller's word.
+    // SAFETY: the plan is alive and of this kind. Addresses are of device memory of the sizes that the plan describes:
+    // the caller guarantees this.
     let status = unsafe {
         match kind(fourier) {
             Type::CUFFT_C2C => api::cufftExecC2C(plan, input.cast(), output.cast(), direction),
@@ -170,7 +172,7 @@ impl Drop for Fft {
     fn drop(&mut self) {
         let plans = std::mem::take(&mut *self.plans());
         for plan in plans.values() {
-            // SAFETY: the plan is alive, and destroyed once. An error says that the device is lost.
+            // SAFETY: the plan is alive, and destroyed once. An error means that the device is lost.
             let _ = self.context.with(|| unsafe { api::cufftDestroy(plan.handle) });
         }
     }

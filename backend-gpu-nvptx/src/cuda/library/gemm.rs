@@ -1,41 +1,41 @@
-//! Conversion of row-major matmuls to the column-major ones of BLAS: arithmetic on sizes, nothing else.
+//! Conversion of row-major matmuls to the column-major GEMM of BLAS: computes sizes and strides only.
 //!
-//! A row-major `r x c` matrix is, byte for byte, a column-major `c x r` one: its transpose. So `D = A B` of row-major
-//! matrices is computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one our lhs,
-//! its rows are our columns.
+//! A row-major `r x c` matrix has the same bytes as a column-major `c x r` one, its transpose. So `D = A B` of
+//! row-major matrices is computed as `D' = B' A'` of column-major ones: BLAS's first factor is our rhs, its second one
+//! our lhs, and its rows are our columns.
 
 use crate::program::library_call::matmul::{Matmul, Operand};
 
-/// A product as BLAS takes it: `op(a) op(b) = d`, column major.
+/// GEMM as BLAS defines it: `op(a) op(b) = d`, column-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gemm {
-    /// The first factor: our rhs.
+    /// Layout of the first factor: our rhs.
     pub a: GemmLayout,
-    /// Whether it is transposed before it is multiplied.
+    /// Whether the first factor is transposed before the multiplication.
     pub transpose_a: bool,
-    /// The second factor: our lhs.
+    /// Layout of the second factor: our lhs.
     pub b: GemmLayout,
-    /// Whether it is transposed before it is multiplied.
+    /// Whether the second factor is transposed before the multiplication.
     pub transpose_b: bool,
     /// Layout of the result, and of the matrix added to it.
     pub d: GemmLayout,
 }
 
-/// A batch of column-major matrices as they lie in memory. Counted in elements.
+/// Memory layout of a batch of column-major matrices, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GemmLayout {
-    /// Elements of a column, which are contiguous.
+    /// Number of rows; the elements of a column are contiguous.
     pub rows: usize,
-    /// The number of columns.
+    /// Number of columns.
     pub columns: usize,
-    /// From one column to the next: the leading dimension, at least 1.
+    /// Leading dimension: the distance between columns, at least 1.
     pub leading: usize,
-    /// From one matrix to the next.
+    /// Distance between matrices.
     pub batch_stride: usize,
 }
 
 impl Gemm {
-    /// The product as BLAS takes it.
+    /// Converts a matmul to the GEMM that BLAS computes.
     pub fn of(matmul: &Matmul) -> Gemm {
         let Matmul { m, n, k, .. } = *matmul;
         Gemm {
@@ -49,7 +49,7 @@ impl Gemm {
 }
 
 impl GemmLayout {
-    /// The layout of a row-major `rows x columns` operand.
+    /// Returns the layout of a row-major `rows x columns` operand.
     fn of(operand: &Operand, rows: usize, columns: usize) -> GemmLayout {
         let (rows, columns) = if operand.transposed { (columns, rows) } else { (rows, columns) };
         GemmLayout {
@@ -69,14 +69,14 @@ mod tests {
     use super::*;
 
     impl GemmLayout {
-        /// Index of an element of a column-major matrix.
+        /// Returns the index of an element of a column-major matrix.
         fn place(&self, batch: usize, row: usize, column: usize) -> usize {
             assert!(row < self.rows && column < self.columns && self.rows <= self.leading);
             batch * self.batch_stride + column * self.leading + row
         }
     }
 
-    /// The definition of gemm: `d[i, j] = sum over l of op(a)[i, l] op(b)[l, j]`.
+    /// Computes the definition of GEMM: `d[i, j] = sum over l of op(a)[i, l] op(b)[l, j]`.
     fn blas(gemm: &Gemm, batch: usize, a: &[f64], b: &[f64], d: &mut [f64]) {
         let (inner, inner_b) = (
             if gemm.transpose_a { gemm.a.rows } else { gemm.a.columns },

@@ -1,4 +1,4 @@
-//! Libraries of NVIDIA: loaded when first called, and asked for algorithms, workspaces and results.
+//! NVIDIA's libraries: each is loaded on its first call, and provides algorithms, workspace sizes and results.
 //!
 //! ```text
 //! LibraryCall::Matmul(Matmul) ── gemm: row major to column major ── blas: cuBLASLt
@@ -6,8 +6,8 @@
 //! LibraryCall::Fourier(Fourier) ── fft: cuFFT
 //! ```
 //!
-//! Each library is loaded when it is first called. The `check` of each description says, without any library, whether a
-//! call is one that the library takes; lowering asks it, and emits a kernel otherwise.
+//! The `check` of each description decides, without any library, whether the library takes a call. Lowering uses it,
+//! and emits a kernel if the library does not.
 
 pub(crate) mod blas;
 pub(crate) mod dnn;
@@ -30,15 +30,15 @@ use dnn::Dnn;
 use fft::Fft;
 use presence::{BLAS, DNN, FFT, OptionalLibrary};
 
-/// A call with the library's algorithm for it.
+/// Library call with one of the library's algorithms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChosenCall {
     pub call: LibraryCall,
-    /// Its number in the library's own order of preference; the last one for greater numbers.
+    /// Index in the library's order of preference; larger numbers denote the last algorithm.
     pub algorithm: usize,
 }
 
-/// The libraries of one device.
+/// Libraries of one device.
 #[derive(Debug)]
 pub(crate) struct Libraries {
     context: Arc<Context>,
@@ -48,12 +48,12 @@ pub(crate) struct Libraries {
 }
 
 impl Libraries {
-    /// Loads no library yet.
+    /// Creates the state without loading a library.
     pub fn new(context: &Arc<Context>) -> Libraries {
         Libraries { context: context.clone(), blas: OnceLock::new(), dnn: OnceLock::new(), fft: OnceLock::new() }
     }
 
-    /// Name of each library, and its version and file or why there is none. Opens them all.
+    /// Returns the name of each library, with its version and file or the reason why it is missing. Opens all of them.
     pub fn describe(&self) -> Vec<(String, Result<String>)> {
         let versions = [
             (&BLAS, self.blas().map(Blas::version)),
@@ -67,7 +67,8 @@ impl Libraries {
         versions.map(line).into()
     }
 
-    /// The name and version of a call's library. [`Error::FailedPrecondition`] if it is not installed, saying which.
+    /// Returns the name and version of a call's library. [`Error::FailedPrecondition`] names a library that is not
+    /// installed.
     pub fn version(&self, call: &LibraryCall) -> Result<String> {
         match call {
             LibraryCall::Matmul(_) => Ok(self.blas()?.version()),
@@ -76,7 +77,7 @@ impl Libraries {
         }
     }
 
-    /// Number of the library's algorithms for a call on arrays at those addresses.
+    /// Returns the number of the library's algorithms for a call on arrays at these addresses.
     pub fn algorithms(&self, call: &LibraryCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.algorithms(matmul, addresses),
@@ -85,8 +86,8 @@ impl Libraries {
         }
     }
 
-    /// Bytes of a call's workspace, aligned to 256. [`Error::FailedPrecondition`] if the library
-    /// is not installed, saying which.
+    /// Returns the size of a call's workspace in bytes; its address is a multiple of 256. [`Error::FailedPrecondition`]
+    /// names a library that is not installed.
     pub fn workspace(&self, ChosenCall { call, algorithm }: &ChosenCall, addresses: &[u64]) -> Result<usize> {
         match call {
             LibraryCall::Matmul(matmul) => self.blas()?.workspace(matmul, *algorithm, addresses),
@@ -95,8 +96,7 @@ impl Libraries {
         }
     }
 
-    /// Sends a call to a queue, with the addresses of its arrays in the order that its description tells, and that of
-    /// its workspace.
+    /// Sends a call to a queue. The description of the call defines the order of `addresses`.
     pub(crate) fn send(&self, chosen: &ChosenCall, addresses: &[u64], workspace: u64, queue: &Queue) -> Result<()> {
         let ChosenCall { call, algorithm } = chosen;
         match call {
@@ -121,7 +121,7 @@ impl Libraries {
     }
 }
 
-/// Warns that kernels of our own do what was lowered for a library, once in a process for each reason.
+/// Warns that our own kernels replace a library call, once per process for each reason.
 pub(crate) fn tell_of_kernels(call: &LibraryCall, why: &Error) {
     let library = match call {
         LibraryCall::Matmul(_) => &BLAS,
@@ -133,14 +133,14 @@ pub(crate) fn tell_of_kernels(call: &LibraryCall, why: &Error) {
     }
 }
 
-/// Warns that a library does a call, but not what comes after it, once in a process for each reason.
+/// Warns that a library executes a call without its epilogue, once per process for each reason.
 pub(crate) fn tell_of_epilogue(why: &Error) {
     if is_new(why) {
         tracing::warn!(%why, "a kernel of this compiler goes on after a library's call");
     }
 }
 
-/// Whether nobody was told of that reason yet.
+/// Whether the reason has not been reported yet.
 fn is_new(why: &Error) -> bool {
     static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_string())

@@ -1,4 +1,4 @@
-//! The libraries of this process: opened when first asked for, with the names and places that they have.
+//! Libraries of this process: their names and folders; each is opened on first use.
 
 use std::sync::OnceLock;
 
@@ -9,10 +9,10 @@ use crate::cuda::api::search::Wanted;
 use crate::cuda::api::{cublaslt, cudnn, cufft};
 use crate::cuda::driver::Driver;
 
-/// A library of NVIDIA that programs can do without.
+/// NVIDIA library that programs can do without.
 pub(crate) struct OptionalLibrary {
     pub wanted: Wanted,
-    /// One of its functions.
+    /// Name of one of its functions.
     function: &'static str,
     bind: fn(&Library) -> std::result::Result<(), &'static str>,
     opened: OnceLock<Result<Library>>,
@@ -31,7 +31,7 @@ pub(crate) static BLAS: OptionalLibrary = OptionalLibrary {
     opened: OnceLock::new(),
 };
 
-/// cuDNN, whose version 9 is one for both versions of CUDA.
+/// cuDNN. Version 9 has the same name for CUDA 12 and 13.
 pub(crate) static DNN: OptionalLibrary = OptionalLibrary {
     wanted: Wanted {
         name: "cuDNN",
@@ -44,7 +44,7 @@ pub(crate) static DNN: OptionalLibrary = OptionalLibrary {
     opened: OnceLock::new(),
 };
 
-/// cuFFT, whose numbers are not those of CUDA.
+/// cuFFT. Its version numbers differ from those of CUDA.
 pub(crate) static FFT: OptionalLibrary = OptionalLibrary {
     wanted: Wanted {
         name: "cuFFT",
@@ -58,8 +58,7 @@ pub(crate) static FFT: OptionalLibrary = OptionalLibrary {
 };
 
 impl OptionalLibrary {
-    /// Opens the library and looks for all functions that are called, once. [`Error::FailedPrecondition`] says what is
-    /// missing.
+    /// Opens the library and looks up all functions, once. [`Error::FailedPrecondition`] names the missing part.
     pub fn get(&self) -> Result<&Library> {
         let open = || {
             let library = Library::open(&self.wanted, Driver::get()?.version)?;
@@ -71,7 +70,7 @@ impl OptionalLibrary {
         self.opened.get_or_init(open).as_ref().map_err(Error::again)
     }
 
-    /// The file that was opened.
+    /// Returns the file that was opened.
     pub fn file(&self) -> Result<String> {
         Ok(self.file_of(self.get()?))
     }

@@ -1,5 +1,5 @@
-//! Tests of library calls with every algorithm the library offers, against their definitions. Elsewhere nothing is
-//! tried.
+//! Tests of library calls with every algorithm that the library offers, against their definitions. Without a GPU or
+//! without the library, nothing is tested.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -19,13 +19,13 @@ use crate::program::library_call::convolution::{
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 use crate::program::library_call::matmul::{Activation, Matmul, Operand, Precision};
 
-/// A GPU with its libraries.
+/// GPU with its libraries.
 struct Bench {
     executor: CudaExecutor,
     libraries: Libraries,
 }
 
-/// The GPU of this process, and whether it has the library for a call; said if it has not.
+/// Returns the GPU of this process if it has the library for a call; otherwise prints the reason.
 fn bench(call: &LibraryCall) -> Option<&'static Bench> {
     static BENCH: OnceLock<Option<Bench>> = OnceLock::new();
     let told = |error: &Error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default();
@@ -51,7 +51,7 @@ fn bench(call: &LibraryCall) -> Option<&'static Bench> {
     }
 }
 
-/// Whether the call has no result, so that nobody asks whether the library takes it.
+/// Whether the call has no result, so that the library need not take it.
 fn is_nothing(call: &LibraryCall) -> bool {
     match call {
         LibraryCall::Matmul(matmul) => matmul.is_empty(),
@@ -60,10 +60,10 @@ fn is_nothing(call: &LibraryCall) -> bool {
     }
 }
 
-/// The content of a result's memory before the call.
+/// Byte that fills the memory of a result before the call.
 const UNTOUCHED: u8 = 0x7b;
 
-/// The unit by which arrays may be moved, so that they are aligned as badly as the library allows.
+/// Returns the offset in bytes of moved arrays: the smallest alignment that the library allows.
 fn unit(call: &LibraryCall) -> usize {
     let bytes = |element: ElementType| match element {
         F8E4M3FN | F8E5M2 => 16,
@@ -83,17 +83,17 @@ fn unit(call: &LibraryCall) -> usize {
     }
 }
 
-/// The arrays of a call that are moved.
+/// Arrays of a call that are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     None,
     All,
-    /// The one of that number.
+    /// Moves the array of this number.
     One(usize),
 }
 
-/// The bytes of a call's result by every algorithm, sent and as a graph, with arrays that are moved; none where there
-/// is not a library.
+/// Returns the bytes of a call's result for every algorithm, sent directly and as a graph, with moved arrays. Empty
+/// without the library.
 pub(crate) fn results(call: &LibraryCall, operands: &[&[u8]], result: usize, moved: &[Moved]) -> Vec<Vec<u8>> {
     let Some(bench) = bench(call) else { return Vec::new() };
     let mut found = Vec::new();
@@ -113,7 +113,7 @@ pub(crate) fn results(call: &LibraryCall, operands: &[&[u8]], result: usize, mov
 }
 
 impl Bench {
-    /// The result of a call, and how many algorithms it has.
+    /// Runs a call. Returns its result and the number of its algorithms.
     fn run(
         &self,
         call: &LibraryCall,
@@ -166,7 +166,7 @@ impl Bench {
     }
 }
 
-/// Small numbers, of which all sums are exact in every type.
+/// Returns small numbers, whose sums are exact in every type.
 fn numbers(element: ElementType, count: usize, salt: usize) -> Literal {
     let number = |i: usize| ((i * 7 + salt * 5) % 5) as f64 - 2.0;
     let scalar = |i: usize| match element {
@@ -177,7 +177,7 @@ fn numbers(element: ElementType, count: usize, salt: usize) -> Literal {
     Literal::from_fn(&ArrayShape::new(element, [count]), scalar).unwrap()
 }
 
-/// A number as its parts.
+/// Splits a number into its real and imaginary parts.
 fn parts(scalar: Scalar) -> (f64, f64) {
     match scalar {
         Scalar::Float(real) => (real, 0.0),
@@ -187,19 +187,19 @@ fn parts(scalar: Scalar) -> (f64, f64) {
     }
 }
 
-/// Elements of a batch of matrices with all that lies between.
+/// Returns the number of elements from the first to the last one of a batch of matrices, including gaps.
 fn extent(operand: &Operand, batch: usize, rows: usize, columns: usize) -> usize {
     let (rows, columns) = if operand.transposed { (columns, rows) } else { (rows, columns) };
     (batch - 1) * operand.batch_stride + (rows - 1) * operand.row_stride + columns
 }
 
-/// Index of an element of a matrix.
+/// Returns the index of an element of a matrix.
 fn place(operand: &Operand, z: usize, row: usize, column: usize) -> usize {
     let (row, column) = if operand.transposed { (column, row) } else { (row, column) };
     z * operand.batch_stride + row * operand.row_stride + column
 }
 
-/// Compares a product on the device with its meaning; memory between the elements of the result stays as it was.
+/// Compares a matmul on the device with its definition. Memory between the elements of the result must stay unchanged.
 fn multiplies(matmul: &Matmul) {
     let Matmul { batch, m, n, k, .. } = *matmul;
     let call = LibraryCall::Matmul(matmul.clone());
@@ -245,7 +245,7 @@ fn multiplies(matmul: &Matmul) {
     }
 }
 
-/// Products with the types that the library has.
+/// Element types of matmuls that the library has: lhs, rhs, result.
 const TYPES: [[ElementType; 3]; 15] = [
     [F16; 3],
     [F16, F16, F32],
@@ -264,7 +264,7 @@ const TYPES: [[ElementType; 3]; 15] = [
     [F8E4M3FN, F8E5M2, F32],
 ];
 
-/// A matmul of matrices with that layout, with gaps of that many elements between rows.
+/// Returns a matmul with transposed or plain operands, and gaps of `gap` elements between rows.
 fn dense(elements: [ElementType; 3], batch: usize, sizes: [usize; 3], turned: [bool; 2], gap: usize) -> Matmul {
     let mut matmul = Matmul::dense(batch, sizes, elements);
     let [m, k, n] = sizes;
@@ -348,7 +348,7 @@ fn gelu_is_the_one_by_tanh() {
     }
 }
 
-/// A layer whose first input is NaN: whatever comes after the convolution, by each plan, in both orders of dimensions.
+/// Runs a layer whose first input is NaN, with different epilogues, by each plan, in both orders of dimensions.
 #[test]
 fn what_comes_behind_a_convolution() {
     use ConvolutionActivation as After;
@@ -377,7 +377,7 @@ fn what_comes_behind_a_convolution() {
     }
 }
 
-/// Compares a layer of 2 images of 3 channels, 5 by 5, to 4 channels on the device with its meaning.
+/// Compares a layer on the device with its definition: 2 images of 3 channels, 5 by 5, to 4 channels.
 fn layer_agrees(layer: &Convolution) {
     let sizes = layer.sizes().unwrap();
     let wrong = |i: usize, number: Scalar| if i == 0 { Scalar::Float(f64::NAN) } else { number };
@@ -451,7 +451,7 @@ fn a_graph_follows_a_call_whose_arrays_move() {
     let Some(bench) = bench(&call) else { return };
     let (lhs, rhs) = (numbers(F32, 64, 1), numbers(F32, 64, 2));
     let slot = GraphSlot::default();
-    // For arrays that are aligned badly the library's work may have another shape; the graph is built again then.
+    // For poorly aligned arrays, the library's work may have another shape. Then the graph is rebuilt.
     let made =
         [0, 0, 4, 4, 0].map(|place| bench.run(&call, 0, &[lhs.bytes(), rhs.bytes()], 256, &[place; 3], Some(&slot)).0);
     assert!(made.iter().all(|bytes| *bytes == made[0]), "{made:?}");

@@ -1,4 +1,4 @@
-//! Memory of a GPU, and the chunks that its pool takes from the driver.
+//! Device memory of a GPU, and the chunks that its pool allocates from the driver.
 
 pub(crate) mod pool;
 pub(crate) mod staging;
@@ -12,7 +12,7 @@ use super::context::Context;
 use super::stream::queue::Queue;
 use pool::{ChunkSource, Pool, PoolBlock};
 
-/// Chunks of the driver's memory.
+/// Source of chunks of the driver's memory.
 pub(crate) struct DriverChunks(Arc<Context>);
 
 impl DriverChunks {
@@ -29,12 +29,12 @@ impl ChunkSource for DriverChunks {
     }
 
     fn give_back(&self, address: u64) {
-        // Errors say that the device is lost.
+        // Errors mean that the device is lost.
         let _ = self.0.free(address);
     }
 }
 
-/// Memory of a GPU. Recordings hold it too, until their work is sent.
+/// Device memory. Recordings hold it, too, until their work is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct CudaMemory(Arc<PoolBlock<DriverChunks>>);
 
@@ -45,13 +45,13 @@ impl Allocation for CudaMemory {
 }
 
 impl CudaMemory {
-    /// Memory that is a block of a pool.
+    /// Creates memory from a block of a pool.
     pub fn new(block: PoolBlock<DriverChunks>) -> CudaMemory {
         CudaMemory(Arc::new(block))
     }
 
-    /// The address of `size` bytes from `offset` on, for work that is sent to `queue` next. The memory is then used by
-    /// that queue: when it is dropped, whoever gets it next comes after that work.
+    /// Returns the address of `size` bytes from `offset` on, for work that is sent to `queue` next. From then on
+    /// `queue` uses the memory: after the memory is dropped, its next user waits for that work.
     pub fn enter(&self, queue: &Arc<Queue>, offset: usize, size: usize) -> Result<u64> {
         if offset.checked_add(size).is_none_or(|end| end > self.0.size()) {
             return Err(Error::internal(format!(
@@ -64,7 +64,7 @@ impl CudaMemory {
         Ok(address + offset as u64)
     }
 
-    /// Whether a pool handed it out.
+    /// Whether the memory belongs to `pool`.
     pub fn is_of(&self, pool: &Pool<DriverChunks>) -> bool {
         self.0.is_of(pool)
     }

@@ -1,14 +1,14 @@
-//! Pool of device memory: best fit over big chunks, freed in the order of the work that uses it.
+//! Pool of device memory: best-fit allocation from large chunks, freed in stream order.
 //!
-//! The driver's own calls are too slow to make one for each array (`cuMemFree` waits for the device), and its
-//! stream-ordered pool wants to be told the stream at allocation, which nobody knows yet here. So chunks are taken from
-//! the driver and cut up: the smallest free block that suffices, the rest of which stays free; neighbours that are
-//! free become one again.
+//! One driver call for each array would be too slow: `cuMemFree` waits for the device. The driver's stream-ordered
+//! allocator requires the stream at allocation, which is not known yet here. So the pool allocates chunks from the
+//! driver and splits them. An allocation takes the smallest sufficient free block, the rest of which stays free.
+//! Adjacent free blocks are merged.
 //!
-//! Memory is free as soon as it is dropped, also while queued work uses it. It keeps a list of that work
-//! ([`PendingWork`]); whoever gets the memory next and uses it on another queue lets that queue wait first, and on the
-//! same queue the order is right anyway. So neither allocating nor dropping ever waits. The logic knows no CUDA: see
-//! [`ChunkSource`] and [`PoolQueue`].
+//! Memory is free as soon as it is dropped, even while queued work uses it. It keeps a list of that work
+//! ([`PendingWork`]). If the next user is another queue, that queue waits for the work first; on the same queue, stream
+//! order suffices. So neither allocating nor dropping waits. The logic is independent of CUDA: see [`ChunkSource`] and
+//! [`PoolQueue`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,45 +16,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xla_hlo::{Error, Result};
 use xla_service::MemoryStats;
 
-/// Every block starts at a multiple of this, and its size is one.
+/// Alignment in bytes of the addresses and sizes of blocks.
 pub(crate) const ALIGNMENT: usize = 256;
 
-/// Chunks are multiples of this: the driver hands out no less.
+/// Granularity of chunk sizes in bytes: the driver allocates no less.
 const CHUNK_UNIT: usize = 2 << 20;
-/// A chunk is not smaller than this, if there is room,
+/// Minimum size of a chunk in bytes, if there is room.
 const SMALLEST_CHUNK: usize = 32 << 20;
-/// nor, but for a block that needs it, greater than this.
+/// Maximum size of a chunk in bytes, except for a larger block.
 const GREATEST_CHUNK: usize = 1 << 30;
 
 /// Source of chunks.
 pub(crate) trait ChunkSource: Send + Sync + 'static {
-    /// The queues that work is sent to.
+    /// Queue that work is sent to.
     type PoolQueue: PoolQueue;
 
-    /// A chunk, aligned to [`ALIGNMENT`]; `None` if there is not enough memory.
+    /// Allocates a chunk, aligned to [`ALIGNMENT`]; `None` if there is not enough memory.
     fn take(&self, bytes: usize) -> Result<Option<u64>>;
 
-    /// Returns a chunk; waits until no work uses it. Errors mean that the device is lost, and its
-    /// memory with it.
+    /// Returns a chunk to the source, which waits until no work uses it. Errors are ignored: they mean that the device
+    /// and its memory are lost.
     fn give_back(&self, address: u64);
 }
 
-/// A queue of work, which is numbered from 1.
+/// Queue of work that is numbered from 1.
 pub(crate) trait PoolQueue: Clone + Send + Sync + 'static {
-    /// The number of the last work that was sent.
+    /// Returns the number of the last work that was sent.
     fn sent(&self) -> u64;
 
-    /// Whether work up to that number is known to be done.
+    /// Whether work up to `number` is known to be done.
     fn is_done(&self, number: u64) -> bool;
 
     /// Whether both are the same queue.
     fn is_same(&self, other: &Self) -> bool;
 }
 
-/// Work that used a memory, at most one number a queue: everything up to it.
+/// Work that used a memory: for each queue the number of the last work, which includes all work before it.
 pub(crate) type PendingWork<L> = Vec<(L, u64)>;
 
-/// A pool, shared by handle.
+/// Pool, shared by handle.
 pub(crate) struct Pool<S: ChunkSource>(Arc<PoolShared<S>>);
 
 struct PoolShared<S: ChunkSource> {
@@ -64,11 +64,11 @@ struct PoolShared<S: ChunkSource> {
 }
 
 struct PoolState<L> {
-    /// Chunks: address and bytes.
+    /// Size of each chunk in bytes, by address.
     chunks: BTreeMap<u64, usize>,
-    /// Free blocks by address; no two of a chunk are adjacent.
+    /// Free blocks by address; no two blocks of a chunk are adjacent.
     free: BTreeMap<u64, FreeBlock<L>>,
-    /// The same by size: the first one that suffices is the best.
+    /// Free blocks by size: the first sufficient one is the best fit.
     by_size: BTreeSet<(usize, u64)>,
     stats: MemoryStats,
 }
@@ -78,19 +78,19 @@ struct FreeBlock<L> {
     work: PendingWork<L>,
 }
 
-/// A block of a pool's memory; returns to it when dropped.
+/// Block of a pool's memory, which returns to the pool when dropped.
 pub(crate) struct PoolBlock<S: ChunkSource> {
     pool: Pool<S>,
     address: u64,
-    /// Bytes that were requested.
+    /// Requested size in bytes.
     size: usize,
-    /// Bytes that it takes of the pool.
+    /// Size in the pool in bytes.
     reserved: usize,
     uses: Mutex<BlockUses<S::PoolQueue>>,
 }
 
 struct BlockUses<L> {
-    /// Work on earlier contents.
+    /// Work on the earlier contents of the memory.
     before: PendingWork<L>,
     /// Queues that have used this block, all of them after that work.
     lanes: Vec<L>,
@@ -103,7 +103,7 @@ impl<S: ChunkSource> Clone for Pool<S> {
 }
 
 impl<S: ChunkSource> Pool<S> {
-    /// An empty pool, of which at most `limit` bytes may be in use.
+    /// Creates an empty pool. At most `limit` bytes of it may be in use.
     pub fn new(source: S, limit: usize) -> Pool<S> {
         let state = PoolState {
             chunks: BTreeMap::new(),
@@ -114,7 +114,7 @@ impl<S: ChunkSource> Pool<S> {
         Pool(Arc::new(PoolShared { source, limit, state: Mutex::new(state) }))
     }
 
-    /// Memory of `size` bytes with any contents; a size of 0 has an address too. Never waits for work, but when the
+    /// Allocates `size` bytes with arbitrary contents; a size of 0 has an address, too. Waits for work only if the
     /// device is full.
     pub fn allocate(&self, size: usize) -> Result<PoolBlock<S>> {
         let reserved = size.max(1).checked_next_multiple_of(ALIGNMENT);
@@ -139,24 +139,24 @@ impl<S: ChunkSource> Pool<S> {
         Ok(PoolBlock { pool: self.clone(), address, size, reserved, uses })
     }
 
-    /// Bytes in use and pooled.
+    /// Returns the numbers of bytes in use and pooled.
     pub fn stats(&self) -> MemoryStats {
         let state = self.state();
         let chunks: usize = state.chunks.values().sum();
         MemoryStats { bytes_pooled: chunks - state.stats.bytes_in_use, ..state.stats }
     }
 
-    /// Returns chunks of which nothing is in use.
+    /// Returns chunks without blocks in use to the source.
     #[cfg(test)]
     pub fn trim(&self) {
         self.trim_locked(&mut self.state());
     }
 
-    /// A chunk for a block of that size; none if the source has none.
+    /// Adds a chunk for a block of this size, if the source has one.
     fn grow(&self, state: &mut PoolState<S::PoolQueue>, bytes: usize) -> Result<()> {
         let held: usize = state.chunks.values().sum();
         let Some(least) = bytes.checked_next_multiple_of(CHUNK_UNIT) else { return Ok(()) };
-        // As much as there is already, so that the number of chunks stays small; the exact size when memory is short.
+        // Double the pool, so that the number of chunks stays small; use the exact size if memory is short.
         let wanted = least.max(held.clamp(SMALLEST_CHUNK, GREATEST_CHUNK));
         for attempt in [Some(wanted), Some(least), None] {
             let size = attempt.unwrap_or_else(|| {
@@ -197,7 +197,7 @@ impl<S: ChunkSource> Drop for PoolShared<S> {
 }
 
 impl<L: PoolQueue> PoolState<L> {
-    /// Takes a block of that size out of the smallest free one that suffices.
+    /// Takes a block of this size from the smallest sufficient free block.
     fn carve(&mut self, bytes: usize) -> Option<(u64, PendingWork<L>)> {
         let (_, address) = *self.by_size.range((bytes, 0)..).next()?;
         let mut free = self.remove(address)?;
@@ -244,7 +244,7 @@ impl<L: PoolQueue> PoolState<L> {
     }
 }
 
-/// Adds work to work: the later number of each queue.
+/// Merges pending work: the later number of each queue.
 fn merge<L: PoolQueue>(work: &mut PendingWork<L>, more: PendingWork<L>) {
     for (lane, number) in more {
         match work.iter_mut().find(|(other, _)| other.is_same(&lane)) {
@@ -263,13 +263,13 @@ fn exhausted(size: usize, stats: &MemoryStats) -> Error {
 }
 
 impl<S: ChunkSource> PoolBlock<S> {
-    /// Bytes, as they were requested.
+    /// Returns the requested size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Address for work on `lane`, which must first wait for the returned work: that on the previous user of the
-    /// memory. It is empty for all but the first use on each queue.
+    /// Returns the address for work on `lane`, and the work of the previous user of the memory, for which `lane` must
+    /// wait first. The list is empty for all but the first use on each queue.
     pub fn enter(&self, lane: &S::PoolQueue) -> (u64, PendingWork<S::PoolQueue>) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         if uses.lanes.iter().any(|other| other.is_same(lane)) {
@@ -280,7 +280,7 @@ impl<S: ChunkSource> PoolBlock<S> {
         (self.address, uses.before.iter().filter(other).cloned().collect())
     }
 
-    /// Whether it is a block of that pool.
+    /// Whether the block belongs to `pool`.
     pub fn is_of(&self, pool: &Pool<S>) -> bool {
         Arc::ptr_eq(&self.pool.0, &pool.0)
     }
@@ -290,7 +290,8 @@ impl<S: ChunkSource> Drop for PoolBlock<S> {
     fn drop(&mut self) {
         let uses = self.uses.get_mut().unwrap_or_else(PoisonError::into_inner);
         let mut work = std::mem::take(&mut uses.before);
-        // All work that used it has been sent: it borrowed this block. Work of a queue here is after the work before.
+        // All work that used the block has been sent, since it borrowed the block. Work of these queues follows the
+        // work before.
         if !uses.lanes.is_empty() {
             work = uses.lanes.drain(..).map(|lane| (lane.sent(), lane)).map(|(number, lane)| (lane, number)).collect();
         }

@@ -1,4 +1,4 @@
-//! Tests of the pool on simulated memory, with a race detector over its promises.
+//! Tests of the pool on simulated memory, with a race detector that checks its ordering guarantees.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A device of limited memory; chunks are handed out one after the other, so that they are adjacent.
+/// Device of limited memory. Chunks have consecutive addresses, so that they are adjacent.
 #[derive(Clone)]
 struct Device {
     room: Arc<AtomicUsize>,
     next: Arc<AtomicU64>,
 }
 
-/// A queue: how much was sent, how much is done.
+/// Queue: the numbers of the last work sent and done.
 #[derive(Clone)]
 struct TestLane(Arc<(AtomicU64, AtomicU64)>);
 
@@ -110,7 +110,7 @@ fn memory_is_given_back_in_the_order_of_work() {
     assert!(work.is_empty());
     one.send();
     drop(a);
-    // The same queue need not wait, another one must, once; until the work is known to be done.
+    // The same queue need not wait. Another one must wait once, unless the work is known to be done.
     let b = pool.allocate(SMALLEST_CHUNK).unwrap();
     assert_eq!(b.enter(&one).0, address);
     assert!(b.enter(&one).1.is_empty());
@@ -148,7 +148,7 @@ fn limits_hold_and_are_told() {
 fn a_full_device_gives_what_is_needed_and_takes_back_what_is_free() {
     let pool = pool(40 << 20, 1 << 40);
     let small = pool.allocate(1).unwrap();
-    // 8 MiB are left of the device: less than a chunk should have, and enough.
+    // The device has 8 MiB left: less than the minimum size of a chunk, but enough.
     let next = pool.allocate(SMALLEST_CHUNK - 100).unwrap_err();
     assert!(matches!(next, Error::ResourceExhausted(_)));
     let other = pool.allocate(SMALLEST_CHUNK - 256).unwrap();
@@ -198,7 +198,7 @@ fn steps() -> impl Strategy<Value = Vec<Command>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// A piece of work of the model: which lane did it, as which number, on which piece and where.
+/// Work of the model: its lane, its number there, its piece and the address range.
 struct Done {
     lane: usize,
     number: u64,
@@ -209,9 +209,9 @@ struct Done {
 /// Model of the order of work.
 #[derive(Default)]
 struct Model {
-    /// For each lane and each of its numbers: up to which number of each lane comes before.
+    /// For each lane and each of its numbers: the last preceding number of each lane.
     clocks: [Vec<[u64; 3]>; 3],
-    /// The work that a lane's next work must follow.
+    /// Work of each lane that the next work of a lane must follow.
     next: [[u64; 3]; 3],
     done: Vec<Done>,
 }
@@ -259,7 +259,7 @@ proptest! {
                     let range = (address, address + piece.size() as u64);
                     model.work(Done { lane, number: lanes[lane].send(), piece: *id, range }, &lanes);
                 }
-                // Lanes that it waited for are then done as well.
+                // Lanes that it waited for are then done, too.
                 Command::Finish(lane) => {
                     lanes.iter().zip(model.next[lane]).for_each(|(lane, number)| lane.finish_to(number));
                 }
@@ -273,7 +273,7 @@ proptest! {
     }
 }
 
-/// Pieces and free memory tile the chunks, and the numbers add up.
+/// Checks that pieces and free blocks tile the chunks, and that the statistics match.
 fn check(pool: &Pool<Device>, pieces: &[(usize, PoolBlock<Device>)]) {
     let state = pool.state();
     let mut tiles: Vec<(u64, usize, bool)> = state.free.iter().map(|(at, free)| (*at, free.bytes, true)).collect();

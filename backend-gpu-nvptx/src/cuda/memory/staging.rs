@@ -1,4 +1,4 @@
-//! Staging of copies between host and device through reused page-locked buffers.
+//! Staging of copies between host and device through reused pinned buffers.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::collections::VecDeque;
@@ -12,15 +12,16 @@ use crate::cuda::api::driver as api;
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::{Queue, QueueMark};
 
-/// Sizes of buffers, and how many there are at most: scalars and small arrays are many, pieces of big ones keep the bus
-/// busy with few. The driver takes some microseconds for a copy, in which the bus moves some hundred kilobytes.
+/// Sizes of buffers in bytes, and their maximum numbers. Scalars and small arrays are frequent; a few chunks of large
+/// arrays keep the bus busy. The driver takes a few microseconds for a copy, in which the bus transfers some hundred
+/// kilobytes.
 const CLASSES: [(usize, usize); 2] = [(64 << 10, 64), (4 << 20, 8)];
 
-/// Number of chunks of one copy to the host in flight: one is copied by the device while the host copies
-/// the other.
+/// Number of chunks in flight in a copy to the host (double buffering): the device copies one while the host copies the
+/// other.
 const CHUNKS_IN_FLIGHT: usize = 2;
 
-/// Page-locked buffers of one context.
+/// Pinned buffers of one context.
 #[derive(Debug)]
 pub(crate) struct Staging {
     context: Arc<Context>,
@@ -30,20 +31,20 @@ pub(crate) struct Staging {
 /// Buffers of one size.
 #[derive(Debug, Default)]
 struct SizeClass {
-    /// Number of buffers, with those that are handed out.
+    /// Number of buffers, including those in use.
     made: usize,
-    /// In the order in which they were used.
+    /// Buffers in the order of their last use, with the mark after it.
     waiting: VecDeque<(PinnedBuffer, Option<QueueMark>)>,
 }
 
 impl Staging {
-    /// No buffers yet.
+    /// Creates the state without buffers.
     pub fn new(context: &Arc<Context>) -> Staging {
         Staging { context: context.clone(), classes: Default::default() }
     }
 
-    /// Sends copies of `source` to device memory at `to`. `source` is free again when this returns, at which time the
-    /// work may still be in flight.
+    /// `cuMemcpyHtoDAsync`: copies `source` to device memory at `to`. The caller may reuse `source` when this returns;
+    /// the copy may still be in flight.
     pub fn upload(&self, queue: &Arc<Queue>, source: &[u8], to: u64) -> Result<()> {
         let class = class_of(source.len());
         let mut to = to;
@@ -52,7 +53,7 @@ impl Staging {
             buffer.bytes_mut()[..part.len()].copy_from_slice(part);
             let from = buffer.start.as_ptr().cast();
             let sent = queue.send("cuMemcpyHtoDAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody writes or frees it until the mark after the copy
+                // SAFETY: the buffer has that many bytes, and no code writes or frees it until the mark after the copy
                 // is reached.
                 unsafe { api::cuMemcpyHtoDAsync_v2(to, from, part.len(), stream) }
             });
@@ -62,7 +63,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies device memory at `from` to `target`, after everything sent before, and waits for it.
+    /// `cuMemcpyDtoHAsync`: copies device memory at `from` to `target`, after all work sent before, and waits for the
+    /// copy.
     pub fn download(&self, queue: &Arc<Queue>, from: u64, target: &mut [u8]) -> Result<()> {
         let class = class_of(target.len());
         let mut under_way = VecDeque::new();
@@ -74,8 +76,8 @@ impl Staging {
             let buffer = self.take(class)?;
             let (bytes, to) = (part.len(), buffer.start.as_ptr().cast());
             let sent = queue.send("cuMemcpyDtoHAsync", |stream| {
-                // SAFETY: the buffer has that many bytes, and nobody touches or frees it until the mark after the copy
-                // is reached.
+                // SAFETY: the buffer has that many bytes, and no code accesses or frees it until the mark after the
+                // copy is reached.
                 unsafe { api::cuMemcpyDtoHAsync_v2(to, from, bytes, stream) }
             });
             let mark = self.mark_behind(class, buffer, queue, sent)?;
@@ -88,7 +90,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits for the first of the copies, and takes its bytes over.
+    /// Waits for the first of the copies, and copies its bytes to the target.
     fn finish(&self, class: usize, under_way: &mut VecDeque<(InFlightCopy<'_>, &mut [u8])>) -> Result<()> {
         let Some((flight, part)) = under_way.pop_front() else { return Ok(()) };
         let buffer = flight.land()?;
@@ -97,13 +99,13 @@ impl Staging {
         Ok(())
     }
 
-    /// Puts a buffer back that the work just sent uses.
+    /// Makes a buffer available again after the work just sent, which uses it.
     fn put_behind(&self, class: usize, buffer: PinnedBuffer, queue: &Arc<Queue>, sent: Result<()>) -> Result<()> {
-        // Dropping buffers in flight puts them back.
+        // Dropping the copy in flight returns its buffer.
         self.mark_behind(class, buffer, queue, sent).map(drop)
     }
 
-    /// A buffer with the mark after the work just sent, which uses it.
+    /// Marks the end of the work just sent, which uses a buffer.
     fn mark_behind(
         &self,
         class: usize,
@@ -113,7 +115,7 @@ impl Staging {
     ) -> Result<InFlightCopy<'_>> {
         let mark = sent.and_then(|()| queue.mark());
         let mark = mark.inspect_err(|_| {
-            // Without a mark nobody knows when the buffer is free. Waiting fails only when the device is lost, and then
+            // Without a mark, it is unknown when the buffer is free. Waiting fails only if the device is lost, and then
             // nothing is freed: see the drop of `PinnedBuffer`.
             let _ = queue.synchronize();
             self.class(class).made -= 1;
@@ -121,7 +123,7 @@ impl Staging {
         Ok(InFlightCopy { staging: self, class, content: Some((buffer, mark)) })
     }
 
-    /// A buffer that no work uses: an idle one, a new one, or the one that was used first, when it is idle.
+    /// Takes a buffer that no work uses: an idle one, a new one, or the least recently used one once it is idle.
     fn take(&self, class: usize) -> Result<PinnedBuffer> {
         let (size, most) = CLASSES[class];
         let mut buffers = self.class(class);
@@ -141,7 +143,7 @@ impl Staging {
                 mark.map_or(Ok(()), |mark| mark.wait())?;
                 Ok(buffer)
             }
-            // All are in the hands of other threads: one more, which stays.
+            // Other threads hold all buffers: allocate one more, which is kept.
             None => {
                 buffers.made += 1;
                 drop(buffers);
@@ -156,21 +158,21 @@ impl Staging {
     }
 }
 
-/// The smallest class that a copy of that size fits into; the greatest for those that fit into none.
+/// Returns the smallest class whose buffers fit a copy of this size, or the largest class if none does.
 fn class_of(bytes: usize) -> usize {
     CLASSES.iter().position(|(size, _)| bytes <= *size).unwrap_or(CLASSES.len() - 1)
 }
 
-/// A buffer that a copy in flight uses; goes back, with its mark, when dropped.
+/// Buffer that a copy in flight uses. Dropping it makes the buffer available, with its mark.
 struct InFlightCopy<'a> {
     staging: &'a Staging,
     class: usize,
-    /// There until dropped or landed.
+    /// Present until dropped or landed.
     content: Option<(PinnedBuffer, QueueMark)>,
 }
 
 impl InFlightCopy<'_> {
-    /// The buffer, when the copy is done.
+    /// Waits for the copy, and returns the buffer.
     fn land(mut self) -> Result<PinnedBuffer> {
         if let Some((_, mark)) = &self.content {
             mark.wait()?;
@@ -187,8 +189,8 @@ impl Drop for InFlightCopy<'_> {
     }
 }
 
-/// Page-locked memory of the host, which the device copies from and to by itself. [`Staging`] hands it out while no
-/// work uses it.
+/// Pinned (page-locked) host memory, which the device reads and writes directly. [`Staging`] provides it while no work
+/// uses it.
 #[derive(Debug)]
 struct PinnedBuffer {
     context: Arc<Context>,
@@ -202,7 +204,7 @@ unsafe impl Send for PinnedBuffer {}
 unsafe impl Sync for PinnedBuffer {}
 
 impl PinnedBuffer {
-    /// `size` bytes, which are zero; at least one.
+    /// `cuMemHostAlloc`: allocates `size` zeroed bytes; at least one.
     fn new(context: &Arc<Context>, size: usize) -> Result<PinnedBuffer> {
         let mut start = std::ptr::null_mut();
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
@@ -210,7 +212,7 @@ impl PinnedBuffer {
         context.call("cuMemHostAlloc", || unsafe { api::cuMemHostAlloc(&mut start, size, flags) })?;
         let start = NonNull::new(start.cast::<u8>());
         let start = start.ok_or_else(|| Error::internal("cuMemHostAlloc returned no address"))?;
-        // SAFETY: the memory has that many bytes and belongs to nobody else. From here on all of them are initialised.
+        // SAFETY: the memory has that many bytes and no other owner. From here on all of them are initialised.
         unsafe { start.as_ptr().write_bytes(0, size) };
         Ok(PinnedBuffer { context: context.clone(), start, size })
     }
@@ -229,7 +231,7 @@ impl PinnedBuffer {
 impl Drop for PinnedBuffer {
     fn drop(&mut self) {
         // SAFETY: the memory came from cuMemHostAlloc and is freed once; work that used it is done, or the device is
-        // lost, in which case the call is not made and the memory stays.
+        // lost, in which case the call is not made and the memory is leaked.
         let _ = self.context.call("cuMemFreeHost", || unsafe { api::cuMemFreeHost(self.start.as_ptr().cast()) });
     }
 }

@@ -1,4 +1,4 @@
-//! Time marks in a stream, by the device's clock.
+//! Time marks in a stream: CUDA events with device timestamps.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::sync::Arc;
@@ -10,30 +10,31 @@ use xla_hlo::Result;
 use super::queue::Queue;
 use crate::cuda::api::driver as api;
 
-/// A point in a queue's work that keeps the time at which the device came there.
+/// Point in a queue's work that records the time at which the device reaches it.
 pub(crate) struct TimeMark {
     queue: Arc<Queue>,
     event: CUevent,
 }
 
 impl TimeMark {
-    /// A mark after everything sent so far.
+    /// `cuEventRecord`: marks the end of all work sent so far.
     pub fn new(queue: &Arc<Queue>) -> Result<TimeMark> {
         let mut event = std::ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DEFAULT as u32;
         // SAFETY: the pointer is to a live pointer.
         queue.context().call("cuEventCreate", || unsafe { api::cuEventCreate(&mut event, flags) })?;
-        // From here on it is destroyed, whatever becomes of it.
+        // From here on, the event is destroyed in all cases.
         let mark = TimeMark { queue: queue.clone(), event };
         // SAFETY: both handles are alive and of this context.
         queue.send("cuEventRecord", |raw| unsafe { api::cuEventRecord(event, raw) })?;
         Ok(mark)
     }
 
-    /// Time from an earlier mark of the same queue to this one. Both have been reached: the queue was waited for.
+    /// `cuEventElapsedTime`: returns the time from an earlier mark of the same queue to this one. The queue must have
+    /// been synchronised, so that both are reached.
     pub fn since(&self, earlier: &TimeMark) -> Result<Duration> {
         let mut milliseconds = 0.0;
-        // SAFETY: the pointer is to a live float; the events are alive and keep times.
+        // SAFETY: the pointer is to a live float; the events are alive and record times.
         self.queue.context().call("cuEventElapsedTime", || unsafe {
             api::cuEventElapsedTime(&mut milliseconds, earlier.event, self.event)
         })?;

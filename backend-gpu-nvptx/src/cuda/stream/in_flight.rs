@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Work that may be running, by queue. The driver does not say which launch went wrong, only that something did.
+/// Work that may be running, by queue. The driver does not report which launch failed, only that one did.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightLog(BTreeMap<u32, Span>);
 
-/// The work sent to one queue since it was last known to be done.
+/// Work sent to one queue since it was last known to be done.
 #[derive(Debug)]
 struct Span {
     first: Arc<str>,
@@ -17,7 +17,7 @@ struct Span {
 }
 
 impl InFlightLog {
-    /// Work goes to a queue.
+    /// Records work that is sent to a queue.
     pub fn sent(&mut self, queue: u32, place: &Arc<str>) {
         match self.0.get_mut(&queue) {
             Some(span) => {
@@ -30,7 +30,7 @@ impl InFlightLog {
         }
     }
 
-    /// Everything that was sent to a queue is done.
+    /// Records that all work sent to a queue is done.
     pub fn completed(&mut self, queue: u32) {
         self.0.remove(&queue);
     }

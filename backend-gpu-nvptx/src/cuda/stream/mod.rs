@@ -1,4 +1,4 @@
-//! Stream of one GPU for the service: copies, events, synchronization, capture.
+//! Stream of one GPU for the service: copies, events, synchronisation, capture.
 
 pub(crate) mod clock;
 pub(crate) mod in_flight;
@@ -19,14 +19,14 @@ use super::module::KernelLaunch;
 use super::resources::DeviceResources;
 use queue::{Queue, QueueMark};
 
-/// Work in order.
+/// CUDA stream, which executes its work in order.
 ///
-/// Errors: a kernel that faults ends the whole context, of which CUDA tells at the next call, whichever that is. So
-/// every call after it fails on every stream of the device in this process, and the first error names the work under
-/// way, not the part that was wrong.
+/// Errors: a kernel fault destroys the whole context, and CUDA reports it at the next call, whichever that is. From
+/// then on every call on every stream of the device fails in this process. The first error names the work in flight,
+/// not the launch that failed.
 ///
-/// A stream may capture instead of sending ([`CudaStream::capture`]): the work becomes a [`Recording`],
-/// for a graph or for a loop that the device runs by itself. It knows nothing of the host: copies from and to it,
+/// A stream may capture instead of sending ([`CudaStream::capture`]): the work becomes a [`Recording`], for a graph or
+/// for a loop that the device runs without the host. A recording does not involve the host: copies from and to it,
 /// events and waiting are errors.
 pub(crate) struct CudaStream {
     queue: Arc<Queue>,
@@ -34,11 +34,11 @@ pub(crate) struct CudaStream {
     capture: Option<Mutex<Capture>>,
 }
 
-/// Captured work, one piece after the other: a command, or a sequence of commands with an order of its own.
+/// Captured work in order: commands, and sequences of commands with an order of their own.
 #[derive(Default)]
 struct Capture {
     recording: Recording,
-    /// The nodes that what comes next must follow.
+    /// Nodes that the next work must follow.
     last: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl CudaStream {
         Ok(CudaStream { queue: resources.queue()?, resources: resources.clone(), capture: None })
     }
 
-    /// A stream that captures work, to be sent to this one.
+    /// Returns a stream that captures work, which is later sent to this one.
     pub fn capture(&self) -> CudaStream {
         CudaStream { queue: self.queue.clone(), resources: self.resources.clone(), capture: Some(Mutex::default()) }
     }
@@ -57,12 +57,12 @@ impl CudaStream {
         self.capture_state().map_or_else(Recording::default, |mut capture| std::mem::take(&mut *capture).recording)
     }
 
-    /// The queue of the driver that work goes to.
+    /// Returns the driver's stream that work is sent to.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 
-    /// Another stream of the same device.
+    /// Creates another stream of the same device.
     pub(crate) fn aside(&self) -> Result<CudaStream> {
         CudaStream::new(&self.resources)
     }
@@ -82,7 +82,7 @@ impl CudaStream {
         }
     }
 
-    /// Calls a library, with memory for its workspace.
+    /// Calls a library, with a workspace from the pool.
     pub fn library(&self, libraries: &Libraries, call: &ChosenCall, addresses: &[u64]) -> Result<()> {
         let bytes = libraries.workspace(call, addresses)?;
         let memory = self.scratch(bytes)?;
@@ -96,14 +96,14 @@ impl CudaStream {
         }
     }
 
-    /// Adds control flow of the device to what is captured. Nothing happens on a stream that sends.
+    /// Adds control flow of the device to the captured work. Does nothing on a stream that sends.
     pub(crate) fn record(&self, add: impl FnOnce(&mut Recording, &[usize]) -> usize) {
         if let Some(mut capture) = self.capture_state() {
             capture.add(add);
         }
     }
 
-    /// Adds a sequence after what was captured so far; hands it back if this stream sends.
+    /// Adds a sequence after the work captured so far. Returns the sequence if this stream sends.
     pub(crate) fn capture_sequence(&self, sequence: Recording) -> Option<Recording> {
         let Some(mut capture) = self.capture_state() else { return Some(sequence) };
         let Capture { recording, last } = &mut *capture;
@@ -111,13 +111,14 @@ impl CudaStream {
         None
     }
 
-    /// Memory for a command sequence's own use, free again in stream order when dropped.
+    /// Allocates memory for a command sequence's own use; dropping frees it in stream order.
     pub fn scratch(&self, bytes: usize) -> Result<CudaMemory> {
         self.resources.allocate(bytes)
     }
 
-    /// The address of `size` bytes from `offset` on in memory of this device, for work that is sent to this stream
-    /// next. The memory is then used by this stream: when it is dropped, whoever gets it next comes after that work.
+    /// Returns the address of `size` bytes from `offset` on in memory of this device, for work that is sent to this
+    /// stream next. From then on this stream uses the memory: after the memory is dropped, its next user waits for that
+    /// work.
     pub fn address_in(&self, memory: &CudaMemory, offset: usize, size: usize) -> Result<u64> {
         let address = memory.enter(&self.queue, offset, size)?;
         if let Some(mut capture) = self.capture_state() {
@@ -126,7 +127,7 @@ impl CudaStream {
         Ok(address)
     }
 
-    /// [`CudaStream::address_in`] for memory of the service; an error for memory of another device.
+    /// Like [`CudaStream::address_in`], for memory of the service; an error for memory of another device.
     pub fn address_of(&self, memory: &DeviceMemory, offset: usize, size: usize) -> Result<u64> {
         let memory = memory.downcast::<CudaMemory>()?;
         if !memory.is_of(&self.resources.pool) {
@@ -135,24 +136,24 @@ impl CudaStream {
         self.address_in(memory, offset, size)
     }
 
-    /// Writes host bytes to an address of memory that this stream uses.
+    /// Copies host bytes to an address in memory that this stream uses.
     pub(crate) fn upload(&self, source: &[u8], to: u64) -> Result<()> {
         self.with_host()?;
         self.resources.staging.upload(&self.queue, source, to)
     }
 
-    /// Reads the bytes at an address, after everything that was sent.
+    /// Copies the bytes at an address to the host, after all work sent before.
     pub(crate) fn download(&self, from: u64, target: &mut [u8]) -> Result<()> {
         self.with_host()?;
         self.resources.staging.download(&self.queue, from, target)
     }
 
-    /// Whether it captures instead of sending.
+    /// Whether the stream captures instead of sending.
     pub fn is_capturing(&self) -> bool {
         self.capture.is_some()
     }
 
-    /// A copy of device memory; the ranges do not overlap.
+    /// Copies device memory; the ranges must not overlap.
     pub(crate) fn copy_apart(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         match self.capture_state() {
             Some(mut capture) => {
@@ -218,7 +219,7 @@ impl Stream for CudaStream {
         if range.start.abs_diff(offset) >= bytes {
             return self.copy_apart(from, to, bytes);
         }
-        // The driver's copies must not overlap. The scratch memory is given back in the order of the stream.
+        // The driver's copies must not overlap. The scratch memory is freed in stream order.
         let between = self.scratch(bytes)?;
         let between = self.address_in(&between, 0, bytes)?;
         self.copy_apart(from, between, bytes)?;
@@ -251,7 +252,7 @@ impl Stream for CudaStream {
     }
 
     fn open_range(&self, name: &dyn Fn() -> String) -> bool {
-        // Captured work is sent later: a range around it would say nothing of when it ran.
+        // Captured work is sent later, so a range around its capture would not show when it runs.
         let profiler = self.resources.profiler.filter(|_| !self.is_capturing());
         profiler.map(|profiler| profiler.push(&name())).is_some()
     }
@@ -272,7 +273,7 @@ impl fmt::Debug for CudaStream {
     }
 }
 
-/// A point in a stream's work.
+/// Point in a stream's work.
 struct CudaEvent(QueueMark);
 
 impl DeviceEvent for CudaEvent {

@@ -1,4 +1,4 @@
-//! Streams and events of the driver: work in order, counted, so that memory can be freed in that order.
+//! Streams and events of the driver: work is executed in order and counted, so that memory can be freed in that order.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use crate::cuda::api::driver::{self as api, CUresult};
 use crate::cuda::context::Context;
 use crate::cuda::memory::pool::PoolQueue;
 
-/// A stream of the driver. Work that was sent is known by its number, counted from 1.
+/// Stream of the driver. The work that it receives is numbered from 1.
 pub(crate) struct Queue {
     context: Arc<Context>,
     raw: CUstream,
@@ -23,17 +23,17 @@ pub(crate) struct Queue {
     idle_events: Mutex<Vec<RawEvent>>,
 }
 
-/// A point in a queue's work.
+/// Point in a queue's work, marked by an event.
 pub(crate) struct QueueMark {
     queue: Arc<Queue>,
     number: u64,
-    /// There until dropped.
+    /// Present until dropped.
     event: Option<RawEvent>,
 }
 
 struct RawEvent(CUevent);
 
-// SAFETY: the driver's calls may come from any thread with any of its handles.
+// SAFETY: the driver accepts calls from any thread with any of its handles.
 unsafe impl Send for RawEvent {}
 // SAFETY: as above.
 unsafe impl Sync for RawEvent {}
@@ -43,17 +43,18 @@ unsafe impl Send for Queue {}
 unsafe impl Sync for Queue {}
 
 thread_local! {
-    /// The place that the calling thread's work belongs to, for errors.
+    /// Place in the program that the calling thread's work belongs to, for errors.
     static PLACE: RefCell<Arc<str>> = RefCell::new("platform gpu".into());
 }
 
-/// Names the owner of work that the calling thread sends from now on, to any queue.
+/// Sets the place that owns the work which the calling thread sends from now on, to any queue.
 pub(crate) fn annotate(place: &str) {
     PLACE.set(place.into());
 }
 
 impl Queue {
-    /// A new stream that waits for no other, not even for the default one. `id` is unique within the context.
+    /// `cuStreamCreate`: creates a stream that does not synchronise with others, including the default one. `id` is
+    /// unique within the context.
     pub fn new(context: &Arc<Context>, id: u32) -> Result<Queue> {
         let mut raw = std::ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
@@ -63,24 +64,24 @@ impl Queue {
         Ok(Queue { context: context.clone(), raw, id, sent, done, idle_events: Mutex::default() })
     }
 
-    /// Context of the queue.
+    /// Returns the context of the queue.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 
-    /// Sends work: `work` makes the call named `name`, which must not wait for the device, with the stream that it is
-    /// given.
+    /// Sends work: `work` makes the driver call named `name` with the stream that it receives. The call must not wait
+    /// for the device.
     pub fn send(&self, name: &str, work: impl FnOnce(CUstream) -> CUresult) -> Result<()> {
         self.sending(|| self.context.call(name, || work(self.raw)))
     }
 
-    /// Sends work by a call of a library.
+    /// Sends work by a library call.
     pub fn send_to_library(&self, work: impl FnOnce(CUstream) -> Result<()>) -> Result<()> {
         self.sending(|| self.context.with(|| work(self.raw))?)
     }
 
-    /// Lets the stream capture instead of working: between `begin` and `end`, both of which get the stream, `work`
-    /// sends. `end` is called whatever `work` returns, whose error comes first.
+    /// Captures the work that `work` sends between `begin` and `end`, both of which receive the stream. `end` is always
+    /// called; the error of `work` takes precedence.
     pub fn end_capture<T>(
         &self,
         begin: impl FnOnce(CUstream) -> Result<()>,
@@ -90,7 +91,7 @@ impl Queue {
         begin(self.raw)?;
         let worked = work();
         let ended = end(self.raw);
-        // Captured work is not in flight, for people. For memory it counts until the stream is next waited for.
+        // In errors, captured work is not in flight. For memory, it counts until the stream is next synchronised.
         self.context.in_flight().completed(self.id);
         worked.and(ended)
     }
@@ -98,21 +99,21 @@ impl Queue {
     fn sending(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
         PLACE.with_borrow(|place| self.context.in_flight().sent(self.id, place));
         work()?;
-        // Counted when it is in the stream: a number that was read says that all work up to it is.
+        // Counted once it is in the stream: all work up to a number that is read has reached the stream.
         self.sent.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Copies from one place of device memory to another one; the two must not overlap.
+    /// `cuMemcpyDtoDAsync`: copies device memory; the ranges must not overlap.
     pub fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the driver answers addresses outside of device memory with an error.
+        // SAFETY: the driver returns an error for addresses outside of device memory.
         self.send("cuMemcpyDtoDAsync", |stream| unsafe { api::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) })
     }
 
-    /// A mark after everything sent so far.
+    /// `cuEventRecord`: marks the end of all work sent so far.
     pub fn mark(self: &Arc<Self>) -> Result<QueueMark> {
         let mut event = self.idle_events().pop().map_or_else(|| self.new_event(), Ok)?;
         let number = self.sent.load(Ordering::Acquire);
@@ -122,26 +123,26 @@ impl Queue {
         Ok(QueueMark { queue: self.clone(), number, event: Some(event) })
     }
 
-    /// Makes work sent from now on wait for a mark of any queue of this context.
+    /// `cuStreamWaitEvent`: makes later work wait for a mark of any queue of this context.
     pub fn wait_for(&self, mark: &QueueMark) -> Result<()> {
         match &mark.event {
             // Work of one stream is in order anyway.
             Some(RawEvent(event)) if mark.queue.id != self.id && !mark.queue.is_done(mark.number) => {
-                // SAFETY: both handles are alive. The driver looks at what the event stands for now, not at what it
-                // stands for later.
+                // SAFETY: both handles are alive. The driver uses the event's last record at the time of the call, not
+                // later ones.
                 self.context.call("cuStreamWaitEvent", || unsafe { api::cuStreamWaitEvent(self.raw, *event, 0) })
             }
             Some(_) | None => Ok(()),
         }
     }
 
-    /// Makes work sent from now on wait for work of other queues.
+    /// Makes later work wait for work of other queues.
     pub fn wait_for_work(&self, work: &[(Arc<Queue>, u64)]) -> Result<()> {
         let mut open = work.iter().filter(|(queue, number)| queue.id != self.id && !queue.is_done(*number));
         open.try_for_each(|(queue, _)| self.wait_for(&queue.mark()?))
     }
 
-    /// Returns when everything sent so far is done.
+    /// `cuStreamSynchronize`: waits until all work sent so far is done.
     pub fn synchronize(&self) -> Result<()> {
         let number = self.sent.load(Ordering::Acquire);
         // SAFETY: the stream is alive.
@@ -150,7 +151,7 @@ impl Queue {
         Ok(())
     }
 
-    /// All work up to that number is done.
+    /// Records that all work up to `number` is done.
     fn settle(&self, number: u64) {
         self.done.fetch_max(number, Ordering::AcqRel);
         if number == self.sent.load(Ordering::Acquire) {
@@ -186,14 +187,14 @@ impl PoolQueue for Arc<Queue> {
 }
 
 impl Queue {
-    /// Whether the work up to that number is known to be done.
+    /// Whether the work up to `number` is known to be done.
     fn is_done(&self, number: u64) -> bool {
         self.done.load(Ordering::Acquire) >= number
     }
 }
 
 impl QueueMark {
-    /// Whether everything before it is done.
+    /// `cuEventQuery`: returns whether all work before the mark is done.
     pub fn is_reached(&self) -> Result<bool> {
         let Some(RawEvent(event)) = &self.event else { return Ok(true) };
         // SAFETY: the event is alive.
@@ -206,7 +207,7 @@ impl QueueMark {
         Ok(true)
     }
 
-    /// Returns when everything before it is done.
+    /// `cuEventSynchronize`: waits until all work before the mark is done.
     pub fn wait(&self) -> Result<()> {
         let Some(RawEvent(event)) = &self.event else { return Ok(()) };
         // SAFETY: the event is alive.
@@ -215,21 +216,21 @@ impl QueueMark {
         Ok(())
     }
 
-    /// The queue whose work it follows.
+    /// Returns the queue whose work is marked.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 }
 
 impl Drop for QueueMark {
-    /// The event is used again: who waits for it in a stream has been told already what it stands for.
+    /// Makes the event available for reuse: waits on it already refer to this record.
     fn drop(&mut self) {
         self.queue.idle_events().extend(self.event.take());
     }
 }
 
 impl Drop for Queue {
-    /// Waits for its work. Errors say that the device is lost, of which everybody else hears too.
+    /// Waits for its work. Errors mean that the device is lost, which every later call reports, too.
     fn drop(&mut self) {
         let _ = self.synchronize();
         for RawEvent(event) in std::mem::take(&mut *self.idle_events()) {

@@ -1,4 +1,4 @@
-//! cuDNN's handle, and the descriptors of its graph interface: written as a [`Draft`], read once they are finalised.
+//! Handle of cuDNN, and descriptors of its backend API: written as a [`Draft`], read once they are finalised.
 #![expect(unsafe_code, reason = "cuDNN is a C library")]
 
 use std::ffi::{CStr, c_void};
@@ -16,18 +16,18 @@ use crate::cuda::api::cudnn::{self as api, cudnnStatus_t as Status};
 use crate::cuda::context::Context;
 use crate::cuda::stream::queue::Queue;
 
-/// The library's handle for one device.
+/// cuDNN's handle for one device.
 pub(super) struct DnnHandle {
     raw: cudnnHandle_t,
     context: Arc<Context>,
 }
 
-// SAFETY: the library lets a handle be used by any thread; by one at a time, which `&mut` and descriptions that are
-// made under the lock of their library see to.
+// SAFETY: the library allows any thread to use a handle, by one at a time. `&mut` ensures this, and so does the lock of
+// the library, under which descriptors are made.
 unsafe impl Send for DnnHandle {}
 
 impl DnnHandle {
-    /// Makes a handle, of a library that is open.
+    /// `cudnnCreate`: creates a handle. The library must be open.
     pub fn new(context: &Arc<Context>) -> Result<DnnHandle> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; the context is current, so that the handle is for its device.
@@ -35,10 +35,10 @@ impl DnnHandle {
         Ok(DnnHandle { raw, context: context.clone() })
     }
 
-    /// Sends a plan's work on the arrays of a variant pack to a queue.
+    /// `cudnnBackendExecute`: sends a plan's work on the arrays of a variant pack to a queue.
     ///
-    /// The pack's addresses are of device memory of the sizes that the plan's tensors tell: the caller's word, as for
-    /// every launch.
+    /// The addresses in the pack are of device memory of the sizes that the plan's tensors describe: the caller
+    /// guarantees this, as for every launch.
     pub fn execute(&mut self, plan: &Descriptor, pack: &Descriptor, queue: &Queue) -> Result<()> {
         queue.send_to_library(|stream| {
             // SAFETY: handle and stream are alive and of one device.
@@ -51,18 +51,18 @@ impl DnnHandle {
 
 impl Drop for DnnHandle {
     fn drop(&mut self) {
-        // SAFETY: the handle is alive, and destroyed once. An error says that the device is lost.
+        // SAFETY: the handle is alive, and destroyed once. An error means that the device is lost.
         let _ = self.context.with(|| unsafe { api::cudnnDestroy(self.raw) });
     }
 }
 
-/// The version of the library, which is open.
+/// `cudnnGetVersion`: returns the version of the library, which must be open.
 pub(super) fn version() -> usize {
     // SAFETY: no requirements.
     unsafe { api::cudnnGetVersion() }
 }
 
-/// A descriptor of the library, with those that it refers to.
+/// Descriptor of the library, with the descriptors that it refers to.
 struct Raw {
     raw: cudnnBackendDescriptor_t,
     parts: Vec<Descriptor>,
@@ -80,14 +80,14 @@ impl Drop for Raw {
     }
 }
 
-/// A descriptor that is being written.
+/// Descriptor that is being written.
 pub(super) struct Draft(Raw);
 
-/// A finalised descriptor, which nothing changes any more.
+/// Finalised descriptor, which no longer changes.
 #[derive(Clone)]
 pub(super) struct Descriptor(Arc<Raw>);
 
-/// The value of an attribute.
+/// Value of an attribute.
 #[derive(Clone, Copy)]
 pub(super) enum Value<'a> {
     Handle(&'a DnnHandle),
@@ -106,7 +106,7 @@ pub(super) enum Value<'a> {
 }
 
 impl Draft {
-    /// An empty descriptor.
+    /// `cudnnBackendCreateDescriptor`: creates an empty descriptor.
     pub fn new(kind: DescriptorType) -> Result<Draft> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
@@ -115,7 +115,7 @@ impl Draft {
         Ok(Draft(Raw { raw, parts: Vec::new() }))
     }
 
-    /// Writes an attribute.
+    /// Sets an attribute.
     pub fn set(mut self, attribute: Attribute, value: Value<'_>) -> Result<Draft> {
         use AttributeType as Type;
         match value {
@@ -139,15 +139,15 @@ impl Draft {
         Ok(self)
     }
 
-    /// Writes elements of the type that the library knows by that number.
+    /// `cudnnBackendSetAttribute`: writes elements of type `T`, whose number in the library is `ty`.
     fn write<T>(&self, attribute: Attribute, ty: AttributeType, elements: &[T]) -> Result<()> {
         let (count, elements) = (elements.len() as i64, elements.as_ptr().cast());
-        // SAFETY: the descriptor is alive; there are so many elements of the type, and they are copied.
+        // SAFETY: the descriptor is alive; there are `count` elements of the type, and they are copied.
         let status = unsafe { api::cudnnBackendSetAttribute(self.0.raw, attribute, ty, count, elements) };
         check(&format!("cudnnBackendSetAttribute of {attribute:?}"), status)
     }
 
-    /// Lets the library check it; the error says what it does not take.
+    /// `cudnnBackendFinalize`: makes the library check the descriptor. The error states the unsupported part.
     pub fn finalize(self) -> Result<Descriptor> {
         // SAFETY: the descriptor is alive.
         check("cudnnBackendFinalize", unsafe { api::cudnnBackendFinalize(self.0.raw) })?;
@@ -156,7 +156,7 @@ impl Draft {
 }
 
 impl Descriptor {
-    /// An attribute that is one number.
+    /// Returns an attribute that is one number.
     pub fn integer(&self, attribute: Attribute) -> Result<i64> {
         let mut number = [0i64];
         match self.read(attribute, AttributeType::CUDNN_TYPE_INT64, &mut number)? {
@@ -165,7 +165,7 @@ impl Descriptor {
         }
     }
 
-    /// An engine's numerical notes, by their numbers: a newer library may have others.
+    /// Returns an engine's numerical notes as numbers, since a newer library may have unknown ones.
     pub fn numerical_notes(&self) -> Result<Vec<u32>> {
         let mut notes = [0u32; 64];
         let attribute = Attribute::CUDNN_ATTR_ENGINE_NUMERICAL_NOTE;
@@ -176,7 +176,7 @@ impl Descriptor {
         }
     }
 
-    /// Up to `most` descriptors that the library has made, in its order.
+    /// Returns up to `most` descriptors that the library created, in its order.
     pub fn descriptors(&self, attribute: Attribute, kind: DescriptorType, most: usize) -> Result<Vec<Descriptor>> {
         let mut empty = (0..most).map(|_| Draft::new(kind)).collect::<Result<Vec<Draft>>>()?;
         let mut raw: Vec<cudnnBackendDescriptor_t> = empty.iter().map(|draft| draft.0.raw).collect();
@@ -189,26 +189,27 @@ impl Descriptor {
         Ok(filled.collect())
     }
 
-    /// Reads elements of the type that the library knows by that number, as many as there is room for; returns how many
-    /// there are.
+    /// `cudnnBackendGetAttribute`: reads elements of type `T`, whose number in the library is `ty`, until the slice is
+    /// full. Returns the number of all elements.
     fn read<T>(&self, attribute: Attribute, ty: AttributeType, elements: &mut [T]) -> Result<usize> {
         let mut count = 0;
         let (room, elements) = (elements.len() as i64, elements.as_mut_ptr().cast());
-        // SAFETY: the descriptor is alive; there is room for so many elements of the type, every value of which is one.
+        // SAFETY: the descriptor is alive; there is room for `room` elements of the type, and every bit pattern is a
+        // valid one.
         let status = unsafe { api::cudnnBackendGetAttribute(self.0.raw, attribute, ty, room, &mut count, elements) };
         check(&format!("cudnnBackendGetAttribute of {attribute:?}"), status)?;
         usize::try_from(count).map_err(|_| Error::internal(format!("cuDNN counts {count} elements")))
     }
 }
 
-/// Addresses as pointers, which nothing here follows.
+/// Converts addresses to pointers, which are not dereferenced here.
 fn pointers(addresses: &[u64]) -> Vec<*mut c_void> {
     addresses.iter().map(|&address| std::ptr::without_provenance_mut(address as usize)).collect()
 }
 
-/// The error of a call. Statuses come in thousands: 2 is what arguments must never be, 3 what this version or GPU has
-/// not, and a kernel that is compiled while running may not be possible either. Descriptors of convolutions are what a
-/// program asks for, so none of these is a fault of the compiler.
+/// Returns the error of a call. Statuses are grouped by thousands: 2xxx reject an argument, and 3xxx mean that this
+/// version or GPU lacks support. Compiling a kernel at run time may fail, too. The program determines the descriptors
+/// of convolutions, so none of these is a fault of the compiler.
 fn check(call: &str, status: Status) -> Result<()> {
     if status == Status::CUDNN_STATUS_SUCCESS {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The operation graph of a convolution, and the plans for it that cuDNN's heuristics propose.
+//! Operation graph of a convolution, and the plans for it that cuDNN's heuristics propose.
 //!
 //! ```text
-//! x, w ─ convolution ─ add the bias ─ relu or gelu ─ y     all but the first where the call has them
+//! x, w ─ convolution ─ add the bias ─ relu or gelu ─ y     all but the convolution are optional
 //! graph ─ heuristics: engine configurations, the best first ─ notes of their engines ─ execution plans
 //! ```
 
@@ -16,32 +16,35 @@ use super::descriptor::{Descriptor, DnnHandle, Draft, Value};
 use crate::program::library_call::convolution::{Convolution, ConvolutionActivation, ConvolutionKind, Sizes};
 use crate::program::library_call::matmul::Precision;
 
-/// Plans of a convolution, at most: candidates for autotuning.
+/// Maximum number of plans of a convolution, which are candidates for autotuning.
 const MOST_PLANS: usize = 6;
 
-/// Configurations that one question to the heuristics may bring.
+/// Maximum number of configurations for each query of the heuristics.
 const MOST_CONFIGURATIONS: usize = 24;
 
-/// Maximal workspace of a convolution.
+/// Maximum workspace of a convolution in bytes.
 const MOST_WORKSPACE: usize = 1 << 30;
 
-/// Numbers of tensors in a graph.
+/// Unique id of the input tensor of a graph.
 const INPUT: i64 = 1;
+/// Unique id of the filter tensor.
 const FILTER: i64 = 2;
+/// Unique id of the output tensor.
 const OUTPUT: i64 = 3;
+/// Unique id of the bias tensor.
 const BIAS: i64 = 4;
-/// Those that are in no memory, from here on.
+/// Largest id below those of virtual tensors, which are not stored in memory.
 const VIRTUAL: i64 = 5;
 
-/// A plan of the library, with the bytes of its workspace.
+/// Execution plan of the library, with the bytes of its workspace.
 #[derive(Clone)]
 pub(super) struct ExecutionPlan {
     pub plan: Descriptor,
     pub workspace: usize,
 }
 
-/// The plans for a convolution on arrays that are aligned to those bytes, in the library's order of preference; at
-/// least one.
+/// Returns the plans for a convolution whose arrays have these alignments in bytes, in the library's order of
+/// preference; at least one.
 pub(super) fn plans(handle: &DnnHandle, convolution: &Convolution, alignments: &[i64]) -> Result<Vec<ExecutionPlan>> {
     let graph = GraphBuilder::new(convolution, alignments)?.graph(handle)?;
     let modes =
@@ -62,7 +65,7 @@ pub(super) fn plans(handle: &DnnHandle, convolution: &Convolution, alignments: &
     Err(Error::unimplemented(format!("cuDNN has no plan on this GPU for {convolution:?}")))
 }
 
-/// The arrays of a call as the plan knows them, and its workspace.
+/// Returns the variant pack of a call: the addresses of its arrays, by tensor id, and of its workspace.
 pub(super) fn variant_pack(convolution: &Convolution, addresses: &[u64], workspace: u64) -> Result<Descriptor> {
     Draft::new(DescriptorType::CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)?
         .set(Attribute::CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, Value::Integers(&array_ids(convolution)))?
@@ -71,7 +74,7 @@ pub(super) fn variant_pack(convolution: &Convolution, addresses: &[u64], workspa
         .finalize()
 }
 
-/// The tensors of a call's arrays, in the order of the arrays.
+/// Returns the tensor ids of a call's arrays, in the order of the arrays.
 fn array_ids(convolution: &Convolution) -> Vec<i64> {
     match convolution.kind {
         ConvolutionKind::Forward if convolution.has_bias => vec![INPUT, FILTER, BIAS, OUTPUT],
@@ -81,7 +84,7 @@ fn array_ids(convolution: &Convolution) -> Vec<i64> {
     }
 }
 
-/// A result, or none for what the library does not take.
+/// Converts the error of an unsupported request to `None`.
 fn taken<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -90,7 +93,7 @@ fn taken<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Configurations of engines for a graph, the one first that the library thinks is best.
+/// Returns engine configurations for a graph, in the library's order of preference.
 fn configurations(graph: &Descriptor, mode: HeuristicMode) -> Result<Vec<Descriptor>> {
     let heuristic = Draft::new(DescriptorType::CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)?
         .set(Attribute::CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, Value::Descriptors(&[graph]))?
@@ -100,7 +103,7 @@ fn configurations(graph: &Descriptor, mode: HeuristicMode) -> Result<Vec<Descrip
     heuristic.descriptors(Attribute::CUDNN_ATTR_ENGINEHEUR_RESULTS, kind, MOST_CONFIGURATIONS)
 }
 
-/// The plan for a configuration; none if its engine computes otherwise than the call says, or needs too much memory.
+/// Returns the plan of a configuration; `None` if its engine does not pass [`computes`], or needs too much memory.
 fn execution_plan(
     handle: &DnnHandle,
     configuration: &Descriptor,
@@ -120,9 +123,9 @@ fn execution_plan(
     Ok(workspace.ok().filter(|&bytes| bytes <= MOST_WORKSPACE).map(|workspace| ExecutionPlan { plan, workspace }))
 }
 
-/// Whether an engine with those notes computes a convolution as exactly as it says, the same each time, and NaN and
-/// infinities where they belong. The transforms of Winograd and Fourier would spread one NaN over its neighbours.
-/// Tensor cores multiply f32 as TF32.
+/// Whether an engine with these notes computes a convolution with the required precision, deterministically, and with
+/// NaN and infinities only in the elements that depend on them. Winograd and FFT algorithms would spread one NaN to its
+/// neighbours. Tensor cores multiply f32 as TF32.
 fn computes(convolution: &Convolution, notes: &[u32]) -> bool {
     let has = |note: Note| notes.contains(&(note as u32));
     let is_float = !matches!(convolution.element, ElementType::F16 | ElementType::BF16);
@@ -138,20 +141,20 @@ fn computes(convolution: &Convolution, notes: &[u32]) -> bool {
         Note::CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
         Note::CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13,
     ];
-    // The attribute for it is deprecated, so that it is the engine's word that counts.
+    // The attribute for NaN propagation is deprecated, so only the engine's note counts.
     let keeps_nan =
         convolution.activation != ConvolutionActivation::Relu || has(Note::CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
     !is_rounded && keeps_nan && !never.into_iter().any(has)
 }
 
-/// The common part of the descriptors of one graph.
+/// Common part of the descriptors of one graph.
 struct GraphBuilder<'a> {
     convolution: &'a Convolution,
     sizes: Sizes,
     element: DataType,
-    /// The type of sums, factors, and of what is in no memory.
+    /// Type of sums, factors and virtual tensors.
     compute: DataType,
-    /// Of the call's arrays, by the order of [`array_ids`].
+    /// Alignments of the call's arrays in bytes, in the order of [`array_ids`].
     alignments: &'a [i64],
 }
 
@@ -162,7 +165,7 @@ impl<'a> GraphBuilder<'a> {
         Ok(GraphBuilder { convolution, sizes: convolution.sizes()?, element, compute, alignments })
     }
 
-    /// The operation graph.
+    /// Builds the operation graph.
     fn graph(&self, handle: &DnnHandle) -> Result<Descriptor> {
         let Sizes { input, input_strides, filter, filter_strides, output, output_strides, .. } = &self.sizes;
         let x = self.array(INPUT, input, input_strides)?;
@@ -193,7 +196,7 @@ impl<'a> GraphBuilder<'a> {
             .finalize()
     }
 
-    /// The operations after the convolution, with the other array of each.
+    /// Returns the operations after the convolution, with the second operand of each.
     fn steps(&self) -> Result<Vec<(Pointwise, Option<Descriptor>)>> {
         let mut steps = Vec::new();
         if self.convolution.has_bias {
@@ -210,7 +213,7 @@ impl<'a> GraphBuilder<'a> {
         Ok(steps)
     }
 
-    /// An array of the call.
+    /// Returns the tensor of an array of the call.
     fn array(&self, id: i64, sizes: &[i32], strides: &[i32]) -> Result<Descriptor> {
         let place = array_ids(self.convolution).iter().position(|&other| other == id);
         let alignment = place.and_then(|place| self.alignments.get(place)).copied();
@@ -221,7 +224,7 @@ impl<'a> GraphBuilder<'a> {
             .finalize()
     }
 
-    /// A tensor of the type of sums, aligned for it.
+    /// Returns a draft of a tensor of the type of sums, aligned to 16 bytes.
     fn tensor(&self, id: i64, sizes: &[i32], strides: &[i32]) -> Result<Draft> {
         Draft::new(DescriptorType::CUDNN_BACKEND_TENSOR_DESCRIPTOR)?
             .set(Attribute::CUDNN_ATTR_TENSOR_UNIQUE_ID, Value::Integers(&[id]))?
@@ -231,13 +234,13 @@ impl<'a> GraphBuilder<'a> {
             .set(Attribute::CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Value::Integers(&[16]))
     }
 
-    /// The operation on input, filter and output.
+    /// Returns the convolution of input, filter and output.
     fn convolution(&self, arrays: [&Descriptor; 3]) -> Result<Descriptor> {
         use Attribute as A;
         let padding = wide(&self.sizes.padding);
         let window = Draft::new(DescriptorType::CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR)?
             .set(A::CUDNN_ATTR_CONVOLUTION_COMP_TYPE, Value::DataType(self.compute))?
-            // The filter is not reversed.
+            // Cross-correlation does not reverse the filter.
             .set(A::CUDNN_ATTR_CONVOLUTION_CONV_MODE, Value::ConvolutionMode(Mode::CUDNN_CROSS_CORRELATION))?
             .set(A::CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, Value::Integers(&[padding.len() as i64]))?
             .set(A::CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Value::Integers(&padding))?
@@ -258,7 +261,7 @@ impl<'a> GraphBuilder<'a> {
         draft.set(alpha, factor(1.0))?.set(beta, factor(0.0))?.finalize()
     }
 
-    /// An operation on each element of an array, and another one's if it has two.
+    /// Returns an elementwise operation on `x` and, if it is binary, `b`.
     fn pointwise(&self, mode: Pointwise, x: &Descriptor, b: Option<&Descriptor>, y: &Descriptor) -> Result<Descriptor> {
         let mut function = Draft::new(DescriptorType::CUDNN_BACKEND_POINTWISE_DESCRIPTOR)?
             .set(Attribute::CUDNN_ATTR_POINTWISE_MODE, Value::PointwiseMode(mode))?
@@ -279,8 +282,8 @@ impl<'a> GraphBuilder<'a> {
     }
 }
 
-/// The descriptor of an operation, and its attributes: the convolution, input, filter, output, and the factors of what
-/// is computed and of what was there.
+/// Returns the descriptor type of an operation, and its attributes: convolution, input, filter, output, and the factors
+/// alpha of the new result and beta of the previous one.
 fn operation(kind: ConvolutionKind) -> (DescriptorType, [Attribute; 6]) {
     use Attribute as A;
     match kind {
