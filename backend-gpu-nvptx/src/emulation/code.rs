@@ -1,4 +1,4 @@
-//! Host code of an emulated GPU's kernels, loaded and launched.
+//! Host code of the emulated GPU's kernels: loading and launching.
 #![expect(unsafe_code, reason = "generated code is called through function pointers")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use super::fibers::{self, Stacks};
 use super::function::{EmulatedFunction, KernelEntry};
 use crate::program::image::{CodeObject, ModuleImage};
 
-/// The kernels of a program.
+/// Kernels of a program.
 pub(crate) struct EmulatedCode {
     functions: Vec<EmulatedFunction>,
-    /// The number of the way that is taken where there are several.
+    /// Index of the alternative that choices use.
     way: usize,
-    /// Stacks that no launch uses now.
+    /// Stacks that no launch uses at the moment.
     stacks: Mutex<Vec<Stacks>>,
     /// Keeps the functions alive.
     _code: LoadedCode,
@@ -29,7 +29,7 @@ impl std::fmt::Debug for EmulatedCode {
 }
 
 impl EmulatedCode {
-    /// Links the code objects of an image, which is run in the ways of that number where there are several.
+    /// Links the code objects of an image. Its choices use alternative `way`.
     pub fn load(image: &ModuleImage, way: usize) -> Result<EmulatedCode> {
         let objects = image.objects.iter().map(|object| match object {
             CodeObject::HostObject(object) => Ok(object.clone()),
@@ -41,9 +41,9 @@ impl EmulatedCode {
         let mut functions = Vec::with_capacity(image.functions.len());
         for function in &image.functions {
             let address = code.address(&function.name)?;
-            // SAFETY: `Emitter::simt_kernel` emits kernels for the host with this very signature, in this process or in
-            // the one that wrote the serialised program, for whose origin the caller of `LoadExecutable::load` vouches.
-            // `_code` keeps them alive.
+            // SAFETY: `Emitter::simt_kernel` emits kernels for the host with exactly this signature, in this process or
+            // in the one that wrote the serialised program, whose origin the caller of `LoadExecutable::load`
+            // guarantees. `_code` keeps them alive.
             let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, KernelEntry>(address) };
             functions.push(EmulatedFunction {
                 entry,
@@ -56,13 +56,13 @@ impl EmulatedCode {
         Ok(EmulatedCode { functions, way, stacks: Mutex::default(), _code: code })
     }
 
-    /// The number of the way that is taken where there are several.
+    /// Returns the index of the alternative that choices use.
     pub fn way(&self) -> usize {
         self.way
     }
 
-    /// Runs all blocks of a kernel. The arguments are those that its launch was lowered with: addresses of live memory
-    /// of the right sizes.
+    /// Runs all blocks of a kernel. The arguments must be those that its launch was lowered with: addresses of live
+    /// memory of the right sizes.
     pub fn launch(&self, function: usize, blocks: u32, arguments: &[u64]) -> Result<()> {
         let function = *self.functions.get(function).ok_or_else(|| Error::internal("a function that is not there"))?;
         if arguments.len() != function.parameters {
@@ -92,8 +92,8 @@ impl EmulatedCode {
             } else {
                 (0..function.threads).map(thread).for_each(|mut thread| {
                     // SAFETY: the code was generated for launches like this one, by this build or by the writer of the
-                    // serialised program, which is trusted (above): it reads and writes the arrays whose addresses the
-                    // arguments are, which the launcher holds, and its shared memory.
+                    // serialised program, which is trusted (above): it reads and writes the arrays whose addresses are
+                    // its arguments, which the launcher holds, and its shared memory.
                     unsafe { (function.entry)(arguments.as_ptr(), &raw mut thread) }
                 });
             }

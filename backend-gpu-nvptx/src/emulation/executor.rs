@@ -13,14 +13,14 @@ use xla_service::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, S
 
 use super::faults::Faults;
 
-/// The device.
+/// Device of the emulated platform.
 #[derive(Debug)]
 pub(crate) struct EmulatedGpu {
     inner: HostExecutor,
     shared: Arc<SharedState>,
 }
 
-/// State that the device, its streams and its memories share.
+/// State shared by the device, its streams and its memories.
 #[derive(Debug, Default)]
 struct SharedState {
     races: Mutex<RaceDetector>,
@@ -35,7 +35,7 @@ impl SharedState {
 }
 
 impl EmulatedGpu {
-    /// The one device of the platform of that name.
+    /// Creates the only device of the platform with this name.
     pub fn new(platform: &str) -> EmulatedGpu {
         let inner = HostExecutor::new(platform, 0, PoolLimits::default()).with_attribute("emulates", "a GPU");
         EmulatedGpu { inner, shared: Arc::default() }
@@ -67,11 +67,11 @@ impl StreamExecutor for EmulatedGpu {
     }
 }
 
-/// Memory of the device.
+/// Memory of the emulated device.
 #[derive(Debug)]
 struct EmulatedMemory {
     memory: HostMemory,
-    /// By which the race detector knows it.
+    /// Identifies the memory to the race detector.
     number: u64,
     shared: Arc<SharedState>,
 }
@@ -84,36 +84,36 @@ impl Allocation for EmulatedMemory {
 
 impl Drop for EmulatedMemory {
     fn drop(&mut self) {
-        // Whoever gets memory of a GPU next comes after all streams that used it (`cuda/memory/pool.rs`), so no order
-        // is asked for here.
+        // On a GPU, the next user of the memory follows all streams that used it (`cuda/memory/pool.rs`), so no order
+        // is required here.
         let _ = self.shared.races().freed(RaceStream::HOST, self.number);
     }
 }
 
-/// A stream of the device.
+/// Stream of the emulated device.
 pub(crate) struct EmulatedStream {
     number: RaceStream,
     shared: Arc<SharedState>,
 }
 
 impl EmulatedStream {
-    /// The address of a byte of a memory.
+    /// Returns the address of a byte of a memory.
     pub fn address(memory: &DeviceMemory, offset: usize) -> Result<u64> {
         let memory = &memory.downcast::<EmulatedMemory>()?.memory;
         Ok(memory.as_ptr().wrapping_add(offset).expose_provenance() as u64)
     }
 
-    /// Says that a kernel reads a slice of a memory.
+    /// Reports to the race detector that a kernel reads a slice of a memory.
     pub fn reads(&self, memory: &DeviceMemory, slice: Slice, label: &str) -> Result<()> {
         self.access(memory.downcast()?, slice.offset..slice.offset + slice.size, MemoryAccess::Read, label)
     }
 
-    /// Says that a kernel writes a slice of a memory.
+    /// Reports to the race detector that a kernel writes a slice of a memory.
     pub fn writes(&self, memory: &DeviceMemory, slice: Slice, label: &str) -> Result<()> {
         self.access(memory.downcast()?, slice.offset..slice.offset + slice.size, MemoryAccess::Write, label)
     }
 
-    /// Says that a kernel is launched, which may fail on request.
+    /// Reports the launch of a kernel; an error if its failure was requested.
     pub fn launches(&self) -> Result<()> {
         self.shared.faults.strike(Fault::Kernel)
     }
@@ -200,7 +200,7 @@ impl fmt::Debug for EmulatedStream {
     }
 }
 
-/// A point in a stream's work, which has been reached.
+/// Point in a stream's work, which is already reached.
 struct EmulatedEvent {
     clock: Clock,
     shared: Arc<SharedState>,
@@ -217,7 +217,7 @@ impl DeviceEvent for EmulatedEvent {
     }
 }
 
-/// Nothing cannot be copied wrongly.
+/// Returns the error of a copy if its failure was requested. A copy of no bytes cannot fail.
 fn copy_fault(shared: &SharedState, bytes: usize) -> Result<()> {
     if bytes == 0 { Ok(()) } else { shared.faults.strike(Fault::Copy) }
 }

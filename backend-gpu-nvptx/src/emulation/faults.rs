@@ -5,12 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use xla_hlo::{Error, Result};
 use xla_service::executor::{Fault, FaultInjection};
 
-/// The requested failures, each with the number of operations of its kind that still succeed.
+/// Requested failures, each with the number of operations of its kind that still succeed.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Fails if an operation of that kind is to fail now.
+    /// Returns an error if an operation of this kind must fail now.
     pub fn strike(&self, fault: Fault) -> Result<()> {
         let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = requests.iter().position(|(kind, _)| *kind == fault) else { return Ok(()) };

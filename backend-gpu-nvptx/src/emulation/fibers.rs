@@ -1,4 +1,4 @@
-//! Threads of a block as fibers: each runs until it waits for others, and resumes when they have arrived.
+//! Threads of a block as fibers: each runs until it waits for other threads, and resumes when they have arrived.
 #![expect(unsafe_code, reason = "generated code calls back, and is called, through raw pointers")]
 
 use std::ffi::c_void;
@@ -11,33 +11,33 @@ use xla_llvm::simt::{BARRIER, HostThread, SHUFFLE, WAIT_FOR_PHASE, WARP, host_ph
 
 use super::function::EmulatedFunction;
 
-/// Bytes of a fiber's stack; kernels keep no arrays on it.
+/// Size of a fiber's stack in bytes; kernels keep no arrays on it.
 const STACK_BYTES: usize = 64 << 10;
 
-/// The event that a fiber waits for.
+/// Event that a fiber waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FiberWait {
-    /// All threads of the block.
+    /// Barrier of all threads of the block.
     Barrier,
-    /// The threads of the warp, each of which hands over a value.
+    /// Shuffle: all threads of the warp, each of which provides a value.
     Shuffle(u64),
-    /// The phase of a parity of a barrier with phases.
+    /// Completion of the phase of an mbarrier with this parity.
     Phase { barrier: *const u64, parity: u32 },
 }
 
 impl FiberWait {
-    /// Whether it waits for a phase, and that is complete.
+    /// Whether the fiber waits for a phase that is complete.
     fn is_over(self) -> bool {
         match self {
             // SAFETY: barriers are in the block's shared memory, which lives while its threads run, and are aligned;
-            // threads run one after the other, all on this thread of the host.
+            // threads run in sequence, all on this host thread.
             FiberWait::Phase { barrier, parity } => host_phase_is_complete(unsafe { barrier.read() }, parity),
             FiberWait::Barrier | FiberWait::Shuffle(_) => false,
         }
     }
 }
 
-/// A thread with the state that it needs to wait; generated code gets a pointer to its first field.
+/// Thread with the state that it needs to wait. Generated code receives a pointer to the first field.
 #[repr(C)]
 struct Fiber {
     thread: HostThread,
@@ -52,7 +52,7 @@ enum FiberState {
     Done,
 }
 
-/// Stacks of fibers that have ended, for those of the next block: making one takes the system longer than a block runs.
+/// Stacks of finished fibers, for those of the next block: allocating a stack takes longer than running a block.
 #[derive(Default)]
 pub(super) struct Stacks(Vec<DefaultStack>);
 
@@ -64,7 +64,8 @@ impl Stacks {
     }
 }
 
-/// Runs the threads of one block to their ends. [`Error::Internal`] if some wait for others that never come.
+/// Runs all threads of one block. [`Error::Internal`] for a deadlock, if some threads wait for others that never
+/// arrive.
 pub(super) fn run_block(
     function: &EmulatedFunction,
     arguments: &[u64],
@@ -78,7 +79,7 @@ pub(super) fn run_block(
         let fiber = Coroutine::with_stack(stack, move |yielder: &Yielder<[u64; WARP as usize], FiberWait>, _| {
             let mut fiber = Fiber { thread: record, yielder };
             // SAFETY: as in `EmulatedCode::launch`. The pointer is one to the whole fiber, which lives on this stack
-            // until the call returns, so the runtime's functions below may use what follows the thread.
+            // until the call returns, so the runtime functions below may use the fields after the thread.
             unsafe { entry(arguments, (&raw mut fiber).cast()) }
         });
         fibers.push(fiber);
@@ -115,8 +116,8 @@ pub(super) fn run_block(
         }
         Some(stuck) => {
             for fiber in &mut fibers {
-                // SAFETY: on the stacks are frames of generated code and of the functions below, which have nothing to
-                // drop; nobody has a reference to them. Unwinding, which is what dropping a fiber does, cannot go
+                // SAFETY: the stacks contain frames of generated code and of the functions below, which have nothing to
+                // drop; there is no reference to them. Dropping a fiber would unwind its stack, which is impossible
                 // through generated code.
                 unsafe { fiber.force_reset() };
             }
@@ -128,7 +129,8 @@ pub(super) fn run_block(
     }
 }
 
-/// The values that the threads of a warp resume with: those that are ready now, or all that are not done.
+/// Marks threads whose wait is over as ready. Returns the values with which the ready threads of a warp resume, or all
+/// of its threads if none is ready; `None` if the warp must wait.
 fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; WARP as usize]> {
     let mut given = [0; WARP as usize];
     for state in states.iter_mut() {
@@ -148,7 +150,7 @@ fn ready(states: &mut [FiberState], block_is_at_barrier: bool) -> Option<[u64; W
     Some(given)
 }
 
-/// The functions that kernels call.
+/// Returns the runtime functions that kernels call.
 pub(super) fn symbols() -> [RuntimeSymbol<'static>; 3] {
     [
         RuntimeSymbol { name: BARRIER, address: barrier as *const c_void },
@@ -157,21 +159,21 @@ pub(super) fn symbols() -> [RuntimeSymbol<'static>; 3] {
     ]
 }
 
-/// Waits for the block.
+/// Waits for all threads of the block.
 unsafe extern "C" fn barrier(thread: *mut HostThread) {
-    // SAFETY: kernels that wait are run by `run_block` alone, with a pointer to a whole fiber; its yielder lives as
-    // long as the fiber.
+    // SAFETY: only `run_block` runs kernels that wait, with a pointer to a whole fiber; its yielder lives as long as
+    // the fiber.
     unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Barrier) };
 }
 
-/// Hands a value to the warp, and returns that of a lane.
+/// Provides a value to the warp, and returns the value of a lane.
 unsafe extern "C" fn shuffle(thread: *mut HostThread, value: u64, lane: u32) -> u64 {
     // SAFETY: as for `barrier`.
     let given = unsafe { (*(*thread.cast::<Fiber>()).yielder).suspend(FiberWait::Shuffle(value)) };
     given[(lane % WARP) as usize]
 }
 
-/// Waits for a phase of a barrier.
+/// Waits for a phase of an mbarrier.
 unsafe extern "C" fn wait_for_phase(thread: *mut HostThread, barrier: *const u64, parity: u32) {
     let wait = FiberWait::Phase { barrier, parity };
     if !wait.is_over() {
@@ -191,9 +193,9 @@ mod tests {
         run_block(&function, &arguments, &mut Stacks::default(), thread)
     }
 
-    /// Values that threads share before and after a barrier, and the value of the next lane.
+    /// Exchanges values through shared memory before and after a barrier, and by a shuffle from the next lane.
     unsafe extern "C" fn neighbours(arguments: *const u64, thread: *mut HostThread) {
-        // SAFETY: `run` passes the address of as many numbers as there are threads, and a fiber's thread.
+        // SAFETY: `run` passes the address of one number for each thread, and a fiber's thread.
         unsafe {
             let (number, results) = ((*thread).thread, (*arguments as *mut u64));
             *results.add(number as usize) = u64::from(number) + 1;
@@ -204,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Waits in all threads but one.
+    /// Waits in all threads except one.
     unsafe extern "C" fn stuck(_: *const u64, thread: *mut HostThread) {
         // SAFETY: as above.
         unsafe {
@@ -219,12 +221,13 @@ mod tests {
         let mut results = [0; 64];
         run(neighbours, 64, &mut results).expect("all threads come");
         assert_eq!(results[..2], [302, 403]);
-        // The last lane of the first warp takes from its first; the last thread reads that of the first one.
+        // The last lane of the first warp reads from the first lane; the last thread reads the value of the first
+        // thread.
         assert_eq!((results[31], results[63]), (200 + 33, 1 + 3400));
     }
 
-    /// One thread waits for a phase that the next warp's threads complete behind a shuffle, and
-    /// then for one that nobody does.
+    /// Thread 0 waits for a phase that the threads of the next warp complete after a shuffle, and then for a phase that
+    /// is never complete.
     unsafe extern "C" fn phases(arguments: *const u64, thread: *mut HostThread) {
         // SAFETY: as above.
         unsafe {

@@ -1,11 +1,11 @@
-//! Kernel as a function of the host: `void kernel(ptr arguments, ptr thread)`.
+//! Kernel as a host function: `void kernel(ptr arguments, ptr thread)`.
 
 use xla_llvm::simt::HostThread;
 
-/// `void kernel(ptr arguments, ptr thread)`; arguments are 64-bit words.
+/// Signature of a kernel, `void kernel(ptr arguments, ptr thread)`; arguments are 64-bit words.
 pub(super) type KernelEntry = unsafe extern "C" fn(*const u64, *mut HostThread);
 
-/// A kernel.
+/// Kernel that runs on the host.
 #[derive(Clone, Copy)]
 pub(super) struct EmulatedFunction {
     pub entry: KernelEntry,

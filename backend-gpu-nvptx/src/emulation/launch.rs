@@ -1,4 +1,4 @@
-//! Runs command sequences on the emulated GPU, one command after another.
+//! Execution of command sequences on the emulated GPU, one command at a time.
 
 use xla_hlo::Result;
 use xla_passes::buffers::Slice;
@@ -14,7 +14,7 @@ impl DeviceCode for EmulatedCode {
         let stream: &EmulatedStream = launch.context.stream.downcast()?;
         let scratch = sequence.scratch.iter().map(|&bytes| launch.context.executor.allocate(bytes));
         let scratch = scratch.collect::<Result<Vec<_>>>()?;
-        // The race detector hears of the accesses of the whole thunk, whatever its commands.
+        // The race detector receives the accesses of the whole thunk, regardless of its commands.
         let label = launch.thunk.place();
         for operand in &launch.thunk.operands {
             stream.reads(launch.buffers.memory(operand.slice.allocation)?, operand.slice, &label)?;
@@ -58,7 +58,7 @@ fn run_commands(
             }
             // The host has none of NVIDIA's libraries.
             Command::Library(library) => run_commands(code, &library.otherwise, (scratch, counter), launch)?,
-            // It measures nothing either.
+            // The emulated GPU measures nothing.
             Command::Choice(choice) => run_commands(code, choice.way(code.way()), (scratch, counter), launch)?,
         }
     }

@@ -1,12 +1,12 @@
 //! Emulation of a GPU: kernels generated for the host's processor, run block by block.
 //!
-//! A kernel's function is called once for each thread. Threads that wait for each other or shuffle run as fibers, each
-//! with a stack of its own, and are switched where they wait; so a block needs one thread of the host, and runs the
-//! same way every time.
+//! A kernel's function is called once for each thread. Threads that use barriers or shuffles run as fibers, each with
+//! its own stack, and are switched when they wait. So a block needs one host thread, and its execution is
+//! deterministic.
 
 //!
-//! Each command is done when it is sent; that it might have been done later, and in another order, is the business of a
-//! race detector: it sees who waits for whom, and reports accesses that no event orders.
+//! Each command is done when it is sent, but a GPU may execute it later and in another order. A race detector therefore
+//! records the events that streams wait for, and reports accesses that no event orders.
 
 mod code;
 mod executor;

@@ -12,13 +12,14 @@ use crate::compiler::GpuCompiler;
 use crate::names::EMULATED_NAME;
 use crate::transfer;
 
-/// The emulated GPU: slow, and available everywhere. It runs the same kernels, generated for the host's processor.
+/// Returns the platform of the emulated GPU: slow, and available everywhere. It runs the same kernels, generated for
+/// the host's processor.
 pub fn emulated_platform() -> Arc<dyn Platform> {
     emulated_by(None)
 }
 
-/// The same where products are computed in the alternative way of that number, if they have one, as autotuning on a GPU
-/// may choose it; 0 is the usual way.
+/// Returns the platform of the emulated GPU, on which matmuls use alternative `number` if they have it, as autotuning
+/// on a GPU may choose it; 0 is the default.
 pub fn emulated_platform_with_way(number: usize) -> Arc<dyn Platform> {
     emulated_by(Some(number))
 }

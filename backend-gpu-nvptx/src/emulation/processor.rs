@@ -1,11 +1,11 @@
-//! Processor that emulated code was compiled for, and whether this machine's runs it.
+//! Processor that emulated code was compiled for, and whether this machine can run the code.
 
 use xla_hlo::{Error, Result};
 use xla_llvm::target::{Simt, Target};
 
 use crate::program::compiled_for::CompiledFor;
 
-/// A target as serialized programs name it.
+/// Describes a target as serialised programs name it.
 pub(crate) fn compiled_for(target: &Target) -> CompiledFor {
     match target.simt() {
         Some(Simt::Nvptx) => CompiledFor::Gpu(target.cpu().to_string()),
@@ -17,7 +17,7 @@ pub(crate) fn compiled_for(target: &Target) -> CompiledFor {
     }
 }
 
-/// [`Error::InvalidArgument`] if this machine's processor cannot run the code.
+/// Returns [`Error::InvalidArgument`] if the processor of this machine cannot run the code.
 pub(crate) fn check(compiled_for: &CompiledFor) -> Result<()> {
     let host = Target::host_threads()?;
     let CompiledFor::Host { triple, features, .. } = compiled_for else {
@@ -41,7 +41,7 @@ pub(crate) fn check(compiled_for: &CompiledFor) -> Result<()> {
     }
 }
 
-/// The features that a list of LLVM's adds.
+/// Returns the features that a feature list of LLVM enables.
 fn has(features: &str) -> impl Iterator<Item = &str> {
     features.split(',').filter(|feature| feature.starts_with('+'))
 }
