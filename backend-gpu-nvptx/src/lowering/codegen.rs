@@ -1,4 +1,4 @@
-//! Kernels to PTX, or to code for the host.
+//! Code generation: kernels to PTX, or to host code for the emulated GPU.
 
 use xla_hlo::{Error, Result};
 use xla_llvm::codegen::CodeKind;
@@ -12,19 +12,19 @@ use crate::lowering::kernels::{KernelCode, Kernels};
 use crate::program::image::{CodeObject, KernelFunction, ModuleImage};
 use crate::program::kernel_map::{KernelMap, MapSwizzle};
 
-/// Threads of a block of a kernel whose threads are on their own.
+/// Number of threads of a block for kernels with independent threads.
 const BLOCK: u32 = 128;
 
 /// Output of code generation.
 pub(crate) struct GeneratedCode {
     pub image: ModuleImage,
-    /// The kernels, as their functions.
+    /// Generated kernels, in the order of their functions.
     pub kernels: Vec<Kernel>,
-    /// LLVM IR and PTX of each code object, where they were requested.
+    /// LLVM IR and PTX of each code object, as file name and text, if requested.
     pub texts: Vec<(String, String)>,
 }
 
-/// Generates the code of kernels for a target with threads.
+/// Generates the code of kernels for a SIMT target.
 pub(crate) fn generate(
     target: &Target,
     kernels: &Kernels<'_>,
@@ -75,12 +75,12 @@ pub(crate) fn generate(
     Ok(generated)
 }
 
-/// Shared memory that a launch must bring: on the host all of it, in PTX what kernels do not declare themselves.
+/// Returns the shared memory that a launch must provide: all of it on the host, the dynamic part in PTX.
 fn launch_shared_bytes(target: &Target, kernel: &Kernel) -> u32 {
     (if target.simt() == Some(Simt::Nvptx) { kernel.brought_bytes } else { kernel.shared_bytes }) as u32
 }
 
-/// The maps that a launch must encode; none on the host.
+/// Returns the tensor maps that a launch must encode; none on the host.
 fn kernel_maps(target: &Target, kernel: &Kernel) -> Vec<KernelMap> {
     if target.simt() == Some(Simt::Nvptx) { kernel.maps.iter().map(kernel_map).collect() } else { Vec::new() }
 }
@@ -95,12 +95,12 @@ fn kernel_map(map: &TensorMap) -> KernelMap {
     KernelMap { array, element_bytes, extents, strides, box_extents, swizzle }
 }
 
-/// Threads of a block of a kernel.
+/// Returns the number of threads of a block.
 fn block_threads(kernel: &Kernel) -> u32 {
     kernel.block.unwrap_or(BLOCK)
 }
 
-/// Blocks that a kernel is launched with; 0 where there is nothing to do.
+/// Returns the number of blocks of a launch; 0 if there is no work.
 pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
     let blocks = match kernel.block {
         Some(_) => kernel.work_items,
@@ -115,7 +115,7 @@ pub(crate) fn blocks(kernel: &Kernel) -> Result<u32> {
     })
 }
 
-/// A symbol that a person finds again in a profile: an instruction's name, and the kernel's number.
+/// Returns a symbol that is readable in a profile: the kernel's number and an instruction's name.
 fn kernel_name(number: usize, code: &KernelCode<'_>) -> String {
     let readable: String = code.label().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("k{number}_{readable}")

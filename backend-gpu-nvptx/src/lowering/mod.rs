@@ -1,4 +1,4 @@
-//! Lowers one scheduled instruction to a command sequence; equal kernels share their code.
+//! Lowering of scheduled instructions to command sequences; equal kernels share their code.
 
 pub(crate) mod codegen;
 pub(crate) mod kernels;
@@ -20,45 +20,44 @@ use crate::program::library_call::matmul::Precision;
 use kernels::{KernelCode, Kernels};
 use libraries::RecognizedCall;
 
-/// Collects the kernels and command sequences that thunks refer to.
+/// Collector of the kernels and command sequences that thunks refer to.
 pub(crate) struct GpuLowering<'m> {
-    /// Kernels, by the numbers that plans have for functions.
+    /// Kernels, by the numbers that plans use for functions.
     pub kernels: Kernels<'m>,
     module: &'m Module,
     target: Target,
-    /// The compute capability of the GPU; `None` for a device without NVIDIA's libraries.
+    /// Compute capability of the GPU; `None` for a device without NVIDIA's libraries.
     capability: Option<(u32, u32)>,
-    /// Whether values of 16 bits may be rounded once, after a chain of operations.
+    /// Whether 16-bit values may be rounded once after a chain of operations.
     excess_precision: bool,
-    /// Whether products get several kernels in tiles, for autotuning to choose among.
+    /// Whether matmuls get several tiled kernels, for autotuning to choose from.
     with_alternatives: bool,
     plans: Vec<PlannedSequence>,
 }
 
-/// A command sequence whose kernels are not generated yet.
+/// Command sequence whose kernels are not generated yet.
 #[derive(Default)]
 pub(crate) struct PlannedSequence {
-    /// Bytes of each scratch memory.
+    /// Size of each scratch memory in bytes.
     pub scratch: Vec<usize>,
     /// Increment of the device's random counter.
     pub rng_delta: Option<i64>,
     pub commands: Vec<PlannedCommand>,
 }
 
-/// A command whose kernel is not generated yet.
+/// Command whose kernel is not generated yet.
 pub(crate) enum PlannedCommand {
-    /// A launch of a kernel, by its number among the [`Kernels`], on as many blocks as its units need.
+    /// Launch of a kernel, by its number among the [`Kernels`]. Its work items determine the number of blocks.
     Launch { kernel: u32, arguments: Vec<KernelArgument> },
-    /// A copy of an array of the thunk to another one.
+    /// Copy of an array of the thunk to another one.
     Copy { from: usize, to: usize },
-    /// A library's call.
+    /// Library call.
     Library(PlannedLibraryCall),
-    /// One of several ways.
+    /// Choice between alternatives.
     Choice(PlannedChoice),
 }
 
-/// A library call on arrays, with the commands before and after it; or other commands where the library is not
-/// installed.
+/// Library call on arrays, with the commands before and after it, and the fallback if the library cannot be used.
 pub(crate) struct PlannedLibraryCall {
     pub call: LibraryCall,
     pub arrays: Vec<KernelArgument>,
@@ -67,11 +66,11 @@ pub(crate) struct PlannedLibraryCall {
     pub otherwise: Vec<PlannedCommand>,
 }
 
-/// Several ways to compute the same, the usual one first.
+/// Alternatives that compute the same results, the default first.
 pub(crate) struct PlannedChoice {
-    /// Name of the work and all ways, which tells the choice from any other.
+    /// Name of the work and of all alternatives, which identifies the choice.
     pub name: String,
-    /// Products that a number of the result is the sum of.
+    /// Number of products that are summed for one element of the result.
     pub terms: usize,
     pub precision: Precision,
     pub ways: Vec<Vec<PlannedCommand>>,
@@ -90,18 +89,19 @@ impl<'m> GpuLowering<'m> {
         }
     }
 
-    /// The command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], for kernels that have been generated.
+    /// Returns the command sequences, by [`KernelRef::index`] or [`LibraryRef::index`], once the kernels are generated.
     pub fn command_sequences(&self, kernels: &[Kernel]) -> Result<Vec<CommandSequence>> {
         self.plans.iter().map(|plan| plan.finish(kernels)).collect()
     }
 
-    /// Launches a kernel on all operands and results.
+    /// Plans the launch of a kernel on all operands and results.
     fn kernel(&mut self, cx: &LoweringContext<'_>, source: KernelSource<'m>) -> PlannedCommand {
         let arguments = (0..cx.operands.len() + cx.results.len()).map(KernelArgument::Array).collect();
         PlannedCommand::Launch { kernel: self.kernels.number(KernelCode::Fused(source)), arguments }
     }
 
-    /// Updates are combined into the results, which hold the inputs by then. `None` where the combiner is no kernel's.
+    /// Plans a scatter: copies the inputs to the results, and combines the updates into them. `None` if no kernel can
+    /// run the combiner.
     fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<PlannedSequence> {
         let mut shapes = cx.operands.iter().map(|operand| &operand.shape);
         if !is_scalar_computation(self.module, scatter.computation) || !shapes.all(ArrayShape::is_static) {
@@ -115,8 +115,8 @@ impl<'m> GpuLowering<'m> {
         Some(plan)
     }
 
-    /// The one kernel of a fusion or another instruction, or the launches of a scan or a product; a choice of ways for
-    /// a large product, if it may be measured.
+    /// Plans a fusion or another instruction as one kernel, or as several launches for a scan, split-K matmul or decode
+    /// attention. A large matmul becomes a choice between alternatives if autotuning may measure them.
     fn fused(&mut self, cx: &LoweringContext<'_>) -> Option<PlannedSequence> {
         let source = KernelSource::of_instruction(self.module, cx)?;
         let plan = kernels::attention::plan(&mut self.kernels, &source, &self.target)
@@ -132,12 +132,12 @@ impl<'m> GpuLowering<'m> {
         })
     }
 
-    /// A contraction by a library: with all that its fusion does, or alone and a kernel goes on with its result; our
-    /// own kernel where there is no library.
+    /// Plans a contraction as a library call, its epilogue fused or in a separate kernel. The fallback is our own
+    /// kernel.
     fn contraction(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [result]) = (self.capability, cx.results) else { return Ok(None) };
         let Some((graph, id, places)) = contraction(self.module, cx) else { return Ok(None) };
-        // It is computed where the result goes to, which nothing else may need by then.
+        // The library writes directly to the result, so no operand may overlap it.
         let is_apart = |operand: &ArraySlice| !operand.slice.overlaps(&result.slice);
         if graph[id].shape().as_array() != Some(&result.shape) || !cx.operands.iter().all(is_apart) {
             return Ok(None);
@@ -147,7 +147,7 @@ impl<'m> GpuLowering<'m> {
         let found = libraries::find(graph[id].op(), &operands, &result.shape, capability);
         let (Some(mut found), Some(mut plan)) = (found, self.fused(cx)) else { return Ok(None) };
         let whole = self.absorbed(cx, &found.call, (graph, id), capability);
-        // Nobody knows yet whether cuDNN has a plan for all of it.
+        // It is known only at run time whether cuDNN has a plan for the whole epilogue.
         let may_be_apart = whole.is_none() || matches!(found.call, LibraryCall::Convolution(_));
         let goes_on = if may_be_apart { self.goes_on(cx, id) } else { None };
         if whole.is_none() && goes_on.is_none() {
@@ -155,7 +155,7 @@ impl<'m> GpuLowering<'m> {
         }
         let mut otherwise = std::mem::take(&mut plan.commands);
         let result = cx.operands.len();
-        // One of both is called, so that their copies are in the same memory.
+        // Only one of the two calls is executed, so their copies share scratch memory.
         let before = plan.scratch.clone();
         if let Some(goes_on) = goes_on {
             let mut call = self.call(&mut plan.scratch, found.clone(), &[&places[..], &[result]].concat())?;
@@ -176,7 +176,8 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
-    /// A contraction's call with all that its fusion does to the result, and the thunk's operands that are read for it.
+    /// Returns the library call with the whole epilogue of the fusion, and the operands of the thunk that the epilogue
+    /// reads.
     fn absorbed(
         &self,
         cx: &LoweringContext<'_>,
@@ -190,7 +191,8 @@ impl<'m> GpuLowering<'m> {
         }
     }
 
-    /// A Fourier transform by a library, which there is: else passes have put it in terms of other operations.
+    /// Plans a Fourier transform as a library call. The library is available: otherwise the passes have expanded the
+    /// transform.
     fn transform(&mut self, cx: &LoweringContext<'_>) -> Result<Option<PlannedSequence>> {
         let (Some(capability), [operand], [result]) = (self.capability, cx.operands, cx.results) else {
             return Ok(None);
@@ -206,8 +208,8 @@ impl<'m> GpuLowering<'m> {
         Ok(Some(plan))
     }
 
-    /// The commands after a fusion's contraction, which process its result in place: none for a contraction alone,
-    /// `None` if it cannot.
+    /// Plans the epilogue of a fusion's contraction as a kernel that updates the result in place. Empty for a
+    /// contraction alone; `None` if no kernel can do it.
     fn goes_on(&mut self, cx: &LoweringContext<'_>, id: InstrId) -> Option<Vec<PlannedCommand>> {
         let Op::Fusion(fusion) = cx.instruction().op() else { return Some(Vec::new()) };
         let mut source = KernelSource::of_computation(self.module, fusion.computation, |other| other == id)?;
@@ -218,8 +220,8 @@ impl<'m> GpuLowering<'m> {
         Some(vec![PlannedCommand::Launch { kernel, arguments }])
     }
 
-    /// The call on arrays of the thunk, whose operands and result are copied where they lie otherwise than the library
-    /// wants it.
+    /// Plans a library call on arrays of the thunk. Operands and result are copied if the library requires another
+    /// layout.
     fn call(
         &mut self,
         scratch: &mut Vec<usize>,
@@ -256,8 +258,8 @@ impl<'m> GpuLowering<'m> {
         Ok(call)
     }
 
-    /// Tells kernels which of their arguments are arrays that nobody writes to: operands that share no byte with a
-    /// result. What runs beside the thunk writes to none of its arrays.
+    /// Records the read-only arguments of launches: operands that do not overlap a result. Concurrent thunks do not
+    /// write to any array of this thunk.
     fn tell_unwritten(&mut self, cx: &LoweringContext<'_>, commands: &[PlannedCommand]) {
         let is_unwritten = |argument: &KernelArgument| match *argument {
             KernelArgument::Array(number) => cx
@@ -283,7 +285,7 @@ impl<'m> GpuLowering<'m> {
         }
     }
 
-    /// Updates are combined one after the other.
+    /// Plans a scatter that combines the updates sequentially.
     fn scatter_in_order(&mut self, cx: &LoweringContext<'_>) -> PlannedSequence {
         let inputs = cx.instruction().operands().to_vec();
         let (module, computation, root) = (self.module, cx.computation, cx.instruction);
@@ -344,13 +346,14 @@ impl Lowering for GpuLowering<'_> {
     }
 }
 
-/// A launch of a program of our own.
+/// Plans the launch of a helper program.
 fn helper(kernels: &mut Kernels<'_>, program: VerifiedModule, arguments: Vec<KernelArgument>) -> PlannedCommand {
     let kernel = kernels.number(KernelCode::Helper(HelperProgram::new(program)));
     PlannedCommand::Launch { kernel, arguments }
 }
 
-/// The dot or convolution that an instruction is or has in its fusion, and which operands of the instruction it reads.
+/// Returns the dot or convolution that an instruction is or that its fusion contains, and the operands of the
+/// instruction that it reads.
 fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m Computation, InstrId, Vec<usize>)> {
     let is_contraction = |op: &Op| matches!(op, Op::Dot(_) | Op::Convolution(_));
     match cx.instruction().op() {
@@ -369,7 +372,7 @@ fn contraction<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<(&'m 
 }
 
 impl PlannedSequence {
-    /// The library call among its commands, of which there is one at most.
+    /// Returns the library call among the commands, of which there is at most one.
     fn library_call(&self) -> Option<&LibraryCall> {
         self.commands.iter().find_map(|command| match command {
             PlannedCommand::Library(planned) => Some(&planned.call),
@@ -386,7 +389,7 @@ impl PlannedSequence {
     }
 }
 
-/// Commands with the blocks of generated kernels; without those that have nothing to do.
+/// Converts planned commands, with the numbers of blocks of the generated kernels. Drops launches without work.
 fn finished(planned: &[PlannedCommand], kernels: &[Kernel]) -> Result<Vec<Command>> {
     let mut commands = Vec::with_capacity(planned.len());
     for command in planned {

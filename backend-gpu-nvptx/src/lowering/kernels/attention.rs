@@ -1,4 +1,5 @@
-//! Attention of few queries as launches: all of it, or parts of the keys and what combines them.
+//! Decode attention (few queries) as launches: one kernel, or one for partial results over the keys and one that
+//! combines them.
 
 use xla_llvm::fused::{AttentionDecode, AttentionPhase, KernelSource};
 use xla_llvm::target::Target;
@@ -7,7 +8,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// Launches of a kernel that is an attention of few queries; `None` for others.
+/// Plans the launches of a decode attention; `None` for other kernels.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     source: &KernelSource<'m>,

@@ -1,4 +1,4 @@
-//! Loops of small steps as one launch, of one block.
+//! Loops of small steps as a single launch of one block.
 
 use xla_hlo::Module;
 use xla_llvm::fused::{BlockLoop, BlockPhase, BlockRounds, KernelSource, PhaseWork};
@@ -10,7 +10,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The launch of a loop; `None` for one that is better launched step by step, which the log gives a reason for.
+/// Plans the launch of a loop. `None` for a loop that is better launched step by step; the reason is logged.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -33,7 +33,7 @@ pub(crate) fn plan<'m>(
     Some(PlannedSequence { commands: vec![command], ..PlannedSequence::default() })
 }
 
-/// Makes phases of steps.
+/// Converts steps of a loop to phases of a kernel.
 struct PhaseBuilder<'a, 'm> {
     module: &'m Module,
     cx: &'a LoopContext<'a>,
@@ -69,13 +69,13 @@ impl<'m> PhaseBuilder<'_, 'm> {
         Some(PhaseWork::Compute { source, pointers })
     }
 
-    /// The number of the pointer to an array.
+    /// Returns the index of the pointer to an array.
     fn pointer(&self, slice: Slice) -> Option<usize> {
         self.cx.operands.iter().chain(self.cx.results).position(|array| array.slice == slice)
     }
 }
 
-/// Arrays that threads have accessed since they last waited for each other.
+/// Arrays that threads have accessed since the last barrier.
 #[derive(Default)]
 struct Pending {
     reads: Vec<Slice>,
@@ -83,7 +83,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Adds a step, before which threads wait for each other if the answer is `true`.
+    /// Adds a step. Returns whether it needs a barrier before it.
     fn add(&mut self, step: &LoopStep) -> bool {
         let slices = |arrays: &[ArraySlice]| -> Vec<Slice> { arrays.iter().map(|array| array.slice).collect() };
         let (reads, writes) = (slices(&step.operands), slices(&step.results));

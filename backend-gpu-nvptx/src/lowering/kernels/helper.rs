@@ -1,4 +1,4 @@
-//! Helper kernels: small programs of the lowering's own that come from no operation.
+//! Helper kernels: small programs that the lowering itself creates.
 
 use std::sync::Arc;
 
@@ -7,32 +7,32 @@ use xla_hlo::{Module, VerifiedModule};
 use xla_llvm::emitter::Emitter;
 use xla_llvm::fused::{Kernel, KernelSource, emit_kernel};
 
-/// A program whose entry is one kernel, from its parameters to its result.
+/// Program whose entry computation is one kernel, from its parameters to its result.
 #[derive(Clone, Debug)]
 pub(crate) struct HelperProgram {
     module: Arc<Module>,
-    /// Its text: programs of the same text are the same.
+    /// Text of the program; programs with equal texts are equal.
     text: String,
 }
 
 impl HelperProgram {
-    /// A kernel of a program; its name identifies the kernel to people.
+    /// Creates the kernel of a program, whose name becomes the kernel's label.
     pub fn new(program: VerifiedModule) -> HelperProgram {
         let text = program.to_string();
         HelperProgram { module: Arc::new(program.into_inner()), text }
     }
 
-    /// Writes the kernel's function into the emitter's module.
+    /// Emits the kernel's function into the emitter's module.
     pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         emit_kernel(emitter, &self.source()?, name)
     }
 
-    /// Number of 64-bit arguments of its function: the addresses of parameters and of the result.
+    /// Returns the number of 64-bit arguments of its function: the addresses of parameters and of the result.
     pub fn parameters(&self) -> usize {
         self.module.entry().parameters().len() + 1
     }
 
-    /// Label for people.
+    /// Returns the label for messages and profiles.
     pub fn label(&self) -> &str {
         self.module.name()
     }

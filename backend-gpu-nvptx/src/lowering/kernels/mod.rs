@@ -24,39 +24,39 @@ use xla_llvm::fused::{
 
 use helper::HelperProgram;
 
-/// The origin of a kernel's code.
+/// Origin of a kernel's code.
 #[derive(Clone, Debug)]
 pub(crate) enum KernelCode<'m> {
-    /// A fusion, or an operation alone.
+    /// Fusion, or a single operation.
     Fused(KernelSource<'m>),
-    /// A fusion with a matmul, or that alone, in other tiles than the usual ones.
+    /// Matmul, alone or in a fusion, with other tiles than the default ones.
     Tiled { source: KernelSource<'m>, tiles: WholeSums },
-    /// A phase of an attention of few queries.
+    /// Phase of a decode attention.
     Attention { source: KernelSource<'m>, plan: AttentionDecode, phase: AttentionPhase },
-    /// A phase of a scan by thread blocks.
+    /// Phase of a scan by thread blocks.
     Scan { source: KernelSource<'m>, plan: ScanPlan, phase: ScanPhase },
-    /// A phase of a split-K matmul.
+    /// Phase of a split-K matmul.
     SplitK { source: KernelSource<'m>, plan: SplitK, phase: SplitKPhase },
-    /// A phase of a sort by digits of keys.
+    /// Phase of a radix sort.
     RadixSort { module: &'m Module, plan: RadixSortPlan, phase: RadixPhase, label: String },
-    /// A phase of a sort by merging.
+    /// Phase of a merge sort.
     Sort { module: &'m Module, plan: SortPlan, phase: SortPhase, label: String },
-    /// A phase of a scatter with a thread for each update.
+    /// Phase of a scatter with one thread for each update.
     Scatter { module: &'m Module, scatter: Box<ThreadedScatter>, phase: ScatterPhase, label: String },
-    /// A phase of a top-k of rows.
+    /// Phase of a top-k of rows.
     TopK { module: &'m Module, computation: CompId, plan: TopKPlan, phase: TopKPhase, label: String },
-    /// A small matrix that is factored or solved.
+    /// Factorisation or solution of a small matrix.
     SmallMatrix { module: &'m Module, computation: CompId, plan: SmallMatrixPlan, label: String },
-    /// A whole loop.
+    /// Whole loop.
     Loop { plan: Box<BlockLoop<'m>>, label: String },
-    /// Stores the counter of random numbers.
+    /// Store of the random counter.
     Counter,
-    /// A helper kernel.
+    /// Helper kernel.
     Helper(HelperProgram),
 }
 
 impl KernelCode<'_> {
-    /// Writes the kernel's function into the emitter's module.
+    /// Emits the kernel's function into the emitter's module.
     pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         match self {
             KernelCode::Fused(source) => emit_kernel(emitter, source, name),
@@ -77,7 +77,7 @@ impl KernelCode<'_> {
         }
     }
 
-    /// Number of 64-bit arguments of its function: addresses, then numbers.
+    /// Returns the number of 64-bit arguments of its function: first addresses, then numbers.
     pub fn parameters(&self) -> usize {
         match self {
             KernelCode::Fused(source) | KernelCode::Tiled { source, .. } => source.pointer_count(),
@@ -95,7 +95,7 @@ impl KernelCode<'_> {
         }
     }
 
-    /// Label for people: the name of an instruction.
+    /// Returns the label for messages and profiles: the name of an instruction.
     pub fn label(&self) -> &str {
         match self {
             KernelCode::Fused(source)
@@ -114,7 +114,7 @@ impl KernelCode<'_> {
         }
     }
 
-    /// Whether the code of two kernels that have no sources is the same.
+    /// Whether two kernels without sources have the same code.
     fn is_same(&self, other: &KernelCode<'_>) -> bool {
         match (self, other) {
             (KernelCode::Sort { plan, phase, .. }, KernelCode::Sort { plan: other, phase: of_other, .. }) => {
@@ -153,19 +153,19 @@ impl KernelCode<'_> {
     }
 }
 
-/// The kernels of a program, each once.
+/// Kernels of a program, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels<'m> {
     codes: Vec<KernelCode<'m>>,
-    /// Finds equal sources.
+    /// Table that finds equal sources.
     sources: KernelTable<'m>,
-    /// The numbers of kernels with sources, by the source's number and the role.
+    /// Numbers of kernels with sources, by the source's number and the role.
     known: HashMap<(u32, KernelRole), u32>,
-    /// By the number of a kernel that is launched: of its arguments those that are arrays that nobody writes to.
+    /// Read-only arguments of each launched kernel, by its number.
     unwritten: HashMap<u32, BTreeSet<u32>>,
 }
 
-/// The share of a source's work that a kernel does.
+/// Part of a source's work that a kernel does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum KernelRole {
     All,
@@ -176,7 +176,7 @@ enum KernelRole {
 }
 
 impl<'m> Kernels<'m> {
-    /// The number of that kernel in the program.
+    /// Returns the number of a kernel in the program, which is new unless an equal kernel exists.
     pub fn number(&mut self, code: KernelCode<'m>) -> u32 {
         let next = self.codes.len() as u32;
         let known = match &code {
@@ -210,19 +210,18 @@ impl<'m> Kernels<'m> {
         *self.known.entry((source, role)).or_insert(next)
     }
 
-    /// Says which arguments of a launch are arrays that nobody writes to while it is under way. True of the kernel is
-    /// what is so for all of its launches.
+    /// Records the read-only arguments of a launch; the kernel keeps the intersection over all of its launches.
     pub fn launched(&mut self, kernel: u32, unwritten: BTreeSet<u32>) {
         let known = self.unwritten.entry(kernel).or_insert_with(|| unwritten.clone());
         known.retain(|argument| unwritten.contains(argument));
     }
 
-    /// The arguments of a kernel that are arrays that nobody writes to, in any launch.
+    /// Returns the read-only arguments of a kernel.
     pub fn unwritten(&self, kernel: usize) -> impl Iterator<Item = u32> {
         self.unwritten.get(&(kernel as u32)).into_iter().flatten().copied()
     }
 
-    /// The kernels, by their numbers.
+    /// Returns the kernels in the order of their numbers.
     pub fn codes(&self) -> &[KernelCode<'m>] {
         &self.codes
     }

@@ -1,7 +1,7 @@
 //! Kernel that stores the random counter, which the host advances when it sends the launch.
 //!
-//! So all programs of a device draw from one counter, whatever part of them the host evaluates, in the order in which
-//! they are sent.
+//! So all programs of a device draw from one counter, in the order in which they are sent, even if the host evaluates
+//! parts of them.
 
 use xla_hlo::Result;
 use xla_hlo::ops::RngGetAndUpdateState;
@@ -13,17 +13,17 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The arguments of the kernel: the address of the result, and the counter's halves.
+/// Number of arguments of the kernel: the address of the result, and the halves of the counter.
 pub(super) const WORDS: usize = 3;
 
-/// The launch that stores the counter.
+/// Plans the launch that stores the counter.
 pub(crate) fn plan(kernels: &mut Kernels<'_>, op: &RngGetAndUpdateState) -> PlannedSequence {
     let arguments = vec![KernelArgument::Array(0), KernelArgument::Counter(0), KernelArgument::Counter(1)];
     let launch = PlannedCommand::Launch { kernel: kernels.number(KernelCode::Counter), arguments };
     PlannedSequence { rng_delta: Some(op.delta), commands: vec![launch], ..PlannedSequence::default() }
 }
 
-/// Writes the kernel: one thread stores both halves.
+/// Emits the kernel: one thread stores both halves.
 pub(super) fn emit(emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
     let kernel = emitter.simt_kernel(name, 1, WORDS - 1)?;
     for (place, &half) in (0..).zip(&kernel.numbers) {

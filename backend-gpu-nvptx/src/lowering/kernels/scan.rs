@@ -1,4 +1,5 @@
-//! Scans by thread blocks as launches: the running totals, after one that clears what blocks tell each other.
+//! Scans by thread blocks (decoupled look-back) as launches: one clears the state that blocks exchange, one computes
+//! the running totals.
 
 use xla_llvm::fused::{KernelSource, ScanPhase, ScanPlan};
 use xla_llvm::target::Target;
@@ -7,7 +8,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// Launches of a kernel that is a scan; `None` for others, and where each thread had better scan strands of its own.
+/// Plans the launches of a scan. `None` for other kernels, and if each thread should scan its own strands.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     source: &KernelSource<'m>,

@@ -1,4 +1,4 @@
-//! Scatters as launches: one for the updates, after others where indices are claimed or sorted.
+//! Scatters as launches: one for the updates, after others that claim or sort indices if necessary.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, Module};
@@ -10,8 +10,8 @@ use super::{KernelCode, Kernels, sort};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// Launches that scatter into the results, which hold the inputs; `None` where one thread goes through the updates in
-/// order.
+/// Plans the launches that scatter into the results, which hold the inputs. `None` if one thread must combine the
+/// updates in order.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -24,8 +24,8 @@ pub(crate) fn plan<'m>(
     let label = cx.instruction().name();
     let mut scratch: Vec<usize> = scatter.scratch_bytes().into_iter().collect();
     let keys = scatter.sort();
-    // Sorted keys are in the first memory. The launch that sorts runs writes there or, if the merges are odd, to the
-    // second one.
+    // The sorted keys are in the first memory. With an even number of merges, the launch that sorts runs writes to the
+    // first memory and reads from the second; with an odd number, it is the reverse.
     let unsorted = keys.as_ref().map_or(0, |keys| if keys.merges().count().is_multiple_of(2) { 1 } else { 0 });
     let mut commands = Vec::new();
     for &phase in scatter.phases() {

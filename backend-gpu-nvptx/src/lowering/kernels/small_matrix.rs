@@ -1,4 +1,4 @@
-//! Small matrices that are factored or solved, as a launch.
+//! Factorisation and solution of small matrices as one launch.
 
 use xla_hlo::{Module, Op};
 use xla_llvm::fused::SmallMatrixPlan;
@@ -8,7 +8,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The launch of a `cholesky` or a `triangular-solve`; `None` for those that no kernel does.
+/// Plans the launch of a `cholesky` or a `triangular-solve`; `None` if no kernel can do it.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,

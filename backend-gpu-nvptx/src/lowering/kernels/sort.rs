@@ -1,5 +1,5 @@
-//! Sorts as launches that alternate between the results and scratch memory: runs, then merges; or for each digit of
-//! keys, counting it and moving elements.
+//! Sorts as launches that alternate between the results and scratch memory. A merge sort sorts runs and merges them. A
+//! radix sort counts each digit of the keys and moves the elements.
 
 use xla_hlo::ops::Sort;
 use xla_hlo::{ArrayShape, Module};
@@ -10,7 +10,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The plan of a sort; `None` where the comparator or the shapes are no kernel's.
+/// Plans a sort; `None` if no kernel supports the comparator or the shapes.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -37,8 +37,8 @@ pub(crate) fn plan<'m>(
     Some(PlannedSequence { scratch, commands, ..PlannedSequence::default() })
 }
 
-/// The launches that sort some arrays into others with the help of a third lot, if there are merges. The arrays to sort
-/// may be of the lot that the first launch does not write.
+/// Plans the launches that sort `operands` into `results`; merges use `scratch` as second buffer. `operands` may be the
+/// buffer that the first launch does not write.
 pub(super) fn launches<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -61,7 +61,7 @@ pub(super) fn launches<'m>(
     commands
 }
 
-/// The launches of a sort of `count` arrays by digits.
+/// Plans the launches of a radix sort of `count` arrays.
 fn by_digits<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,
@@ -77,7 +77,7 @@ fn by_digits<'m>(
         PlannedCommand::Launch { kernel, arguments }
     };
     let digits: Vec<u32> = sort.digits().collect();
-    // The last launch writes the results, those before alternate.
+    // The last launch writes the results; those before it alternate.
     let place = |launches_left: usize, array: usize| match launches_left {
         left if left == digits.len() => KernelArgument::Array(array),
         left if left.is_multiple_of(2) => KernelArgument::Array(count + array),

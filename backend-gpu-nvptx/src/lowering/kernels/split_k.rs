@@ -1,4 +1,4 @@
-//! Split-K matmuls as two launches: partial sums, then their sums.
+//! Split-K matmuls as two launches: one for partial sums, one that adds them.
 
 use xla_llvm::fused::{KernelSource, SplitK, SplitKPhase};
 use xla_llvm::target::Target;
@@ -7,7 +7,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// Launches of a kernel with such a product; `None` for others.
+/// Plans the launches of a split-K matmul; `None` for other kernels.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     source: &KernelSource<'m>,
@@ -16,7 +16,7 @@ pub(crate) fn plan<'m>(
     Some(launches(kernels, source, SplitK::new(source, target)?))
 }
 
-/// Launches of a kernel with such a product, by a plan for it.
+/// Plans the launches of a split-K matmul from its plan.
 pub(crate) fn launches<'m>(kernels: &mut Kernels<'m>, source: &KernelSource<'m>, plan: SplitK) -> PlannedSequence {
     let (inputs, arrays) = (source.inputs.len(), source.pointer_count());
     let commands = SplitK::PHASES.map(|phase| {

@@ -1,4 +1,4 @@
-//! Products in tiles, in several ways of which a device may measure the fastest.
+//! Tiled matmuls with alternatives, of which autotuning measures the fastest.
 
 use xla_llvm::fused::{KernelSource, MatmulAlternatives, TiledMatmul};
 use xla_llvm::target::Target;
@@ -8,7 +8,7 @@ use crate::lowering::{PlannedChoice, PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 use crate::program::library_call::matmul::Precision;
 
-/// The usual plan of a kernel, or a choice of it and alternatives to it, if there are some.
+/// Returns the default plan of a kernel, or a choice between it and its alternatives if there are any.
 pub(crate) fn with_alternatives<'m>(
     kernels: &mut Kernels<'m>,
     source: &KernelSource<'m>,
@@ -29,7 +29,7 @@ pub(crate) fn with_alternatives<'m>(
             }
             TiledMatmul::Parts(plan) => split_k::launches(kernels, source, plan),
         };
-        // One way is taken, so that all have the same memory.
+        // Only one alternative is executed, so all share the same memory.
         scratch.resize(scratch.len().max(way.scratch.len()), 0);
         scratch.iter_mut().zip(&way.scratch).for_each(|(bytes, &other)| *bytes = other.max(*bytes));
         all.push(way.commands);

@@ -1,4 +1,4 @@
-//! Top-k of rows as launches: one, or one for chunks of long rows and one for their best elements.
+//! Top-k of rows as launches: one, or one for chunks of long rows and one that merges their results.
 
 use xla_hlo::Module;
 use xla_hlo::ops::TopK;
@@ -10,7 +10,7 @@ use super::{KernelCode, Kernels};
 use crate::lowering::{PlannedCommand, PlannedSequence};
 use crate::program::commands::KernelArgument;
 
-/// The launches of a `topk`; `None` for elements that no kernel takes, or for too many of a row.
+/// Plans the launches of a `topk`. `None` if no kernel supports the element type, or for too many elements of a row.
 pub(crate) fn plan<'m>(
     kernels: &mut Kernels<'m>,
     module: &'m Module,

@@ -3,13 +3,13 @@
 //! ```text
 //!             input x [batch, channels]   filter w [out, in]   output y [batch, channels]
 //! forward     lhs     [b, f]              rhs      [o, i]      result   [b, f]
-//! of x        result  [b, f]              rhs      [i, o]      lhs      [b, f]     holes in lhs are the layer's stride
-//! of w        lhs     [f, b]              result   [f, b]      rhs      [i, o]     holes in rhs are the layer's stride
+//! of x        result  [b, f]              rhs      [i, o]      lhs      [b, f]     lhs dilation is the layer's stride
+//! of w        lhs     [f, b]              result   [f, b]      rhs      [i, o]     rhs dilation is the layer's stride
 //! ```
 //!
-//! In all three `y[p] = sum over k of x[p * stride + k * dilation - low] w[k]` tells which numbers meet. cuDNN knows
-//! the same number of zeros on both sides alone, filters that are not reversed, and two orders of dimensions;
-//! where a program has it otherwise, arrays are rearranged before or after.
+//! In all three cases, `y[p] = sum over k of x[p * stride + k * dilation - low] w[k]` defines which elements are
+//! multiplied. cuDNN supports only equal padding on both sides, filters that are not reversed, and two orders of
+//! dimensions. If a program differs, arrays are rearranged before or after the call.
 
 use xla_hlo::ops::{Convolution as Op, ConvolutionDims, SparsityConfig, WindowDim};
 use xla_hlo::{ArrayShape, ElementType};
@@ -20,11 +20,11 @@ use crate::program::library_call::convolution::{
     Channels, Convolution, ConvolutionActivation, ConvolutionKind, Spatial,
 };
 
-/// Products of input channels and output channels of a group from which on a library's kernels have enough to do in a
-/// tile.
+/// Minimum product of a group's input and output channels. Below it, a tile of the library's kernels has too little
+/// work.
 const LEAST_CHANNELS: usize = 16;
 
-/// The call for input, kernel and result, if the library takes it and it is worth it.
+/// Returns the call for input, kernel and result, if the library takes it and it pays off.
 pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let channels = arrays[1].dims()[op.dims.kernel_input_feature];
     let outputs = arrays[1].dims()[op.dims.kernel_output_feature] / op.groups();
@@ -34,46 +34,47 @@ pub(super) fn find(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) ->
     if is_worth_it { recognise(op, arrays, capability) } else { None }
 }
 
-/// A convolution as a library call, however small; `None` if the library has none.
+/// Recognises a convolution of any size as a library call; `None` if the library has none.
 pub(super) fn recognise(op: &Op, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let [lhs, rhs, result] = arrays.map(ArrayShape::element_type);
     if lhs != rhs || lhs != result || op.sparsity != SparsityConfig::default() {
         return None;
     }
     let orders: &[Channels] = match lhs {
-        // Its kernels for f64 know no other.
+        // cuDNN's kernels for f64 support no other order.
         ElementType::F64 => &[Channels::First],
         _ => &[Channels::First, Channels::Last],
     };
     let layers = kinds(op, arrays).into_iter().filter_map(|kind| ConvolutionLayer::new(kind, op, arrays));
     let calls =
         layers.flat_map(|layer| orders.iter().filter_map(move |&channels| layer.call(channels, op, capability)));
-    // As a program has them, the arrays of a layer lie like the library's; the first one of equal ones.
+    // Programs usually store the arrays of a layer as the library does, so copy as little as possible. The first of
+    // equal calls wins.
     calls.min_by_key(RecognizedCall::rearranged_bytes)
 }
 
 impl RecognizedCall {
-    /// Bytes of arrays that are copied to lie otherwise.
+    /// Returns the bytes of arrays that are copied to another layout.
     fn rearranged_bytes(&self) -> usize {
         self.arrays.iter().flatten().map(|array| array.from().byte_size()).fold(0, usize::saturating_add)
     }
 }
 
-/// The layer that a convolution is a part of.
+/// Layer whose forward pass or gradient a convolution computes.
 struct ConvolutionLayer<'a> {
     kind: ConvolutionKind,
-    /// By the operation's operands and result.
+    /// Operands and result of the operation.
     arrays: [LayerArray<'a>; 3],
     groups: usize,
     geometry: Vec<WindowGeometry>,
 }
 
-/// One of the layer's arrays as it lies in the program.
+/// Array of the layer with its dimensions in the program.
 struct LayerArray<'a> {
     shape: &'a ArrayShape,
-    /// The dimension of the batch; of a filter, that of output channels.
+    /// Dimension of the batch, or of the output channels of a filter.
     first: usize,
-    /// The dimension of channels; of a filter, that of input channels.
+    /// Dimension of the channels, or of the input channels of a filter.
     second: usize,
     spatial: &'a [usize],
 }
@@ -81,14 +82,14 @@ struct LayerArray<'a> {
 /// One spatial dimension of the layer.
 struct WindowGeometry {
     spatial: Spatial,
-    /// Zeros around the layer's input, before the library sees it.
+    /// Zero padding of the layer's input, added before the library call.
     input_padding: (i64, i64),
-    /// Whether the operation's second operand runs backwards, as the library sees it.
+    /// Whether the operation's second operand must be reversed for the library.
     is_reversed: bool,
 }
 
 impl<'a> ConvolutionLayer<'a> {
-    /// The operation as a part of a layer; arrays are its operands and its result.
+    /// Interprets the operation as a part of a layer. The arrays are its operands and its result.
     fn new(kind: ConvolutionKind, op: &'a Op, [lhs, rhs, result]: [&'a ArrayShape; 3]) -> Option<ConvolutionLayer<'a>> {
         let d = &op.dims;
         let (images, filter) = ((d.input_batch, d.input_feature), (d.kernel_output_feature, d.kernel_input_feature));
@@ -116,7 +117,7 @@ impl<'a> ConvolutionLayer<'a> {
         Some(ConvolutionLayer { kind, groups: op.groups(), geometry: geometry.collect::<Option<_>>()?, arrays })
     }
 
-    /// The call with channels there.
+    /// Returns the call with this position of the channels.
     fn call(&self, channels: Channels, op: &Op, capability: (u32, u32)) -> Option<RecognizedCall> {
         let [x, w, y] = places(self.kind);
         let (input, filter) = (&self.arrays[x], &self.arrays[w]);
@@ -140,7 +141,7 @@ impl<'a> ConvolutionLayer<'a> {
         Some(RecognizedCall { call: LibraryCall::Convolution(call), arrays, scaling: None })
     }
 
-    /// The rearrangement of an operand to the library's layout, or of its result to the program's.
+    /// Returns the rearrangement of an operand to the library's layout, or of its result to the program's layout.
     fn rearrangement(&self, place: usize, input: usize, channels: Channels) -> Option<Rearrangement> {
         let array = &self.arrays[place];
         let order = array.order(channels);
@@ -159,7 +160,7 @@ impl<'a> ConvolutionLayer<'a> {
             }
             return Rearrangement::new(array.shape.clone(), order, reversed, padding);
         }
-        // The library's result: the input's gradient with its padding, which is cut off.
+        // The library's result. The gradient of a padded input is computed with its padding, which is cut off.
         let mut dims: Vec<usize> = order.iter().map(|&d| array.shape.dims()[d]).collect();
         let mut padding = vec![(0, 0); rank];
         if place == input {
@@ -175,7 +176,7 @@ impl<'a> ConvolutionLayer<'a> {
     }
 }
 
-/// The layer's input, filter and output among the operation's arrays.
+/// Returns the positions of the layer's input, filter and output among the operation's arrays.
 fn places(kind: ConvolutionKind) -> [usize; 3] {
     match kind {
         ConvolutionKind::Forward => [0, 1, 2],
@@ -184,7 +185,7 @@ fn places(kind: ConvolutionKind) -> [usize; 3] {
     }
 }
 
-/// The kinds that a convolution may be, the likelier first; none for one that no layer has.
+/// Returns the kinds that a convolution may be, the likelier first; none if no layer computes it.
 fn kinds(op: &Op, [lhs, _, result]: [&ArrayShape; 3]) -> Vec<ConvolutionKind> {
     use ConvolutionKind::{BackwardFilter, BackwardInput, Forward};
     let ConvolutionDims { input_spatial, output_spatial, .. } = &op.dims;
@@ -192,10 +193,10 @@ fn kinds(op: &Op, [lhs, _, result]: [&ArrayShape; 3]) -> Vec<ConvolutionKind> {
     let has_holes = windows.iter().zip(input_spatial).any(|(w, &d)| w.base_dilation > 1 && lhs.dims()[d] > 1);
     if has_holes {
         let steps = windows.iter().zip(output_spatial).any(|(w, &d)| w.stride > 1 && result.dims()[d] > 1);
-        // Groups of a filter lie along its output channels alone, here the layer's input channels.
+        // Groups of a filter divide only its output channels, which here are the layer's input channels.
         return if steps || op.groups() > 1 { Vec::new() } else { vec![BackwardInput] };
     }
-    // A layer's output is as a rule larger than its filter.
+    // The output of a layer is usually larger than its filter.
     let window = windows.iter().map(|w| w.size).fold(1, usize::saturating_mul);
     let places = output_spatial.iter().map(|&d| result.dims()[d]).fold(1, usize::saturating_mul);
     match (op.feature_group_count, op.batch_group_count) {
@@ -212,7 +213,7 @@ impl LayerArray<'_> {
         self.shape.dims()[dimension]
     }
 
-    /// Its dimensions in the order of the library.
+    /// Returns the dimensions in the library's order.
     fn order(&self, channels: Channels) -> Vec<usize> {
         match channels {
             Channels::First => [&[self.first, self.second], self.spatial].concat(),
@@ -222,14 +223,14 @@ impl LayerArray<'_> {
 }
 
 impl WindowGeometry {
-    /// Of the sizes of input, filter and output.
+    /// Computes the geometry from the sizes of input, filter and output.
     fn new(kind: ConvolutionKind, window: &WindowDim, [input, filter, output]: [usize; 3]) -> Option<WindowGeometry> {
         let (stride, dilation) = match kind {
             ConvolutionKind::Forward => (window.stride, window.window_dilation),
             ConvolutionKind::BackwardInput => (window.base_dilation, window.window_dilation),
             ConvolutionKind::BackwardFilter => (window.window_dilation, window.stride),
         };
-        // Steps that nothing takes may be too long for the library.
+        // A stride or dilation without effect may be too large for the library.
         let (stride, dilation) = (if output > 1 { stride } else { 1 }, if filter > 1 { dilation } else { 1 });
         let reach = filter.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
         let backwards = kind == ConvolutionKind::BackwardInput;
@@ -243,7 +244,7 @@ impl WindowGeometry {
         if let Some(spatial) = plain.filter(|spatial| spatial.check().is_ok()) {
             return Some(WindowGeometry { spatial, input_padding: (0, 0), is_reversed });
         }
-        // All that is read of the input, zeros included.
+        // Number of input elements that are read, including padding.
         let read = output.checked_sub(1)?.checked_mul(stride)?.checked_add(reach)?;
         let high = i64::try_from(read).ok()?.checked_sub(i64::try_from(input).ok()?)?.checked_sub(low)?;
         let spatial = Spatial { input: read, filter, output, padding: 0, stride, dilation };

@@ -1,4 +1,4 @@
-//! Dots for cuBLASLt.
+//! Dots as calls of cuBLASLt.
 
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::{Dot, DotOperandDims};
@@ -7,10 +7,10 @@ use super::{LEAST_WORK, RecognizedCall, precision};
 use crate::program::library_call::LibraryCall;
 use crate::program::library_call::matmul::{Matmul, Operand};
 
-/// Rows, columns and steps of the sum below which tiles of the libraries' kernels stay empty.
+/// Minimum value of `M`, `N` and `K`. Below it, tiles of the library's kernels stay empty.
 const LEAST_EXTENT: usize = 16;
 
-/// The call for lhs, rhs and result, if the library takes it and it is worth it.
+/// Returns the call for lhs, rhs and result, if the library takes it and it pays off.
 pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) -> Option<RecognizedCall> {
     let matmul = recognise(dot, arrays, capability)?;
     let Matmul { batch, m, n, k, .. } = matmul;
@@ -21,22 +21,21 @@ pub(super) fn find(dot: &Dot, arrays: [&ArrayShape; 3], capability: (u32, u32)) 
     Some(RecognizedCall { call: LibraryCall::Matmul(matmul), arrays: vec![None; 3], scaling: None })
 }
 
-/// A dot as a library call, however small; `None` if the library has none.
+/// Recognises a dot of any size as a library call; `None` if the library has none.
 pub(super) fn recognise(dot: &Dot, [lhs, rhs, result]: [&ArrayShape; 3], capability: (u32, u32)) -> Option<Matmul> {
     let dims = dot.dims.operands([lhs.rank(), rhs.rank()]);
     let (left, right) = (MatmulSide::new(lhs, &dims[0])?, MatmulSide::new(rhs, &dims[1])?);
     let elements = [lhs, rhs, result].map(ArrayShape::element_type);
     let extents = [left.free.extent, left.contracted.extent, right.free.extent];
     let mut matmul = Matmul::dense(left.batch.extent, extents, elements);
-    // As rows of lhs go along what is summed, those of rhs go along its columns.
+    // Without transposition, a row of lhs runs along `K`, and a row of rhs along `N`.
     matmul.lhs = left.operand(lhs, left.contracts_last);
     matmul.rhs = right.operand(rhs, !right.contracts_last);
     matmul.precision = precision(dot.algorithm, capability);
     matmul.check(capability).ok().map(|()| matmul)
 }
 
-/// An operand of a dot, two of whose dimensions are those of matrices: elements that follow each other are of one row,
-/// or of one column.
+/// Operand of a dot as a batch of matrices, in which either rows or columns are contiguous.
 struct MatmulSide {
     batch: Run,
     free: Run,
@@ -44,11 +43,11 @@ struct MatmulSide {
     contracts_last: bool,
 }
 
-/// Dimensions of an array that are like one.
+/// Dimensions of an array that can be merged into one.
 #[derive(Clone, Copy)]
 struct Run {
     extent: usize,
-    /// Elements from one of its places to the next.
+    /// Distance between consecutive positions, in elements.
     stride: usize,
 }
 
@@ -61,7 +60,7 @@ impl MatmulSide {
         is_matrix.then_some(MatmulSide { batch, free, contracted, contracts_last })
     }
 
-    /// As the library knows it; `is_plain` if rows follow each other as they should.
+    /// Describes the operand to the library; `is_plain` means that it is not transposed.
     fn operand(&self, shape: &ArrayShape, is_plain: bool) -> Operand {
         let (minor, major) = match self.contracts_last {
             true => (self.contracted, self.free),
@@ -70,7 +69,7 @@ impl MatmulSide {
         Operand {
             element: shape.element_type(),
             transposed: !is_plain,
-            // A single row may be as long as it is.
+            // The stride of a single row is unused, but must not be less than its length.
             row_stride: major.stride.max(minor.extent),
             batch_stride: self.batch.stride,
         }
@@ -78,7 +77,7 @@ impl MatmulSide {
 }
 
 impl Run {
-    /// `None` for dimensions of which another one lies in between, or in another order.
+    /// Merges dimensions; `None` if another dimension is between them, or if their order differs.
     fn new(shape: &ArrayShape, dims: &[usize]) -> Option<Run> {
         let stride =
             |d: usize| shape.dims()[d + 1..].iter().fold(1, |product: usize, &size| product.saturating_mul(size));
@@ -148,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every recognised call computes the operation, with batches and several dimensions, too.
+        /// Every recognised call computes the operation, also with batches and several dimensions.
         #[test]
         fn the_librarys_matmul_is_the_operations(
             sizes in [1usize..4, 1usize..4, 1usize..4, 1usize..4],
@@ -157,7 +156,7 @@ mod tests {
         ) {
             let list = |which: usize| vec![sizes[which]; counts[which]];
             let (batch, contracted) = (list(0), list(1));
-            // Dimensions of the batch, of rows, of columns, and where those of the batch and contracted ones begin.
+            // Dimensions of one operand in some order, and the positions of its batch and contracting dimensions.
             let side = |free: &[usize], order: usize| {
                 let (b, f, c) = (&batch[..], free, &contracted[..]);
                 let (dims, first, contracting) = match order {

@@ -1,14 +1,14 @@
-//! Epilogues that libraries compute themselves: after a product of cuBLASLt a factor, an addend, a bias, `gelu`; after
-//! a convolution of cuDNN a bias, `relu`, `gelu`.
+//! Epilogues that libraries compute: after a matmul of cuBLASLt a factor, an addend, a bias, `gelu`; after a
+//! convolution of cuDNN a bias, `relu`, `gelu`.
 //!
 //! ```text
 //! gelu(dot(x, y) * c + a + broadcast(b))   ─   Matmul with alpha = c, the addend a, the bias b and an activation
 //! relu(convolution(x, w) + broadcast(b))   ─   Convolution with the bias b and an activation
 //! ```
 //!
-//! A fusion of which anything else is left needs a kernel that reads all results anyway, so that nothing is gained
-//! there. So it is with `relu` after a product: cuBLASLt makes 0 of NaN, and HLO's `maximum` does not. cuDNN tells of
-//! plans whether they keep NaN.
+//! A fusion with any other operation needs a kernel that reads all results anyway, so absorbing a part of it gains
+//! nothing. `relu` after a matmul is not absorbed, because cuBLASLt converts NaN to 0 and HLO's `maximum` does not. The
+//! plans of cuDNN state whether they keep NaN.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Computation, ElementType, InstrId, Op};
@@ -18,9 +18,10 @@ use crate::program::library_call::LibraryCall;
 use crate::program::library_call::convolution::{Convolution, ConvolutionActivation, ConvolutionKind};
 use crate::program::library_call::matmul::{Activation, Matmul};
 
-/// The call of a contraction with all that a computation does to it, and the parameters of the computation that are
-/// read for it, in the order of the call's arrays. `None` where the library does not do all of it, or rounds less often
-/// than the program says: after each step in 16 bits, of which f16 also overflows. `excess_precision` allows that.
+/// Absorbs the whole epilogue of a contraction into its call. Returns the call, and the parameters of the computation
+/// that the epilogue reads, in the order of the call's arrays. `None` if the library does not compute the whole
+/// epilogue, or rounds less often than the program. A program rounds 16-bit values after each step, and f16 may
+/// overflow there; `excess_precision` allows fewer roundings.
 pub(crate) fn absorb(
     call: &LibraryCall,
     graph: &Computation,
@@ -70,7 +71,7 @@ fn into_convolution(
     excess_precision: bool,
 ) -> Option<(Convolution, Vec<usize>)> {
     let Op::Convolution(op) = graph[id].op() else { return None };
-    // A bias is one of the layer's output, whose channels the operation's result has there.
+    // A bias belongs to the channels of the layer's output, which is the result only in the forward pass.
     if convolution.kind != ConvolutionKind::Forward {
         return None;
     }
@@ -89,7 +90,7 @@ fn into_convolution(
     Some((whole, epilogue.reads(graph)?))
 }
 
-/// All that a computation does to a contraction: `function(contraction * alpha + addend + bias)`.
+/// Epilogue of a contraction: `function(contraction * alpha + addend + bias)`.
 struct Epilogue {
     alpha: f64,
     addend: Option<InstrId>,
@@ -97,7 +98,7 @@ struct Epilogue {
     function: Option<Function>,
 }
 
-/// The last step.
+/// Last step of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Function {
     Relu,
@@ -105,8 +106,9 @@ enum Function {
 }
 
 impl Epilogue {
-    /// The steps from a contraction of an element type to the root; `bias` is the parameter that an array repeats as
-    /// the library would. `None` for other steps, and for those that the library would round otherwise.
+    /// Collects the steps from a contraction of an element type to the root. `bias` returns the parameter that an array
+    /// broadcasts in the same manner as the library. `None` for other steps, and for those that the library would round
+    /// differently.
     fn of(
         graph: &Computation,
         contraction: InstrId,
@@ -141,20 +143,20 @@ impl Epilogue {
             }
             value = user;
         }
-        // The library rounds once, and f16 overflows once; `relu` alone changes no rounding.
+        // The library rounds once, and f16 overflows at most once. `relu` alone does not change the rounding.
         let is_rounded_again = epilogue.alpha != 1.0 || epilogue.addend.or(epilogue.bias).is_some();
         let rounds_less = is_rounded_again && element.bit_width() < 32 && !excess_precision;
         (!rounds_less).then_some(epilogue)
     }
 
-    /// The parameters that are read for it.
+    /// Returns the positions of the parameters that the epilogue reads.
     fn reads(&self, graph: &Computation) -> Option<Vec<usize>> {
         let place = |id: InstrId| graph.parameters().iter().position(|&parameter| parameter == id);
         self.addend.into_iter().chain(self.bias).map(place).collect()
     }
 }
 
-/// The parameter that an array of rows repeats in each row.
+/// Returns the parameter that an array repeats in each of its rows.
 fn columns(graph: &Computation, array: InstrId, count: usize) -> Option<InstrId> {
     let Op::Broadcast(broadcast) = graph[array].op() else { return None };
     let row = graph[array].operand(0);
@@ -163,7 +165,7 @@ fn columns(graph: &Computation, array: InstrId, count: usize) -> Option<InstrId>
     (is_last && shape.element_count() == count && graph.parameters().contains(&row)).then_some(row)
 }
 
-/// The parameter of one dimension that an array repeats everywhere along its others but that one.
+/// Returns the one-dimensional parameter that an array broadcasts along all dimensions except `dimension`.
 fn channels(graph: &Computation, array: InstrId, dimension: usize) -> Option<InstrId> {
     let Op::Broadcast(broadcast) = graph[array].op() else { return None };
     let row = graph[array].operand(0);
@@ -179,8 +181,8 @@ mod tests {
 
     const PRODUCT: &str = "p = T[2,64,48] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}";
 
-    /// Lowers the dot `p`, in lines with the type `T`; returns alpha and the names of the operands that the library
-    /// reads, if it computes them.
+    /// Absorbs `lines` after the dot `p`, with type `ty` in place of `T`. Returns alpha and the names of the operands
+    /// that the library reads, if it computes all lines.
     fn absorbed(ty: &str, lines: &[&str]) -> Option<(f64, Vec<String>)> {
         let (matmul, names) = absorbed_with(ty, lines, false)?;
         assert_eq!(matmul.activation, Activation::None);
@@ -295,7 +297,8 @@ mod tests {
         stays("f32", &[zeros[0], zeros[1], "ROOT r = T[2,64,48] multiply(p, zeros)"]);
     }
 
-    /// The convolution `p` with lines after it: bias, activation and the names of what is read.
+    /// Absorbs `lines` after the convolution `p`. Returns whether there is a bias, the activation, and the names of the
+    /// operands that are read.
     fn convolved(
         ty: &str,
         lines: &[&str],

@@ -1,4 +1,4 @@
-//! Fourier transforms for cuFFT.
+//! Fourier transforms as calls of cuFFT.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{Fft, FftType};
@@ -8,7 +8,7 @@ use super::{RecognizedCall, Scaling};
 use crate::program::library_call::LibraryCall;
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 
-/// The call for operand and result, of which neither is without elements; `None` if the library does not take it.
+/// Returns the call for operand and result, both of which have elements; `None` if the library does not take it.
 pub(super) fn find(op: &Fft, operand: &ArrayShape, result: &ArrayShape) -> Option<RecognizedCall> {
     let first = operand.rank().checked_sub(op.fft_length.len())?;
     let kind = match op.fft_type {
@@ -31,7 +31,7 @@ pub(super) fn find(op: &Fft, operand: &ArrayShape, result: &ArrayShape) -> Optio
 }
 
 impl Scaling {
-    /// A program that does it: from its parameter to its result, which may lie in the same place.
+    /// Returns the program that scales its parameter; the result may share the parameter's memory.
     pub fn program(&self) -> Result<VerifiedModule> {
         let mut module = ModuleBuilder::new("scaled");
         let mut b = module.computation("main");
@@ -41,7 +41,7 @@ impl Scaling {
         let factor = b.constant(factor)?;
         let factor = b.broadcast(factor, self.shape.dims(), [])?;
         let root = if self.shape.element_type().is_complex() {
-            // Part by part, so that nothing is multiplied by an imaginary 0.
+            // Scale both parts separately, so that nothing is multiplied by an imaginary 0.
             let (real, imaginary) = (b.real(value)?, b.imag(value)?);
             let (real, imaginary) = (b.multiply(real, factor)?, b.multiply(imaginary, factor)?);
             b.complex(real, imaginary)?

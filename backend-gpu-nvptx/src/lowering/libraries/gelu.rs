@@ -1,42 +1,42 @@
-//! The approximation of `gelu` by `tanh`, in the operations of a computation.
+//! Recognition of the `tanh` approximation of `gelu` in a computation.
 //!
 //! ```text
 //! gelu(x) = x (1 + tanh(u)) / 2,  u = sqrt(2/pi) (x + 0.044715 x³)
 //! ```
 //!
-//! The operations may come in any order: each is a [`Form`], polynomials of `x` with a number for each power.
-//! Coefficients of factors and addends are positive, so that nothing cancels: where powers overflow, `u` is as infinite
-//! as `x`, and `tanh` of it is 1 or -1 like that of the library. NaN stays NaN. `-inf` is NaN here, and not in NVIDIA's
-//! documents, which tell that the result is `gelu` of it.
+//! The operations may be in any order: each value has a [`Form`], which consists of polynomials of `x` with a
+//! coefficient for each power. Coefficients of factors and addends are positive, so nothing cancels: if powers
+//! overflow, `u` is infinite like `x`, and its `tanh` is 1 or -1 like that of the library. NaN stays NaN. For `-inf`
+//! the operations return NaN; according to NVIDIA's documents, the library returns `gelu` of it.
 
 use xla_hlo::ops::{BinaryOp, ResultAccuracy, UnaryOp};
 use xla_hlo::{Computation, ElementType, InstrId, Op, Scalar};
 
-/// Powers of polynomials, from 0 on.
+/// Number of powers of a polynomial, from 0 on.
 const POWERS: usize = 4;
 
-/// Coefficients of a polynomial.
+/// Coefficients of a polynomial, by power.
 type Polynomial = [f64; POWERS];
 
-/// Relative distance of coefficients that are one number in f32, and a product of two such.
+/// Relative tolerance of a coefficient, which is a number rounded to f32 or the product of two such numbers.
 const NEAR: f64 = 1e-6;
 
-/// Factors and addends; others could overflow where the library does not.
+/// Range of factors and addends; others could overflow where the library does not.
 const MODERATE: std::ops::RangeInclusive<f64> = 1.0 / 64.0..=64.0;
 
-/// The value of an operation: `plain + of_tanh * tanh(u)`, by polynomials of `x`.
+/// Value of an operation, `plain + of_tanh * tanh(u)`, with polynomials of `x`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Form {
     plain: Polynomial,
     of_tanh: Polynomial,
 }
 
-/// Whether the root of a computation is `gelu` of one of its values. Values of 16 bits are rounded once, at last, as
-/// the caller knows to be allowed.
+/// Whether the root of a computation is `gelu` of one of its values. The library rounds 16-bit values only once, at the
+/// end; the caller ensures that this is allowed.
 pub(super) fn is_gelu(graph: &Computation, value: InstrId) -> bool {
     let Some(element) = graph[value].shape().element_type() else { return false };
     let mut forms = vec![(value, Form { plain: [0.0, 1.0, 0.0, 0.0], of_tanh: [0.0; POWERS] })];
-    // Operands come before their users.
+    // Operands precede their users.
     let later = graph.post_order().into_iter().filter(|&id| id != value);
     for id in later.filter(|&id| !matches!(graph[id].op(), Op::Parameter(_) | Op::Constant(_) | Op::Broadcast(_))) {
         let operands = graph[id].operands().iter();
@@ -52,12 +52,12 @@ pub(super) fn is_gelu(graph: &Computation, value: InstrId) -> bool {
     forms.last().is_some_and(|(id, form)| *id == graph.root() && half(&form.plain) && half(&form.of_tanh))
 }
 
-/// The form of an operation on such forms and numbers; `None` if it has none.
+/// Returns the form of an operation on forms and numbers; `None` if it has none.
 fn form(graph: &Computation, id: InstrId, known: &[Option<Form>], element: ElementType) -> Option<Form> {
     let to = graph[id].shape().element_type()?;
     let operand = |place: usize| known[place].or_else(|| Form::constant(graph, graph[id].operand(place)));
     match graph[id].op() {
-        // The result is rounded where it is stored; elsewhere a conversion to fewer bits rounds.
+        // Only the root may convert to fewer bits, since the library rounds its result.
         Op::Convert(_) if to == ElementType::F32 || to == element && id == graph.root() => operand(0),
         Op::Unary(unary) if unary.op == UnaryOp::Tanh && unary.accuracy == ResultAccuracy::Default => {
             let argument = operand(0)?;
@@ -77,7 +77,7 @@ fn form(graph: &Computation, id: InstrId, known: &[Option<Form>], element: Eleme
 }
 
 impl Form {
-    /// A positive number that an array has everywhere.
+    /// Returns the form of an array of equal numbers in the range [`MODERATE`].
     fn constant(graph: &Computation, array: InstrId) -> Option<Form> {
         let number = number(graph, array).filter(|number| MODERATE.contains(number))?;
         Some(Form { plain: [number, 0.0, 0.0, 0.0], of_tanh: [0.0; POWERS] })
@@ -102,7 +102,7 @@ impl Form {
     }
 }
 
-/// `None` where it has greater powers.
+/// Multiplies polynomials; `None` if the product has higher powers.
 fn product(a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
     let mut product = [0.0; POWERS];
     for (i, j) in (0..POWERS).flat_map(|i| (0..POWERS).map(move |j| (i, j))) {
@@ -115,7 +115,7 @@ fn product(a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
     Some(product)
 }
 
-/// Whether it is the argument of `tanh`, whose constants may be rounded to the type of the result.
+/// Whether a polynomial is the argument of `tanh`. Its constants may be rounded to the type of the result.
 fn is_argument(polynomial: &Polynomial, element: ElementType) -> bool {
     let either = |number: f64| match Scalar::Float(number).rounded(element) {
         Scalar::Float(rounded) => [number, rounded],
@@ -130,7 +130,7 @@ fn is_near(found: &Polynomial, wanted: &Polynomial) -> bool {
     found.iter().zip(wanted).all(|(found, wanted)| (found - wanted).abs() <= NEAR * wanted)
 }
 
-/// The one real number that an array has everywhere.
+/// Returns the real number that all elements of an array have.
 pub(super) fn number(graph: &Computation, array: InstrId) -> Option<f64> {
     let scalar = match graph[array].op() {
         Op::Broadcast(_) => graph[array].operand(0),
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// JAX's `jax.nn.gelu(x)`.
+    /// Operations that JAX emits for `jax.nn.gelu(x)`.
     const JAX: &str = "square = T multiply(x, x)
         cube = T multiply(square, x)
         c3 = T broadcast(CUBE), dimensions={}
@@ -166,7 +166,7 @@ mod tests {
         cdf = T multiply(t1, halves)
         ROOT r = T multiply(x, cdf)";
 
-    /// Whether that is recognised in an element type, with lines in the place of others.
+    /// Whether these operations are recognised in an element type, with some lines replaced.
     fn recognised(element: &str, replaced: &[(&str, &str)]) -> bool {
         let numbers = [("FACTOR", "0.797884583"), ("CUBE", "0.044715"), ("one", "1"), ("half", "0.5")];
         let constants = numbers.map(|(name, number)| format!("{name} = E[] constant({number})")).join("\n");

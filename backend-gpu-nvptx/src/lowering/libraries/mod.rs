@@ -1,9 +1,9 @@
-//! Recognition of NVIDIA's library calls in the operations of a program.
+//! Recognition of operations that NVIDIA's libraries compute.
 //!
 //! ```text
 //! dot          ─ Matmul       cuBLASLt    dot.rs, and its epilogue: epilogue.rs, gelu.rs
 //! convolution  ─ Convolution  cuDNN       convolution.rs; arrays in another layout: rearrangement.rs
-//! fft          ─ Fourier      cuFFT       fourier.rs, and what it sums divided
+//! fft          ─ Fourier      cuFFT       fourier.rs, and the scaling of inverse transforms
 //! ```
 
 mod convolution;
@@ -23,30 +23,30 @@ use crate::program::library_call::matmul::Precision;
 pub(crate) use epilogue::absorb;
 pub(crate) use rearrangement::Rearrangement;
 
-/// Multiplications from which on a library is worth its call.
+/// Minimum number of multiplications for which a library call pays off.
 const LEAST_WORK: usize = 1 << 21;
 
-/// An operation that a library computes.
+/// Operation that a library computes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecognizedCall {
-    /// The call. Its arrays are the operation's operands and its result, in this order.
+    /// Library call. Its arrays are the operation's operands and its result, in this order.
     pub call: LibraryCall,
-    /// The rearrangements of operands to the library's layouts, where they differ; last, that of the result
-    /// as the program wants it.
+    /// Rearrangements of the operands to the library's layouts, and finally of the result to the program's layout.
+    /// `None` where both layouts are equal.
     pub arrays: Vec<Option<Rearrangement>>,
-    /// The scaling of the result, in place.
+    /// Scaling of the result, in place.
     pub scaling: Option<Scaling>,
 }
 
-/// The division of all elements of an array by a number.
+/// Division of all elements of an array by a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scaling {
     shape: ArrayShape,
     divisor: usize,
 }
 
-/// The call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of that compute
-/// capability; `None` if no library takes it, or if it is not worth it.
+/// Returns the call that computes an operation on row-major arrays, `operands` and `result`, on a GPU of this compute
+/// capability; `None` if no library takes it, or if it does not pay off.
 pub(crate) fn find(
     op: &Op,
     operands: &[&ArrayShape],
@@ -61,9 +61,9 @@ pub(crate) fn find(
     }
 }
 
-/// The precision of a library's f32 products on a GPU of that compute capability. TF32 is for operations that ask for
-/// it, or are marked by the pass `allow-tf32`: results are compared with those of other platforms, which compute what
-/// nobody says otherwise of as exactly as the type.
+/// Returns the precision of a library's f32 products on a GPU of this compute capability. TF32 is only used for
+/// operations that request it or that the pass `allow-tf32` marks: results are compared with those of other platforms,
+/// which use full precision unless the program states otherwise.
 fn precision(algorithm: Option<DotAlgorithm>, capability: (u32, u32)) -> Precision {
     let has_tf32 = capability >= (8, 0);
     if has_tf32 && algorithm == Some(DotAlgorithm::Tf32Tf32F32) { Precision::Tf32 } else { Precision::Exact }

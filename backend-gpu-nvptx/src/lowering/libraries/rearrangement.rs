@@ -1,27 +1,27 @@
-//! Rearranges arrays into the layout of a library and back, by a helper kernel.
+//! Rearrangement of arrays to the layout of a library and back, by a helper kernel.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::PadDim;
 use xla_hlo::{ArrayShape, Literal, Result, Shape, VerifiedModule};
 
-/// The maximal growth of an array by zero padding.
+/// Maximum growth of an array by zero padding.
 const MOST_GROWTH: usize = 4;
 
-/// An array with its dimensions permuted, some of them reversed, and padded with zeros.
+/// Permutation of an array's dimensions, with reversed dimensions and zero padding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rearrangement {
     from: ArrayShape,
     to: ArrayShape,
     /// Dimensions of `from`, in the order of `to`.
     order: Vec<usize>,
-    /// Dimensions of `to` that run backwards.
+    /// Dimensions of `to` that are reversed.
     reversed: Vec<usize>,
-    /// Zeros before and after each dimension of `to`; negative: elements that are left out.
+    /// Zero padding before and after each dimension of `to`; a negative number removes elements.
     padding: Vec<(i64, i64)>,
 }
 
 impl Rearrangement {
-    /// That of an array; `None` if it cannot be or is not reasonable, since most of it would be zeros.
+    /// Creates the rearrangement of an array; `None` if it is invalid, or if most of the result would be zeros.
     pub fn new(
         from: ArrayShape,
         order: Vec<usize>,
@@ -39,26 +39,26 @@ impl Rearrangement {
         (count <= most).then_some(Rearrangement { from, to, order, reversed, padding })
     }
 
-    /// Whether the bytes are the same afterwards.
+    /// Whether the rearrangement changes no byte.
     pub fn is_nothing(&self) -> bool {
-        // Dimensions of one element may be anywhere, and run as they like.
+        // The order and direction of dimensions of size 1 do not matter.
         let matters = |dimension: &usize| self.from.dims()[*dimension] > 1;
         let order: Vec<usize> = self.order.iter().copied().filter(matters).collect();
         let is_kept = |d: &usize| self.to.dims()[*d] <= 1;
         order.is_sorted() && self.reversed.iter().all(is_kept) && self.padding.iter().all(|&pads| pads == (0, 0))
     }
 
-    /// The array as it was.
+    /// Returns the shape of the array before the rearrangement.
     pub fn from(&self) -> &ArrayShape {
         &self.from
     }
 
-    /// The array as it becomes.
+    /// Returns the shape of the array after the rearrangement.
     pub fn to(&self) -> &ArrayShape {
         &self.to
     }
 
-    /// A program that does it: from its parameter to its result.
+    /// Returns the program that rearranges its parameter.
     pub fn program(&self) -> Result<VerifiedModule> {
         let mut module = ModuleBuilder::new("rearranged");
         let mut b = module.computation("main");
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_program_rearranges() {
-        // Two rows of three become columns, from right to left, with a zero before and the last one left out.
+        // A transposed array with its rows reversed, a row of zeros added before, and the last row removed.
         let turned = Rearrangement::new(shape(&[2, 3]), vec![1, 0], vec![0], vec![(1, -1), (0, 0)]).unwrap();
         assert_eq!(turned.to().dims(), [3, 2]);
         let input = Literal::from_fn(turned.from(), |i| Scalar::Float(i as f64 + 1.0)).unwrap();

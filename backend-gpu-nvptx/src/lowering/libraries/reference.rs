@@ -1,4 +1,4 @@
-//! Reference of library calls as plain loops by their documentation, for tests of recognition.
+//! Reference implementations of library calls: plain loops, by their documentation, for tests of recognition.
 
 use xla_hlo::eval::evaluate;
 use xla_hlo::text::parse_module;
@@ -10,7 +10,7 @@ use crate::program::library_call::LibraryCall;
 use crate::program::library_call::convolution::{Convolution, ConvolutionKind};
 use crate::program::library_call::fourier::{Fourier, FourierKind};
 
-/// The result of a call on its operands.
+/// Computes a call on its operands.
 fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
     let mut result = vec![0.0; size];
     match call {
@@ -21,8 +21,8 @@ fn call(call: &LibraryCall, [lhs, rhs]: [&[f64]; 2], size: usize) -> Vec<f64> {
     result
 }
 
-/// `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]` for all that is inside of `x`, where `c`
-/// counts the channels of the group of `k`: the one sum that all three kinds are derivatives of.
+/// Computes `y[n, k, p] += x[n, c, p * stride + r * dilation - padding] w[k, c, r]` for all elements inside of `x`,
+/// where `c` counts the channels of the group of `k`. A gradient accumulates into `x` or `w` instead of `y`.
 fn convolution(layer: &Convolution, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
     let sizes = layer.sizes().expect("a call that was checked");
     let (per_group, outputs) = (sizes.filter[1], sizes.output[1] / sizes.groups);
@@ -57,13 +57,13 @@ fn indices(bounds: &[i32]) -> impl Iterator<Item = Vec<i32>> {
     })
 }
 
-/// A program of one operation on its parameters.
+/// Parses a program of one operation on its parameters.
 pub(super) fn program(text: &str) -> VerifiedModule {
     let module = parse_module(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     VerifiedModule::new(module).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The operation of such a program, and the shapes of its operands and its result.
+/// Returns the operation of such a program, and the shapes of its operands and its result.
 pub(super) fn root(module: &Module) -> (&Op, Vec<&ArrayShape>) {
     let entry = module.entry();
     let root = &entry[entry.root()];
@@ -71,8 +71,7 @@ pub(super) fn root(module: &Module) -> (&Op, Vec<&ArrayShape>) {
     (root.op(), arrays.map(|id| entry[id].shape().as_array().expect("an array")).collect())
 }
 
-/// Compares the call found for a program's operation with the evaluator: on small integers, so that sums are
-/// exact.
+/// Compares the call found for a program's operation with the evaluator, on small integers, so that sums are exact.
 pub(super) fn agrees(module: &Module, found: &RecognizedCall) {
     let (_, arrays) = root(module);
     let (result, operands) = arrays.split_last().expect("a result");
@@ -98,7 +97,7 @@ pub(super) fn agrees(module: &Module, found: &RecognizedCall) {
     }
 }
 
-/// The library's own results, by each of its algorithms; none where it is absent.
+/// Returns the library's own results for each of its algorithms; none if it is absent.
 fn on_device(call: &LibraryCall, operands: &[&[u8]], result: &ArrayShape) -> Vec<Literal> {
     let results = results(call, operands, result.byte_size(), &[Moved::None, Moved::All]);
     results.into_iter().map(|bytes| Literal::from_bytes(result, bytes).unwrap()).collect()
@@ -116,10 +115,10 @@ pub(super) fn numbers(array: &Literal) -> Vec<f64> {
     (0..array.array_shape().element_count()).map(number).collect()
 }
 
-/// A complex number.
+/// Complex number, as real and imaginary part.
 type Complex = (f64, f64);
 
-/// `sum over j of x[j] exp(sign * 2 pi i j k / n)` along a dimension of an array, for all `k`.
+/// Computes `sum over j of x[j] exp(sign * 2 pi i j k / n)` along a dimension of an array, for all `k`.
 fn along(values: &[Complex], dims: &[usize], dimension: usize, sign: f64) -> Vec<Complex> {
     let (n, stride) = (dims[dimension], dims[dimension + 1..].iter().product::<usize>());
     let term = |at: usize, j: usize| {
@@ -132,8 +131,8 @@ fn along(values: &[Complex], dims: &[usize], dimension: usize, sign: f64) -> Vec
     (0..values.len()).map(sum).collect()
 }
 
-/// The result of a transform: nothing is divided. Of a real array's transform, the last dimension has the first half of
-/// the numbers; the others are their mirror images, and the imaginary parts of those that are their own count as 0.
+/// Computes a transform without scaling. The transform of a real array stores only the first half of its last
+/// dimension. The other elements are complex conjugates of these; elements that are their own conjugates count as real.
 fn transform(call: &Fourier, input: &[Complex]) -> Vec<Complex> {
     let last = call.lengths.len();
     let mut dims = [&[call.batch], &call.lengths[..]].concat();

@@ -20,7 +20,7 @@ fn recognised(module: &Module) -> Option<RecognizedCall> {
     recognise(op, [arrays[0], arrays[1], arrays[2]], (9, 0))
 }
 
-/// The recognised call in a line: kind, order, sizes, and the arrays that are rearranged. It is compared with the
+/// Returns the recognised call as a line: kind, order, sizes, and the rearranged arrays. Compares it with the
 /// evaluator.
 fn told(arrays: [&str; 3], attributes: &str) -> String {
     let module = program(&text("f32", arrays, attributes));
@@ -71,7 +71,7 @@ fn layers() {
     ");
 }
 
-/// As JAX writes the gradients of convolutions with a stride of 2, both orders of channels.
+/// Gradients of convolutions with stride 2 as JAX emits them, in both orders of channels.
 #[test]
 fn gradients() {
     let lines = [
@@ -160,7 +160,7 @@ fn small_ones_stay_with_kernels() {
     assert!(!found(["8,56,56,256", "3,3,1,256", "8,56,56,256"], &depthwise));
 }
 
-/// A dimension's sizes and steps: input, window, stride, holes in the window and in the input, padding, reversal.
+/// Sizes and steps of a dimension: input, window, stride, window dilation, base dilation, padding, reversal.
 type Line = (usize, usize, usize, usize, usize, (i64, i64), bool);
 
 fn line() -> impl Strategy<Value = Line> {
@@ -171,7 +171,7 @@ fn shuffled(letters: &str) -> impl Strategy<Value = String> {
     Just(letters.chars().collect::<Vec<char>>()).prop_shuffle().prop_map(|letters| letters.into_iter().collect())
 }
 
-/// A list of sizes in the order of labels.
+/// Lists sizes in the order of labels.
 fn sized(labels: &str, size: impl Fn(char) -> usize) -> String {
     labels.chars().map(|label| size(label).to_string()).collect::<Vec<_>>().join(",")
 }
