@@ -15,8 +15,8 @@ use crate::program::serialized::DeviceProgram;
 use crate::ptx::assembler::{Assemble, Cubin};
 use crate::ptx::ptxas::Ptxas;
 
-/// `NAME.xlax`, and for GPUs `kernels.N.ptx`; where there is an assembler, `kernels.N.cubin` and what it says in
-/// `kernels.json`.
+/// Returns the files of a program: `NAME.xlax`, and for GPUs `kernels.N.ptx`. With an assembler also `kernels.N.cubin`,
+/// and its report in `kernels.json`.
 pub(crate) fn files(
     platform: &str,
     module: &OptimizedModule,
@@ -53,7 +53,7 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// Refuses options of object files, which say nothing of programs for GPUs.
+/// Rejects options that only apply to object files.
 pub(crate) fn refuse_what_is_for_objects(options: &AotCompilationOptions) -> Result<()> {
     let given = [
         (!options.cpus.is_empty(), "cpu"),
@@ -83,12 +83,12 @@ fn assembler(which: &Assembler) -> Result<Option<Ptxas>> {
     match which {
         Assembler::None => Ok(None),
         Assembler::At(path) => Ptxas::find(Some(path)).map(Some),
-        // PTX is enough: the driver has an assembler of its own.
+        // PTX suffices: the driver has its own assembler.
         Assembler::IfFound => Ok(Ptxas::find(None).ok()),
     }
 }
 
-/// Machine code of each code object that is PTX.
+/// Assembles each code object that is PTX.
 fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result<Vec<Option<Cubin>>> {
     let objects = device.image.objects.iter().enumerate();
     let cubins = objects.map(|(number, object)| match object {
@@ -100,18 +100,18 @@ fn assemble(ptxas: &Ptxas, device: &DeviceProgram, architecture: &str) -> Result
     cubins.collect()
 }
 
-/// `kernels.json`.
+/// Content of `kernels.json`.
 #[derive(Serialize)]
 struct Assembled<'a> {
     architecture: &'a str,
-    /// The product that it was planned for.
+    /// Name of the GPU model that the program was planned for.
     planned_for: &'a str,
     ptxas: &'a str,
     warnings: Vec<&'a str>,
     kernels: Vec<KernelFacts<'a>>,
 }
 
-/// A kernel, and the resources that it takes.
+/// Resources and launches of a kernel.
 #[derive(Serialize)]
 struct KernelFacts<'a> {
     name: &'a str,
@@ -150,7 +150,7 @@ fn report(
             registers: said.registers,
             spill_bytes: said.spill_store_bytes.saturating_add(said.spill_load_bytes),
             stack_bytes: said.stack_bytes,
-            // Arrays in the code, and what comes with the launch.
+            // Static shared memory of the code, and dynamic one of the launch.
             shared_bytes: said.shared_bytes.saturating_add(function.shared_bytes),
             strategy: strategies.get(number).map_or("", String::as_str),
             blocks: launch.blocks,
@@ -173,7 +173,7 @@ fn report(
     Ok(AotFile { name: "kernels.json".to_string(), bytes })
 }
 
-/// A module's name as one of a file.
+/// Converts a module's name to a file name.
 fn file_name(module: &str) -> String {
     match module.trim_start_matches('.') {
         "" => "module".to_string(),

@@ -1,4 +1,4 @@
-//! Caches that programs of a platform share for the lifetime of the process: machine code and autotuning.
+//! Caches that programs of a platform share for the lifetime of the process: cubins and autotuning.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,23 +9,23 @@ use xla_service::CompileOptions;
 use crate::autotune::cache::AutotuneCache;
 use crate::ptx::in_process::InProcess;
 
-/// Caches in memory and on disk, shared by programs with the same options about them.
+/// Caches in memory and on disk, shared by programs with equal cache options.
 #[derive(Debug)]
 pub(crate) struct Caches {
-    /// Machine code that programs load.
+    /// Cubins that programs load.
     pub machine_code: InProcess,
-    /// The fastest candidates.
+    /// Fastest candidates.
     pub autotune: AutotuneCache,
 }
 
 impl Caches {
-    /// Nothing is read before it is needed.
+    /// Creates caches that read their files on first use.
     pub fn new(options: &CompileOptions) -> Caches {
         Caches { machine_code: InProcess::new(options), autotune: AutotuneCache::new(options) }
     }
 }
 
-/// The folder, and whether candidates are measured.
+/// Cache folder, and whether candidates are measured.
 type Key = (Option<PathBuf>, bool);
 
 /// Caches by the options of programs.
@@ -33,7 +33,7 @@ type Key = (Option<PathBuf>, bool);
 pub(crate) struct AllCaches(Mutex<HashMap<Key, Arc<Caches>>>);
 
 impl AllCaches {
-    /// The caches of programs with those options.
+    /// Returns the caches of programs with these options.
     pub fn of(&self, options: &CompileOptions) -> Arc<Caches> {
         let key = (options.cache_dir.clone(), options.autotune);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

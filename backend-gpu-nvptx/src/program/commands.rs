@@ -1,72 +1,72 @@
-//! Command sequences of thunks: launches, copies and library calls on one stream. The same for the driver and for the
-//! host, and as bytes in a file ([`crate::program::serialized`]).
+//! Command sequences of thunks: launches, copies and library calls on one stream. A GPU and the emulated one run the
+//! same sequences, and executables store them ([`crate::program::serialized`]).
 
 use serde::{Deserialize, Serialize};
 
 use super::library_call::LibraryCall;
 use super::library_call::matmul::Precision;
 
-/// The commands of one thunk on the device, one after the other, on one stream.
+/// Commands of one thunk, executed in order on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommandSequence {
-    /// Bytes of each scratch memory, uninitialised, and free again when the last command is done.
+    /// Size of each scratch memory in bytes. Scratch memory is uninitialised, and freed after the last command.
     pub scratch: Vec<usize>,
     /// Increment of the device's random counter, if random numbers are drawn.
     pub rng_delta: Option<i64>,
-    /// The commands.
+    /// Commands in the order of execution.
     pub commands: Vec<Command>,
 }
 
-/// One command of a sequence.
+/// Command of a sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Command {
-    /// A launch.
+    /// Launch of a kernel.
     Launch {
-        /// Index into [`ModuleModuleImage::functions`].
+        /// Index into [`ModuleImage::functions`](crate::program::image::ModuleImage::functions).
         function: usize,
-        /// Blocks, at least one.
+        /// Number of blocks, at least one.
         blocks: u32,
-        /// Its arguments.
+        /// Arguments of the kernel.
         arguments: Vec<KernelArgument>,
     },
-    /// A copy of all bytes of an array of the thunk to another one of the same size.
+    /// Copy of all bytes of an array of the thunk to another one of the same size.
     Copy { from: usize, to: usize },
-    /// A call of one of NVIDIA's libraries.
+    /// Call of one of NVIDIA's libraries.
     Library(Box<LibraryCommand>),
-    /// One of several ways of our own to compute the same.
+    /// Choice between alternatives of our own that compute the same results.
     Choice(Box<Choice>),
 }
 
-/// A call of one of NVIDIA's libraries with the commands around it; or other commands where the library is absent.
+/// Library call with the commands around it, and the fallback if the library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LibraryCommand {
-    /// The call.
+    /// Library call.
     pub call: LibraryCall,
-    /// The addresses of its arrays.
+    /// Addresses of its arrays.
     pub arrays: Vec<KernelArgument>,
     /// Commands that prepare its arrays.
     pub before: Vec<Command>,
     /// Commands that process its result.
     pub then: Vec<Command>,
-    /// Commands instead of the call; none if the program cannot do without the library.
+    /// Fallback: commands instead of the call; none if the program requires the library.
     pub otherwise: Vec<Command>,
 }
 
-/// Several ways to compute the same without a library, of which one is taken.
+/// Alternatives that compute the same results without a library; one of them is executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Choice {
-    /// Name of the work and all ways, for people, which tells the choice from any other.
+    /// Name of the work and of all alternatives, for messages; identifies the choice.
     pub name: String,
-    /// Products that a number of the result is the sum of.
+    /// Number of products that are summed for one element of the result.
     pub terms: usize,
     pub precision: Precision,
-    /// The commands of each way, at least one: launches and copies. The first is the usual one, taken unless another
-    /// one is known to be faster.
+    /// Commands of each alternative, which are launches and copies. There is at least one alternative. The first is the
+    /// default, executed unless another one is known to be faster.
     pub ways: Vec<Vec<Command>>,
 }
 
 impl Choice {
-    /// The choice that commands are, if they are one and nothing else.
+    /// Returns the choice if the commands are exactly one choice.
     pub fn of(commands: &[Command]) -> Option<&Choice> {
         match commands {
             [Command::Choice(choice)] => Some(choice),
@@ -74,31 +74,31 @@ impl Choice {
         }
     }
 
-    /// The commands of the way of that number; the usual one where there is no such way.
+    /// Returns the commands of alternative `number`, or of the default if there is no such alternative.
     pub fn way(&self, number: usize) -> &[Command] {
         self.ways.get(number).or(self.ways.first()).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Number of ways in which commands may be done: those of a choice, else one; 0 of no commands.
+/// Returns the number of alternatives of commands: those of a choice, otherwise one; 0 for no commands.
 pub(crate) fn ways(commands: &[Command]) -> usize {
     Choice::of(commands).map_or(usize::from(!commands.is_empty()), |choice| choice.ways.len())
 }
 
-/// The commands of the way of that number: of a choice, else all.
+/// Returns the commands of alternative `number` of a choice; all commands if they are not a choice.
 pub(crate) fn way(commands: &[Command], number: usize) -> &[Command] {
     Choice::of(commands).map_or(commands, |choice| choice.way(number))
 }
 
-/// An argument of a kernel.
+/// Argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum KernelArgument {
-    /// The address of an array of the thunk: operands, then results.
+    /// Address of an array of the thunk: operands, then results.
     Array(usize),
-    /// The address of a scratch memory.
+    /// Address of a scratch memory.
     Scratch(usize),
-    /// The random counter of the sequence, before it is advanced: the low half (0) or the high one (1).
+    /// Half of the sequence's random counter before it is advanced: low (0) or high (1).
     Counter(usize),
-    /// A number.
+    /// 64-bit integer.
     Number(i64),
 }

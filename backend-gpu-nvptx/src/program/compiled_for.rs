@@ -1,39 +1,39 @@
-//! The processor that a program was compiled for, and the GPUs that run its code.
+//! Target that a program was compiled for, and the GPUs that run its code.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
-/// The target of code.
+/// Target of code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CompiledFor {
-    /// A GPU architecture, such as `sm_90`, and those after it.
+    /// GPUs of an architecture, such as `sm_90`, and later ones.
     Gpu(String),
-    /// A processor that emulates a GPU, by LLVM's names.
+    /// Processor that emulates a GPU, by LLVM's names.
     Host {
-        /// Its triple.
+        /// Target triple.
         triple: String,
-        /// Its model.
+        /// CPU model.
         cpu: String,
-        /// Its features, such as `+avx2`.
+        /// CPU features, such as `+avx2`.
         features: Vec<String>,
     },
 }
 
-/// The code of a program that runs on a GPU.
+/// Kinds of code of a program that run on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeFit {
-    /// Machine code, and PTX.
+    /// Cubins and PTX.
     MachineCode,
-    /// PTX alone.
+    /// PTX only.
     Ptx,
 }
 
 impl CompiledFor {
-    /// The code that runs on a GPU of that compute capability. PTX runs on later GPUs, machine code within a
-    /// generation, both of an architecture with a letter (`sm_90a`) nowhere else. [`Error::InvalidArgument`] if none
-    /// does.
+    /// Returns the kind of code that runs on a GPU of this compute capability. PTX runs on later GPUs, cubins only
+    /// within a generation. Code for an architecture with a suffix (`sm_90a`) runs on no other GPU.
+    /// [`Error::InvalidArgument`] if no code runs.
     pub fn on_gpu(&self, (major, minor): (u32, u32)) -> Result<CodeFit> {
         let CompiledFor::Gpu(architecture) = self else {
             return Err(Error::invalid_argument(format!("the program was compiled for {self}, not for a GPU")));
@@ -57,14 +57,14 @@ impl CompiledFor {
     }
 }
 
-/// The architecture of code for a GPU of that compute capability and for no other: with a letter where instructions are
-/// the GPU's alone and code makes use of them.
+/// Returns the architecture of code for this compute capability alone. It has a suffix if the GPU has
+/// architecture-specific instructions that generated code uses.
 pub(crate) fn own_architecture((major, minor): (u32, u32)) -> String {
     let letter = if (major, minor) == (9, 0) { "a" } else { "" };
     format!("sm_{major}{minor}{letter}")
 }
 
-/// The compute capability of an architecture, and whether it has a letter: `sm_90a` is 9, 0 and true.
+/// Parses an architecture into its compute capability, and whether it has a suffix: `sm_90a` is 9, 0 and true.
 pub(crate) fn capability(architecture: &str) -> Option<(u32, u32, bool)> {
     let rest = architecture.strip_prefix("sm_")?;
     let digits = rest.trim_end_matches(|c: char| c.is_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Costs of memory, streams and thunks on a GPU, which place arrays and work when compiling and when loading.
+//! Costs of memory, streams and thunks on a GPU, by which compilation and loading place arrays and work.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use xla_service::thunks::{ArraySlice, Thunk};
 
 use crate::gpu_profile::GpuProfile;
 
-/// Every allocation, and every array in one, begins at a multiple of this many bytes: the driver's own alignment.
+/// Alignment in bytes of allocations and of the arrays in them, equal to the driver's.
 pub(crate) const MEMORY_ALIGNMENT: usize = 256;
 
-/// Steps of the schedule after which the place of a temporary is used again, so that branches can run side by side.
+/// Number of schedule steps after which the memory of a temporary is reused, so that branches can run concurrently.
 pub(crate) const REUSE_AFTER: u32 = 8;
 
-/// Costs and gains of streams.
+/// Returns the costs and gains of streams.
 pub(crate) fn streams(gpu: &GpuProfile) -> StreamProfile {
     StreamProfile {
         compute_streams: 4,
@@ -31,17 +31,17 @@ pub(crate) fn streams(gpu: &GpuProfile) -> StreamProfile {
 
 /// Bytes in flight that keep the whole device busy.
 const FULL_BYTES: f64 = (4 << 20) as f64;
-/// The part of the device that the smallest kernel takes.
+/// Fraction of the device that the smallest kernel occupies.
 const LEAST_SHARE: f64 = 0.01;
-/// Seconds that the smallest kernel runs.
+/// Run time of the smallest kernel in seconds.
 const LEAST_SECONDS: f64 = 2e-6;
-/// The part of its operations a second that a GPU does, outside of tensor cores.
+/// Fraction of its peak arithmetic rate that a GPU reaches, outside of tensor cores.
 const USUAL_FLOPS: f64 = 0.6;
 
 /// Costs of the thunks of a module.
 pub(crate) struct ThunkCosts<'m> {
     module: &'m Module,
-    /// Bytes a second between the device's memory and its kernels.
+    /// Bandwidth of device memory in bytes per second.
     memory_bandwidth: f64,
     /// Seconds of arithmetic, by the names of computation and instruction.
     arithmetic: HashMap<(String, String), f64>,
@@ -60,8 +60,8 @@ impl<'m> ThunkCosts<'m> {
         ThunkCosts { module, memory_bandwidth: gpu.memory_bandwidth as f64, arithmetic }
     }
 
-    /// The time of a thunk's traffic with memory or of its arithmetic, and the share of the device that its results can
-    /// fill.
+    /// Returns the time of a thunk's memory traffic or arithmetic, whichever is longer, and the fraction of the device
+    /// that its results can fill.
     pub fn of(&self, thunk: &Thunk) -> ThunkCost {
         let bytes = |arrays: &[ArraySlice]| arrays.iter().map(|array| array.slice.size as f64).sum::<f64>();
         let results = bytes(&thunk.results);
@@ -69,7 +69,7 @@ impl<'m> ThunkCosts<'m> {
         let arithmetic = self.arithmetic.get(&name).copied().unwrap_or(0.0);
         let traffic = (bytes(&thunk.operands) + results) / self.memory_bandwidth;
         let share = (results / FULL_BYTES).clamp(LEAST_SHARE, 1.0);
-        // A small kernel has a small part of the device's units at work.
+        // A small kernel occupies only a fraction of the device.
         ThunkCost { seconds: LEAST_SECONDS + traffic.max(arithmetic / share), share }
     }
 }

@@ -1,4 +1,4 @@
-//! Module image: the device code of one program, as kernels and the code objects that hold them.
+//! Module image: the device code of one program, as kernels and the code objects that contain them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,45 +7,46 @@ use super::kernel_map::KernelMap;
 /// Device code of one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModuleImage {
-    /// Functions, by the number that launches name them by.
+    /// Kernels, by the index that launches use.
     pub functions: Vec<KernelFunction>,
-    /// Code objects; one holds many functions.
+    /// Code objects; each may contain many kernels.
     pub objects: Vec<CodeObject>,
 }
 
 impl ModuleImage {
-    /// Whether it holds machine code of a GPU.
+    /// Whether the image contains cubins.
     pub fn has_machine_code(&self) -> bool {
         self.objects.iter().any(|object| matches!(object, CodeObject::Cubin(_)))
     }
 }
 
-/// Code that is loaded as one.
+/// Code that is loaded as a unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum CodeObject {
-    /// PTX text, for the driver to assemble.
+    /// PTX, which the driver assembles.
     Ptx(String),
-    /// Machine code for one GPU.
+    /// Cubin: machine code for one GPU architecture.
     Cubin(Vec<u8>),
-    /// An object file for the host.
+    /// Object file for the host.
     HostObject(Vec<u8>),
 }
 
-/// A kernel as the device sees it. Its parameters have 64 bits, addresses and numbers; maps follow them.
+/// Kernel as the device loads it. Its parameters are 64-bit addresses and numbers, followed by tensor maps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KernelFunction {
-    /// Its symbol.
+    /// Symbol of the kernel.
     pub name: String,
-    /// Its code object, by its number in the image.
+    /// Index of its code object in the image.
     pub object: usize,
-    /// Threads of a block; at most 1024.
+    /// Number of threads of a block, at most 1024.
     pub threads: u32,
-    /// Bytes of shared memory of a block that the launch brings, beside those that the code declares.
+    /// Dynamic shared memory of a block in bytes, in addition to the static one that the code declares. On the host,
+    /// all shared memory is dynamic.
     pub shared_bytes: u32,
-    /// Whether the threads of a block wait for each other, or shuffle.
+    /// Whether the threads of a block synchronise or shuffle.
     pub together: bool,
-    /// Number of its parameters of 64 bits.
+    /// Number of its 64-bit parameters.
     pub parameters: usize,
-    /// Those that are maps; on GPUs alone.
+    /// Parameters that are tensor maps; only on GPUs.
     pub maps: Vec<KernelMap>,
 }

@@ -1,35 +1,37 @@
-//! Maps of a kernel: the boxes of an array that it copies in bulk into shared memory, as an executable holds them.
+//! Tensor maps of a kernel as an executable stores them: boxes of an array that TMA copies to shared memory.
 
 use serde::{Deserialize, Serialize};
 
-/// Dimensions, at most.
+/// Maximum number of dimensions.
 const MOST_RANK: usize = 5;
-/// Every stride, and the address of the array, is a multiple of so many bytes; so are the bytes of a box's row.
+/// Alignment in bytes of the array's address, of its strides, and of the rows of a box.
 pub(crate) const ALIGNMENT: u64 = 16;
-/// Bounds of numbers of elements and of strides in bytes.
+/// Exclusive bound of the number of elements of a dimension.
 const EXTENT_BOUND: u64 = 1 << 32;
+/// Exclusive bound of strides in bytes.
 const STRIDE_BOUND: u64 = 1 << 40;
-/// Elements of a box along a dimension, at most.
+/// Maximum number of elements of a box along a dimension.
 const MOST_BOX_EXTENT: u32 = 256;
 
-/// Boxes of an array that are copied in bulk; a parameter of the kernel, which is encoded with the array's address.
+/// Tensor map of an array: a parameter of the kernel, encoded with the array's address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KernelMap {
-    /// The kernel's parameter that is the array's address.
+    /// Index of the kernel parameter that is the array's address.
     pub array: u32,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Size of an element in bytes: 1, 2, 4 or 8.
     pub element_bytes: u32,
-    /// Elements along each of one to five dimensions, at least one and below 2^32; those of the first lie together.
+    /// Number of elements along each of one to five dimensions, at least one and below 2^32. The first dimension is
+    /// contiguous.
     pub extents: Vec<u64>,
-    /// Bytes from one element to the next along each dimension but the first: multiples of [`ALIGNMENT`] below 2^40.
+    /// Stride in bytes of each dimension except the first: multiples of [`ALIGNMENT`] below 2^40.
     pub strides: Vec<u64>,
-    /// Elements of a box along each dimension, 1 to 256.
+    /// Number of elements of a box along each dimension, 1 to 256.
     pub box_extents: Vec<u32>,
-    /// The order of the 16-byte chunks of a box's rows.
+    /// Swizzle of the 16-byte chunks of a box's rows.
     pub swizzle: MapSwizzle,
 }
 
-/// The order of chunks in rows of so many bytes.
+/// Swizzle mode, named by the maximum number of bytes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum MapSwizzle {
     Bytes32,
@@ -38,7 +40,7 @@ pub(crate) enum MapSwizzle {
 }
 
 impl KernelMap {
-    /// Whether the driver may be asked to encode it, for a kernel of so many parameters.
+    /// Whether the driver can encode the map, for a kernel of `parameters` parameters.
     pub fn is_sound(&self, parameters: usize) -> bool {
         let rank = self.extents.len();
         (self.array as usize) < parameters
@@ -51,7 +53,7 @@ impl KernelMap {
             && self.has_whole_rows()
     }
 
-    /// Whether a box's rows are whole chunks, and fit into those of its order.
+    /// Whether the rows of a box consist of whole 16-byte chunks and fit the swizzle.
     fn has_whole_rows(&self) -> bool {
         let bytes = self.box_extents.first().map_or(0, |&extent| u64::from(extent) * u64::from(self.element_bytes));
         bytes.is_multiple_of(ALIGNMENT) && bytes <= self.swizzle.bytes()
@@ -72,7 +74,7 @@ impl MapSwizzle {
 pub(crate) mod tests {
     use super::*;
 
-    /// Boxes of 8 by 8 of an array of 5 rows of 12 elements of 4 bytes, the first parameter.
+    /// Returns a map of 8 x 8 boxes of an array of 5 rows of 12 elements of 4 bytes, the first parameter.
     pub(crate) fn map() -> KernelMap {
         KernelMap {
             array: 0,
@@ -84,7 +86,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Maps that no driver should be asked for.
+    /// Returns invalid maps, which the driver must not receive.
     pub(crate) fn garbled() -> Vec<KernelMap> {
         let with = |change: &dyn Fn(&mut KernelMap)| {
             let mut garbled = map();

@@ -16,15 +16,15 @@ use crate::cuda::driver::Driver;
 use crate::program::commands::CommandSequence;
 use crate::program::serialized::DeviceProgram;
 
-/// Thunks from which on a run is kept as a graph.
+/// Minimum number of thunks of a run that becomes a graph.
 const WORTH_A_GRAPH: usize = 4;
 
-/// A program's code, where it runs.
+/// Code of a program, ready to run.
 pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
     /// Sends the commands of a sequence to the launch's stream.
     fn run(&self, commands: &CommandSequence, launch: &mut Launch<'_>) -> Result<()>;
 
-    /// The code, if CUDA graphs may be made of its sequences and loops.
+    /// Returns the code if its sequences and loops can become CUDA graphs.
     fn graphs(&self) -> Option<&dyn GraphCode> {
         None
     }
@@ -32,8 +32,8 @@ pub(crate) trait DeviceCode: Send + Sync + fmt::Debug {
 
 /// Code whose sequences and loops become CUDA graphs.
 pub(crate) trait GraphCode {
-    /// Sends a run of launches as one graph, or adds it to what the context's stream captures. `lowered` finds commands
-    /// by the index of a kernel or library call.
+    /// Sends a run of launches as one graph, or adds it to the capture of the context's stream. `lowered` returns
+    /// commands by the index of a kernel or library call.
     fn run_thunks<'a>(
         &self,
         thunks: &[Thunk],
@@ -42,10 +42,10 @@ pub(crate) trait GraphCode {
         buffers: &mut ExecutionBuffers,
     ) -> Result<bool>;
 
-    /// A stream that captures instead of the context's.
+    /// Returns a stream that captures work instead of the context's stream.
     fn capture(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
 
-    /// Sends a loop whose predicate the device itself looks at to the launch's stream.
+    /// Sends a loop to the launch's stream. The device reads the predicate without the host.
     fn run_while(
         &self,
         launch: &mut Launch<'_>,
@@ -54,7 +54,7 @@ pub(crate) trait GraphCode {
         body: &dyn Stream,
     ) -> Result<()>;
 
-    /// Sends a conditional whose selector the device itself looks at to the launch's stream.
+    /// Sends a conditional to the launch's stream. The device reads the selector without the host.
     fn run_conditional(
         &self,
         launch: &mut Launch<'_>,
@@ -64,7 +64,7 @@ pub(crate) trait GraphCode {
     ) -> Result<()>;
 }
 
-/// Launches the command sequences of a program.
+/// Launcher of the command sequences of a program.
 #[derive(Debug)]
 pub(crate) struct GpuLauncher {
     device: Arc<DeviceProgram>,
@@ -76,7 +76,7 @@ impl GpuLauncher {
         GpuLauncher { device, code }
     }
 
-    /// The commands of a kernel or library call of that index.
+    /// Returns the commands of the kernel or library call with this index.
     fn lowered(&self, index: u32) -> Result<&CommandSequence> {
         let commands = self.device.command_sequences.get(index as usize);
         commands.ok_or_else(|| Error::internal("a thunk that was never lowered"))
@@ -102,7 +102,7 @@ impl Launcher for GpuLauncher {
 
     fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let has_loops = self.code.graphs().is_some() && Driver::get().is_ok_and(Driver::has_loops);
-        // A graph that was sent cannot be stopped.
+        // A graph that was sent cannot be cancelled.
         (has_loops && !context.cancel.can_cancel()).then_some(self as &dyn DeviceLoops)
     }
 }
@@ -149,19 +149,19 @@ impl SequenceLauncher for GpuLauncher {
     }
 }
 
-/// The device's random counter for a sequence, low half first, which is advanced when the sequence is sent.
+/// Returns the device's random counter for a sequence, low half first, and advances it.
 pub(crate) fn next_rng_counter(commands: &CommandSequence, random: &RandomState) -> [u64; 2] {
     let counter = commands.rng_delta.map_or(0, |delta| random.advance(delta));
     [counter as u64, (counter >> 64) as u64]
 }
 
-/// An array of a thunk: operands, then results.
+/// Returns an array of a thunk by its number: operands, then results.
 pub(crate) fn array(thunk: &Thunk, number: usize) -> Result<&ArraySlice> {
     let mut arrays = thunk.operands.iter().chain(&thunk.results);
     arrays.nth(number).ok_or_else(|| Error::internal("the thunk has no such array"))
 }
 
-/// The error for scratch memory that a sequence does not have.
+/// Returns the error for scratch memory that a sequence does not have.
 pub(crate) fn no_scratch() -> Error {
     Error::internal("the command sequence has no such scratch memory")
 }

@@ -1,4 +1,4 @@
-//! Facts of a program's launches, kernel by kernel: for estimates from machine code.
+//! Facts about the launches of each kernel of a program, for estimates from machine code.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,24 @@ use xla_service::thunks::{ArraySlice, Thunk, ThunkKind, ThunkProgram};
 use super::commands::{Command, CommandSequence, KernelArgument};
 use super::serialized::DeviceProgram;
 
-/// The launches of one kernel.
+/// Facts about the launches of one kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaunchFacts {
-    /// Blocks of a launch.
+    /// Number of blocks of a launch.
     pub blocks: u32,
-    /// Elements of the largest array that it may read, and bytes of all of them.
+    /// Number of elements of the largest array that it may read.
     pub elements_read: u64,
+    /// Bytes of all arrays that it may read.
     pub bytes_read: u64,
-    /// The same of arrays that it may write.
+    /// Number of elements of the largest array that it may write.
     pub elements_written: u64,
+    /// Bytes of all arrays that it may write.
     pub bytes_written: u64,
 }
 
 impl LaunchFacts {
-    /// The largest launch of each kernel, by the numbers of the image's functions; zeros for what is never launched.
+    /// Returns the largest launch of each kernel, by the index of its function in the image; zeros for kernels that are
+    /// never launched.
     pub fn of_kernels(program: &ThunkProgram, device: &DeviceProgram) -> Vec<LaunchFacts> {
         let mut facts = vec![LaunchFacts::default(); device.image.functions.len()];
         for thunk in program.sequence.walk() {
@@ -58,7 +61,8 @@ impl LaunchFacts {
         let scratch: usize = scratch.iter().filter_map(|&number| sequence.scratch.get(number)).sum();
         let written = distinct_bytes(arrays(true));
         let mut read = distinct_bytes(arrays(false)) + scratch;
-        // A result that is given twice is an operand as well; and where there is nothing else, results are rearranged.
+        // A result that is passed twice is also an operand. A kernel without other inputs reorders its results in
+        // place.
         if read == 0 || arrays(true).map(place).collect::<BTreeSet<_>>().len() < arrays(true).count() {
             read += written;
         }
@@ -104,19 +108,19 @@ fn of_commands(commands: &[Command], sequence: &CommandSequence, thunk: &Thunk, 
     }
 }
 
-/// The place where an array begins.
+/// Returns the allocation and offset of an array.
 fn place(array: &ArraySlice) -> (AllocationId, usize) {
     (array.slice.allocation, array.slice.offset)
 }
 
-/// Bytes of arrays, each place once.
+/// Returns the bytes of arrays, counting each place once.
 fn distinct_bytes<'a>(arrays: impl Iterator<Item = &'a ArraySlice>) -> usize {
     let mut seen = BTreeSet::new();
     arrays.filter(|array| seen.insert(place(array))).map(|array| array.slice.size).sum()
 }
 
 impl KernelArgument {
-    /// The number of the scratch memory, if it is one.
+    /// Returns the number of the scratch memory, if the argument is one.
     fn scratch(&self) -> Option<usize> {
         match *self {
             KernelArgument::Scratch(number) => Some(number),

@@ -1,4 +1,4 @@
-//! Loads programs that were compiled before, without passes and without LLVM.
+//! Loading of compiled programs, without passes and without LLVM.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn load_for_gpu(bytes: &[u8], options: &CompileOptions, caches: &AllC
     })
 }
 
-/// Loads an executable of a platform; `code` says whether this machine runs its code, and makes it ready.
+/// Loads an executable of a platform. `code` checks that this machine can run its code, and prepares it.
 pub(crate) fn load(
     platform: &'static str,
     bytes: &[u8],
@@ -44,8 +44,8 @@ pub(crate) fn load(
     Ok(Arc::new(GpuExecutable::new(platform, module, compiled, code)))
 }
 
-/// Thunks, the places of their arrays and their streams; the same for a program that is compiled and for one that is
-/// loaded, since `gpu` is the one that it was compiled for.
+/// Builds thunks, places their arrays and assigns their streams. The result is the same for compiling and for loading a
+/// program, since `gpu` is the one that it was compiled for.
 pub(crate) fn place(
     module: &OptimizedModule,
     lowering: &mut dyn Lowering,

@@ -1,14 +1,14 @@
 //! Compiled programs: the output of code generation, without LLVM.
 //!
 //! ```text
-//! image              kernels and the code objects that hold them; kernel_map: what they copy in bulk
+//! image              kernels and the code objects that contain them; kernel_map: their TMA descriptors
 //! commands           the command sequence of each thunk: launches, copies, library calls
 //! library_call       calls of NVIDIA's libraries as plain data
-//! recorded_lowering  the lowering's answers, replayed when the program is loaded
+//! recorded_lowering  results of the lowering, replayed when the program is loaded
 //! serialized         all of these as bytes           compiled_for   the GPUs that run the code
 //! loading            bytes to an executable          costs          thunks onto streams
-//! launcher           a thunk's commands on a device  caches         what programs of a process share
-//! launches           what launches have to do
+//! launcher           a thunk's commands on a device  caches         state shared by the programs of a process
+//! launches           facts about the launches of each kernel
 //! ```
 
 #[cfg(feature = "compile")]

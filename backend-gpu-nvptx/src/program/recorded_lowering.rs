@@ -1,4 +1,4 @@
-//! Recorded lowering: the answers of a lowering, kept with the program and replayed when it is loaded.
+//! Recorded lowering: the results of a lowering, stored with the program and replayed when it is loaded.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 use xla_service::thunks::{KernelRef, LibraryOp, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext};
 
-/// A recorded [`Lowered`].
+/// Recorded [`Lowered`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RecordedLowering {
-    /// Command sequence of that number and name.
+    /// Command sequence with this index and name.
     Kernel(u32, String),
-    /// Library call of that number, by the names of [`LibraryOp`] and [`LibraryRef`].
+    /// Library call with this index, by the names of [`LibraryOp`] and [`LibraryRef`].
     LibraryCall { index: u32, op: String, name: String },
-    /// The host evaluates it; a loop is lowered one instruction at a time.
+    /// Instruction that the host evaluates, or loop that is lowered one instruction at a time.
     NotMine,
 }
 
-/// A lowering that replays recorded answers.
+/// Lowering that replays recorded results.
 pub(crate) struct ReplayLowering(VecDeque<RecordedLowering>);
 
 impl ReplayLowering {
@@ -47,7 +47,7 @@ impl Lowering for ReplayLowering {
     }
 }
 
-/// A lowering whose answers are kept.
+/// Lowering that records the results of another one.
 #[cfg(feature = "compile")]
 pub(crate) struct RecordingLowering<'a> {
     inner: &'a mut dyn Lowering,
@@ -85,7 +85,7 @@ impl Lowering for RecordingLowering<'_> {
     }
 }
 
-/// The error for a program whose thunks this build would make otherwise.
+/// Returns the error for a program whose thunks this build would place differently.
 pub(super) fn other_build() -> Error {
     Error::invalid_argument(
         "another build of the compiler wrote the program, and would place its arrays elsewhere; compile it again",

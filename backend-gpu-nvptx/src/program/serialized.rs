@@ -1,8 +1,8 @@
-//! Serialized program: the output of code generation as bytes, loaded without passes or LLVM.
+//! Serialised program: the output of code generation as bytes, loaded without passes or LLVM.
 //!
-//! The bytes are the code part of [`xla_service::serialized`], which has the module, its checksum and the platform's
-//! name. Buffers and thunks, which are quick to make, are rebuilt from the module when loading, with the recorded
-//! lowering; a hash checks that they are the same as before.
+//! The bytes are the code part of [`xla_service::serialized`], which contains the module, its checksum and the
+//! platform's name. Loading rebuilds buffers and thunks, which is fast, from the module and the recorded lowering. A
+//! hash checks that they are unchanged.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,30 +17,30 @@ use super::image::{CodeObject, KernelFunction, ModuleImage};
 use super::recorded_lowering::{RecordedLowering, other_build};
 use crate::gpu_profile::GpuProfile;
 
-/// The version of [`DeviceProgram`]'s form; other ones are refused.
+/// Version of the format of [`DeviceProgram`]; other versions are rejected.
 const VERSION: u32 = 7;
 
-/// The output of code generation for a program.
+/// Output of code generation for a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeviceProgram {
-    /// The target of the code.
+    /// Target of the code.
     pub compiled_for: CompiledFor,
-    /// The GPU that thunks are placed for, on any device.
+    /// GPU that thunks are placed for, regardless of the device that runs them.
     pub gpu: GpuProfile,
-    /// The code.
+    /// Device code.
     pub image: ModuleImage,
-    /// Machine code of the image's code objects, where an assembler was available.
+    /// Cubins of the image's code objects, if an assembler was available.
     pub cubins: Vec<Option<Vec<u8>>>,
-    /// By [`KernelRef::index`](xla_service::thunks::KernelRef::index).
+    /// Command sequences, by [`KernelRef::index`](xla_service::thunks::KernelRef::index).
     pub command_sequences: Vec<CommandSequence>,
-    /// The lowering's answers, in the order of its questions.
+    /// Results of the lowering, in the order of its calls.
     pub lowerings: Vec<RecordedLowering>,
-    /// The hash of the thunks that the command sequences were lowered for.
+    /// Hash of the thunks that the command sequences were lowered for.
     pub thunk_hash: [u8; 32],
 }
 
 impl DeviceProgram {
-    /// The bytes of a program of that platform.
+    /// Serialises a program of a platform.
     pub fn write(&self, platform: &str, module: &OptimizedModule) -> Result<Vec<u8>> {
         let mut code = VERSION.to_le_bytes().to_vec();
         let body = postcard::to_allocvec(self);
@@ -48,8 +48,8 @@ impl DeviceProgram {
         serialized::write(platform, module, &code)
     }
 
-    /// Inverse of [`DeviceProgram::write`]. [`Error::InvalidArgument`] for bytes that are none, of another
-    /// version or platform, or that refer to missing entries.
+    /// Reads the bytes of [`DeviceProgram::write`]. [`Error::InvalidArgument`] for bytes that are not a program, of
+    /// another version or platform, or that refer to missing entries.
     pub fn read(platform: &str, bytes: &[u8]) -> Result<(OptimizedModule, DeviceProgram)> {
         let written = serialized::read(platform, bytes)?;
         let program = DeviceProgram::from_code(&written.code)?;
@@ -74,7 +74,7 @@ impl DeviceProgram {
         Ok(program)
     }
 
-    /// Whether every reference is to something.
+    /// Whether all references are valid.
     fn is_sound(&self) -> bool {
         let ModuleImage { functions, objects } = &self.image;
         let functions_are = functions.iter().all(|KernelFunction { object, parameters, maps, .. }| {
@@ -87,7 +87,7 @@ impl DeviceProgram {
     }
 
     fn are_sound(&self, sequence: &CommandSequence, commands: &[Command]) -> bool {
-        // Arrays are those of thunks, and looked up when they are launched.
+        // Arrays are those of thunks, and looked up at launch.
         let argument = |argument: &KernelArgument| match argument {
             KernelArgument::Scratch(number) => *number < sequence.scratch.len(),
             KernelArgument::Counter(half) => *half < 2 && sequence.rng_delta.is_some(),
@@ -116,10 +116,10 @@ impl DeviceProgram {
         })
     }
 
-    /// The architecture to assemble PTX for, for a GPU of that compute capability.
+    /// Returns the architecture to assemble PTX for, on a GPU of this compute capability.
     pub fn architecture_on(&self, (major, minor): (u32, u32)) -> String {
         match &self.compiled_for {
-            // Code for one architecture alone is assembled for no other.
+            // Architecture-specific code is assembled for its own architecture only.
             CompiledFor::Gpu(architecture) if capability(architecture) == Some((major, minor, true)) => {
                 architecture.clone()
             }
@@ -127,8 +127,8 @@ impl DeviceProgram {
         }
     }
 
-    /// The code for a GPU of that compute capability: machine code where it fits, else PTX, for the driver to assemble.
-    /// [`Error::InvalidArgument`] if it cannot run there.
+    /// Returns the code for a GPU of this compute capability: cubins where they fit, otherwise PTX, which the driver
+    /// assembles. [`Error::InvalidArgument`] if the code cannot run there.
     pub fn image_for(&self, capability: (u32, u32)) -> Result<ModuleImage> {
         let fit = self.compiled_for.on_gpu(capability)?;
         let object = |(number, object): (usize, &CodeObject)| match self.cubins.get(number).and_then(Option::as_ref) {
@@ -140,7 +140,7 @@ impl DeviceProgram {
     }
 }
 
-/// Whether a parameter is an address.
+/// Whether an argument is an address.
 fn is_memory(argument: &KernelArgument) -> bool {
     match argument {
         KernelArgument::Array(_) | KernelArgument::Scratch(_) => true,
@@ -148,8 +148,8 @@ fn is_memory(argument: &KernelArgument) -> bool {
     }
 }
 
-/// The hash of the thunks in order, with the offsets of their arrays, on which command sequences rely. Names are left
-/// out: those that several computations have are made different where a module is written.
+/// Hashes the thunks in order, with the offsets of their arrays, on which command sequences rely. Names are excluded:
+/// writing a module renames duplicates in different computations.
 pub(crate) fn thunk_hash(program: &ThunkProgram) -> [u8; 32] {
     let mut hash = Sha256::new();
     for thunk in program.sequence.walk() {
@@ -244,7 +244,7 @@ mod tests {
             let error = DeviceProgram::from_code(&whole[..end]).unwrap_err();
             assert!(matches!(error, Error::InvalidArgument(_)), "{end}: {error}");
         }
-        // Whatever other bytes give, it is no panic.
+        // Any other bytes must not cause a panic.
         for place in 4..whole.len() {
             for byte in [0, 1, 0x7f, 0xff] {
                 let mut garbled = whole.clone();

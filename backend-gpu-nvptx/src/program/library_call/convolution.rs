@@ -1,65 +1,67 @@
-//! Convolution and its two gradients as plain data, and their sizes in cuDNN's form.
+//! Convolution and its two gradients as plain data, with their sizes in cuDNN's form.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
 
 use super::matmul::Precision;
 
-/// A convolution, or one of its derivatives: `output = activation(input * filter + bias)`, with two of the three known.
-/// The filter is not reversed: `output[p] = sum over k of input[p * stride + k * dilation - padding] filter[k]`.
+/// Convolution or one of its gradients: computes one of input, filter and output in `output = activation(input * filter
+/// + bias)` from the other two. The filter is not reversed: `output[p] = sum over k of input[p * stride + k * dilation
+/// - padding] filter[k]`.
 ///
-/// The arrays of a call are the two that are known, as [`ConvolutionKind`] tells, the bias if there is one, the result.
+/// The arrays of a call are the two given ones in the order of [`ConvolutionKind`], the bias if there is one, the
+/// result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Convolution {
-    /// The array that is computed.
+    /// Array that is computed.
     pub kind: ConvolutionKind,
-    /// The element type of all arrays.
+    /// Element type of all arrays.
     #[serde(with = "super::element_type")]
     pub element: ElementType,
     /// Precision of f32 operands.
     pub precision: Precision,
     /// Position of the channels.
     pub channels: Channels,
-    /// Images.
+    /// Number of images.
     pub batch: usize,
     /// Number of independent groups of channels.
     pub groups: usize,
-    /// Channels of the input, of all groups.
+    /// Number of input channels of all groups.
     pub input_channels: usize,
-    /// Channels of the output, of all groups.
+    /// Number of output channels of all groups.
     pub output_channels: usize,
-    /// One to three.
+    /// Spatial dimensions, one to three.
     pub spatial: Vec<Spatial>,
-    /// Whether a number for each output channel, of the same element type, is added; of the output alone.
+    /// Whether a bias of the same element type, one for each output channel, is added; only if the output is computed.
     pub has_bias: bool,
-    /// Activation, applied last; of the output alone.
+    /// Activation, applied last; only if the output is computed.
     pub activation: ConvolutionActivation,
 }
 
-/// Activation of each number of the output.
+/// Activation of each element of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum ConvolutionActivation {
-    /// Nothing.
+    /// No activation.
     #[default]
     None,
-    /// `max(x, 0)`, where NaN stays.
+    /// `max(x, 0)`, which keeps NaN.
     Relu,
-    /// The approximation of `gelu` by `tanh`.
+    /// `gelu`, approximated by `tanh`.
     GeluTanh,
 }
 
-/// The array that is computed; the arrays of a call are those that are named, in this order.
+/// Array that is computed. Each variant names the given arrays in the order of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ConvolutionKind {
-    /// The output, of input and filter.
+    /// Output, from input and filter.
     Forward,
-    /// The input's gradient, of the output's gradient and the filter.
+    /// Gradient of the input, from the output's gradient and the filter.
     BackwardInput,
-    /// The filter's gradient, of the input and the output's gradient.
+    /// Gradient of the filter, from the input and the output's gradient.
     BackwardFilter,
 }
 
-/// The order of dimensions of all arrays, which are dense.
+/// Order of the dimensions of all arrays, which are dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Channels {
     /// `[batch, channels, spatial..]`, filters `[output channels, input channels of a group, spatial..]`.
@@ -79,14 +81,13 @@ pub(crate) struct Spatial {
     pub output: usize,
     /// Zeros on each side of the input.
     pub padding: usize,
-    /// From one place of the filter to the next.
+    /// Distance between positions of the filter in the input.
     pub stride: usize,
-    /// From one element of the filter to the next.
+    /// Distance between elements of the filter in the input.
     pub dilation: usize,
 }
 
-/// Sizes as cuDNN wants them: batch, channels, and two or three spatial dimensions, in this order, wherever they lie in
-/// memory.
+/// Sizes in cuDNN's form: batch, channels, and two or three spatial dimensions, in this order for every memory layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub input: Vec<i32>,
@@ -103,7 +104,8 @@ pub(crate) struct Sizes {
 }
 
 impl Convolution {
-    /// Whether the library takes it on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
+    /// Checks that the library takes the convolution on a GPU of this compute capability. [`Error::Unimplemented`]
+    /// states the reason otherwise.
     pub fn check(&self, capability: (u32, u32)) -> Result<()> {
         self.sizes()?;
         let is_known = match self.element {
@@ -121,7 +123,7 @@ impl Convolution {
         Ok(())
     }
 
-    /// Number of arrays of a call.
+    /// Returns the number of arrays of a call.
     pub fn arrays(&self) -> usize {
         3 + usize::from(self.has_bias)
     }
@@ -138,7 +140,7 @@ impl Convolution {
         }
     }
 
-    /// The sizes for the library, or why it does not take them.
+    /// Returns the sizes for the library, or the reason why it does not take them.
     pub(crate) fn sizes(&self) -> Result<Sizes> {
         if self.spatial.is_empty() || self.spatial.len() > 3 {
             return Err(refuse(format!("with {} spatial dimensions", self.spatial.len())));
@@ -147,7 +149,7 @@ impl Convolution {
         if !self.input_channels.is_multiple_of(groups) || !self.output_channels.is_multiple_of(groups) {
             return Err(refuse(format!("with channels that are not divided by {groups} groups")));
         }
-        // The library knows no convolution of one dimension: it becomes one of images that are one high.
+        // The library has no one-dimensional convolution: use images of height one.
         let flat = Spatial { input: 1, filter: 1, output: 1, padding: 0, stride: 1, dilation: 1 };
         let flat = (self.spatial.len() == 1).then_some(flat);
         let spatial: Vec<Spatial> = flat.into_iter().chain(self.spatial.iter().copied()).collect();
@@ -177,7 +179,7 @@ impl Convolution {
         })
     }
 
-    /// Strides of a dense array with those sizes: batch, channels, spatial dimensions.
+    /// Returns the strides of a dense array with these sizes: batch, channels, spatial dimensions.
     fn strides(&self, sizes: &[usize]) -> Result<Vec<i32>> {
         let rank = sizes.len();
         // From the innermost dimension outwards.
@@ -191,14 +193,14 @@ impl Convolution {
             strides[dimension] = stride;
             stride = stride.checked_mul(sizes[dimension]).ok_or_else(too_large)?;
         }
-        // The library counts all elements with the same numbers.
+        // The library also counts all elements with 32-bit integers.
         small([stride])?;
         small(strides)
     }
 }
 
 impl Spatial {
-    /// Sees that the output has the size that the library will compute.
+    /// Checks that the output has the size that the library computes.
     pub fn check(&self) -> Result<()> {
         let output = || -> Option<usize> {
             let padded = self.padding.checked_mul(2)?.checked_add(self.input)?;

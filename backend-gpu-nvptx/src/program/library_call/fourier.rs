@@ -3,37 +3,37 @@
 use serde::{Deserialize, Serialize};
 use xla_hlo::{Error, Result};
 
-/// A transform of each array of a batch, over its last one to three dimensions. Arrays are dense; input and output are
-/// apart.
+/// Fourier transforms of a batch of arrays, over their last one to three dimensions. Arrays are dense; input and output
+/// do not overlap.
 ///
-/// Nothing is divided: an inverse transform must still be multiplied by one over the number of elements of an array.
+/// Results are not scaled: those of an inverse transform must still be divided by the number of elements of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Fourier {
-    /// Kinds of input and output.
+    /// Kind of transform: C2C, R2C or C2R.
     pub kind: FourierKind,
-    /// Whether numbers are doubles.
+    /// Whether numbers are f64 instead of f32.
     pub is_double: bool,
-    /// Sizes of the dimensions that are transformed, of the side that is not cut in half.
+    /// Sizes of the transformed dimensions, on the side with the full last dimension.
     pub lengths: Vec<usize>,
-    /// Arrays.
+    /// Number of arrays.
     pub batch: usize,
 }
 
-/// Of what to what.
+/// Kind of transform: C2C, R2C or C2R.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum FourierKind {
     /// Complex to complex.
     Forward,
-    /// Complex to complex, with the other sign.
+    /// Complex to complex, with the opposite sign of the exponent.
     Inverse,
-    /// Real to complex: only the first `n / 2 + 1` of the last dimension's numbers.
+    /// Real to complex: only the first `n / 2 + 1` elements of the last dimension.
     RealForward,
-    /// The other way around.
+    /// Complex to real, from the first `n / 2 + 1` elements of the last dimension.
     RealInverse,
 }
 
 impl Fourier {
-    /// Whether the library takes it; [`Error::Unimplemented`] says why not.
+    /// Checks that the library takes the transform. [`Error::Unimplemented`] states the reason otherwise.
     pub fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::unimplemented(format!("cuFFT does not support this transform: {why}")));
         if self.lengths.is_empty() || self.lengths.len() > 3 {
@@ -48,12 +48,12 @@ impl Fourier {
         Ok(())
     }
 
-    /// Elements of all arrays on the side that is not cut in half.
+    /// Returns the number of elements of all arrays, on the side with the full last dimension.
     fn elements(&self) -> Option<usize> {
         self.lengths.iter().try_fold(self.batch, |count, length| count.checked_mul(*length))
     }
 
-    /// Bytes of the input; `None` if they cannot be counted.
+    /// Returns the size of the input in bytes; `None` on overflow.
     pub fn input_bytes(&self) -> Option<usize> {
         let float = if self.is_double { 8 } else { 4 };
         match self.kind {

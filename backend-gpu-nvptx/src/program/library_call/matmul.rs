@@ -1,76 +1,76 @@
-//! Matrix multiplication as plain data, and the ones that cuBLASLt takes.
+//! Matrix multiplication as plain data, and the check whether cuBLASLt takes it.
 
 use serde::{Deserialize, Serialize};
 use xla_hlo::{ElementType, Error, Result};
 
-/// `result = activation(alpha * lhs x rhs + addend + bias)`, for each of a batch of matrices. All arrays are row major.
+/// Matrix multiplication `result = activation(alpha * lhs x rhs + addend + bias)`, for a batch of row-major matrices.
 ///
 /// The arrays of a call are, in this order: lhs, rhs, the addend if there is one, the bias if there is one, the result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Matmul {
-    /// Number of matmuls; the same for all arrays.
+    /// Number of matrices; equal for all arrays.
     pub batch: usize,
-    /// Rows of lhs and of the result.
+    /// Number of rows of lhs and of the result.
     pub m: usize,
-    /// Columns of rhs and of the result.
+    /// Number of columns of rhs and of the result.
     pub n: usize,
-    /// Columns of lhs, rows of rhs.
+    /// Number of columns of lhs and of rows of rhs.
     pub k: usize,
-    /// Layout of `m x k`; transposed: of `k x m`.
+    /// Layout of the `m x k` matrix, or of `k x m` if it is transposed.
     pub lhs: Operand,
-    /// Layout of `k x n`; transposed: of `n x k`.
+    /// Layout of the `k x n` matrix, or of `n x k` if it is transposed.
     pub rhs: Operand,
-    /// Layout of `m x n`, which is never transposed; the addend has the same.
+    /// Layout of the `m x n` matrix, which is never transposed. The addend has the same layout.
     pub result: Operand,
     /// Precision of f32 operands.
     pub precision: Precision,
-    /// The factor, as the bits of an f64.
+    /// Factor of the product, as the bits of an f64.
     pub alpha: u64,
-    /// Whether an array like the result is added, which may be the result itself.
+    /// Whether an addend with the result's layout is added, which may be the result itself.
     pub has_addend: bool,
-    /// Whether `n` numbers, of the result's element type, are added to each row.
+    /// Whether a bias of `n` elements, of the result's element type, is added to each row.
     pub has_bias: bool,
     /// Activation, applied last.
     pub activation: Activation,
 }
 
-/// Layout of a batch of matrices in memory. Strides are counted in elements.
+/// Memory layout of a batch of matrices. Strides are in elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Operand {
-    /// The element type.
+    /// Element type.
     #[serde(with = "super::element_type")]
     pub element: ElementType,
-    /// Whether columns follow each other instead of rows.
+    /// Whether columns are contiguous instead of rows.
     pub transposed: bool,
-    /// From one row to the next (one column, if it is transposed); not less than the row's elements.
+    /// Distance between rows (between columns if transposed), at least the length of a row.
     pub row_stride: usize,
-    /// From one matrix to the next; 0 for the same one over and over, which a result cannot be.
+    /// Distance between matrices. 0 broadcasts one matrix to the whole batch, which is invalid for a result.
     pub batch_stride: usize,
 }
 
 /// Precision of f32 operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Precision {
-    /// As f32.
+    /// Full f32 precision.
     #[default]
     Exact,
-    /// With factors rounded to the ten bits of TF32, on tensor cores.
+    /// Factors rounded to the ten mantissa bits of TF32, on tensor cores.
     Tf32,
 }
 
-/// Activation of each number of the result.
+/// Activation of each element of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(crate) enum Activation {
-    /// Nothing.
+    /// No activation.
     #[default]
     None,
-    /// `max(x, 0)`, where NaN becomes 0 as the library does it.
+    /// `max(x, 0)`, where NaN becomes 0 as in the library.
     Relu,
-    /// The approximation of `gelu` by `tanh`.
+    /// `gelu`, approximated by `tanh`.
     GeluTanh,
 }
 
-/// The types in which a product is computed.
+/// Types in which a matmul is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     F32,
@@ -82,7 +82,7 @@ pub(crate) enum Arithmetic {
 }
 
 impl Matmul {
-    /// The product of dense row-major matrices, without anything else.
+    /// Returns the matmul of dense row-major matrices, without an epilogue.
     #[cfg(any(test, feature = "compile"))]
     pub fn dense(batch: usize, [m, k, n]: [usize; 3], elements: [ElementType; 3]) -> Matmul {
         let [lhs, rhs, result] =
@@ -105,7 +105,7 @@ impl Matmul {
         }
     }
 
-    /// The bare product, by its meaning: the reference of the libraries and our kernels.
+    /// Computes the product by its definition, as reference for the libraries and our kernels.
     #[cfg(test)]
     pub fn by_loops(&self, lhs: &[f64], rhs: &[f64], result: &mut [f64]) {
         let at = |operand: &Operand, z: usize, row: usize, column: usize| {
@@ -120,17 +120,18 @@ impl Matmul {
         }
     }
 
-    /// Number of arrays of a call.
+    /// Returns the number of arrays of a call.
     pub fn arrays(&self) -> usize {
         3 + usize::from(self.has_addend) + usize::from(self.has_bias)
     }
 
-    /// Whether the result has no numbers.
+    /// Whether the result has no elements.
     pub fn is_empty(&self) -> bool {
         self.batch == 0 || self.m == 0 || self.n == 0
     }
 
-    /// Whether the library takes it on a GPU of that compute capability; [`Error::Unimplemented`] says why not.
+    /// Checks that the library takes the matmul on a GPU of this compute capability. [`Error::Unimplemented`] states
+    /// the reason otherwise.
     pub fn check(&self, capability: (u32, u32)) -> Result<()> {
         let refuse = |why: String| Err(Error::unimplemented(format!("cuBLASLt does not support this matmul: {why}")));
         let arithmetic = self.arithmetic()?;
@@ -172,7 +173,7 @@ impl Matmul {
         Ok(())
     }
 
-    /// The oldest GPU whose tensor cores know the element type, or that needs none.
+    /// Returns the oldest compute capability whose tensor cores support the element type, or that needs none.
     fn oldest_capability(&self) -> (u32, u32) {
         match self.lhs.element {
             element if is_f8(element) => (8, 9),
@@ -182,7 +183,7 @@ impl Matmul {
         }
     }
 
-    /// The divisor of all sizes, where there are kernels for tensor cores alone; else 1.
+    /// Returns the required divisor of all sizes if the library only has tensor core kernels; otherwise 1.
     fn unit(&self) -> usize {
         match self.lhs.element {
             element if is_f8(element) => 16,
@@ -191,7 +192,7 @@ impl Matmul {
         }
     }
 
-    /// In which types it is computed.
+    /// Returns the types in which the matmul is computed.
     pub(crate) fn arithmetic(&self) -> Result<Arithmetic> {
         use ElementType::{BF16, C64, C128, F8E4M3FN, F8E5M2, F16, F32, F64, S8, S32};
         let f32 = if self.precision == Precision::Tf32 { Arithmetic::Tf32 } else { Arithmetic::F32 };

@@ -1,7 +1,7 @@
-//! Calls of NVIDIA's libraries as plain data, which compiling writes without any of the libraries.
+//! Calls of NVIDIA's libraries as plain data, which the compiler creates without any of the libraries.
 //!
-//! The `check` of each description says, without any library, whether a call is one that the library takes; lowering
-//! asks it, and emits a kernel otherwise.
+//! The `check` of each description decides, without any library, whether the library takes a call. Lowering uses it,
+//! and emits a kernel if the library does not.
 
 pub(crate) mod convolution;
 mod element_type;
@@ -18,12 +18,12 @@ use convolution::Convolution;
 use fourier::Fourier;
 use matmul::Matmul;
 
-/// One call of a library.
+/// Library call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum LibraryCall {
     /// Matrix multiplication, by cuBLASLt.
     Matmul(Matmul),
-    /// A convolution or a derivative of one, by cuDNN.
+    /// Convolution or one of its gradients, by cuDNN.
     Convolution(Convolution),
     /// Fourier transforms, by cuFFT.
     Fourier(Fourier),
@@ -31,7 +31,7 @@ pub(crate) enum LibraryCall {
 
 #[cfg(feature = "compile")]
 impl LibraryCall {
-    /// The operation that thunks and reports name.
+    /// Returns the operation that thunks and reports name.
     pub fn op(&self) -> LibraryOp {
         match self {
             LibraryCall::Matmul(_) => LibraryOp::Matmul,
@@ -41,7 +41,7 @@ impl LibraryCall {
     }
 }
 
-/// Types and sizes: `f32 128x64x32 x3` is three products of 128 x 32 by 32 x 64.
+/// Formats types and sizes: `f32 128x64x32 x3` is three products of 128 x 32 by 32 x 64.
 impl fmt::Display for LibraryCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = |f: &mut fmt::Formatter<'_>, batch: usize| if batch > 1 { write!(f, " x{batch}") } else { Ok(()) };
