@@ -1,4 +1,4 @@
-//! Assembler of PTX: the driver's linker or `ptxas`, and the machine code that either writes.
+//! Assemblers of PTX, the driver's linker and `ptxas`, and the cubins that they produce.
 
 use xla_hlo::Result;
 
@@ -7,17 +7,17 @@ use super::report::Report;
 /// Machine code for one GPU architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cubin {
-    /// An ELF file.
+    /// ELF file.
     pub bytes: Vec<u8>,
     /// Resources of each kernel.
     pub report: Report,
 }
 
-/// Assembles PTX.
+/// Assembler of PTX.
 pub(crate) trait Assemble {
-    /// Its name and version: another one may make other machine code.
+    /// Returns its name and version: another version may produce other machine code.
     fn tool(&self) -> String;
 
-    /// Machine code of PTX for a GPU architecture such as `sm_90`.
+    /// Assembles PTX for a GPU architecture such as `sm_90`.
     fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin>;
 }

@@ -1,4 +1,4 @@
-//! Cache of machine code on disk, keyed by PTX, GPU and version of the assembler.
+//! Cache of cubins on disk, keyed by PTX, architecture and version of the assembler.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use xla_service::FileCache;
 use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
-/// Part of each key; another form of files takes another number.
+/// Part of each key, which changes with the format of the files.
 const FORM: &[u8] = b"XLA cubin 2";
 
-/// A folder of machine code.
+/// Folder of cubins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CubinCache(FileCache);
 
 impl CubinCache {
-    /// A cache in `folder`, which is made when it is needed, of at most `limit` bytes.
+    /// Creates a cache of at most `limit` bytes in `folder`, which is created on first use.
     pub fn new(folder: PathBuf, limit: u64) -> CubinCache {
         CubinCache(FileCache::new(folder, "cubin", limit))
     }
 
-    /// The machine code of that PTX for that GPU, from the cache or by assembling it. Errors are those of the
+    /// Returns the cubin of PTX for an architecture, from the cache or by assembling it. Errors are those of the
     /// assembler.
     pub fn assemble(&self, assembler: &dyn Assemble, ptx: &str, target: &str) -> Result<Cubin> {
         let key = key(&assembler.tool(), target, ptx);
@@ -38,7 +38,7 @@ fn key(tool: &str, target: &str, ptx: &str) -> String {
     FileCache::key(&[FORM, tool.as_bytes(), target.as_bytes(), ptx.as_bytes()])
 }
 
-/// `report: length u64, text as of ptxas | machine code`.
+/// Encodes a file: `report: length u64, text as of ptxas | machine code`.
 fn encode(cubin: &Cubin) -> Vec<u8> {
     let report = cubin.report.as_ptxas_writes();
     [&(report.len() as u64).to_le_bytes(), report.as_bytes(), &cubin.bytes].concat()
@@ -97,7 +97,7 @@ mod tests {
         let (_folder, cache) = cache(1 << 20);
         let first = cache.assemble(&ptxas, PTX, "sm_90").unwrap();
         let key = key(&ptxas.tool(), "sm_90", PTX);
-        // Seen by what is in the file and nowhere else.
+        // A different entry in the file shows that the file is used.
         cache.0.put(&key, &encode(&cubin(3)));
         assert_eq!(cache.assemble(&ptxas, PTX, "sm_90").unwrap(), cubin(3));
         std::fs::write(cache.0.path(&key), "garbled").unwrap();

@@ -1,4 +1,4 @@
-//! Machine code for programs that are loaded in the process that compiled them: assembled once, then cached on disk.
+//! Cubins for the programs that this process loads: assembled once, then cached on disk.
 
 use std::sync::OnceLock;
 
@@ -9,28 +9,28 @@ use super::cache::CubinCache;
 use super::ptxas::Ptxas;
 use crate::program::image::{CodeObject, ModuleImage};
 
-/// Bytes that all machine code in a cache takes at most.
+/// Maximum size of a cubin cache in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Makes machine code for all programs of a platform.
+/// Source of cubins for all programs of a platform.
 #[derive(Debug)]
 pub(crate) struct InProcess {
-    /// `None` where nothing is kept; then the driver assembles programs when it loads them.
+    /// Cubin cache. Without one, the driver assembles programs when it loads them.
     cache: Option<CubinCache>,
-    /// Looked for when it is first needed.
+    /// Assembler, which is searched for on first use.
     ptxas: OnceLock<Option<Ptxas>>,
 }
 
 impl InProcess {
-    /// With the cache that options name.
+    /// Creates the source with the cache that the options name.
     pub fn new(options: &CompileOptions) -> InProcess {
         let cache = options.cache_dir.as_ref().map(|folder| CubinCache::new(folder.join("cubin"), MOST_BYTES));
         InProcess { cache, ptxas: OnceLock::new() }
     }
 
-    /// The image with machine code for an architecture in the place of PTX: from the cache, or made by `driver`, the
-    /// driver's own assembler if it has one, else by `ptxas`. `None` if there is none of it, or no cache: the driver
-    /// then takes the PTX.
+    /// Returns the image with cubins for an architecture in place of its PTX. They come from the cache, from `driver`
+    /// (the driver's linker, if it has one), or otherwise from `ptxas`. `None` without a cache, or if nothing was
+    /// assembled; the driver then takes the PTX.
     pub fn machine_code(
         &self,
         image: &ModuleImage,
@@ -38,7 +38,7 @@ impl InProcess {
         driver: Option<&dyn Assemble>,
     ) -> Option<ModuleImage> {
         let cache = self.cache.as_ref()?;
-        // That of the driver makes what the driver takes, and is there.
+        // The driver's linker needs no installation, and the driver accepts its code.
         let assembler = driver.or_else(|| self.ptxas().map(|ptxas| ptxas as &dyn Assemble))?;
         let mut is_changed = false;
         let objects = image.objects.iter().map(|object| match object {
@@ -47,7 +47,7 @@ impl InProcess {
                     is_changed = true;
                     CodeObject::Cubin(cubin.bytes)
                 }
-                // Whoever takes the PTX says it again, or does better.
+                // Loading the PTX reports the error again, or succeeds.
                 Err(error) => {
                     tracing::debug!(%error, "PTX is left to the driver");
                     object.clone()
@@ -76,7 +76,7 @@ mod tests {
     use super::super::report::Report;
     use super::*;
 
-    /// An assembler that counts its calls.
+    /// Assembler that counts its calls.
     #[derive(Default)]
     struct Counting {
         version: u32,

@@ -1,12 +1,12 @@
-//! PTX to machine code by NVIDIA's assembler, where it is installed, without GPU or driver.
+//! Assembly of PTX to cubins: by `ptxas`, which needs neither GPU nor driver, or by the driver's linker.
 //!
 //! ```text
 //! Ptxas::find ── assemble(ptx, "sm_90") ──> Cubin { bytes, report: registers and spills by kernel }
-//!                   └─ CubinCache: the same from a file, if it was assembled before
-//!                          └─ InProcess: for a program that is loaded where it was compiled; or the driver assembles
+//!                   └─ CubinCache: from a file, if the PTX was assembled before
+//!                          └─ InProcess: for a program that this process loads; otherwise the driver assembles it
 //! ```
 //!
-//! Without `ptxas`, programs carry PTX, and the driver of the machine that runs them assembles it.
+//! Without `ptxas`, executables contain only PTX, which the driver assembles on the machine that runs them.
 
 pub(crate) mod assembler;
 pub(crate) mod cache;

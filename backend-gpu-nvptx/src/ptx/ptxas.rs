@@ -1,4 +1,4 @@
-//! Finds `ptxas` and runs it.
+//! Search for `ptxas`, and its execution.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use xla_hlo::{Error, Result, ResultExt};
 use super::assembler::{Assemble, Cubin};
 use super::report::Report;
 
-/// Default place of the CUDA toolkit.
+/// Default path of `ptxas` in the CUDA toolkit.
 const USUAL_PLACE: &str = "/usr/local/cuda/bin/ptxas";
 
-/// Instructions to install it.
+/// Instructions to install `ptxas`.
 const REMEDY: &str =
     "it is in the CUDA toolkit, and in the Python package nvidia-cuda-nvcc-cu12 as nvidia/cuda_nvcc/bin/ptxas";
 
-/// An assembler that was found.
+/// Installed `ptxas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ptxas {
     program: PathBuf,
@@ -24,8 +24,8 @@ pub(crate) struct Ptxas {
 }
 
 impl Ptxas {
-    /// The assembler at `program`, if that is given; else the first of the shell's search path and the toolkit's usual
-    /// place. [`Error::NotFound`] if there is none, saying how to install it.
+    /// Finds the assembler: `program` if it is given, otherwise the first one on the shell's search path, then the one
+    /// at the toolkit's default path. [`Error::NotFound`] with instructions to install it if there is none.
     pub fn find(program: Option<&Path>) -> Result<Ptxas> {
         if let Some(program) = program {
             return Ptxas::at(program);
@@ -41,7 +41,7 @@ impl Ptxas {
         }
     }
 
-    /// The assembler at that place, or of that name on the search path.
+    /// Checks the assembler at a path, or of a name on the search path.
     fn at(program: &Path) -> Result<Ptxas> {
         let output = run(Command::new(program).arg("--version"))?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -55,7 +55,7 @@ impl Ptxas {
         Ok(Ptxas { program: program.to_path_buf(), version: version.to_string() })
     }
 
-    /// Its version, such as `V12.9.86`.
+    /// Returns the version, such as `V12.9.86`.
     #[cfg(feature = "compile")]
     pub fn version(&self) -> &str {
         &self.version
@@ -67,7 +67,7 @@ impl Assemble for Ptxas {
         format!("ptxas {}", self.version)
     }
 
-    /// The error for refused PTX quotes its messages.
+    /// Assembles PTX. The error for rejected PTX quotes the messages of `ptxas`.
     fn assemble(&self, ptx: &str, target: &str) -> Result<Cubin> {
         let folder = tempfile::tempdir().map_err(|e| not_written(&std::env::temp_dir(), e))?;
         let (source, cubin) = (folder.path().join("program.ptx"), folder.path().join("program.cubin"));
@@ -97,8 +97,8 @@ fn run(command: &mut Command) -> Result<Output> {
     })
 }
 
-/// The messages of `ptxas` about refused PTX: the fault is that of whoever wrote the PTX, unless it does not know the
-/// GPU.
+/// Converts the messages of `ptxas` about rejected PTX to an error. The PTX is wrong, unless this version of `ptxas`
+/// does not support the GPU or the PTX version.
 fn refused(said: &str, source: &Path) -> Error {
     let complaints: Vec<_> = said.lines().filter(|line| !line.starts_with("ptxas info")).take(10).collect();
     let said = complaints.join("\n").replace(&*source.to_string_lossy(), "PTX");
@@ -115,7 +115,7 @@ fn not_written(path: &Path, error: std::io::Error) -> Error {
     Error::failed_precondition(format!("{} cannot be written: {error}", path.display())).with_source(error)
 }
 
-/// The last word of `Cuda compilation tools, release 12.9, V12.9.86`.
+/// Returns the last word of `Cuda compilation tools, release 12.9, V12.9.86`.
 fn version(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.contains("compilation tools, release "))?;
     line.split_whitespace().next_back().filter(|word| word.starts_with('V'))
@@ -127,11 +127,11 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A kernel that multiplies, for `sm_80` and later.
+    /// Kernel that multiplies, for `sm_80` and later.
     pub const PTX: &str = include_str!("scale.ptx");
 
-    /// The assembler of this machine: of the environment variable `XLA_PTXAS`, or the search path. Without one, tests
-    /// that need it say so and pass.
+    /// Returns the assembler of this machine, from the environment variable `XLA_PTXAS` or the search path. Without
+    /// one, prints a message, and tests that need it are skipped.
     pub fn ptxas() -> Option<Ptxas> {
         let found = Ptxas::find(std::env::var_os("XLA_PTXAS").as_deref().map(Path::new));
         found.inspect_err(|error| writeln!(std::io::stderr(), "skipped: {error}").unwrap_or_default()).ok()

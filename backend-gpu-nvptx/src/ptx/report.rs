@@ -2,40 +2,40 @@
 
 use std::fmt;
 
-/// Part of a line that tells of something slow, products of warp groups one after the other for instance.
+/// Marker of lines that report slow code, such as serialised wgmma instructions.
 const LOSS: &str = "Potential Performance Loss";
 
 /// Resources of kernels, in the order in which `ptxas` reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// One for each kernel.
+    /// Resources of each kernel.
     pub kernels: Vec<KernelReport>,
-    /// Warnings, a line each, and what is told of losses.
+    /// Warnings and reported performance losses, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Resources of one kernel. Bytes are those of a thread, but for shared memory.
+/// Resources of one kernel. Bytes are per thread, except those of shared memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KernelReport {
-    /// Its symbol.
+    /// Symbol of the kernel.
     pub name: String,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Barriers of a block.
+    /// Barriers per block.
     pub barriers: u32,
-    /// Stack: what is addressed, and what is spilled.
+    /// Stack frame: addressed variables and spills.
     pub stack_bytes: u32,
-    /// Bytes written because registers did not suffice.
+    /// Bytes of spill stores.
     pub spill_store_bytes: u32,
-    /// Bytes read because registers did not suffice.
+    /// Bytes of spill loads.
     pub spill_load_bytes: u32,
-    /// Static shared memory of a block.
+    /// Static shared memory per block.
     pub shared_bytes: u32,
 }
 
 impl Report {
-    /// Reads the text that `ptxas -v` writes to its error stream. Lines that are not understood are passed over: they
-    /// differ from version to version.
+    /// Parses the text that `ptxas -v` writes to its error stream. Unknown lines are ignored: they differ between
+    /// versions.
     pub fn parse(text: &str) -> Report {
         let mut report = Report::default();
         for line in text.lines() {
@@ -60,7 +60,7 @@ impl Report {
         }
     }
 
-    /// The same in the format of `ptxas`, from which [`Report::parse`] makes it again.
+    /// Formats the report like `ptxas`, so that [`Report::parse`] can read it.
     pub fn as_ptxas_writes(&self) -> String {
         let kernels = self.kernels.iter().map(|k| {
             format!(
@@ -74,7 +74,7 @@ impl Report {
 }
 
 impl KernelReport {
-    /// One of the facts of a line, such as `Used 8 registers` or `0 bytes spill stores`.
+    /// Parses one fact of a line, such as `Used 8 registers` or `0 bytes spill stores`.
     fn part(&mut self, part: &str) {
         let words: Vec<&str> =
             part.trim_start_matches(['U', 'u']).trim_start_matches("sed ").split_whitespace().collect();
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_facts_of_each_kernel_are_read() {
-        // As version 12.9 writes it, two lines of other versions, and two that nobody knows.
+        // Output of version 12.9, with two lines of other versions and two unknown ones.
         let text = "\
 ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'b' for 'sm_90'
