@@ -1,4 +1,4 @@
-//! Target profile of a GPU, for the passes.
+//! Target profile of a GPU: the limits and rates that steer the passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,33 @@ use xla_passes::{
 
 use crate::gpu_profile::GpuProfile;
 
-/// Arithmetic of a contraction from which on its epilogue goes into its kernel; smaller ones go with others' kernels.
+/// Minimum arithmetic operations of a contraction whose epilogue is fused into its kernel. A smaller contraction is
+/// compiled alone, or as a loop inside another kernel.
 const LEAST_FLOPS: u64 = 1 << 19;
 
-/// Instructions of a fusion, and code: LLVM and ptxas take a second for as many, three for functions of f64.
+/// Maximum number of instructions of a fusion. With this limit and [`MOST_CODE`], LLVM and ptxas take about a second,
+/// and three seconds for functions of f64.
 const MOST_INSTRUCTIONS: usize = 4096;
+/// Maximum code size of a fusion, in machine instructions per element.
 const MOST_CODE: u64 = 8192;
 
-/// Registers for values of a fusion, of the 255 that a thread may have; the rest are for addresses and for values
-/// within an operation.
+/// Registers for the live values of a fusion, of the 255 that a thread may have. The others hold addresses and
+/// intermediate values of single operations.
 const MOST_LIVE_REGISTERS: usize = 208;
 
-/// Queries of a head, and keys, from which on an attention has a kernel of its own: a quarter of a tile.
+/// Minimum number of queries of a head for an attention kernel: a quarter of a tile.
 const LEAST_QUERIES: usize = 16;
+/// Minimum number of keys for an attention kernel.
 const LEAST_KEYS: usize = 64;
-/// Keys that a block goes through in the time that three launches take.
+/// Maximum number of keys for which an attention kernel pays although most multiprocessors are idle: one block
+/// processes them in the time of three launches.
 const FEW_KEYS: usize = 1024;
 
-/// Bytes that a multiprocessor reads from the second-level cache a cycle: 5,120 for the 108 of an A100, says NVIDIA's
-/// paper of its architecture.
+/// L2 bandwidth of a multiprocessor, in bytes per cycle. NVIDIA's white paper states 5,120 bytes for the 108
+/// multiprocessors of an A100.
 const CACHE_BYTES: f64 = 48.0;
 
-/// The profile of a GPU. Rates steer choices between two correct programs, so rough numbers do.
+/// Builds the profile of a GPU. Rates only choose between two correct programs, so rough numbers suffice.
 pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
     let clock_hz = gpu.clock_hz as f64;
     TargetProfile {
@@ -59,7 +64,7 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
             ..FusionProfile::reductions()
         },
         dot: DotProfile { any_operand_order: true, right_rows: false, merge_bytes: 0 },
-        // As cuDNN has them.
+        // cuDNN's order of dimensions.
         layout: LayoutProfile { filters: FilterOrder::OutputFeaturesFirst, ..TargetProfile::generic().layout },
         lacks: lacks(),
         top_k: TopKProfile {
@@ -67,18 +72,19 @@ pub(crate) fn profile(gpu: &GpuProfile) -> TargetProfile {
             elements: ElementType::ALL.iter().copied().filter(|&ty| TopKPlan::takes(ty)).collect(),
         },
         small_matrices: ElementType::ALL.iter().filter_map(|&ty| Some((ty, SmallMatrixPlan::most_rows(ty)?))).collect(),
-        // Tensor cores, and cuDNN, multiply them as they are.
+        // Tensor cores and cuDNN multiply these types without conversion.
         convolution_floats: BTreeSet::from([ElementType::F16, ElementType::BF16]),
         ..TargetProfile::generic()
     }
 }
 
-/// Operations that the passes expand into others.
+/// Returns the operations that the passes expand into others.
 fn lacks() -> BTreeSet<Opcode> {
     BTreeSet::from([Opcode::Cholesky, Opcode::TriangularSolve, Opcode::TopK, Opcode::Fft])
 }
 
-/// Attentions by kernels of tensor cores that multiply TF32 and both 16-bit floats: those of all GPUs that have TF32.
+/// Returns the limits of the attention kernels, which multiply TF32, f16 and bf16 on tensor cores. GPUs without TF32
+/// have none.
 fn attention(gpu: &GpuProfile) -> AttentionProfile {
     let [_, tf32, ..] = gpu.tensor;
     let sizes = |heads: [(usize, usize, usize); 2]| match tf32 {

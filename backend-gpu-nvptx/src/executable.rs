@@ -1,4 +1,4 @@
-//! Executable: thunks, and the launcher of their command sequences.
+//! GPU executable: the thunks of a program, and the launcher of their command sequences.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ pub(crate) struct GpuExecutable {
     texts: Vec<(String, String)>,
 }
 
-/// A program for a device.
+/// Program compiled for a device.
 pub(crate) struct Compiled {
-    /// Its thunks.
+    /// Thunks of the program.
     pub program: ThunkProgram,
-    /// Its code.
+    /// Device code and command sequences.
     pub device: Arc<DeviceProgram>,
-    /// Code as text, where it was requested.
+    /// Code as text, as file name and content, if it was requested.
     pub texts: Vec<(String, String)>,
 }
 
 impl GpuExecutable {
-    /// The executable of a platform, whose code is ready to run.
+    /// Creates the executable of a platform from code that is ready to run.
     pub fn new(
         platform: &'static str,
         module: OptimizedModule,

@@ -1,4 +1,4 @@
-//! The executor of one GPU: memory from a pool, and streams.
+//! Executor of one GPU: allocates memory from a pool and creates streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::cuda::resources::DeviceResources;
 use crate::cuda::stream::CudaStream;
 use crate::cuda::stream::clock::TimeMark;
 
-/// A GPU.
+/// Executor of one GPU.
 #[derive(Debug)]
 pub(crate) struct CudaExecutor {
     description: DeviceDescription,
@@ -24,9 +24,9 @@ pub(crate) struct CudaExecutor {
 }
 
 impl CudaExecutor {
-    /// Device `ordinal` of the platform named `platform`, of which at most `limit` bytes may be in use; all of its
-    /// memory for `None`. A profiler is shown ranges. Errors are those of [`driver::Driver::get`], or that there is no
-    /// such device.
+    /// Opens device `ordinal` for the platform named `platform`. At most `limit` bytes of its memory may be in use;
+    /// `None` allows all of it. Runs are reported to `profiler` as ranges. Returns the errors of
+    /// [`driver::Driver::get`], or an error if there is no such device.
     pub fn new(
         platform: &str,
         ordinal: usize,
@@ -41,7 +41,7 @@ impl CudaExecutor {
         Ok(CudaExecutor { description, cache_bytes, resources: Arc::new(resources) })
     }
 
-    /// The context, for code and libraries.
+    /// Returns the context, for loading code and libraries.
     #[cfg(test)]
     pub fn context(&self) -> &Arc<Context> {
         &self.resources.context

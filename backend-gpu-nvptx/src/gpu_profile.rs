@@ -1,8 +1,8 @@
-//! Sizes and rates of GPUs, by which programs are planned: of a product of each architecture, or of a device that is
-//! there.
+//! Sizes and rates of the GPUs that programs are planned for: one GPU model for each architecture, or an installed
+//! device.
 //!
-//! A program keeps the profile that it was compiled for, and is loaded with it, so that its plan is the same on any
-//! device. Rates choose between two correct programs, so that a product stands for its whole architecture.
+//! A program stores the profile that it was compiled for and is loaded with it, so its plan is the same on every
+//! device. Rates only choose between two correct programs, so one model suffices for its whole architecture.
 
 mod products;
 
@@ -11,38 +11,38 @@ use serde::{Deserialize, Serialize};
 use crate::program::compiled_for::capability;
 use products::{PRODUCTS, Product};
 
-/// The sizes and rates of one GPU.
+/// Sizes and rates of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GpuProfile {
-    /// The product, or what the driver calls the device.
+    /// Name of the GPU model, or the device name that the driver reports.
     pub name: String,
-    /// Multiprocessors, each of which runs some blocks at a time.
+    /// Number of streaming multiprocessors (SMs).
     pub multiprocessors: u32,
-    /// Cycles a second, at most.
+    /// Maximum clock rate in Hz.
     pub clock_hz: u64,
-    /// Bytes a second between the device's memory and its kernels.
+    /// Bandwidth of device memory in bytes per second.
     pub memory_bandwidth: u64,
-    /// Bytes of the second-level cache.
+    /// Size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Bytes of shared memory of a multiprocessor, and of those what a block may take.
+    /// Shared memory in bytes: per multiprocessor, and the maximum per block.
     pub shared_bytes: [u32; 2],
-    /// Multiplications with additions of f32 and of f64 that a multiprocessor does a cycle.
+    /// FMAs per multiprocessor and cycle: f32, f64.
     pub multiply_adds: [u32; 2],
-    /// Multiplications with additions a second on tensor cores: of f64, TF32, 16-bit floats, and 8-bit integers and
-    /// floats. 0 for what they do not have.
+    /// FMAs per second on the tensor cores: f64, TF32, 16-bit floats, 8-bit integers and floats. 0 for types without
+    /// support.
     pub tensor: [u64; 4],
 }
 
 impl GpuProfile {
-    /// That of an architecture, such as `sm_90a`: of the last one before it where it has none of its own, and of the
-    /// first one where there is none before.
+    /// Returns the profile of an architecture such as `sm_90a`. An architecture without its own entry uses the closest
+    /// older one, or the oldest entry if there is none.
     pub fn of_architecture(architecture: &str) -> Option<GpuProfile> {
         let (major, minor, _) = capability(architecture)?;
         let is_before = |product: &&Product| capability(product.architecture) <= Some((major, minor, false));
         Some(GpuProfile::of(PRODUCTS.iter().rev().find(is_before).unwrap_or(&PRODUCTS[0])))
     }
 
-    /// That of a data centre's GPU, for what is planned without one.
+    /// Returns the default profile, of a data centre GPU, for planning without a device.
     #[cfg_attr(not(any(feature = "compile", test)), expect(dead_code, reason = "programs come with theirs"))]
     pub fn usual() -> GpuProfile {
         GpuProfile::of_architecture("sm_90").unwrap_or_else(|| GpuProfile::of(&PRODUCTS[0]))
@@ -61,13 +61,13 @@ impl GpuProfile {
         }
     }
 
-    /// Whether times can be computed by it.
+    /// Whether execution times can be computed from the profile: no rate is 0.
     pub fn is_sound(&self) -> bool {
         let GpuProfile { multiprocessors, clock_hz, memory_bandwidth, multiply_adds, .. } = self;
         *multiprocessors > 0 && *clock_hz > 0 && *memory_bandwidth > 0 && multiply_adds[0] > 0
     }
 
-    /// Operations a second of f32, outside of tensor cores: a multiplication with an addition is two.
+    /// Returns the peak f32 rate outside of tensor cores, in operations per second; an FMA counts as two.
     pub fn flops(&self) -> f64 {
         2.0 * f64::from(self.multiply_adds[0]) * f64::from(self.multiprocessors) * self.clock_hz as f64
     }
@@ -85,7 +85,7 @@ mod tests {
             assert!((16..=256).contains(multiprocessors), "{name}");
             assert!((1_200_000_000..3_000_000_000).contains(clock_hz), "{name}");
             assert!(shared_bytes[1] >= 48 << 10 && shared_bytes[1] <= shared_bytes[0], "{name}");
-            // Operations of f32 for each byte of memory.
+            // Ratio of f32 operations to bytes of memory traffic.
             let balance = profile.flops() / profile.memory_bandwidth as f64;
             assert!((9.0..120.0).contains(&balance), "{name}: {balance}");
             let [_, tf32, narrow, small] = profile.tensor.map(|rate| 2.0 * rate as f64);
@@ -97,7 +97,7 @@ mod tests {
         assert!(PRODUCTS.iter().all(|product| capability(product.architecture).is_some()));
     }
 
-    /// Lanes and clocks give the peak of f32 that data sheets have.
+    /// The f32 peak computed from lanes and clock matches the data sheet.
     #[test]
     fn rates_are_those_of_data_sheets() {
         for (architecture, tera) in [

@@ -5,19 +5,19 @@
 //!   run_hlo_passes   the standard stages with the GPU's profile                capabilities.rs, gpu_profile.rs
 //!   run_backend      ThunkSequence: each thunk a command sequence              lowering/
 //!                    kernels -> LLVM modules -> PTX, or code for the host      lowering/codegen.rs
-//! serialize, load  code, commands and recorded lowerings beside the module     program/
+//! serialize, load  code, commands and recorded lowerings with the module       program/
 //! execute          addresses of all arrays -> launches                         executable.rs, program/launcher.rs
-//!                    by the CUDA driver, found when running                    executor.rs, cuda/
-//!                    emulated: blocks one by one, threads as fibers            emulation/
+//!                    by the CUDA driver, loaded at run time                    executor.rs, cuda/
+//!                    emulated: blocks in sequence, threads as fibers           emulation/
 //! ```
 //!
-//! Machine code for a GPU is assembled by the driver when a program is loaded, or by `ptxas` where it is installed
-//! (`ptx/`). Candidates for a library call, and our own tilings of a product, are measured on the device that runs it
-//! (`autotune/`).
+//! The driver assembles PTX to machine code when a program is loaded. An installed `ptxas` can assemble it ahead of
+//! time (`ptx/`). Candidates for a library call, and the tilings of our own matmul kernels, are measured on the device
+//! that runs the program (`autotune/`).
 //!
-//! Two platforms: [`platform`] is `gpu`, [`emulated_platform`] is `gpu-emulated`: the very same kernels, run by the
-//! host, to test them where there is no GPU. Without the Cargo feature `compile` there is neither LLVM nor the latter:
-//! `gpu` then runs programs that were compiled elsewhere.
+//! There are two platforms. [`platform`] is `gpu`. [`emulated_platform`] is `gpu-emulated`: it runs the same kernels on
+//! the host, to test them without a GPU. Without the Cargo feature `compile`, there is neither LLVM nor the emulated
+//! platform, and `gpu` only runs programs that were compiled elsewhere.
 
 mod autotune;
 #[cfg(feature = "compile")]

@@ -1,4 +1,4 @@
-//! Platform of this machine's GPUs.
+//! Platform of the GPUs of this machine.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ use crate::names::NAME;
 use crate::program::caches::AllCaches;
 use crate::transfer;
 
-/// NVIDIA's GPUs, through the CUDA driver.
+/// Returns the platform of NVIDIA GPUs, with default options. It uses the CUDA driver.
 pub fn platform() -> Arc<dyn Platform> {
     platform_with(GpuOptions::default())
 }
 
-/// The same, with options.
+/// Returns the platform of NVIDIA GPUs with these options.
 pub fn platform_with(options: GpuOptions) -> Arc<dyn Platform> {
     Arc::new(GpuPlatform { options, ..GpuPlatform::default() })
 }
 
-/// Options of the platform.
+/// Options of the GPU platform.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
-    /// The library of a profiler that listens to NVTX 3, which profilers name in `NVTX_INJECTION64_PATH`: runs of
-    /// programs and their thunks are ranges in it. The first one of a process is the only one.
+    /// Injection library of a profiler that supports NVTX 3, which profilers name in `NVTX_INJECTION64_PATH`. Runs of
+    /// programs and their thunks are reported to it as ranges. A process uses only the first library that it attaches.
     pub profiler: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ pub struct GpuOptions {
 struct GpuPlatform {
     options: GpuOptions,
     caches: Arc<AllCaches>,
-    /// Created when first requested, by ordinal.
+    /// Executors by device ordinal, created on first use.
     executors: Mutex<HashMap<usize, Arc<CudaExecutor>>>,
 }
 
@@ -55,7 +55,7 @@ impl Platform for GpuPlatform {
     }
 
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>> {
-        // A device that cannot be opened leaves the table as it was.
+        // A device that cannot be opened leaves the table unchanged.
         let mut executors = self.executors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(executor) = executors.get(&ordinal) {
             return Ok(executor.clone());

@@ -1,4 +1,4 @@
-//! Literals to and from device memory: row-major bytes through a stream.
+//! Transfer of literals to and from device memory: row-major bytes through a stream.
 
 use std::sync::Arc;
 

@@ -1,45 +1,45 @@
-//! One product of each architecture, by NVIDIA's documents.
+//! One GPU model of each architecture, with data from NVIDIA's documents.
 //!
-//! `cargo xtask ptxas --roofline` reads this file as well, so that it names no other.
+//! `cargo xtask ptxas --roofline` also includes this file, so it must not refer to other modules.
 
-/// The product that stands for its architecture.
+/// GPU model that represents its architecture.
 #[derive(Debug)]
 pub struct Product {
-    /// Such as `sm_90`.
+    /// Architecture, such as `sm_90`.
     pub architecture: &'static str,
-    /// Its name, for whoever looks for the documents.
+    /// Name of the model in NVIDIA's documents.
     pub name: &'static str,
-    /// Multiprocessors, each of which runs some blocks at a time.
+    /// Number of streaming multiprocessors (SMs).
     pub multiprocessors: u32,
-    /// Cycles a second, at most.
+    /// Maximum clock rate in Hz.
     pub clock_hz: u64,
-    /// Bytes a second between the device's memory and its kernels.
+    /// Bandwidth of device memory in bytes per second.
     pub memory_bandwidth: u64,
-    /// Bytes of the second-level cache.
+    /// Size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Bytes of shared memory of a multiprocessor, and of those what a block may take.
+    /// Shared memory in bytes: per multiprocessor, and the maximum per block.
     pub shared_bytes: [u32; 2],
-    /// Multiplications with additions of f32 and of f64 that a multiprocessor does a cycle.
+    /// FMAs per multiprocessor and cycle: f32, f64.
     pub multiply_adds: [u32; 2],
-    /// Tera operations a second of tensor cores: of f64, TF32, 16-bit floats, and 8-bit integers and floats, dense,
-    /// with sums in 32 bits (of f64 in 64); a multiplication with an addition is two. 0 for what they do not have.
+    /// Dense tensor core throughput in 10^12 operations per second: f64, TF32, 16-bit floats, 8-bit integers and
+    /// floats. Sums have 32 bits, those of f64 64 bits. An FMA counts as two operations. 0 for types without support.
     pub tensor_tera: [f64; 4],
 }
 
 const KIB: u32 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Sources:
-/// - Shared memory: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Multiplications of a
-///   cycle: the same, "Throughput of Native Arithmetic Instructions".
+/// GPU models, in the order of their architectures. Sources:
+/// - Shared memory: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". FMAs per cycle: the
+///   same document, "Throughput of Native Arithmetic Instructions".
 /// - Multiprocessors, clocks, caches, tensor cores: NVIDIA's white papers of each architecture ("Tesla V100 GPU
 ///   Architecture", "Turing GPU Architecture", "A100 Tensor Core GPU Architecture", "GA102 GPU Architecture", "Ada GPU
-///   Architecture", "H100 Tensor Core GPU Architecture", "RTX Blackwell GPU Architecture"); beside them the attributes
-///   that drivers tell, as OpenXLA has them in `xla/backends/gpu/target_config/specs`. Rates of tensor cores are those
-///   of dense matrices: where only those of sparse ones are told, half of them.
+///   Architecture", "H100 Tensor Core GPU Architecture", "RTX Blackwell GPU Architecture"), and the attributes that
+///   drivers report, as listed by OpenXLA in `xla/backends/gpu/target_config/specs`. Tensor core rates are those of
+///   dense matrices; if only sparse ones are published, half of them.
 /// - Bandwidths: data sheets of V100 SXM2, T4, A100 80GB SXM, RTX A6000, L40S, H100 SXM, HGX B200, RTX PRO 6000
 ///   Blackwell.
-/// - B200, of which there is no such paper: those attributes, and the data sheet of HGX B200.
+/// - B200, which has no such white paper: the reported attributes, and the data sheet of HGX B200.
 pub const PRODUCTS: [Product; 8] = [
     Product {
         architecture: "sm_70",
