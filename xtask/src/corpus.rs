@@ -153,7 +153,7 @@ fn command(xla: &Path, platform: &str, case: &Case) -> Command {
     command
 }
 
-/// Runs every case, as many at a time as there are CPUs.
+/// Runs every case, one case per CPU at a time.
 fn run_all(xla: &Path, platform: &str, cases: &[Case]) -> Vec<Outcome> {
     let outcome = |case: &Case| {
         let problem = problem(command(xla, platform, case));
@@ -187,7 +187,7 @@ pub fn problem(mut command: Command) -> Option<String> {
     }
 }
 
-/// Waits for the end of a process, at most [`TIMEOUT`]; `None` when it exited with 0, else how it ended.
+/// Waits for the end of a process, at most [`TIMEOUT`]; `None` if it exited with 0, otherwise a description of its end.
 fn wait(child: &mut Child) -> std::io::Result<Option<String>> {
     let start = Instant::now();
     loop {

@@ -18,7 +18,7 @@ JAX) for this machine's CPU, runs them, compares their outputs with the expected
 /// Small programs with every element of their outputs on file.
 const SMALL: &[&str] = &["transformer_block_forward", "transformer_block_gradient"];
 
-/// The same at working size; the sums of XLA's outputs are on file.
+/// The model at working size; the sums of XLA's outputs are on file.
 const LARGE: &[&str] = &["encoder_block", "transformer_train_step"];
 
 pub fn run(args: Arguments) -> Result<()> {

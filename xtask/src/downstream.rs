@@ -26,7 +26,7 @@ pub fn check() -> Result<()> {
     let lock = "tests/downstream/Cargo.lock";
     std::fs::copy(root().join("Cargo.lock"), root().join(lock))?;
     for name in CRATES {
-        // The same folder for what is built: dependencies are there already.
+        // Shares the target directory of the workspace: dependencies are built there already.
         run_program(cargo(&[
             "run",
             "--quiet",

@@ -37,7 +37,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     digits.in_rust_by_cargo()
 }
 
-/// Builds and runs what this machine has tools for.
+/// Builds and runs the examples for which this machine has tools.
 pub fn check() -> Result<()> {
     with_tools(&Digits::new(xla_command()?)?)
 }

@@ -76,7 +76,7 @@ pub fn tests_command() -> Result<PathBuf> {
     Ok(Path::new(target).join("release").join(format!("xla-tests{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Runs fuzz targets; returns the names of those that found something.
+/// Runs fuzz targets; returns the names of the targets with findings.
 fn targets(only: Option<&str>, seconds: u64) -> Result<Vec<String>> {
     let all = names()?;
     let chosen: Vec<&String> = all.iter().filter(|name| only.is_none_or(|only| only == *name)).collect();

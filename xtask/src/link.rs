@@ -1,4 +1,4 @@
-//! Commands and libraries with LLVM and the C++ library in them: how they are linked, and what they still need.
+//! Static linking of LLVM and the C++ library into commands and libraries, and the shared libraries that remain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use crate::packages::{self, Package};
 use crate::shell::{capture, output, program};
 
-/// Parts of LLVM where the linker may look, with those that they need. What is not used in the end is left out.
+/// Components of LLVM for the linker; their dependencies are added, and unused objects are left out.
 const COMPONENTS: &[&str] = &["native", "nvptx", "orcjit", "passes", "irreader", "bitwriter", "linker", "mcjit"];
 
-/// Archives that LLVM needs besides its own, and who has them.
+/// Archives that LLVM needs besides its own, and the packages that contain them.
 const ARCHIVES: &[(&str, Package)] = &[
     ("libstdc++.a", archive("g++", || find("libstdc++.a").map(drop))),
     ("libz.a", archive("zlib1g-dev", || find("libz.a").map(drop))),
@@ -27,8 +27,8 @@ const fn archive(debian: &'static str, find: fn() -> Result<(), String>) -> Pack
     Package { debian, elsewhere: "Install the static forms of the C++ library, zlib and zstd.", find }
 }
 
-/// Completes a `cargo rustc` command so that LLVM is linked statically, by way of scripts in that folder. What is
-/// missing is missed when linking, not by who loads the result.
+/// Completes a `cargo rustc` command so that LLVM is linked statically, by linker scripts in `folder`. The linker, not
+/// the loader, reports undefined symbols.
 pub fn statically(command: &mut Command, folder: &Path) -> Result<()> {
     stand_ins(folder)?;
     command.args(["--", "-L"]).arg(format!("native={}", folder.display()));
@@ -46,7 +46,7 @@ pub fn archives() -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Checks that a file needs no library but those of every system, and returns the names of these.
+/// Checks that a file depends only on libraries of every Linux system, and returns their names.
 pub fn check_needs(file: &Path) -> Result<Vec<String>> {
     let mut command = program("readelf", &["--dynamic", "--wide"]);
     command.arg(file);

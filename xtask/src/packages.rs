@@ -47,7 +47,7 @@ const QEMU_USER: Package = Package {
     find: || find_program("qemu-aarch64"),
 };
 
-/// Needs of cross runs: LLVM's compiler and linkers for all processors, and what runs their programs.
+/// Packages for cross runs: LLVM's compiler and linkers for all processors, and the emulators.
 const CROSS: &[Package] = &[
     Package {
         debian: "llvm-22",
@@ -84,7 +84,7 @@ pub fn ensure_gnu_linkers() -> Result<()> {
     provide(&GNU_LINKERS)
 }
 
-/// Installs what cross runs need beside the build.
+/// Installs the packages that cross runs need in addition to the build.
 pub fn ensure_cross() -> Result<()> {
     CROSS.iter().try_for_each(provide)
 }
@@ -103,7 +103,7 @@ const LIBC_AARCH64: Package = Package {
     find: || find_c_library("/usr/aarch64-linux-gnu"),
 };
 
-/// Installs what builds programs for AArch64 and runs them, beside LLVM for it.
+/// Installs the tools that build and run programs for AArch64, without LLVM for AArch64.
 pub fn ensure_emulated_aarch64() -> Result<()> {
     [QEMU_USER, GCC_AARCH64, LIBC_AARCH64].iter().try_for_each(provide)
 }

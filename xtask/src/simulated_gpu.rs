@@ -17,7 +17,7 @@ pub enum Installed {
     Driver,
     /// The driver with cuBLASLt, cuDNN and cuFFT of CUDA 12, and a profiler.
     Libraries,
-    /// The same of CUDA 13.
+    /// File name of the driver of CUDA 13.
     NewLibraries,
 }
 

@@ -94,7 +94,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     run_program(command)
 }
 
-/// The processors that `all` stands for: the levels of x86-64, and two of each maker's.
+/// Processors of `--target-cpu all`: the levels of x86-64, and two of each vendor.
 const TARGET_CPUS: &[&str] = &["v1", "v2", "v3", "v4", "znver4", "znver5", "sapphirerapids"];
 
 /// Levels 2, 3 and 5 with code for the registers that processors of the last twenty years differ in, but for this
@@ -114,7 +114,7 @@ pub fn other_processors() -> Result<()> {
 
 #[cfg(target_arch = "x86_64")]
 fn other_levels() -> Option<&'static str> {
-    // A machine with AVX-512 is one of level 4, and can run what is for level 3; others are of level 3.
+    // A machine with AVX-512 has level 4 and can run code for level 3; other machines have level 3.
     Some(if is_x86_feature_detected!("avx512vl") { "v1,v3" } else { "v1" })
 }
 
@@ -123,8 +123,8 @@ fn other_levels() -> Option<&'static str> {
     None
 }
 
-/// Random programs where memory that nobody has written to holds something else each time, as it does for the levels 2
-/// and 3 among the tests.
+/// Runs random programs in the sanitizing mode: uninitialised memory holds another value in each run, as in levels 2
+/// and 3 of the tests.
 pub fn dirty_memory() -> Result<()> {
     let tests = tests_command("cpu")?;
     let fuzz = ["fuzz", "--sanitize", "--seed", "0", "--programs", "40", "--keep", "target/fuzz"].map(str::to_owned);
@@ -173,7 +173,7 @@ struct Home {
 }
 
 impl Home {
-    /// A platform is that of the crate and of the feature of its name, but for those of GPUs.
+    /// A platform has the name of its crate and of its feature, except the GPU platforms.
     fn of(platform: &str) -> Home {
         match platform {
             "gpu" | "gpu-emulated" => Home { folder: "backend-gpu-nvptx".to_owned(), feature: "gpu".to_owned() },

@@ -1,8 +1,8 @@
-//! Features of x86 processors, asked of LLVM: those that each processor has, and those that each feature implies.
+//! Features of x86 processors, queried from LLVM: the features of each processor, and the implications between features.
 //!
 //! LLVM inlines a function only into functions whose processor has all features of the first one. One module has a
 //! function for each feature, and callers of them all for each processor and feature; the calls that `opt` leaves show
-//! the missing features. Features that do not hinder inlining are those of tuning and of APX; code of `llc` shows APX.
+//! the missing features. Only tuning features and APX do not hinder inlining; code of `llc` shows APX.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::shell::program;
 
-/// Feature of APX by which it is listed; LLVM has several that processors have together.
+/// Feature under which APX is listed; LLVM splits APX into several features that processors have together.
 const APX: &str = "ndd";
 
 /// The text of the file: a line `NAME: FEATURES` for each processor, and `+FEATURE: FEATURES` for each feature that

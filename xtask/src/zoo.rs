@@ -85,7 +85,7 @@ impl Suite {
     }
 }
 
-/// Side that runs the programs beside XLA:CPU.
+/// Platform that runs the programs next to XLA:CPU.
 #[derive(Debug, PartialEq)]
 enum Via {
     Plugin(PathBuf),

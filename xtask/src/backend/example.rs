@@ -23,7 +23,7 @@ pub fn add(folder: &Path) -> Result<()> {
     fs::write(&tests, text).with_context(|| format!("cannot write {}", tests.display()))
 }
 
-/// Puts `text` in front of the only place where `before` stands.
+/// Inserts `text` in front of the only occurrence of `before`.
 fn insert(file: &Path, before: &str, text: &str) -> Result<()> {
     let old = read(file)?;
     ensure!(old.matches(before).count() == 1, "{} does not have `{before}` once", file.display());

@@ -1,4 +1,4 @@
-//! Makes a crate's manifest stand without its workspace.
+//! Makes the manifest of a crate independent of its workspace.
 
 use std::fs;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn independent(text: &str, workspace: &str, root: &str) -> Result<String> {
     Ok(format!("{}\n\n[workspace]\n\n[profile.dev]\n{profile}", out.trim_end()))
 }
 
-/// A dependency line with the workspace's value, and the crate's keys beside `workspace = true`.
+/// Dependency line with the workspace's value and the crate's own keys in addition to `workspace = true`.
 fn dependency(key: &str, given: &str, value: &str, root: &str) -> Result<String> {
     let own = given.trim().trim_start_matches('{').trim_end_matches('}');
     let own: Vec<&str> =

@@ -1,4 +1,4 @@
-//! The lines that make a backend part of the workspace: copies of those that name the original.
+//! Registration of a backend in the workspace: lines that name the original are copied for it.
 
 use std::fs;
 use std::path::Path;

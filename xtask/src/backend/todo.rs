@@ -1,4 +1,4 @@
-//! The places that a vendor must change: comments `VENDOR(topic): what to do`, and the item below each.
+//! Places that a vendor must change: comments `VENDOR(topic): action`, and the item below each.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -47,13 +47,13 @@ impl Llvm {
         self.root.join(PREFIX)
     }
 
-    /// The folders in which the linker looks for the libraries of libraries.
+    /// Folders in which the linker looks for dependencies of shared libraries.
     pub fn libraries(&self) -> String {
         LIBRARIES.map(|folder| self.root.join(folder).display().to_string()).join(":")
     }
 }
 
-/// Unpacks LLVM, its libraries and its headers, and gives the build what it looks for.
+/// Unpacks LLVM, its libraries and its headers, and creates the files that the build looks for.
 fn fetch(root: &Path) -> Result<()> {
     ensure!(
         has("apt-get") && has("dpkg-deb"),
@@ -68,7 +68,7 @@ fn fetch(root: &Path) -> Result<()> {
     let apt = Apt::new(root.with_file_name("apt"))?;
     apt.run(&["update"])?;
     apt.run(&["install", "--yes", "--download-only", "--no-install-recommends", "libllvm22"])?;
-    // Without what its programs need; only headers and links are wanted.
+    // Without the dependencies of its programs; only headers and links are needed.
     apt.run(&["download", "llvm-22-dev"])?;
     for package in apt.packages()? {
         run_program(program("dpkg-deb", &[Path::new("--extract"), &package, root]))?;
@@ -109,8 +109,7 @@ fn write_llvm_config(folder: &Path) -> Result<()> {
     run_program(program("chmod", &[Path::new("+x"), &path]))
 }
 
-/// The package manager as on another machine on which nothing is installed: its state is in a folder, so that it needs
-/// no rights.
+/// APT with an empty state in a folder of its own, so that it needs no root rights and installs nothing here.
 struct Apt {
     folder: PathBuf,
 }

@@ -57,7 +57,7 @@ pub fn run(mut args: Arguments) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("these failed: {}", failed.join(", ")) }
 }
 
-/// A machine of AArch64: its libraries, and programs that are built for it.
+/// AArch64 machine: its libraries, and the programs built for it.
 struct Machine {
     /// Cargo's folder.
     target: PathBuf,
@@ -65,7 +65,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Looks for everything that it takes, and gets what is missing.
+    /// Looks for the required tools, and installs missing ones.
     fn provide() -> Result<Machine> {
         packages::ensure()?;
         packages::ensure_emulated_aarch64()?;
@@ -85,7 +85,7 @@ impl Machine {
         let variable = |name: &str| format!("CARGO_TARGET_{}_{name}", TRIPLE.replace('-', "_").to_uppercase());
         command.env(variable("LINKER"), LINKER);
         let flags = format!("-Clink-arg=-Wl,-rpath-link={}", self.llvm.libraries());
-        // That of all targets would take its place.
+        // Cargo prefers `RUSTFLAGS` to the flags of one target.
         command.env_remove("RUSTFLAGS").env(variable("RUSTFLAGS"), flags);
         command.env(format!("CC_{}", TRIPLE.replace('-', "_")), LINKER);
         run_program(command)

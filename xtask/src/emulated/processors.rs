@@ -1,4 +1,4 @@
-//! Processors of AArch64 that QEMU emulates, and what Linux says of each.
+//! AArch64 processors that QEMU emulates, and their entries in `/proc/cpuinfo`.
 
 use anyhow::{Context, Result};
 
@@ -10,7 +10,7 @@ pub struct Processor {
     pub name: &'static str,
     /// QEMU's name of it, or of one that has all of its instructions.
     pub qemu: &'static str,
-    /// Numbers of its maker and of the model, by which LLVM knows the name.
+    /// Implementer and part number, from which LLVM derives the processor's name.
     model: (&'static str, &'static str),
     /// Features as Linux names them.
     features: &'static str,
@@ -18,7 +18,7 @@ pub struct Processor {
 
 /// All processors, the usual one first.
 pub const PROCESSORS: &[Processor] = &[
-    // A model that LLVM does not know: code for the architecture's baseline, on a processor that has everything.
+    // A model outside LLVM's list: code for the architecture's baseline, on a processor with all features.
     Processor { name: "aarch64", qemu: "max", model: ("0x00", "0x000"), features: "fp asimd" },
     Processor {
         name: "cortex-a53",

@@ -10,10 +10,10 @@ use crate::corpus::{self, problem};
 use crate::shell::{cargo, metadata, program, root, run};
 use crate::{link, packages, ptxas};
 
-/// The architecture of executables, unless told otherwise: what programs are compiled for in process on an H100.
+/// Default architecture of executables: the one that programs are compiled for in process on an H100.
 pub const ARCHITECTURE: &str = "sm_90a";
 
-/// The file beside executables that says what they were compiled for; `tests/gpu/steps/toolbox.py` reads it.
+/// File next to the executables that states their architecture; `tests/gpu/steps/toolbox.py` reads it.
 const ARCHITECTURE_FILE: &str = "architecture";
 
 /// Name of the folder that is packed, and of the archive.
@@ -52,7 +52,7 @@ const SOURCES: &[(&str, &str)] = &[
 /// Suites whose programs are no executables: they take several devices.
 const SEVERAL_DEVICES: &str = "multi_device";
 
-/// Programs of each suite, and bytes of their inputs and outputs, in the small form: those of `steps/corpus.py`.
+/// Limits of the small form, as in `steps/corpus.py`: programs of a suite, and bytes of their inputs and outputs.
 const SMALL: usize = 2;
 const SMALL_BYTES: u64 = 4000;
 const SMALL_BENCH: &[&str] = &["dispatch_floor", "elementwise_4k"];
@@ -66,7 +66,7 @@ pub struct Options {
     pub small: bool,
 }
 
-/// Folder of what is made on the way.
+/// Folder of intermediate files.
 pub fn work() -> PathBuf {
     root().join("target/gpu-bundle")
 }
@@ -118,8 +118,8 @@ fn collect(from: &Path, to: &Path, ending: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the commands for GPUs alone, with LLVM linked into them, and tells what they need. They are one file of two
-/// names, which is half as large as two files.
+/// Builds the commands for GPUs alone, with LLVM linked in, and returns a list of their dependencies. They are one file
+/// with two names, half as large as two files.
 fn commands(stage: &Path) -> Result<String> {
     let mut command = cargo(&["rustc", "--release", "--package", "xla-tests", "--bin", "xla-tests"]);
     command.args(["--no-default-features", "--features", "gpu"]);
@@ -133,13 +133,13 @@ fn commands(stage: &Path) -> Result<String> {
     fs::hard_link(&place, stage.join("xla"))?;
     let (libraries, version) = (link::check_needs(&place)?, link::c_library(&place)?);
     let minor = version.strip_prefix("2.").and_then(|rest| rest.split('.').next()?.parse().ok());
-    // A later one comes with the C library of this machine: look what wants it, as for `arc4random`.
+    // A later version comes from the C library of this machine: find the symbol that needs it, such as `arc4random`.
     let is_old = minor.is_some_and(|minor: u32| minor <= C_LIBRARY);
     ensure!(is_old, "{} needs GLIBC_{version}; 2.{C_LIBRARY} at most is wanted", place.display());
     Ok(format!("{}; the C library of version {version} or later", libraries.join(", ")))
 }
 
-/// Compiles what C libraries before 2.36 lack and the static C++ library wants.
+/// Compiles the symbols that the static C++ library needs and C libraries before 2.36 lack.
 fn random_numbers() -> Result<PathBuf> {
     let (source, object) = (work().join("arc4random.c"), work().join("arc4random.o"));
     // A file that is not touched links nothing anew.
@@ -187,7 +187,7 @@ fn array_bytes(folder: &Path) -> u64 {
     size("inputs.npz") + size("expected.npz")
 }
 
-/// Compiles programs with the bundle's own command. Those that this compiler refuses are named, and left out.
+/// Compiles programs with the bundle's own command. Refused programs are named and left out.
 fn executables(options: &Options, programs: &[Program], stage: &Path) -> Result<()> {
     let assembler = ptxas::PTXAS.find_or_fetch(options.ptxas.clone());
     if let Err(error) = &assembler {

@@ -61,7 +61,7 @@ fn only_folder(folder: &Path) -> Result<PathBuf> {
     Ok(entry?.path())
 }
 
-/// The command as somebody types it on the other machine, with the simulated driver and libraries, and no Rust.
+/// The command as typed on the GPU machine, with the simulated driver and libraries, and no Rust.
 fn bundled(root: &Path, results: &Path, [driver, libraries]: &[PathBuf; 2]) -> Command {
     let mut command = report(&root.join("run.py"));
     command.current_dir(root).env("PATH", without_rust()).args(["--small", "--out"]).arg(results);

@@ -106,7 +106,7 @@ fn here(out: &Path, words: &[String]) -> Result<()> {
 /// Python with a script of the report.
 fn report(script: &Path) -> Command {
     let mut command = program("python3", &[script]);
-    // Nothing is written beside the sources.
+    // Nothing is written into the source folders.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }

@@ -45,7 +45,7 @@ fn normalised(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(first) = rest.chars().next() {
-        // A digit within a word belongs to its name, as in `f32`; behind `_`, `.` or a bracket it counts something.
+        // A digit within a word belongs to its name, as in `f32`; after `_`, `.` or a bracket it is a number.
         let is_in_word = out.ends_with(|c: char| c.is_alphabetic() || (c == '_' && !line.contains(' ')));
         let (taken, text) = match first {
             '0'..='9' if !is_in_word => (number(rest), "N".to_owned()),
@@ -69,7 +69,7 @@ fn normalised(line: &str) -> String {
     out.chars().take(LONGEST).collect()
 }
 
-/// Length of the name of an instruction that a text begins with, and of its computation behind ` of `.
+/// Length of the instruction name at the start of a text, including its computation after ` of `.
 fn instruction(text: &str) -> usize {
     let name = |from: usize| {
         let rest = text.get(from..).unwrap_or_default();

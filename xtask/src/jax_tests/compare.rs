@@ -12,7 +12,7 @@ pub struct Miss {
     pub trace: String,
 }
 
-/// A test file's outcomes beside XLA:CPU's.
+/// Outcomes of a test file, compared with XLA:CPU's.
 pub struct Comparison {
     pub file: String,
     /// Tests that were run.

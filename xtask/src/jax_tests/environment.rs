@@ -1,4 +1,4 @@
-//! The Python that runs JAX's tests: its variables, what it lacks, the devices it sees.
+//! Python environment of JAX's tests: variables, missing packages, devices.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ const PACKAGE: &str = "python/jax-xlars";
 pub struct Environment {
     python: PathBuf,
     variables: Vec<(&'static str, String)>,
-    /// The name that JAX has the platform by which runs the tests.
+    /// JAX's name of the platform under test.
     platform: String,
-    /// Library and versions that are tested, by which outcomes of other ones are told apart.
+    /// Library and versions under test; outcomes of other versions are discarded.
     pub subject: String,
 }
 
@@ -47,7 +47,7 @@ impl Environment {
             let (library, print) = copy_library(options)?;
             let path = env::join_paths([root().join(PACKAGE), root().join(HELPERS)])?;
             variables.extend([
-                // Under whatever name, the tests expect of a platform what they expect of the CPU.
+                // The tests hold every platform to the expectations of the CPU, whatever its name.
                 ("JAX_TEST_DUT", "cpu".to_owned()),
                 ("XLARS_PLATFORM", "cpu".to_owned()),
                 ("XLARS_LIBRARY", library.display().to_string()),
@@ -65,7 +65,7 @@ impl Environment {
     pub fn command(&self, folder: &Path) -> Command {
         let mut command = Command::new(&self.python);
         command.current_dir(folder);
-        // What the user has set for JAX is not what is measured.
+        // Variables that the user has set for JAX must not influence the outcomes.
         for (name, _) in env::vars().filter(|(name, _)| name.starts_with("JAX_") || name == "XLA_FLAGS") {
             command.env_remove(name);
         }
@@ -87,8 +87,8 @@ impl Environment {
     }
 }
 
-/// Value of `JAX_PLATFORMS` for a platform of the plugin, and its client's name: `cpu` stands in for XLA:CPU, others
-/// stand beside it.
+/// Value of `JAX_PLATFORMS` for a platform of the plugin, and its client's name: `cpu` replaces XLA:CPU, others are added
+/// to it.
 fn names(platform: &str) -> (String, String) {
     match platform {
         BASELINE => ("cpu".to_owned(), "cpu".to_owned()),
@@ -97,7 +97,7 @@ fn names(platform: &str) -> (String, String) {
     }
 }
 
-/// The versions out of what `jax_tests_environment.py` prints, unless something is amiss.
+/// Parses the versions that `jax_tests_environment.py` prints; an error if the environment is incomplete.
 fn verdict(found: &Value, python: &str, platform: &str) -> Result<String> {
     let missing: Vec<&str> = found["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !missing.is_empty() {

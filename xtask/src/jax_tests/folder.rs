@@ -1,4 +1,4 @@
-//! Test files of a checkout of JAX, and those that are left out, with the reason.
+//! Test files of a checkout of JAX, and the excluded ones, with the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl TestFolder {
         Ok(TestFolder { root: root.to_path_buf(), names })
     }
 
-    /// The files that are asked for; all but those that are left out, if none are.
+    /// Requested test files; by default all except the excluded ones.
     pub fn select(&self, asked: &[String]) -> Result<Vec<String>> {
         if asked.is_empty() {
             return Ok(self.names.iter().filter(|name| reason(name).is_none()).cloned().collect());

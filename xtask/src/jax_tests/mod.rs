@@ -1,4 +1,4 @@
-//! `cargo xtask jax-tests`: JAX's own tests on the plugin, beside what XLA:CPU does.
+//! `cargo xtask jax-tests`: JAX's own tests on the plugin, compared with XLA:CPU.
 
 mod baseline;
 mod causes;

@@ -29,7 +29,7 @@ pub struct Options {
     pub take_up: TakeUp,
 }
 
-/// Choice of what an earlier run has left that is kept.
+/// Choice of the outcomes of an earlier run to keep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TakeUp {
     /// Outcomes of the same library in the same environment.
@@ -92,7 +92,7 @@ impl Options {
         self.platform == BASELINE
     }
 
-    /// Name of the width of JAX's default types, by which outcomes are kept apart.
+    /// Width of JAX's default types; each width has outcomes of its own.
     pub fn width(&self) -> &'static str {
         if self.is_x64 { "x64" } else { "x32" }
     }

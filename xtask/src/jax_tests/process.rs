@@ -1,4 +1,4 @@
-//! Runs a test file to its end: a process that dies costs the test it was in, and another one goes on behind it.
+//! Runs a test file to its end: a process that dies fails its current test, and a new process continues after it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::record::{self, Kind, Outcome, Record};
 
 /// More crashes than this in a file, and the rest of it is left.
 const MOST_CRASHES: usize = 100;
-/// Time beyond the limit of a test in which a process must write something to its record.
+/// Grace period after the time limit of a test; a process without a new record by then is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The files that belong to the run of one test file.
@@ -32,7 +32,7 @@ impl Paths {
     }
 }
 
-/// Runs what is left of a test file; `command` makes a process that runs all tests that have no outcome in the record.
+/// Runs the rest of a test file; `command` makes a process that runs all tests without an outcome in the record.
 pub fn run(paths: &Paths, limit: Duration, command: impl Fn() -> Command) -> Result<()> {
     let mut crashes = Record::read(&paths.record)?.count(Kind::Crashed);
     loop {
@@ -116,7 +116,7 @@ fn wait(child: &mut Child, record: &Path, patience: Duration) -> Result<Ended> {
     }
 }
 
-/// Death of a process, as it told of it itself and as its end shows.
+/// Cause of a process's death, from its own output and its exit status.
 struct Death {
     is_timeout: bool,
     message: String,
@@ -141,7 +141,7 @@ impl Death {
             Some(status) => status.to_string(),
             None => "killed, as it wrote nothing any more".to_owned(),
         };
-        // A panic is told in two lines: the place, then the message.
+        // A panic prints two lines: the place, then the message.
         let panic = log.lines().skip_while(|line| !line.contains("panicked at")).nth(1);
         let fatal = crash.lines().find(|line| line.starts_with("Fatal") || line.starts_with("Timeout"));
         let told = panic.or(fatal).map(|line| format!(": {line}")).unwrap_or_default();
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::shell::{program, root};
 
-    /// A stand-in for pytest: runs tests `a b c d` that have no outcome in the record, with a fault in some.
+    /// A fake pytest: runs those of the tests `a b c d` without an outcome in the record, some with a fault.
     const FAKE: &str = r#"
         record=$1; fault=$2
         for test in a b c d; do

@@ -168,7 +168,7 @@ pub mod tests {
         ];
         let crashed = record(&lines);
         assert_eq!((crashed.open.as_deref(), crashed.is_complete), (Some("T::b"), false));
-        // Another process goes on behind it.
+        // Another process continues after it.
         lines.extend([json!({"process": 1}), json!({"collected": 3}), json!({"finished": 0})]);
         let done = record(&lines);
         assert_eq!((done.open, done.is_complete, done.outcomes.len()), (None, true, 1));

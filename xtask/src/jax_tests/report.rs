@@ -8,7 +8,7 @@ use super::compare::{Comparison, Score, percent};
 /// Names of tests that are printed for each cause.
 const EXAMPLES: usize = 2;
 
-/// A line for each test file, and the total of those that the baseline has.
+/// A line for each test file, and the total over the files of the baseline.
 pub fn table(files: &[Comparison]) -> String {
     let widest = files.iter().map(|file| file.file.len()).max().unwrap_or(0).max("total".len());
     let columns = ["tests", "P", "passed", "score", "seconds", "XLA:CPU"];
@@ -74,7 +74,7 @@ pub fn causes(groups: &[Group<'_>]) -> String {
     text
 }
 
-/// Every miss, by cause, with its message and what there is of a traceback for the first one.
+/// Misses by cause, with their messages; the first of each cause with its traceback, if any.
 pub fn misses(groups: &[Group<'_>]) -> String {
     let mut text = String::new();
     for group in groups {

@@ -48,9 +48,9 @@ fn run_file(
         command.env("JAX_TESTS_WORKER", format!("{worker}/{}", options.workers));
         // Without `-P` Python would take the sources of a checkout instead of the JAX that is installed.
         command.args(["-P", "-m", "pytest"]);
-        // The options of JAX's own runs, then those of this one: the recorder watches over time and crashes. Nothing is
-        // captured: what native code prints is in the log even after a crash, and tests that read the descriptors of
-        // standard output, as those of `debug.print` do, find there what was printed.
+        // The options of JAX's own runs, then the recorder, which watches time limits and crashes. Nothing is captured:
+        // the output of native code reaches the log even after a crash, and the tests of `debug.print` read it from the
+        // descriptor of standard output.
         command.args(["--rootdir=.", "--override-ini=addopts=", "--import-mode=importlib", "-q"]);
         command.args(["-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "jax_tests_recorder"]);
         command.args(["--tb=short", "--capture=no", &test_file]);
@@ -63,7 +63,7 @@ fn run_file(
     Ok(())
 }
 
-/// Makes a record ready for what is to be run; false if there is nothing left of it.
+/// Prepares a record for the tests to run; false if none are left.
 fn take_up(paths: &Paths, subject: &str, choice: TakeUp) -> Result<bool> {
     let record = Record::read(&paths.record)?;
     let is_same = record.subject == subject;
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(taken(TakeUp::SameLibrary, "one"), (false, "a b".to_owned()));
         assert_eq!(taken(TakeUp::All, "two"), (false, "a b".to_owned()));
         assert_eq!(taken(TakeUp::Passed, "two"), (true, "a".to_owned()));
-        // Another library: what the first one did counts no more.
+        // Another library: the outcomes of the first one no longer count.
         assert_eq!(taken(TakeUp::SameLibrary, "three"), (true, String::new()));
         append(&paths.record, &outcome("a", Kind::Passed)).unwrap();
         assert_eq!(taken(TakeUp::Nothing, "three"), (true, String::new()));

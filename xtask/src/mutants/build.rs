@@ -64,7 +64,7 @@ impl Tree {
         }
     }
 
-    /// Copies the files that git knows, without those that are rewritten.
+    /// Copies the files that git tracks, except the rewritten ones.
     fn copy(&self, is_rewritten: impl Fn(&str) -> bool) -> Result<()> {
         let list = program("git", &["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         for name in capture(list)?.split('\0').filter(|name| !name.is_empty() && !is_rewritten(name)) {
@@ -174,7 +174,7 @@ fn messages(mut command: Command) -> Result<Vec<Value>> {
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Writes a file unless it has that text already: cargo builds what is newer.
+/// Writes a file unless it has that text already: cargo rebuilds by modification time.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|old| old == bytes) {
         return Ok(());

@@ -45,7 +45,7 @@ impl Mutant {
     }
 }
 
-/// Lists all mutants of the chosen files, and marks those of the sample.
+/// Lists all mutants of the chosen files, and marks the sampled ones.
 pub fn list(choice: &Choice) -> Result<Vec<Mutant>> {
     let mut command = cargo(&["mutants", "--list", "--json"]);
     command.args(["--package", "xla-llvm", "--package", "xla-passes"]);

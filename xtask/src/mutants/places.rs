@@ -22,7 +22,7 @@ pub enum Change<'m> {
 }
 
 impl Change<'_> {
-    /// Source that the change's text goes around.
+    /// Source range that the mutant's text replaces or wraps.
     pub fn range(&self) -> Range<usize> {
         match self {
             Change::Expression { range, .. } | Change::Guard { range, .. } => range.clone(),
@@ -30,7 +30,7 @@ impl Change<'_> {
         }
     }
 
-    /// Source in which an error can be the change's fault.
+    /// Source range in which a compile error is attributed to the mutant.
     pub fn around(&self) -> Range<usize> {
         match self {
             Change::Expression { range, .. } => range.clone(),

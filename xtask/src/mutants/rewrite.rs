@@ -35,7 +35,7 @@ pub fn rewrite(source: &str, mutants: &[&Mutant], dropped: &HashSet<u32>) -> Res
     for (order, change) in changes.iter().enumerate() {
         insert(change, order, &mut inserts);
     }
-    // At one place, what ends comes before what starts; outer changes start first and end last.
+    // At one position, ends come before starts; outer changes start first and end last.
     inserts.sort_by_key(|insert| (insert.at, insert.order));
     Ok(apply(source, &inserts, &changes))
 }

@@ -105,8 +105,8 @@ impl Tests {
         Ok(Record { time, outcome })
     }
 
-    /// Whether a test notices a mutant. Those that reach it run in groups, twice as large each time: the cheapest
-    /// first, without those that take longer than what is left of `time`.
+    /// Whether a test notices a mutant. The tests that reach it run cheapest first, in groups of doubling size, as far
+    /// as they fit into `time`.
     pub fn notice(&mut self, id: u32, time: Duration) -> Result<bool> {
         let mut order = self.reached.get(&id).cloned().unwrap_or_default();
         order.sort_by(|&a, &b| self.tests[a].cost().total_cmp(&self.tests[b].cost()));

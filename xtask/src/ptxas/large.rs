@@ -1,6 +1,6 @@
 //! Programs of one large fusion each, 1,000 to 4,000 instructions of many values at a time: `large/NAME`.
 //!
-//! XLA:GPU gives such kernels 32 registers, says its tracker of issues, and keeps the rest in memory.
+//! According to its issue tracker, XLA:GPU limits such kernels to 32 registers and spills the rest.
 
 use std::fmt::Write;
 use std::fs;
@@ -63,8 +63,8 @@ pub fn programs() -> Result<Vec<(String, PathBuf)>> {
 }
 
 impl Large {
-    /// The program: each value of two of those that are alive, in the place of one of them; all of them are added up at
-    /// the end.
+    /// HLO text of the program: each instruction combines two live values and replaces one of them; the end adds up all
+    /// live values.
     fn text(&self) -> String {
         let shape = format!("{}[{ELEMENTS}]", self.ty);
         let mut text = format!("HloModule {}\n\nENTRY main {{\n", self.name);

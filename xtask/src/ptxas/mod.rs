@@ -2,27 +2,13 @@
 //! machine code how long they take. No GPU is needed.
 //!
 //! ```text
-//! wheel      NVIDIA's tools                       rows       registers, spills and shared memory, by programs
-//! kernel     what the compiler says of kernels    cubin      machine code of kernels
-//! sass       machine code as text -> instructions
-//! loops      basic blocks and loops               class      what instructions take of the machine
-//! thread     how often instructions are done      rates      what machines do a second
-//! model      -> times and bounds                  table      the table in the repository
-//! roofline   all of these, for the benchmark programs
+//! wheel      NVIDIA's tools                       rows       registers, spills and shared memory of each program
+//! large      programs with large kernels          roofline   estimates of the benchmark programs (crate sass-model)
 //! ```
 
-mod class;
-mod cubin;
-mod kernel;
 mod large;
-mod loops;
-mod model;
-mod rates;
 mod roofline;
 mod rows;
-mod sass;
-mod table;
-mod thread;
 mod wheel;
 
 use std::fs;
@@ -31,13 +17,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use pico_args::Arguments;
 use rayon::prelude::*;
+use sass_model::kernel::Kernel;
+use sass_model::model::Measured;
 use serde_json::Value;
 
 use crate::corpus::{self, problem};
 use crate::shell::{program, root, xla_command};
 use crate::{finish, packages};
-use kernel::Kernel;
-use model::Measured;
 use roofline::Roofline;
 use rows::{Row, Summary};
 pub use wheel::{NVDISASM, PTXAS};
@@ -66,7 +52,7 @@ The programs are those of ../shared/bench and ../shared/corpus where they are th
 ";
 
 const ARCHITECTURES: &str = "sm_80,sm_90,sm_90a,sm_100";
-/// Those that there are tables for: what programs are compiled for in process on an H100, and for files.
+/// Architectures with a table: the ones that programs are compiled for in process on an H100, and for files.
 const TABLE_ARCHITECTURES: &str = "sm_90,sm_90a";
 
 /// Greatest length of a list of programs that is shown whole.
@@ -152,7 +138,7 @@ fn built() -> Result<PathBuf> {
     xla_command()
 }
 
-/// The suite of programs for several devices, which nobody compiles yet.
+/// Suite of programs for several devices, which the command refuses.
 const SEVERAL_DEVICES: &str = "multi_device";
 
 /// Programs with many large kernels, by the beginnings of their names: seconds in all.

@@ -7,14 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use sass_model::cubin;
+use sass_model::kernel::Kernel;
+use sass_model::model::{Estimate, Measured, Stretch};
+use sass_model::rates::Rates;
+use sass_model::sass;
+use sass_model::table::{Table, TableRow};
 
-use super::cubin;
-use super::kernel::Kernel;
-use super::model::{Estimate, Measured, Stretch};
-use super::rates::Rates;
 use super::rows::Row;
-use super::sass;
-use super::table::{Table, TableRow};
 use crate::shell::{capture, program, root};
 
 /// The programs that are estimated, by the beginning of their names.
@@ -30,7 +30,7 @@ pub struct Roofline {
 }
 
 impl Roofline {
-    /// Kernels with their machine code, which lies in a folder.
+    /// Reads the machine code of kernels from a folder.
     pub fn with_code(kernels: Vec<Kernel>, folder: &Path) -> Result<Vec<Measured>> {
         let mut objects = HashMap::new();
         for kernel in &kernels {

@@ -1,9 +1,9 @@
-//! Rows of what programs' kernels take: registers, spills, shared memory.
+//! Resource usage of the kernels of each program: registers, spills, shared memory.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::model::Measured;
+use sass_model::model::Measured;
 
 /// A program with its kernels, or why there are none.
 pub struct Row {
@@ -74,8 +74,9 @@ impl fmt::Display for Summary {
 
 #[cfg(test)]
 mod tests {
+    use sass_model::kernel::Kernel;
+
     use super::*;
-    use crate::ptxas::kernel::Kernel;
 
     fn kernel(name: &str, registers: u64, spill_bytes: u64) -> Measured {
         let kernel = Kernel { name: name.to_owned(), registers, spill_bytes, shared_bytes: 128, ..Kernel::default() };

@@ -29,7 +29,7 @@ pub const PTXAS: Tool = Tool {
     size: "40 MB",
 };
 
-/// It reads what the assembler writes.
+/// It reads the assembler's output.
 pub const NVDISASM: Tool = Tool {
     name: "nvdisasm",
     wheel: "nvidia-cuda-nvdisasm==13.5.37",
@@ -55,7 +55,7 @@ impl Tool {
         }
     }
 
-    /// That of the wheel, which is fetched if it is not there.
+    /// Path of the tool in NVIDIA's wheel, which is fetched if it is not there.
     pub fn fetched(&self) -> Result<PathBuf> {
         let Tool { name, wheel, size, .. } = self;
         let folder = root().join("target/ptxas").join(self.folder);

@@ -193,7 +193,7 @@ fn declared_in<'a>(modules: &Modules<'a>, path: &[String], depth: usize) -> Opti
     let known = (0..=path.len()).rev().find(|&n| modules.contains_key(&path[..n]))?;
     let module = &modules[&path[..known]];
     let Some(name) = path.get(known).filter(|_| depth < DEPTH) else {
-        // A module itself: `use super::rules`, whose names are then told apart in the code.
+        // A module itself, as in `use super::rules`: the code then names the items it uses.
         return Some(module.path);
     };
     if let Some(target) = module.passed_on.get(name) {

@@ -1,11 +1,11 @@
-//! The rule for the crate graph: dependencies point one way, and LLVM stays where it belongs.
+//! The rule for the crate graph: dependencies point downwards, and only LLVM backends depend on LLVM.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Finding;
 
-/// The crates that touch LLVM or a device's driver, and who may depend on them.
+/// Bindings of LLVM and of device drivers, and the crates that may depend on them.
 const GUARDED: &[(&str, &[&str])] = &[
     ("inkwell", &["xla-llvm", "backend-cpu", "backend-gpu-"]),
     ("llvm-sys", &["xla-llvm", "backend-cpu", "backend-gpu-"]),
@@ -15,7 +15,8 @@ const GUARDED: &[(&str, &[&str])] = &[
 /// The crates of the workspace that a crate may depend on; `None` for a crate that is not in the picture.
 fn below(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "xla-hlo" | "xtask" | "simulated-gpu" => &[],
+        "xla-hlo" | "simulated-gpu" | "sass-model" => &[],
+        "xtask" => &["sass-model"],
         "simulated-libraries" => &["simulated-gpu"],
         "xla-passes" | "xla-stablehlo" => &["xla-hlo"],
         "xla-service" => &["xla-hlo", "xla-passes"],
@@ -53,7 +54,7 @@ pub fn check(metadata: &Value) -> Result<Vec<Finding>> {
         };
         for dependency in package["dependencies"].as_array().into_iter().flatten() {
             let other = dependency["name"].as_str().unwrap_or_default();
-            // The conformance kit stands above a backend, whose own tests may run it all the same.
+            // The conformance kit is above a backend, but the backend's own tests may run it.
             let kit = other == "xla-tests" && dependency["kind"] == "dev" && name.starts_with("backend-");
             if names.contains(&other) && !matches(below, other) && !kit {
                 let advice = format!("{name} may depend on {}, not on {other}", list(below));
@@ -69,7 +70,7 @@ pub fn check(metadata: &Value) -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// Whether a name is listed; an entry that ends with `-` stands for every name that begins with it.
+/// Whether a name is listed; an entry that ends with `-` matches every name with that prefix.
 fn matches(list: &[&str], name: &str) -> bool {
     list.iter().any(|entry| *entry == name || (entry.ends_with('-') && name.starts_with(entry)))
 }

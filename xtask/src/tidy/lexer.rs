@@ -83,7 +83,7 @@ fn take_comment(state: State, rest: &[char], line: &mut Line) -> (State, usize) 
 }
 
 fn take_code(state: State, rest: &[char], count: usize, line: &mut Line) -> (State, usize) {
-    // Of a quoted character only the quotes are kept.
+    // A character literal is reduced to its quotes.
     let kept = if rest[0] == '\'' && count > 1 { &['\'', '\''] } else { &rest[..count] };
     line.code.extend(kept);
     (state, count)

@@ -1,4 +1,4 @@
-//! The rules for the manifests of the crates: versions and lints stand in the root manifest alone.
+//! The rules for the manifests of the crates: only the root manifest states versions and lints.
 
 use super::Finding;
 

@@ -34,12 +34,13 @@ crate instead. The rules:
   circle          no files of a crate that import each other
   reference       a file that a comment or a document names is there
   word            no word in names that gave way to the field's
-  doc-begin       documentation begins with a verb or a noun, not with What, How, Where
+  doc-begin       documentation begins with a verb or a noun, not with What, How, Where, That of, The same
+  prose           phrasings that are hard to read (xtask/src/tidy/prose/markers.rs) stay within xtask/prose-budget.txt
   leftover        no todo!, unimplemented! or dbg!
   print           no printing in libraries
   public-docs     xla-hlo, xla-stablehlo, xla-passes, xla-service and xla ask the compiler for missing documentation
   unsafe          only in the files of xtask/unsafe-files.txt, each use under a comment with `SAFETY:`
-  machine-path    no path of somebody's machine in any committed text
+  machine-path    no path of a developer's machine in any committed text
   manifest        dependency versions and lints stand in the root Cargo.toml alone
   layers          the one direction of dependency between the crates, LLVM only where it belongs
 ";
@@ -120,6 +121,7 @@ fn findings() -> Result<Vec<Finding>> {
     let listed = unsafe_code::listed(&fs::read_to_string(root().join(unsafe_code::LIST))?);
     let mut found = unsafe_code::check_list(&listed, |path| fs::read_to_string(root().join(path)).ok());
     let files = committed_files()?;
+    let mut comments = prose::Counts::default();
     for path in &files {
         let path = path.as_str();
         // Deleted files that are not committed yet, and files that are no text.
@@ -131,7 +133,8 @@ fn findings() -> Result<Vec<Finding>> {
             found.extend(unsafe_code::check(path, &lines, &listed));
             found.extend(references::check_comments(path, &lines, &files));
             found.extend(words::check(path, &lines));
-            found.extend(prose::check(path, &lines));
+            found.extend(prose::check_openings(path, &lines));
+            comments.add(path, &lines);
         }
         if path.ends_with(".md") {
             found.extend(references::check_text(path, &content, &files));
@@ -145,6 +148,7 @@ fn findings() -> Result<Vec<Finding>> {
     for (folder, files) in &sources(&files) {
         found.extend(circles::check(folder, files));
     }
+    found.extend(prose::check_budget(&comments, &fs::read_to_string(root().join(prose::BUDGET))?));
     found.extend(layers::check(&metadata()?)?);
     found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     Ok(found)

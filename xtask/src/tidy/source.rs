@@ -133,7 +133,7 @@ fn declaration(code: &str) -> Option<usize> {
     places.find(|at| !code[..*at].ends_with(is_word) && code[at + 3..].starts_with(is_word))
 }
 
-/// The line on which the function that is declared at `column` of line `start` ends; `None` when it has no body.
+/// Last line of the function declared at `column` of line `start`; `None` if it has no body.
 fn body_end(lines: &[Line], start: usize, column: usize) -> Option<usize> {
     let (mut braces, mut others) = (0usize, 0usize);
     for (number, line) in lines.iter().enumerate().skip(start) {

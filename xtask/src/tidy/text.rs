@@ -1,8 +1,8 @@
-//! The rule for every text file: no path of somebody's machine.
+//! The rule for every text file: no path of a developer's machine.
 
 use super::Finding;
 
-/// Folders that say where somebody works.
+/// Folders that identify a developer's machine.
 const FOLDERS: &[&str] = &["/work/", "/home/", "/root/", "/tmp/"];
 
 /// The file that must name them.

@@ -3,7 +3,7 @@
 use super::Finding;
 use super::lexer::{Line, has_word, lines};
 
-/// The file that lists where `unsafe` may stand.
+/// List of the files that may contain `unsafe`.
 pub const LIST: &str = "xtask/unsafe-files.txt";
 
 /// The paths of the list.
@@ -62,7 +62,7 @@ fn needs_comment(code: &str) -> bool {
     })
 }
 
-/// Whether a comment with `SAFETY:` stands on the line or above the statement it belongs to.
+/// Whether a comment with `SAFETY:` is on the line or above its statement.
 fn is_explained(lines: &[Line], number: usize) -> bool {
     if lines[number].comment.contains("SAFETY:") {
         return true;

@@ -17,7 +17,7 @@ const ENTRY: &str = "GetPjrtApi";
 const PACKED: u64 = 20_500_000;
 const INSTALLED: u64 = 60_000_000;
 
-/// Checks what the library exports and needs, and returns the exported symbols.
+/// Checks the exports and dependencies of the library, and returns the exported symbols.
 pub fn library(path: &Path) -> Result<String> {
     let mut command = program("nm", &["--dynamic", "--defined-only", "--format=just-symbols"]);
     command.arg(path);
@@ -28,7 +28,7 @@ pub fn library(path: &Path) -> Result<String> {
     Ok(exported.join(", "))
 }
 
-/// Checks the sizes of a wheel, and tells them.
+/// Checks the sizes of a wheel, and prints them.
 pub fn sizes(wheel: &Path) -> Result<String> {
     let packed = fs::metadata(wheel)?.len();
     let mut archive = zip::ZipArchive::new(fs::File::open(wheel)?)?;
@@ -60,7 +60,7 @@ pub fn training(wheel: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs the package's own tests on what was installed for [`training`]: a list of small programs, then pytest's.
+/// Runs the package's own tests in the environment of [`training`]: a list of small programs, then pytest.
 pub fn programs() -> Result<()> {
     let python = python::interpreter(&work().join("fresh"));
     // JAX writes exported programs with flatbuffers, which it does not bring.

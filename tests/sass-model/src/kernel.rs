@@ -3,23 +3,23 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::thread::Launch;
+use crate::thread::Launch;
 
 /// Resources and work of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
     pub name: String,
-    /// The number of its code object.
+    /// Number of the code object that contains the kernel.
     pub object: u64,
     pub registers: u64,
     pub spill_bytes: u64,
     pub shared_bytes: u64,
     pub strategy: String,
     pub launch: Launch,
-    /// Elements of the largest array that a launch may read, and bytes of all of them.
+    /// Elements of the largest array that a launch may read, and bytes of all such arrays.
     pub elements_read: u64,
     pub bytes_read: u64,
-    /// The same of arrays that it may write.
+    /// Elements of the largest array that a launch may write, and bytes of all such arrays.
     pub elements_written: u64,
     pub bytes_written: u64,
 }

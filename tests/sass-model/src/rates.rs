@@ -6,7 +6,7 @@ mod products;
 
 use anyhow::{Context, Result};
 
-use super::class::TensorType;
+use crate::class::TensorType;
 use products::{PRODUCTS, Product};
 
 /// Rates of the largest GPU of an architecture.
@@ -16,19 +16,19 @@ pub struct Rates {
     /// The product, for people.
     pub product: &'static str,
     pub multiprocessors: u64,
-    /// Cycles a second.
+    /// Clock in Hz.
     pub clock: f64,
-    /// Instructions of warps that a multiprocessor issues a cycle: one by each of its schedulers.
+    /// Warp instructions that a multiprocessor issues per cycle: one per scheduler.
     pub issues: f64,
-    /// Reciprocals, roots, exponentials and logarithms of threads that a multiprocessor does a cycle.
+    /// Special function results (`MUFU`, per thread) of a multiprocessor per cycle.
     pub specials: f64,
-    /// Bytes a second to and from memory.
+    /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Multiplications with additions a second on tensor cores: of 64-bit floats, TF32, 16-bit floats, bytes.
+    /// Multiply-adds per second on tensor cores, indexed by [`TensorType`].
     tensor: [f64; 4],
 }
 
-/// Least seconds of a launch in a queue or a graph: what the compiler's own cost model has (`LEAST_SECONDS` in
+/// Minimum seconds of a launch in a stream or a graph, as in the compiler's own cost model (`LEAST_SECONDS` in
 /// `backend-gpu-nvptx/src/program/costs.rs`). An estimate, as NVIDIA documents none.
 pub const LAUNCH: f64 = 2e-6;
 
@@ -44,7 +44,7 @@ fn without_letter(architecture: &str) -> &str {
 }
 
 impl Rates {
-    /// Those of an architecture that there is a product of in the table, with a letter or without.
+    /// Rates of an architecture with a product in the table, such as `sm_90` or `sm_90a`.
     pub fn of(architecture: &str) -> Result<Rates> {
         let known = || PRODUCTS.iter().map(|product| product.architecture).collect::<Vec<_>>().join(", ");
         let plain = without_letter(architecture);
@@ -64,7 +64,7 @@ impl Rates {
         })
     }
 
-    /// Multiplications with additions a second.
+    /// Multiply-adds per second of the whole machine.
     pub fn tensor(&self, kind: TensorType) -> f64 {
         self.tensor[kind as usize]
     }

@@ -1,17 +1,17 @@
-//! Classes of instructions: what they take of the machine.
+//! Classes of instructions by the functional unit that they use.
 
-use super::sass::Instruction;
+use crate::sass::Instruction;
 
-/// A memory that an instruction goes to.
+/// State space of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     Global,
     Shared,
-    /// A thread's own memory, which holds what registers do not.
+    /// Private memory of a thread: spilled registers and stack.
     Local,
 }
 
-/// The operands of tensor cores.
+/// Operand type of a tensor instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorType {
     F64,
@@ -20,16 +20,16 @@ pub enum TensorType {
     Byte,
 }
 
-/// Needs of an instruction beside its issue slot.
+/// Resource of an instruction in addition to its issue slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Bytes of one thread.
+    /// Load, with the bytes of one thread.
     Load(Space, u64),
     Store(Space, u64),
-    /// Boxes of an array between global and shared memory, of sizes that only the launch knows.
+    /// TMA copy of a box between global and shared memory; its size is a run-time value.
     BoxLoad,
     BoxStore,
-    /// Multiplications and additions of a warp.
+    /// Matrix multiply-accumulate, with the multiply-adds of a warp.
     Tensor(TensorType, u64),
     /// Reciprocals, roots, exponentials, logarithms, sines.
     Special,
@@ -59,11 +59,10 @@ pub fn class(instruction: &Instruction) -> Class {
     }
 }
 
-/// Multiplications and additions of the largest product that a warp does by itself in an instruction, such as
-/// `HMMA.16816`, by types.
+/// Multiply-adds of the largest single-warp instruction, such as `HMMA.16816`, indexed by [`TensorType`].
 const OF_A_WARP: [u64; 4] = [8 * 8 * 4, 16 * 8 * 8, 16 * 8 * 16, 16 * 8 * 32];
 
-/// Instructions of warps by themselves that a tensor instruction stands for.
+/// Number of single-warp instructions with the work of a tensor instruction.
 pub fn weight(kind: TensorType, multiplications: u64) -> u64 {
     (multiplications / OF_A_WARP[kind as usize]).max(1)
 }
@@ -74,7 +73,7 @@ fn width(instruction: &Instruction) -> u64 {
     named.iter().find(|(modifier, _)| instruction.has(modifier)).map_or(4, |&(_, bytes)| bytes)
 }
 
-/// Those of a warp: of `16816`, 16 x 8 x 16; of `64x128x16`, a quarter of the product of a group of four.
+/// Multiply-adds of a warp: 16 x 8 x 16 for `16816`; a quarter of 64 x 128 x 16 for a warp group's `64x128x16`.
 fn multiplications(instruction: &Instruction) -> u64 {
     if let Some([rows, columns, depth]) = instruction.group_shape() {
         return rows * columns * depth / 4;

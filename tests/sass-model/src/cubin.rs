@@ -15,10 +15,10 @@ pub fn kernels(file: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-/// The table of sections.
+/// Section header table.
 struct Sections<'f> {
     file: &'f [u8],
-    /// Its place, the bytes of an entry, the number of them, and the number of the one with all names.
+    /// Offset, entry size, number of entries, and index of the section name string table.
     start: usize,
     entry: usize,
     count: usize,
@@ -44,14 +44,14 @@ impl<'f> Sections<'f> {
         Some(Section { name: String::from_utf8_lossy(name).into_owned(), bytes })
     }
 
-    /// The bytes of a section, and the place of its name among all names.
+    /// Bytes of a section, and the offset of its name in the string table.
     fn place(&self, number: usize) -> Option<(&'f [u8], usize)> {
         let start = self.start.checked_add(number.checked_mul(self.entry)?)?;
         let header = self.file.get(start..start.checked_add(self.entry)?)?;
         let name = u32::from_le_bytes(array(header, 0)?) as usize;
         let kind = u32::from_le_bytes(array(header, 4)?);
         let (offset, size) = (word(header, 0x18)?, word(header, 0x20)?);
-        // Memory that begins with zeros has no bytes in the file.
+        // `SHT_NOBITS` has no bytes in the file.
         let size = if kind == 8 { 0 } else { size };
         Some((self.file.get(offset..offset.checked_add(size)?)?, name))
     }

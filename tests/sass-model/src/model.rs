@@ -1,16 +1,16 @@
-//! Least times of kernels: what machine code and launch say, over the machine's rates.
+//! Roofline model: a lower bound of a kernel's time, from its machine code, its launch and the machine's rates.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::class::{Class, Space, class, weight};
-use super::kernel::Kernel;
-use super::loops::{Loop, loops};
-use super::rates::{LAUNCH, Rates};
-use super::sass::Function;
-use super::thread::{Launch, Trace, follow};
+use crate::class::{Class, Space, class, weight};
+use crate::kernel::Kernel;
+use crate::loops::{Loop, loops};
+use crate::rates::{LAUNCH, Rates};
+use crate::sass::Function;
+use crate::thread::{Launch, Trace, follow};
 
-/// The part of the machine that takes a kernel's time.
+/// Resource that bounds a kernel's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The launch itself.
@@ -23,7 +23,7 @@ pub enum Bound {
     Tensor,
 }
 
-/// Bounds with the words that tables have for them.
+/// Bounds and their words in tables.
 const BOUNDS: [(Bound, &str); 5] = [
     (Bound::Launch, "launch"),
     (Bound::Memory, "memory"),
@@ -33,7 +33,7 @@ const BOUNDS: [(Bound, &str); 5] = [
 ];
 
 impl Bound {
-    /// Whether instructions take longer than memory, and longer than a launch does anyway.
+    /// Whether instructions take longer than memory and longer than an empty launch.
     pub fn is_of_instructions(self) -> bool {
         matches!(self, Bound::Instructions | Bound::Special)
     }
@@ -53,26 +53,27 @@ impl fmt::Display for Bound {
 /// A stretch of machine code: an inner loop, or all of a kernel.
 #[derive(Debug, PartialEq)]
 pub struct Stretch {
-    /// The address where it begins.
+    /// Address of the first instruction.
     pub address: u64,
-    /// Times that a thread goes through it.
+    /// Trip count of a thread.
     pub turns: u64,
-    /// Instructions of a thread in all its turns, those of tensor cores, special functions, and those to local memory.
+    /// Instructions of a thread over all iterations; then its tensor instructions, special functions and accesses to
+    /// local memory.
     pub instructions: u64,
     pub tensor: u64,
-    /// Those of tensor cores as if each warp did its products by itself.
+    /// Tensor instructions, counted as the `mma.sync` instructions of a single warp with equal work.
     pub tensor_weight: u64,
     pub special: u64,
     pub local: u64,
-    /// Most loads from global memory that are on the way before the first of them is waited for.
+    /// Maximum number of loads from global memory in flight before the first wait.
     pub loads_in_flight: u64,
-    /// Bytes of its accesses to global memory: those of loads, those of stores.
+    /// Access sizes in bytes of loads from global memory, and of stores.
     pub loads: BTreeSet<u64>,
     pub stores: BTreeSet<u64>,
 }
 
 impl Stretch {
-    /// The share of tensor instructions, each of which counts as those that it stands for.
+    /// Share of tensor instructions, weighted by [`Stretch::tensor_weight`].
     pub fn tensor_share(&self) -> f64 {
         let others = self.instructions - self.tensor;
         self.tensor_weight as f64 / (others + self.tensor_weight).max(1) as f64
@@ -86,13 +87,13 @@ pub struct Estimate {
     pub whole: Stretch,
     /// Its innermost loops, by their places.
     pub loops: Vec<Stretch>,
-    /// Whether data decides how often a loop is gone through, so that counts and times are least ones.
+    /// Whether a trip count depends on data, so that counts and times are lower bounds.
     pub by_data: bool,
-    /// Number of jumps that depend on data and may go another way.
+    /// Number of jumps that depend on data, whose direction is a guess.
     pub guesses: usize,
-    /// Elements that all threads together compute or read: of the largest array, as far as it is gone through.
+    /// Elements of the largest array that all threads together compute or read.
     pub elements: f64,
-    /// Instructions of all threads by elements.
+    /// Instructions of all threads per element.
     pub per_element: f64,
     /// Seconds by each bound, in the order of `BOUNDS`.
     pub seconds: [f64; 5],
@@ -121,12 +122,12 @@ impl Estimate {
         }
     }
 
-    /// The innermost loop in which most instructions are done; all of the code where there is none.
+    /// Innermost loop with the most executed instructions; the whole code of a kernel without loops.
     pub fn hottest(&self) -> &Stretch {
         self.loops.iter().max_by_key(|l| l.instructions).unwrap_or(&self.whole)
     }
 
-    /// The largest time, and what takes it.
+    /// Largest time in seconds, and its resource.
     pub fn bound(&self) -> (Bound, f64) {
         let pairs = BOUNDS.iter().map(|(bound, _)| *bound).zip(self.seconds);
         pairs.fold((Bound::Launch, 0.0), |most, pair| if pair.1 > most.1 { pair } else { most })
@@ -180,7 +181,7 @@ fn stretch(function: &Function, counts: &[u64], places: &[usize], start: usize) 
     found
 }
 
-/// Threads of a block that go the way of one that was followed.
+/// Threads of a block, represented by one thread that was followed.
 struct Part {
     trace: Trace,
     threads: f64,
@@ -188,7 +189,8 @@ struct Part {
 }
 
 impl Part {
-    /// All threads of a block go one way, but where one of them copies boxes for the others: there it is a warp's.
+    /// All threads of a block take one path. In kernels with TMA, which one producer thread issues, each warp has its own
+    /// path.
     fn all(kernel: &Kernel, function: &Function, loops: &[Loop]) -> Vec<Part> {
         let has_boxes = function.code.iter().any(|instruction| class(instruction) == Class::BoxLoad);
         let each = if has_boxes { 32 } else { kernel.launch.threads.max(1) };
@@ -201,7 +203,7 @@ impl Part {
     }
 }
 
-/// Sums over all that a block does, and a launch of memory.
+/// Work of a block, and bytes of a launch.
 #[derive(Default)]
 struct Totals {
     /// Instructions of all threads.
@@ -211,8 +213,8 @@ struct Totals {
     issued: f64,
     special: f64,
     tensor: f64,
-    /// Bytes that all threads load from and store to global memory, at most those of the arrays: what is asked for more
-    /// than once is in caches by then, and not all of an array need be asked for.
+    /// Bytes that all threads load from and store to global memory, at most the sizes of the arrays: repeated reads hit
+    /// a cache, and a kernel may read a part of an array.
     read: f64,
     written: f64,
 }
@@ -221,7 +223,7 @@ impl Totals {
     fn new(kernel: &Kernel, function: &Function, parts: &[Part], rates: &Rates) -> Totals {
         let mut totals = Totals::default();
         parts.iter().for_each(|part| totals.add(function, part, rates));
-        // Nobody counts what boxes have: all of the arrays is copied.
+        // The sizes of TMA boxes are not in the code: all arrays are assumed to be copied whole.
         let has = |wanted: Class| function.code.iter().any(|instruction| class(instruction) == wanted);
         if has(Class::BoxLoad) {
             totals.read = f64::INFINITY;
@@ -235,7 +237,7 @@ impl Totals {
         totals
     }
 
-    /// Adds all that some threads of a block do.
+    /// Adds the work of some threads of a block.
     fn add(&mut self, function: &Function, part: &Part, rates: &Rates) {
         for (instruction, &count) in function.code.iter().zip(&part.trace.counts) {
             let (by_threads, by_warps) = (count as f64 * part.threads, count as f64 * part.warps);
@@ -258,7 +260,7 @@ impl Totals {
         read.max(written).max(1.0)
     }
 
-    /// Seconds that the launch takes at least by each bound.
+    /// Lower bound in seconds of the launch, for each resource.
     fn seconds(&self, kernel: &Kernel, rates: &Rates) -> [f64; 5] {
         // The busiest multiprocessor decides.
         let blocks = u64::from(kernel.launch.blocks).div_ceil(rates.multiprocessors) as f64;
@@ -269,20 +271,20 @@ impl Totals {
             (self.read + self.written) / rates.bandwidth,
             self.issued * blocks / issues / rates.clock,
             self.special * blocks / rates.specials / rates.clock,
-            // Rates of tensor cores are those of the whole machine.
+            // Rates of tensor cores are for the whole machine.
             self.tensor * blocks * rates.multiprocessors as f64,
         ]
     }
 }
 
-/// Most loads of global memory whose results nothing has asked for yet, as the code goes.
+/// Maximum number of loads from global memory whose results no instruction has used yet, in program order.
 fn loads_in_flight(function: &Function, counts: &[u64], places: &[usize]) -> u64 {
     let (mut most, mut waiting) = (0, Vec::new());
     for &place in places.iter().filter(|&&place| counts[place] > 0) {
         let instruction = &function.code[place];
         let is_waited_for = |(first, count): &(usize, usize)| {
             let registers = instruction.operands.iter().enumerate().flat_map(|(number, operand)| {
-                // A load's own result is not asked for.
+                // The first register is the result of the load itself.
                 if number == 0 && operand.starts_with('R') { Vec::new() } else { registers(operand) }
             });
             registers.into_iter().any(|register| (*first..first + count).contains(&register))
@@ -310,8 +312,8 @@ fn registers(operand: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptxas::class::TensorType;
-    use crate::ptxas::sass;
+    use crate::class::TensorType;
+    use crate::sass;
 
     fn estimate(text: &str) -> Estimate {
         let kernel = Kernel {

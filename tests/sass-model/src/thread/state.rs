@@ -1,16 +1,16 @@
-//! Registers and predicates of a thread, as far as they are known.
+//! Known registers and predicates of a thread.
 
 use super::operand::{Bank, Change, Operand, half_bits};
 
 /// A value, unless it depends on data.
 pub type Known<T> = Option<T>;
 
-/// A launch, and the thread of it that is followed.
+/// Launch dimensions, and the thread to follow.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Launch {
     pub blocks: u32,
     pub threads: u32,
-    /// The number in its block of the thread that is followed.
+    /// Index in its block of the thread to follow.
     pub thread: u32,
 }
 
@@ -45,7 +45,7 @@ impl State {
         }
     }
 
-    /// A word for an addition with carry: what is negative has a carry of its own.
+    /// Word of an addition with carry; the negation of a word has a carry of its own.
     pub fn addend(&self, operand: Option<&Operand>, extended: bool) -> Known<u64> {
         match operand? {
             Operand::Register(bank, number, Change::Negative) if !extended => {
@@ -112,8 +112,7 @@ impl State {
         self.predicates[Bank::Thread as usize] = [None; 8];
     }
 
-    /// A special register of the first thread of a block somewhere inside the launch, where no array is likely to
-    /// begin or end.
+    /// Special register of the first thread of a block in the middle of the launch, where arrays seldom begin or end.
     pub fn special(&self, name: &str) -> Known<u32> {
         match name {
             "SR_CTAID.X" => Some((u64::from(self.launch.blocks) * 5 / 8) as u32),
@@ -123,7 +122,7 @@ impl State {
         }
     }
 
-    /// Of the constants before the parameters, the launch's sizes are known.
+    /// Word of the constant bank before the parameters; only the launch dimensions are known.
     pub fn constant(&self, offset: u64) -> Known<u32> {
         match offset {
             0x0 => Some(self.launch.threads),

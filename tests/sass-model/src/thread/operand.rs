@@ -1,6 +1,6 @@
-//! Operands of instructions, for whoever computes with them.
+//! Parsed operands of instructions.
 
-/// General registers, or those that the threads of a warp have together.
+/// Register file: general registers of a thread, or uniform registers of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bank {
     Thread,
@@ -31,7 +31,7 @@ pub enum Operand {
     Float(f64),
     /// A word of the constants of a launch, at that offset.
     Constant(u64),
-    /// Memory, special registers, labels, and all else.
+    /// Memory, special registers, labels, and anything that is not listed above.
     Other,
 }
 
@@ -56,7 +56,7 @@ impl Operand {
     }
 }
 
-/// The number of a register or predicate of one of those banks; `None` in it is `Z` or `T`.
+/// Number of a register or predicate with one of these prefixes; an inner `None` is `Z` or `T`.
 fn numbered(text: &str, banks: [(&str, Bank); 3]) -> Option<(Bank, Option<usize>)> {
     banks.iter().find_map(|(prefix, bank)| {
         let rest = text.strip_prefix(prefix)?;

@@ -1,8 +1,8 @@
-//! Follows one thread through machine code, to count how often each instruction is done.
+//! Follows one thread through machine code and counts how often it executes each instruction.
 //!
-//! Integers are computed as far as they depend on the launch and on constants, which is all that the ends of loops
-//! over arrays of fixed size depend on. Where a jump depends on data, threads go on with what comes next, but for code
-//! that calls a function: a slow way that few numbers need. A loop whose end depends on data is gone through once.
+//! Integers are computed where they depend on launch and constants alone; the trip counts of loops over arrays of fixed
+//! size do. A jump that depends on data falls through, except around a call, which is a rare slow path. A loop whose
+//! trip count depends on data runs once.
 
 mod arithmetic;
 mod operand;
@@ -14,20 +14,20 @@ use operand::Operand;
 pub use state::Launch;
 use state::State;
 
-use super::loops::Loop;
-use super::sass::{Function, Instruction};
+use crate::loops::Loop;
+use crate::sass::{Function, Instruction};
 
-/// Most instructions that are followed.
+/// Maximum number of instructions to follow.
 const MOST_STEPS: u64 = 20_000_000;
 
-/// Counts of instructions of a function that a thread does.
+/// Execution counts of one thread.
 #[derive(Debug)]
 pub struct Trace {
-    /// By the places of instructions.
+    /// Count per instruction of the function.
     pub counts: Vec<u64>,
-    /// Whether data decides how often a loop is gone through, so that counts are least ones.
+    /// Whether a trip count depends on data, so that counts are lower bounds.
     pub by_data: bool,
-    /// The places of other jumps that depend on data, slow ways left out.
+    /// Indices of other jumps that depend on data, without those around rare slow paths.
     pub guesses: BTreeSet<usize>,
 }
 
@@ -55,7 +55,7 @@ struct Walk<'f> {
     operands: Vec<Vec<Operand>>,
     guards: Vec<Option<Operand>>,
     state: State,
-    /// Of jumps out of a loop that depend on data: whether the next time leaves it.
+    /// For each loop exit that depends on data, whether the next visit leaves the loop.
     left: Vec<bool>,
     trace: Trace,
 }
@@ -95,7 +95,7 @@ impl Walk<'_> {
         self.trace.by_data = true;
     }
 
-    /// An instruction that is done or not: its results are unknown.
+    /// Treats an instruction under an unknown guard: its results become unknown.
     fn step_or_not(&mut self, place: usize) {
         arithmetic::forget(&mut self.state, &self.function.code[place], &self.operands[place]);
     }
@@ -140,7 +140,7 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptxas::{loops::loops, sass};
+    use crate::{loops::loops, sass};
 
     /// Counts of the instructions at some addresses, and whether data decides.
     fn counts(text: &str, addresses: &[u64]) -> (Vec<u64>, bool) {

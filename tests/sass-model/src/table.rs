@@ -1,16 +1,16 @@
-//! The table of all kernels that is kept in the repository, and what may not get worse than it.
+//! The table of all kernels in the repository, and the comparison that keeps kernels from getting worse.
 
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
 
-use super::model::{Bound, Estimate, Measured, Stretch};
-use super::rates::Rates;
+use crate::model::{Bound, Estimate, Measured, Stretch};
+use crate::rates::Rates;
 
-/// The part of its row by which a kernel may get worse.
+/// Relative slack by which a kernel may be worse than its row.
 const SLACK: f64 = 0.05;
 
-/// The least percentage of tensor instructions in a loop that has any.
+/// Minimum percentage of tensor instructions in a loop that has any.
 const LEAST_TENSOR: f64 = 100.0 / 3.0;
 
 /// A kernel of a program.
@@ -18,14 +18,14 @@ const LEAST_TENSOR: f64 = 100.0 / 3.0;
 pub struct TableRow {
     /// Program and kernel.
     pub name: String,
-    /// Instructions by elements, and those of the innermost loop in which most are done.
+    /// Instructions per element of the kernel, and of its hottest loop.
     pub per_element: f64,
     in_loop: f64,
     /// Percentage of tensor instructions in that loop.
     pub tensor: f64,
-    /// Special functions by elements.
+    /// Special functions per element.
     special: f64,
-    /// Instructions to local memory, of a thread.
+    /// Accesses to local memory per thread.
     pub local: u64,
     /// Loads in flight in that loop.
     in_flight: u64,
@@ -36,7 +36,7 @@ pub struct TableRow {
     issue: f64,
     pub time: f64,
     pub bound: Bound,
-    /// Whether data decides how often a loop is gone through.
+    /// Whether a trip count depends on data.
     by_data: bool,
     /// The reason why instructions take longer than memory.
     pub reason: String,
@@ -100,12 +100,12 @@ impl TableRow {
         self.tensor > 0.0 && self.tensor < LEAST_TENSOR
     }
 
-    /// Whether the table must say why it is as it is.
+    /// Whether the row needs a reason.
     fn needs_reason(&self) -> bool {
         self.bound.is_of_instructions() || self.has_few_tensor_instructions()
     }
 
-    /// Ways in which a kernel is worse than its row of the table, or than any may be.
+    /// Complaints: columns in which a kernel is worse than its row of the table, or than the limit for all kernels.
     fn problems(&self, known: Option<&TableRow>, reason: &str) -> Vec<String> {
         let mut problems = Vec::new();
         if self.local > 0 {
@@ -210,14 +210,13 @@ impl Table {
         self.0.iter().find(|row| row.name == name)
     }
 
-    /// The reason of a kernel, or of one of the same program whose name is the same but for numbers, as passes number
-    /// instructions anew.
+    /// Reason of a kernel, found by its name without numbers, because passes number instructions anew.
     fn reason(&self, name: &str) -> &str {
         let like = || self.0.iter().find(|row| !row.reason.is_empty() && stem(&row.name) == stem(name));
         self.row(name).filter(|row| !row.reason.is_empty()).or_else(like).map_or("", |row| row.reason.as_str())
     }
 
-    /// Gives kernels the reasons that another table has for them, where they still need one.
+    /// Takes over the reasons of another table for kernels that still need one.
     pub fn take_reasons(&mut self, from: &Table) {
         for row in self.0.iter_mut().filter(|row| row.needs_reason()) {
             row.reason = from.reason(&row.name).to_owned();
@@ -249,7 +248,7 @@ impl Table {
         comparison
     }
 
-    /// The text, with what its columns are.
+    /// Text of the table, with a description of its columns.
     pub fn text(&self, rates: &Rates) -> String {
         let rows: String = self.0.iter().map(|row| format!("{row}\n")).collect();
         format!(

@@ -1,10 +1,10 @@
-//! Integer arithmetic of machine code: what addresses and the ends of loops are computed with.
+//! Integer arithmetic of machine code, as used for addresses and trip counts.
 
 use super::operand::{Change, Operand};
 use super::state::{Known, State, halves};
-use crate::ptxas::sass::Instruction;
+use crate::sass::Instruction;
 
-/// Carries out an instruction on registers. What it computes of data, and what is not known here, is unknown after it.
+/// Executes an instruction on registers. Results that depend on data, and those of other instructions, become unknown.
 pub fn step(state: &mut State, instruction: &Instruction, operands: &[Operand]) {
     let done = match instruction.base() {
         "MOV" | "UMOV" | "R2UR" => moved(state, operands),
@@ -23,7 +23,7 @@ pub fn step(state: &mut State, instruction: &Instruction, operands: &[Operand]) 
         "CS2R" => zeros(state, instruction, operands),
         "HFMA2" => halves_of(state, operands),
         "LDC" | "ULDC" => constant(state, instruction, operands),
-        // What is waited for has happened, and the first thread is the one that is elected.
+        // Waits have succeeded, and the first thread is elected.
         "SYNCS" | "ELECT" => happened(state, operands),
         "R2P" => {
             state.forget_predicates();
@@ -195,7 +195,7 @@ fn logic_of_predicates(state: &mut State, operands: &[Operand]) -> Option<()> {
 fn shift(state: &mut State, instruction: &Instruction, operands: &[Operand]) -> Option<()> {
     let [result, low, by, high] = operands else { return None };
     let by = state.word(Some(by))?;
-    // What is shifted out or away need not be known.
+    // Bits that are shifted out need not be known.
     let (low, high) = (state.word(Some(low)), state.word(Some(high)));
     let wide = instruction.has("U64") || instruction.has("S64");
     let by = if instruction.has("W") { by & if wide { 63 } else { 31 } } else { by.min(if wide { 63 } else { 32 }) };
@@ -310,7 +310,7 @@ fn zeros(state: &mut State, instruction: &Instruction, operands: &[Operand]) -> 
     Some(())
 }
 
-/// A way to write a constant: zero times zero, and two 16-bit floats.
+/// `HFMA2` with zero operands, an idiom for a constant of two 16-bit floats.
 fn halves_of(state: &mut State, operands: &[Operand]) -> Option<()> {
     let [result, a, b, high, low] = operands else { return None };
     let is_zero = |operand: &Operand| matches!(operand, Operand::Register(_, None, _));
@@ -330,8 +330,8 @@ fn constant(state: &mut State, instruction: &Instruction, operands: &[Operand]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptxas::sass;
-    use crate::ptxas::thread::state::Launch;
+    use crate::sass;
+    use crate::thread::state::Launch;
 
     /// The word of a register, and a predicate, after some instructions.
     fn after(code: &[&str]) -> (Known<u32>, Known<bool>) {

@@ -11,15 +11,16 @@ pub struct Function {
     pub code: Vec<Instruction>,
 }
 
+/// Instruction of a function.
 #[derive(Debug)]
 pub struct Instruction {
     pub address: u64,
-    /// The predicate that it is done under: `P0`, `!UP1`.
+    /// Guard predicate: `P0`, `!UP1`.
     pub guard: Option<String>,
     /// Name with its modifiers: `LDG.E.128`.
     pub opcode: String,
     pub operands: Vec<String>,
-    /// The index of the instruction that it jumps to, unless that is known at run time alone.
+    /// Index of the jump target; `None` for an indirect jump.
     pub target: Option<usize>,
 }
 
@@ -33,14 +34,14 @@ impl Instruction {
         self.opcode.split('.').skip(1).any(|known| known == modifier)
     }
 
-    /// Rows, columns and depth of a product of four warps together: of `HGMMA.64x128x16.F32`.
+    /// `M`, `N` and `K` of a warp group's matrix instruction, such as `HGMMA.64x128x16.F32`.
     pub fn group_shape(&self) -> Option<[u64; 3]> {
         let sides = |shape: &str| shape.split('x').map(|side| side.parse().ok()).collect::<Option<Vec<u64>>>();
         self.opcode.split('.').skip(1).filter_map(sides).find_map(|sides| sides.try_into().ok())
     }
 }
 
-/// The functions of `nvdisasm -c`. A line that is none of this text's is an error that names it.
+/// Parses the output of `nvdisasm -c`. An unknown line is an error that quotes it.
 pub fn parse(text: &str) -> Result<Vec<Function>> {
     let mut functions: Vec<Reader> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -64,8 +65,7 @@ pub fn parse(text: &str) -> Result<Vec<Function>> {
     functions.into_iter().map(Reader::finish).collect()
 }
 
-/// The functions of `nvdisasm --binary`, which are one after the other, from these addresses on. All that comes after
-/// an address belongs to the function that begins there.
+/// Parses the output of `nvdisasm --binary` for functions in sequence, which begin at the addresses `starts`.
 pub fn parse_binary<'n>(text: &str, starts: impl IntoIterator<Item = (&'n str, u64)>) -> Result<Vec<Function>> {
     let mut starts = starts.into_iter().peekable();
     let mut with_sections = String::with_capacity(text.len());
