@@ -1,8 +1,9 @@
-//! The other way to write a backend: hardware with a graph compiler of its own takes whole modules.
+//! Whole-graph backend: an alternative for hardware with its own graph compiler, which takes whole modules.
 //!
-//! Such a backend overrides nothing but `run_backend`: the module goes to the graph compiler as a protobuf message, and
-//! its result is wrapped into an `Executable`. There are no thunks, no buffer assignment and no lowering; devices,
-//! streams, memory and layouts are those of any other backend (here they are the simulated accelerator's).
+//! Such a backend only implements the compiler: `run_hlo_passes` prepares the module, and `run_backend` sends it to the
+//! graph compiler as a protobuf message and wraps the compiled graph in an `Executable`. There are no thunks, no buffer
+//! assignment and no lowering. Devices, streams, memory and layouts work as in any other backend; this example uses
+//! those of the simulated accelerator.
 
 use std::sync::Arc;
 
@@ -14,11 +15,11 @@ use xla_service::{
     MemoryAnalysis, OptimizedModule, Platform, PlatformRegistry, Signature, StreamExecutor, TransferManager, optimize,
 };
 
-/// Stand-in for the vendor's graph compiler: it takes an `HloModuleProto` and returns something that runs.
+/// Stand-in for the vendor's graph compiler: compiles an `HloModuleProto` to a graph that can run.
 mod vendor {
     use xla_hlo::{Literal, Module, Result, eval, proto};
 
-    /// A compiled graph.
+    /// Compiled graph.
     #[derive(Debug)]
     pub struct Graph(Module);
 
@@ -35,7 +36,7 @@ mod vendor {
     }
 }
 
-/// The compiler: passes as far as the graph compiler likes them, then its own work.
+/// Compiler: runs the passes that the graph compiler benefits from, then calls it.
 #[derive(Debug)]
 struct GraphCompiler {
     transfer: Arc<dyn TransferManager>,
@@ -43,7 +44,7 @@ struct GraphCompiler {
 
 impl Compiler for GraphCompiler {
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule> {
-        // A graph compiler fuses and schedules by itself; what it gets is canonical and simplified.
+        // A graph compiler fuses and schedules by itself; it receives a canonicalized and simplified module.
         let profile = TargetProfile::generic();
         let pipeline = stages::canonicalize(&profile).stage(stages::simplify(&profile));
         Ok(optimize(module, &HloPasses { pipeline, profile }, options, None)?.0)
@@ -56,7 +57,7 @@ impl Compiler for GraphCompiler {
     }
 }
 
-/// A program: the module for those who ask, its signature, and the vendor's graph.
+/// Executable: the optimised module, its signature, and the vendor's compiled graph.
 #[derive(Debug)]
 struct GraphExecutable {
     module: OptimizedModule,
@@ -73,7 +74,7 @@ impl Executable for GraphExecutable {
         &self.signature
     }
 
-    /// A real graph takes device memory; this one is run on the host.
+    /// Runs the graph on the host. A real graph would use device memory.
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let parameters = context.read_arguments(&self.signature, &arguments)?;
         context.write_results(&self.signature, self.graph.run(parameters)?)
@@ -88,7 +89,7 @@ impl Executable for GraphExecutable {
     }
 }
 
-/// The platform: devices and layouts of the accelerator, with the graph compiler.
+/// Platform: devices and layouts of the simulated accelerator, with the graph compiler.
 #[derive(Debug)]
 struct GraphPlatform(Arc<dyn Platform>);
 
@@ -118,7 +119,7 @@ impl Platform for GraphPlatform {
     }
 }
 
-/// Runs a small program through the graph compiler, and returns the norm of (3, 4).
+/// Compiles and runs a small program with the graph compiler; returns the norm of (3, 4).
 fn run() -> Result<Scalar> {
     let mut registry = PlatformRegistry::new();
     registry.register(Arc::new(GraphPlatform(backend_template::platform())));
@@ -137,7 +138,7 @@ fn run() -> Result<Scalar> {
 }
 
 fn main() -> Result<()> {
-    // Printing is what examples are for.
+    // An example prints its result.
     #[expect(clippy::print_stdout, reason = "an example's result")]
     {
         println!("the norm of (3, 4) is {:?}", run()?);

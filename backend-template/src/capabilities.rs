@@ -1,4 +1,4 @@
-//! Capabilities of the hardware, for the passes; the platform's name.
+//! Capabilities of the hardware, as the passes see them, and the name of the platform.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,23 @@ use xla_service::thunks::streams::{StreamProfile, ThunkCost};
 
 use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
 
-// VENDOR(name): the name that users choose the platform by.
-/// The name of the platform.
+// VENDOR(name): choose the platform's name, which users pass to select it.
+/// Name of the platform.
 pub const NAME: &str = "template";
 
-// VENDOR(layout): how arrays lie on the device; `None` in `profile` for plain row-major memory, which needs no tiles
-// here.
-/// The tiles that arrays lie in.
+// VENDOR(layout): describe the device's array layout. For plain row-major memory, delete this constant and set `tiles`
+// to `None` in `profile`.
+/// Tile shape of arrays in device memory.
 pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TILE_COLUMNS };
 
-// VENDOR(layout): where the device wants values to begin, in bytes.
-/// Alignment of values in memory.
+// VENDOR(layout): set the alignment that the device requires, in bytes.
+/// Alignment of values in memory, in bytes.
 pub(crate) const MEMORY_ALIGNMENT: usize = ALIGNMENT;
 
-// VENDOR(profile): rates and sizes of the hardware, what its lowering can put into one kernel, and what it has not
-// (`lacks`, `floats`).
-/// The target profile of the passes. Rates and sizes steer choices between two correct programs, so rough numbers do.
+// VENDOR(profile): describe the hardware: its rates and sizes, and the operations that its lowering can put into one
+// kernel. List missing operations and types in `lacks` and `floats`.
+/// Returns the target profile for the passes. Rates and sizes only select between correct programs, so rough values are
+/// enough.
 pub(crate) fn profile() -> TargetProfile {
     let fusion = FusionProfile {
         inside: fusible(),
@@ -47,9 +48,9 @@ pub(crate) fn profile() -> TargetProfile {
     TargetProfile { fusion, tiles: Some(TILES), threads: 1, launch_seconds: 1e-5, ..TargetProfile::generic() }
 }
 
-// VENDOR(streams): what launches, events and copies take, for a device that works on several queues at once. One stream
-// is right for any other.
-/// The stream profile of stream assignment.
+// VENDOR(streams): set the times of launches, events and copies, if the device has several concurrent queues. Other
+// devices use one stream and need no profile.
+/// Returns the profile for stream assignment.
 pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
     StreamProfile {
         compute_streams: streams,
@@ -62,8 +63,8 @@ pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
     }
 }
 
-// VENDOR(streams): what a kernel takes; a rough number does.
-/// A kernel's time goes with the bytes that it touches, and each queue has a core of its own.
+// VENDOR(streams): estimate the execution time of a kernel; a rough value is enough.
+/// Estimates the cost of a kernel: proportional to the bytes of its operands and results. Each queue has its own core.
 pub(crate) fn thunk_cost(thunk: &Thunk) -> ThunkCost {
     let bytes: usize = thunk.operands.iter().chain(&thunk.results).map(|array| array.slice.size).sum();
     ThunkCost { seconds: bytes as f64 * SECONDS_PER_BYTE, share: CORE_SHARE }
@@ -71,14 +72,16 @@ pub(crate) fn thunk_cost(thunk: &Thunk) -> ThunkCost {
 
 const SECONDS_PER_BYTE: f64 = 1e-7;
 
-/// Queues do not slow each other down.
+/// Share of the device that a kernel or copy keeps busy: 0, because each queue has its own core and does not slow the
+/// others down.
 const CORE_SHARE: f64 = 0.0;
 
-// VENDOR(streams): how many steps memory rests before it is used again; more for a device that has memory to spare.
-/// See [`BufferOptions::reuse_after`](xla_passes::buffers::BufferOptions::reuse_after).
+// VENDOR(streams): set for how many steps freed memory is not reused. Raise it if the device has memory to spare.
+/// Number of steps for which freed memory is not reused, so that streams need fewer waits; see
+/// [`BufferOptions::reuse_after`](xla_passes::buffers::BufferOptions::reuse_after).
 pub(crate) const REUSE_AFTER: u32 = 16;
 
-/// Operations that `lowering/expression.rs` computes inside a kernel.
+/// Returns the operations that `lowering/expression.rs` can compute inside a kernel.
 fn fusible() -> BTreeSet<Opcode> {
     let elementwise = Opcode::ALL.iter().copied().filter(|opcode| opcode.family() == Family::Elementwise);
     let movement =

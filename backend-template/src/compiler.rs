@@ -1,4 +1,4 @@
-//! The compiler: the standard stages for this hardware, then a kernel for each instruction that is lowered.
+//! Compiler: runs the standard pass stages for this hardware, then lowers each instruction to a kernel.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::transfer::TemplateTransfer;
 
 #[derive(Debug)]
 pub(crate) struct TemplateCompiler {
-    /// Number of streams that a program may be spread over.
+    /// Number of streams that one program may use.
     pub streams: u32,
 }
 
@@ -46,12 +46,13 @@ impl Compiler for TemplateCompiler {
 }
 
 impl LoadExecutable for TemplateCompiler {
-    /// Lowers the serialised module. Results of slow compilation can be stored beside it; see [`serialized`].
+    /// Lowers the serialised module again. Results of slow compilation can be stored next to the module; see
+    /// [`serialized`].
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         self.run_backend(serialized::read(NAME, bytes)?.module, options)
     }
 
-    /// Loading compiles again.
+    /// Returns `None`, because loading compiles the module again and a cache would save nothing.
     fn cache_target(&self) -> Option<String> {
         None
     }
@@ -61,8 +62,8 @@ impl LoadExecutable for TemplateCompiler {
     }
 }
 
-// VENDOR(passes): stages in their order; passes of one's own go where they belong.
-/// The standard stages; without optimisation, those that programs cannot do without.
+// VENDOR(passes): choose the pass stages and their order; insert your own passes where they belong.
+/// Returns the standard stages; at level `O0`, only the stages that every program needs.
 fn passes(options: &CompileOptions) -> HloPasses {
     HloPasses::for_level(options.opt_level, profile())
 }

@@ -1,4 +1,4 @@
-//! Launcher: starts kernels, hands loops to the device.
+//! Launcher: launches kernels and runs loops on the device.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use xla_service::{ExecutionContext, Stream};
 use crate::device::{Command, Kernel, Predicate, Region};
 use crate::executor::{TemplateStream, region};
 
-/// Starts lowered kernels.
+/// Launches the lowered kernels of one program.
 #[derive(Debug)]
 pub(crate) struct TemplateLauncher {
     kernels: Vec<Arc<Kernel>>,
 }
 
 impl TemplateLauncher {
-    /// Kernels by [`KernelRef::index`].
+    /// Creates a launcher for kernels indexed by [`KernelRef::index`].
     pub fn new(kernels: Vec<Kernel>) -> TemplateLauncher {
         TemplateLauncher { kernels: kernels.into_iter().map(Arc::new).collect() }
     }
 }
 
 impl Launcher for TemplateLauncher {
-    // VENDOR(launch): hand kernel and addresses of operands and results to the driver.
+    // VENDOR(launch): pass the kernel and the addresses of operands and results to the driver.
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()> {
         let kernel = self.kernels.get(kernel.index as usize);
         let kernel = kernel.ok_or_else(|| Error::internal("a kernel that was never lowered"))?;
@@ -33,19 +33,19 @@ impl Launcher for TemplateLauncher {
         stream(launch)?.send(|label| Command::launch(label, kernel, bindings))
     }
 
-    // VENDOR(launch): call a library, if `lowering` gave calls of one.
+    // VENDOR(launch): call the library, if `lowering` returns library calls.
     fn library_call(&self, call: &LibraryRef, _: &mut Launch<'_>) -> Result<()> {
         Err(Error::internal(format!("library call {} was never lowered", call.name)))
     }
 
-    // VENDOR(loops): `None` unless the device can test a predicate and repeat recorded work; the host then does. A
-    // device that cannot be stopped says `None` where `context.cancel.can_cancel()`.
+    // VENDOR(loops): return `None` unless the device can test a predicate and repeat recorded work; the host then runs
+    // loops. If a running loop cannot be stopped, return `None` where `context.cancel.can_cancel()`.
     fn device_loops(&self, _: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         Some(self)
     }
 }
 
-// VENDOR(loops): delete with `device_loops`, or build the driver's graph of recorded work.
+// VENDOR(loops): delete this with `device_loops`, or build the driver's graph of recorded work.
 impl DeviceLoops for TemplateLauncher {
     fn record(&self, _: &ExecutionContext<'_>) -> Result<Box<dyn Stream>> {
         Ok(Box::new(TemplateStream::recording()))

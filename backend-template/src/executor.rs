@@ -1,4 +1,4 @@
-//! One device: its memory, streams and events, by calls of the driver.
+//! Executor: memory, streams and events of one device, implemented with driver calls.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +12,7 @@ use xla_service::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, S
 use crate::capabilities::NAME;
 use crate::device::{self, Block, Command, Device, FaultKind, Queue, Region};
 
-/// A device of this platform.
+/// One device of this platform.
 #[derive(Debug)]
 pub(crate) struct TemplateExecutor {
     description: DeviceDescription,
@@ -20,8 +20,8 @@ pub(crate) struct TemplateExecutor {
 }
 
 impl TemplateExecutor {
-    // VENDOR(devices): open the device, and say what it is.
-    /// Device `ordinal`, with `memory_bytes` bytes of memory.
+    // VENDOR(devices): open the device and describe it.
+    /// Opens device `ordinal`, with `memory_bytes` bytes of memory.
     pub fn new(ordinal: usize, memory_bytes: usize) -> TemplateExecutor {
         let description = DeviceDescription {
             platform: NAME.to_string(),
@@ -41,12 +41,12 @@ impl StreamExecutor for TemplateExecutor {
         &self.description
     }
 
-    // VENDOR(memory): take memory from the driver, or from a pool over it.
+    // VENDOR(memory): allocate memory from the driver, or from a pool above it.
     fn allocate(&self, bytes: usize) -> Result<DeviceMemory> {
         Ok(DeviceMemory::new(TemplateMemory(self.device.allocate(bytes)?)))
     }
 
-    // VENDOR(memory): what the driver or the pool knows.
+    // VENDOR(memory): report the statistics of the driver or the pool.
     fn memory_stats(&self) -> MemoryStats {
         let usage = self.device.usage();
         MemoryStats {
@@ -59,18 +59,18 @@ impl StreamExecutor for TemplateExecutor {
         }
     }
 
-    // VENDOR(streams): a queue of the driver.
+    // VENDOR(streams): create a queue of the driver.
     fn create_stream(&self) -> Result<Box<dyn Stream>> {
         Ok(Box::new(TemplateStream { sink: Sink::Queue(self.device.queue()?) }))
     }
 
-    // VENDOR(faults): delete; real hardware fails by itself.
+    // VENDOR(faults): delete; fault injection exists only in simulations.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
         Some(self)
     }
 }
 
-// VENDOR(faults): delete; real hardware fails by itself.
+// VENDOR(faults): delete; fault injection exists only in simulations.
 impl FaultInjection for TemplateExecutor {
     fn inject(&self, fault: Fault, skip: u64) -> Result<()> {
         let kind = match fault {
@@ -87,20 +87,20 @@ impl FaultInjection for TemplateExecutor {
     }
 }
 
-// VENDOR(memory): the driver's handle; dropping it releases the memory when queued work no longer needs it.
-/// Memory of the device.
+// VENDOR(memory): wrap the driver's handle; dropping it frees the memory once no queued work uses it.
+/// Allocation in device memory.
 #[derive(Debug)]
 pub(crate) struct TemplateMemory(Arc<Block>);
 
-// VENDOR(memory): a part of the memory, as the driver's calls take it: an address and a size.
+// VENDOR(memory): return a part of the memory in the form that driver calls take: an address and a size.
 impl TemplateMemory {
-    /// A part of it, as commands take it.
+    /// Returns `size` bytes from `offset` on, as an operand for commands.
     pub fn region(&self, offset: usize, size: usize) -> Result<Region> {
         Region::new(&self.0, offset, size)
     }
 }
 
-// VENDOR(memory): the size that was asked for, and the address or handle by which the driver knows the memory.
+// VENDOR(memory): return the requested size, and the driver's address or handle of the memory.
 impl Allocation for TemplateMemory {
     fn byte_size(&self) -> usize {
         self.0.size()
@@ -111,35 +111,36 @@ impl Allocation for TemplateMemory {
     }
 }
 
-/// A part of device memory, as commands take it; an error if the memory is no device memory of this platform.
+/// Returns `size` bytes of `memory` from `offset` on, as an operand for commands. Fails if the memory belongs to
+/// another platform.
 pub(crate) fn region(memory: &DeviceMemory, offset: usize, size: usize) -> Result<Region> {
     memory.downcast::<TemplateMemory>()?.region(offset, size)
 }
 
-/// A stream: commands go to the device, or are kept to become a loop of the device.
+/// Stream that sends commands to the device, or records them as part of a device loop.
 pub(crate) struct TemplateStream {
     sink: Sink,
 }
 
-// VENDOR(streams): the driver's queue; a recording only where the device runs loops.
+// VENDOR(streams): hold the driver's queue; keep `Recording` only if the device runs loops.
 enum Sink {
     Queue(Queue),
     Recording(Mutex<Vec<Command>>),
 }
 
 thread_local! {
-    /// Label of the calling thread's work, for errors.
+    /// Label of the calling thread's current work, for error messages.
     static PLACE: RefCell<Arc<str>> = RefCell::new(format!("platform {NAME}").into());
 }
 
-// VENDOR(streams): how work goes to the driver. Messages of asynchronous errors begin with `PLACE`.
+// VENDOR(streams): send work to the driver. Messages of asynchronous errors start with `PLACE`.
 impl TemplateStream {
-    /// A stream that records the commands sent to it.
+    /// Creates a stream that records its commands instead of executing them.
     pub fn recording() -> TemplateStream {
         TemplateStream { sink: Sink::Recording(Mutex::default()) }
     }
 
-    /// Sends a command, which is made with the label for its errors.
+    /// Builds a command, labelled for its errors, and sends it.
     pub fn send(&self, command: impl FnOnce(&Arc<str>) -> Result<Command>) -> Result<()> {
         let command = PLACE.with_borrow(command)?;
         match &self.sink {
@@ -151,7 +152,7 @@ impl TemplateStream {
         }
     }
 
-    /// The recorded commands.
+    /// Returns the recorded commands; none for a stream that executes.
     pub fn recorded(&self) -> Vec<Command> {
         match &self.sink {
             Sink::Queue(_) => Vec::new(),
@@ -167,7 +168,7 @@ impl TemplateStream {
     }
 }
 
-// VENDOR(streams): copies and events of the driver. Queued work keeps the memory alive that it uses.
+// VENDOR(streams): use the driver's copies and events. Queued work must keep the memory that it uses alive.
 impl Stream for TemplateStream {
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()> {
         self.queue()?;
@@ -220,11 +221,11 @@ impl fmt::Debug for TemplateStream {
     }
 }
 
-// VENDOR(streams): an event of the driver.
-/// A point in a stream's work.
+// VENDOR(streams): wrap an event of the driver.
+/// Event: a point in a stream's sequence of commands.
 struct TemplateEvent(device::Event);
 
-// VENDOR(streams): ask the driver whether the point was reached, and wait for it.
+// VENDOR(streams): ask the driver whether the event is reached, and wait for it.
 impl DeviceEvent for TemplateEvent {
     fn is_reached(&self) -> Result<bool> {
         self.0.is_reached()

@@ -1,23 +1,24 @@
-//! A backend for hardware without LLVM, made to be forked: everything a backend needs, for an accelerator that is
-//! simulated.
+//! A backend for hardware without LLVM, written as a starting point for vendors: a complete implementation for a
+//! simulated accelerator.
 //!
 //! ```text
-//! platform.rs       names the parts; how many devices there are
-//! capabilities.rs   the platform's name; tiles, and what may be fused                   ─> passes
-//! compiler.rs       passes, then thunks: one kernel for each instruction that is lowered
-//! lowering/         one instruction -> one program of the device; the rest runs on the host
-//! executable.rs     starts kernels, hands loops to the device; programs serialised and loaded
+//! platform.rs       creates compiler, executors and transfer manager; reports the number of devices
+//! capabilities.rs   name of the platform; tiles, fusible operations, costs                ─> passes
+//! compiler.rs       runs the passes, builds thunks, loads serialised programs
+//! lowering/         compiles one instruction to one device program; the host runs the rest
+//! executable.rs     launches kernels and runs loops on the device
 //! executor.rs       memory, streams, events
-//! transfer.rs       values to and from the device's tiles
-//! device/           the simulated hardware and its driver: what a vendor has already
+//! transfer.rs       copies values between the host and the device's tiles
+//! device/           the simulated hardware and its driver; a vendor has these already
 //! ```
 //!
-//! A vendor replaces `device/` by the real driver's library, and then follows the tags: the item below each line
-//! `// VENDOR(topic): what to do` is the vendor's to change, and everything else may stay. In the first hour `lowering`
-//! says "not mine" to every instruction: the reference evaluator computes them on the host, and every program runs.
-//! Then operations move to the device one at a time, each a function and a test; see `lowering/mod.rs`.
+//! To port the backend, replace `device/` with the real driver's library. Then follow the tags: below each line
+//! `// VENDOR(topic): what to do` is an item that the vendor adapts; all other code can stay. `lowering` may start by
+//! returning `NotMine` for every instruction: the reference evaluator then computes each of them on the host, and every
+//! program runs from the first day. Move operations to the device one at a time, each with its function and its test;
+//! see `lowering/mod.rs`.
 //!
-//! Hardware with a graph compiler of its own takes whole modules instead: see `examples/whole_graph.rs`.
+//! Hardware with its own graph compiler takes whole modules instead; see `examples/whole_graph.rs`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! The platform: names the parts, and says which devices there are.
+//! Platform: creates the compiler, executors and transfer manager, and lists the devices.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::compiler::TemplateCompiler;
 use crate::executor::TemplateExecutor;
 use crate::transfer::TemplateTransfer;
 
-// VENDOR(devices): delete what only a simulation can choose.
+// VENDOR(devices): delete the options that only a simulation has.
 /// Options of the simulated hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Number of devices.
     pub devices: usize,
-    /// Bytes of memory of each.
+    /// Memory of each device, in bytes.
     pub memory_bytes: usize,
-    /// Number of streams that a program may be spread over.
+    /// Number of streams that one program may use.
     pub streams: u32,
 }
 
@@ -29,14 +29,14 @@ impl Default for DeviceOptions {
     }
 }
 
-/// The platform with its usual devices.
+/// Returns the platform with the default devices.
 pub fn platform() -> Arc<dyn Platform> {
     platform_with(DeviceOptions::default())
 }
 
-// VENDOR(devices): ask the driver how many devices there are, in `TemplatePlatform::check` and not here: creating a
-// platform is cheap.
-/// The platform with devices of one's choice.
+// VENDOR(devices): ask the driver for the number of devices in `TemplatePlatform::check`, not here. Creating a platform
+// must be cheap and must not touch a device.
+/// Returns the platform with the given simulated devices.
 pub fn platform_with(options: DeviceOptions) -> Arc<dyn Platform> {
     let executors = (0..options.devices).map(|ordinal| Arc::new(TemplateExecutor::new(ordinal, options.memory_bytes)));
     Arc::new(TemplatePlatform { executors: executors.collect(), streams: options.streams })
@@ -53,7 +53,8 @@ impl Platform for TemplatePlatform {
         NAME
     }
 
-    // VENDOR(devices): load the driver and look for devices; the error names the missing part and its installation.
+    // VENDOR(devices): load the driver and search for devices; the error names the missing component and how to install
+    // it.
     fn check(&self) -> Result<()> {
         Ok(())
     }

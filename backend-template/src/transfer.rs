@@ -1,4 +1,4 @@
-//! Literals to and from device memory: tiles and padding are put in and taken out on the host.
+//! Transfers of literals to and from device memory. The host adds and removes tiles and padding.
 
 use xla_hlo::{ArrayShape, Literal, Result};
 use xla_service::host::{host_shape, literal_from_bytes, write_literal};
@@ -7,12 +7,12 @@ use xla_service::{DeviceMemory, Stream, TransferManager};
 use crate::capabilities::TILES;
 use crate::device::{Access, TensorDescriptor};
 
-/// Moves values between the host and the device.
+/// Copies values between the host and the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplateTransfer;
 
-// VENDOR(layout): the bytes of an array as the device wants them; for plain row-major memory they are the literal's
-// own.
+// VENDOR(layout): convert arrays between row-major order and the device's layout. If the device uses plain row-major
+// memory, copy the literal's bytes unchanged.
 impl TransferManager for TemplateTransfer {
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
         let order = host_shape(shape)?.minor_to_major();
@@ -57,7 +57,8 @@ impl TransferManager for TemplateTransfer {
     }
 }
 
-/// The tensor that the device sees: dimensions in the order in which they lie in memory.
+/// Returns the tensor as the device sees it: its dimensions from the slowest varying to the fastest varying one in
+/// memory.
 fn descriptor(shape: &ArrayShape) -> Result<TensorDescriptor> {
     let dims: Vec<usize> = host_shape(shape)?.minor_to_major().into_iter().rev().map(|d| shape.dims()[d]).collect();
     TensorDescriptor::new(shape.element_type(), &dims, Access::Update)

@@ -1,4 +1,4 @@
-//! Commands: uploads, copies, launches and loops, and the tasks that carry them to a queue's thread.
+//! Commands (uploads, copies, launches, loops) and the tasks of a queue's thread.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use super::kernel::Kernel;
 use super::memory::Region;
 use super::tensor::Access;
 
-/// Work on device memory, with a label for errors.
+/// Operation on device memory, with a label for error messages.
 #[derive(Clone, Debug)]
 pub struct Command {
     pub(super) label: Arc<str>,
@@ -30,13 +30,13 @@ pub(super) enum CommandKind {
 /// Predicate of a loop, read before each iteration.
 #[derive(Clone, Debug)]
 pub struct Predicate {
-    /// One byte: 1 to go on.
+    /// Location of the predicate: one byte, 1 to continue.
     pub place: Region,
-    /// Set from the host to end the loop with [`Error::Cancelled`].
+    /// Cancellation flag. The host sets it to end the loop with [`Error::Cancelled`].
     pub cancelled: Arc<AtomicBool>,
 }
 
-/// A task of a queue's thread.
+/// Task of a queue's thread.
 #[derive(Debug)]
 pub(super) enum Task {
     Command(Command),
@@ -46,30 +46,30 @@ pub(super) enum Task {
     },
     Record(Completer),
     Wait(Event),
-    /// Answers when everything before it is done.
+    /// Replies when all earlier tasks are done.
     Pause(Sender<()>),
 }
 
 impl Command {
-    /// Writes bytes, which were copied from the host's.
+    /// Creates a command that writes `bytes`, which are copied now.
     pub fn upload(label: &Arc<str>, bytes: &[u8], to: Region) -> Result<Command> {
         same_size(bytes.len(), to.size())?;
         Ok(Command { label: label.clone(), kind: CommandKind::Upload { bytes: bytes.into(), to } })
     }
 
-    /// Copies on the device; the regions may overlap.
+    /// Creates a copy on the device; the regions may overlap.
     pub fn copy(label: &Arc<str>, from: Region, to: Region) -> Result<Command> {
         same_size(from.size(), to.size())?;
         Ok(Command { label: label.clone(), kind: CommandKind::Copy { from, to } })
     }
 
-    /// Runs a kernel with a region for each of its tensors.
+    /// Creates a launch of a kernel, with one region for each of its tensors.
     pub fn launch(label: &Arc<str>, kernel: &Arc<Kernel>, bindings: Vec<Region>) -> Result<Command> {
         kernel.check_bindings(&bindings)?;
         Ok(Command { label: label.clone(), kind: CommandKind::Launch { kernel: kernel.clone(), bindings } })
     }
 
-    /// Runs `condition`, then, while the predicate is 1, `body` and `condition` again.
+    /// Creates a loop: runs `condition`; while the predicate is 1, runs `body` and `condition` again.
     pub fn repeat(
         label: &Arc<str>,
         condition: Vec<Command>,
@@ -80,7 +80,7 @@ impl Command {
         Ok(Command { label: label.clone(), kind: CommandKind::While { condition, predicate, body } })
     }
 
-    /// Regions that it reads.
+    /// Returns the regions that the command reads.
     pub(super) fn reads(&self) -> Vec<&Region> {
         match &self.kind {
             CommandKind::Upload { .. } => Vec::new(),
@@ -92,7 +92,8 @@ impl Command {
         }
     }
 
-    /// Regions that it writes: all of them, but for tensors that are updated.
+    /// Returns the regions that the command writes. It overwrites each of them entirely, except tensors with
+    /// [`Access::Update`].
     pub(super) fn writes(&self) -> Vec<&Region> {
         match &self.kind {
             CommandKind::Upload { to, .. } | CommandKind::Copy { to, .. } => vec![to],

@@ -1,4 +1,4 @@
-//! The core: executes a checked program on memory that is locked for it.
+//! Core: executes a checked program on locked memory.
 
 use xla_hlo::ops::{BinaryOp, ElementFunction};
 use xla_hlo::{ElementKind, ElementType, Error, Result, Scalar};
@@ -10,10 +10,10 @@ use super::program::{Affine, Coordinate, Instruction, Program, Register, VectorO
 use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 use super::tensor::TensorDescriptor;
 
-/// Contents of a register.
+/// Contents of a register: one scalar per lane.
 type Tile = [Scalar; LANES];
 
-/// Runs a kernel whose bindings were checked; `memory` has them locked.
+/// Runs a kernel. The bindings have been checked, and `memory` holds the locks of their blocks.
 pub(super) fn run(kernel: &Kernel, bindings: &[Region], memory: &mut Locked<'_>) -> Result<()> {
     let program = kernel.program();
     let registers = program.registers.iter().map(|&ty| [Scalar::zero(ty); LANES]).collect();
@@ -98,7 +98,7 @@ impl Core<'_, '_> {
         }
     }
 
-    /// Offset of the element of each lane; `None` outside of the tensor.
+    /// Returns the byte offset of each lane's element; `None` outside the tensor.
     fn offsets(&self, tensor: &TensorDescriptor, view: &View) -> [Option<usize>; LANES] {
         let coordinates = match view {
             View::Window(coordinates) => coordinates,
@@ -118,7 +118,7 @@ impl Core<'_, '_> {
         })
     }
 
-    /// A coordinate's number in each lane.
+    /// Evaluates a coordinate in each lane.
     fn lanes(&self, coordinate: &Coordinate) -> [i64; LANES] {
         let start = coordinate.start.value(&self.indices);
         std::array::from_fn(|lane| {
@@ -179,7 +179,8 @@ impl Core<'_, '_> {
         }
     }
 
-    /// Combines two numbers of an accumulator: floats without rounding, others as the element type has it.
+    /// Returns the combining function of an accumulator. Floats and complex numbers keep their wide precision; other
+    /// kinds follow the element type.
     fn combiner(&self, op: BinaryOp, accumulator: Register) -> Result<impl Fn(Scalar, Scalar) -> Scalar + use<>> {
         let function = self.function(&VectorOp::Binary(op), &[accumulator, accumulator], accumulator)?;
         let is_wide = matches!(self.ty(accumulator).kind(), ElementKind::Float | ElementKind::Complex);
@@ -196,7 +197,7 @@ impl Core<'_, '_> {
     }
 }
 
-/// `sum + x * y` of one kind, wide.
+/// Computes `sum + x * y` at the accumulator's wide precision; all three have the same kind.
 fn plus_product(sum: Scalar, x: Scalar, y: Scalar) -> Scalar {
     match (sum, x, y) {
         (Scalar::Float(sum), Scalar::Float(x), Scalar::Float(y)) => Scalar::Float(sum + x * y),
@@ -210,7 +211,7 @@ fn plus_product(sum: Scalar, x: Scalar, y: Scalar) -> Scalar {
         (Scalar::Complex(re, im), Scalar::Complex(a, b), Scalar::Complex(c, d)) => {
             Scalar::Complex(re + (a * c - b * d), im + (a * d + b * c))
         }
-        // Loading checked that all three are of one kind.
+        // `Kernel::load` checked that all three have the same kind.
         (sum, _, _) => sum,
     }
 }

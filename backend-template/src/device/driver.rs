@@ -1,4 +1,4 @@
-//! The driver's entry: opens a device, takes memory, creates queues, injects faults.
+//! Entry point of the driver: opens a device, allocates memory, creates queues, injects faults.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -8,7 +8,7 @@ use super::fault::{FaultKind, Faults};
 use super::memory::{Block, Ledger, Usage};
 use super::queue::{Drain, Queue};
 
-/// One accelerator. A clone is another handle.
+/// One accelerator. Clones are handles to the same device.
 #[derive(Clone, Debug)]
 pub struct Device(Arc<DeviceState>);
 
@@ -20,14 +20,15 @@ struct DeviceState {
 }
 
 impl Device {
-    /// A device with `memory_bytes` bytes of memory.
+    /// Opens a device with `memory_bytes` bytes of memory.
     pub fn new(memory_bytes: usize) -> Device {
         let ledger = Arc::new(Ledger::new(memory_bytes));
         Device(Arc::new(DeviceState { ledger, faults: Arc::default(), queues: Mutex::default() }))
     }
 
-    /// A block of memory, of arbitrary contents. If too little is free, waits for queued work to release memory that it
-    /// is the last to hold; [`Error::ResourceExhausted`] if that does not suffice.
+    /// Allocates a block of memory with arbitrary contents. If there is not enough free memory, waits until all queues
+    /// are idle, because queued commands may hold the last handles to blocks, and tries again.
+    /// [`Error::ResourceExhausted`] if memory still does not suffice.
     pub fn allocate(&self, bytes: usize) -> Result<Arc<Block>> {
         if self.0.faults.strikes(FaultKind::Allocation) {
             return Err(Error::resource_exhausted(format!("injected fault: no device memory for {bytes} bytes")));
@@ -38,7 +39,7 @@ impl Device {
         })
     }
 
-    /// A new queue with a thread of its own. [`Error::ResourceExhausted`] where the system has no thread left.
+    /// Creates a queue with its own thread. [`Error::ResourceExhausted`] if the system cannot start a thread.
     pub fn queue(&self) -> Result<Queue> {
         let queue = Queue::start(self.0.faults.clone())?;
         let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,19 +48,19 @@ impl Device {
         Ok(queue)
     }
 
-    /// Memory in use.
+    /// Returns the memory usage.
     pub fn usage(&self) -> Usage {
         self.0.ledger.usage()
     }
 
-    /// Lets the operation of that kind fail that comes after `skip` others which go well. Waits until all queues are
-    /// idle, so that it is one of those sent from now on.
+    /// Makes an operation of this kind fail, after `skip` successful ones. First waits until all queues are idle, so
+    /// that only operations sent later count.
     pub fn inject_fault(&self, kind: FaultKind, skip: u64) {
         self.queues().iter().for_each(|queue| queue.drain());
         self.0.faults.inject(kind, skip);
     }
 
-    /// Takes faults back that have not happened.
+    /// Cancels injected faults that have not occurred yet.
     pub fn clear_faults(&self) {
         self.0.faults.clear();
     }

@@ -1,4 +1,4 @@
-//! Events: points in a queue that others can wait for.
+//! Events: points in a queue that other queues and the host can wait for.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,8 @@ use xla_hlo::{Error, Result};
 
 use super::memory::SharedError;
 
-/// A point in a queue's work: reached, or failed with the first error since the event before it. Cloning is cheap.
+/// Point in a queue's sequence of commands. It is reached, or it fails with the first error since the queue's previous
+/// event. Clones are handles to the same event.
 #[derive(Clone, Debug)]
 pub struct Event(Arc<Signal>);
 
@@ -17,14 +18,14 @@ struct Signal {
 }
 
 impl Event {
-    /// An event, and its completer. Dropping that without completing it makes the event fail, so nobody waits for
-    /// ever.
+    /// Creates an event and its completer. If the completer is dropped unused, the event fails, so that no waiter
+    /// blocks forever.
     pub(super) fn pending() -> (Event, Completer) {
         let event = Event(Arc::default());
         (event.clone(), Completer(Some(event)))
     }
 
-    /// Whether the point was reached; the error if work before it failed.
+    /// Whether the event is reached; returns the error if work before it failed.
     pub fn is_reached(&self) -> Result<bool> {
         match &*self.outcome() {
             None => Ok(false),
@@ -33,7 +34,7 @@ impl Event {
         }
     }
 
-    /// Waits for the point; the error if work before it failed.
+    /// Waits for the event; returns the error if work before it failed.
     pub fn wait(&self) -> Result<()> {
         match &*self.wait_for_outcome() {
             Some(Err(failure)) => Err(failure.again()),
@@ -41,7 +42,7 @@ impl Event {
         }
     }
 
-    /// Waits until the point is reached or has failed, and says which.
+    /// Waits until the event is reached or has failed, and returns the outcome.
     pub(super) fn settle(&self) -> Result<(), SharedError> {
         self.wait_for_outcome().clone().unwrap_or(Ok(()))
     }
@@ -59,7 +60,7 @@ impl Event {
     }
 }
 
-/// The right to complete an event.
+/// Unique handle that completes an event.
 #[derive(Debug)]
 pub(super) struct Completer(Option<Event>);
 

@@ -1,19 +1,19 @@
-//! Injected faults: failures on request.
+//! Fault injection: failures on request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Kinds of injected faults.
+/// Kind of an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Taking memory.
+    /// Memory allocation.
     Allocation,
-    /// Running a kernel.
+    /// Kernel execution.
     Kernel,
-    /// A copy to, from or on the device.
+    /// Copy to, from or on the device.
     Copy,
 }
 
-/// For each kind of fault, how many operations go well before the one that fails; `None` where none will.
+/// Number of successful operations before the injected fault, for each kind of fault; `None` if no fault is pending.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<[Option<u64>; 3]>);
 
@@ -26,7 +26,7 @@ impl Faults {
         *self.counters() = [None; 3];
     }
 
-    /// Counts an operation; true if it is the one to fail.
+    /// Counts an operation; returns true if this operation must fail.
     pub fn strikes(&self, kind: FaultKind) -> bool {
         let counter = &mut self.counters()[kind as usize];
         match counter {

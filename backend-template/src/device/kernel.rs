@@ -1,4 +1,4 @@
-//! Checks a program once, at loading, so that the core can rely on it.
+//! Loading of programs: checks a program once, so that the core can execute it without checks.
 
 use xla_hlo::{ElementType, Error, Result};
 
@@ -7,18 +7,18 @@ use super::program::{Affine, Coordinate, Index, Instruction, Program, Register, 
 use super::spec::REGISTERS;
 use super::tensor::{Access, TensorDescriptor};
 
-/// Instructions that the core's program memory holds.
+/// Capacity of the core's program memory, in instructions.
 const PROGRAM_MEMORY: usize = 1 << 14;
-/// Index registers of the core.
+/// Number of index registers of the core.
 const INDEX_REGISTERS: usize = 32;
 
-/// A checked program, ready to be launched.
+/// Checked program, ready to launch.
 #[derive(Debug)]
 pub struct Kernel(Program);
 
 impl Kernel {
-    /// Checks a program: [`Error::ResourceExhausted`] where it needs more than the core has, [`Error::Internal`] where
-    /// it is wrong.
+    /// Checks a program. [`Error::ResourceExhausted`] if it exceeds the core's resources, [`Error::Internal`] if it is
+    /// invalid.
     pub fn load(program: Program) -> Result<Kernel> {
         let exhausted = |what: &str, has: usize, needs: usize| {
             let name = &program.name;
@@ -38,7 +38,7 @@ impl Kernel {
         Ok(Kernel(program))
     }
 
-    /// Its name.
+    /// Name of the program.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -47,7 +47,7 @@ impl Kernel {
         &self.0
     }
 
-    /// Checks that the regions fit the program's tensors.
+    /// Checks that the regions have the sizes of the program's tensors.
     pub(super) fn check_bindings(&self, bindings: &[Region]) -> Result<()> {
         let tensors = &self.0.tensors;
         let sizes: Vec<usize> = bindings.iter().map(Region::size).collect();
@@ -78,7 +78,7 @@ impl ProgramChecker<'_> {
         })
     }
 
-    /// Whether the instruction is right.
+    /// Whether the instruction is valid.
     fn instruction(&self, instruction: &Instruction) -> Result<bool> {
         Ok(match instruction {
             Instruction::Loop { index, step, body, .. } => {

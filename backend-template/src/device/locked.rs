@@ -1,10 +1,10 @@
-//! The blocks that one command works on, locked for it.
+//! Lock set of one command: the memory blocks that it accesses.
 
 use std::sync::MutexGuard;
 
 use super::memory::{Contents, Region, SharedError};
 
-/// Blocks that a command works on, locked in an order that all queues keep.
+/// Locked blocks of one command. All queues lock blocks in the order of their ids, which prevents deadlocks.
 pub(super) struct Locked<'a>(Vec<(u64, MutexGuard<'a, Contents>)>);
 
 impl<'a> Locked<'a> {
@@ -15,12 +15,12 @@ impl<'a> Locked<'a> {
         Locked(blocks.into_iter().map(|block| (block.id(), block.lock())).collect())
     }
 
-    /// The bytes of a region.
+    /// Returns the bytes of a region.
     pub fn bytes(&self, region: &Region) -> &[u8] {
         &self.0[self.place(region)].1.bytes[region.range.clone()]
     }
 
-    /// The bytes of a region, for writing.
+    /// Returns the bytes of a region, for writing.
     pub fn bytes_mut(&mut self, region: &Region) -> &mut [u8] {
         let place = self.place(region);
         &mut self.0[place].1.bytes[region.range.clone()]
@@ -32,7 +32,7 @@ impl<'a> Locked<'a> {
             Ok([(_, source), (_, target)]) => {
                 target.bytes[to.range.clone()].copy_from_slice(&source.bytes[from.range.clone()]);
             }
-            // Both are in one block.
+            // Both regions belong to the same block.
             Err(_) => self.0[places[1]].1.bytes.copy_within(from.range.clone(), to.range.start),
         }
     }
@@ -46,7 +46,7 @@ impl<'a> Locked<'a> {
         self.0[place].1.cleanse(&region.range);
     }
 
-    /// Locked blocks are few: those of one command.
+    /// Returns the index of the region's block. A linear search suffices, since one command accesses few blocks.
     fn place(&self, region: &Region) -> usize {
         let id = region.block.id();
         self.0.iter().position(|(known, _)| *known == id).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Device memory: counted blocks that only commands can reach, and the poison that failed commands leave in them.
+//! Device memory: reference-counted blocks that only commands can access, and the poison that failed commands leave.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,13 +7,13 @@ use xla_hlo::{Error, Result};
 
 use super::spec::ALIGNMENT;
 
-/// The contents of fresh memory, on which nobody may rely.
+/// Fill byte of fresh memory, whose contents are arbitrary.
 const SCRIBBLE: u8 = 0xa5;
 
-/// A block of device memory. It lives as long as somebody, a queued command perhaps, has a handle to it.
+/// Block of device memory. It is freed when the last handle is dropped; queued commands hold handles too.
 #[derive(Debug)]
 pub struct Block {
-    /// Unique on the device; also the order in which blocks are locked.
+    /// Identifier, unique on the device. Commands lock blocks in increasing order of it.
     id: u64,
     size: usize,
     charge: Charge,
@@ -27,7 +27,7 @@ pub(super) struct Contents {
     poison: Vec<(Range<usize>, SharedError)>,
 }
 
-/// An error that many will be told of.
+/// Error that several readers receive.
 #[derive(Clone, Debug)]
 pub(super) struct SharedError(Arc<Error>);
 
@@ -52,12 +52,12 @@ impl Block {
         Ok(Arc::new(Block { id: ledger.next_id(), size, charge, contents }))
     }
 
-    /// Bytes that were asked for.
+    /// Returns the requested size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Bytes that it takes on the device.
+    /// Returns the size on the device in bytes, rounded up to the alignment.
     pub fn charged(&self) -> usize {
         self.charge.bytes
     }
@@ -72,13 +72,13 @@ impl Block {
 }
 
 impl Contents {
-    /// The error that should have been data in that range.
+    /// Returns the error that poisons part of the range.
     pub fn poison_in(&self, range: &Range<usize>) -> Option<&SharedError> {
         let overlaps = |bad: &Range<usize>| bad.start < range.end && range.start < bad.end;
         self.poison.iter().find(|(bad, _)| overlaps(bad)).map(|(_, failure)| failure)
     }
 
-    /// The range is as it should be.
+    /// Removes poison from the range.
     pub fn cleanse(&mut self, range: &Range<usize>) {
         if self.poison.is_empty() {
             return;
@@ -91,7 +91,7 @@ impl Contents {
         self.poison = std::mem::take(&mut self.poison).into_iter().flat_map(split).collect();
     }
 
-    /// Marks the range as invalid, because of that error.
+    /// Poisons the range with an error.
     pub fn poison(&mut self, range: Range<usize>, failure: &SharedError) {
         self.cleanse(&range);
         if !range.is_empty() {
@@ -100,7 +100,7 @@ impl Contents {
     }
 }
 
-/// A part of a block.
+/// Range of bytes in a block.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub(super) block: Arc<Block>,
@@ -108,7 +108,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Bytes of a block, from `offset` on; [`Error::Internal`] where they are not inside.
+    /// Returns `size` bytes of a block from `offset` on; [`Error::Internal`] if they are out of bounds.
     pub fn new(block: &Arc<Block>, offset: usize, size: usize) -> Result<Region> {
         let end = offset.checked_add(size).filter(|&end| end <= block.size());
         let end = end.ok_or_else(|| {
@@ -118,26 +118,26 @@ impl Region {
         Ok(Region { block: block.clone(), range: offset..end })
     }
 
-    /// Bytes.
+    /// Returns the number of bytes.
     pub fn size(&self) -> usize {
         self.range.len()
     }
 }
 
-/// Memory in use on a device, in bytes.
+/// Memory usage of a device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// In blocks that somebody holds.
+    /// Bytes in live blocks.
     pub in_use: usize,
-    /// The most there ever was.
+    /// Peak of `in_use`.
     pub peak: usize,
-    /// All there is.
+    /// Capacity of the device.
     pub limit: usize,
-    /// Blocks so far.
+    /// Number of blocks allocated so far.
     pub allocations: u64,
 }
 
-/// The device's accounts.
+/// Accounting of the device's memory.
 #[derive(Debug)]
 pub(super) struct Ledger(Mutex<Usage>);
 
@@ -156,7 +156,7 @@ impl Ledger {
         usage.allocations
     }
 
-    /// Takes `size` bytes, rounded up to the alignment.
+    /// Reserves `size` bytes, rounded up to the alignment.
     fn charge(self: &Arc<Self>, size: usize) -> Result<Charge> {
         let bytes = size.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         let mut usage = self.entries();
@@ -177,7 +177,7 @@ impl Ledger {
     }
 }
 
-/// Memory that was taken, and goes back when dropped.
+/// Reservation of memory, released when dropped.
 #[derive(Debug)]
 struct Charge {
     ledger: Arc<Ledger>,

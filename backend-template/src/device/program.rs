@@ -18,36 +18,36 @@ pub struct Register(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub usize);
 
-/// A sum of index registers with coefficients, and a constant.
+/// Affine expression over index registers: a constant plus a sum of index registers with coefficients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// The constant.
     pub constant: i64,
-    /// Index registers and their factors.
+    /// Index registers and their coefficients.
     pub terms: Vec<(Index, i64)>,
 }
 
 /// A number for each lane of a tile: `start + row * per_row + column * per_column`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Coordinate {
-    /// At the first lane.
+    /// Value in the first lane.
     pub start: Affine,
-    /// From one row of lanes to the next.
+    /// Difference between one row of lanes and the next.
     pub per_row: i64,
-    /// From one column of lanes to the next.
+    /// Difference between one column of lanes and the next.
     pub per_column: i64,
 }
 
-/// Element of a tensor for each lane. Lanes outside of the tensor load zero bits, and are not stored.
+/// Element of a tensor that each lane accesses. Lanes outside the tensor load zero bits and do not store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// A coordinate for each dimension.
+    /// One coordinate per dimension.
     Window(Vec<Coordinate>),
-    /// An index in row-major order.
+    /// Linear index in row-major order.
     Flat(Coordinate),
 }
 
-/// A function of the vector unit, lane by lane, with the arithmetic of HLO.
+/// Elementwise operation of the vector unit, with the arithmetic of HLO.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the operation of its name")]
 pub enum VectorOp {
@@ -64,141 +64,142 @@ pub enum VectorOp {
 /// One instruction. Every register has one element type, which the program declares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Instruction {
-    /// Runs `body` with `index` 0, `step`, 2 `step` ... below `extent`.
+    /// Runs `body` for each `index` in `0`, `step`, `2 * step`, ... below `extent`.
     Loop {
-        /// The counter.
+        /// Loop counter.
         index: Index,
-        /// One past the last.
+        /// Upper bound of the counter, exclusive.
         extent: usize,
-        /// At least 1.
+        /// Increment of the counter, at least 1.
         step: usize,
-        /// The body.
+        /// Instructions of one iteration.
         body: Vec<Instruction>,
     },
-    /// Reads an integer from memory; 0 from outside of the tensor.
+    /// Reads an integer from memory into an index register; reads 0 outside the tensor.
     LoadIndex {
         /// Destination.
         index: Index,
-        /// From which tensor.
+        /// Number of the source tensor.
         tensor: usize,
-        /// Element, a coordinate for each dimension.
+        /// Element to read, one coordinate per dimension.
         at: Vec<Affine>,
-        /// Bounds that the number is clamped to.
+        /// Range to which the integer is clamped.
         range: RangeInclusive<i64>,
     },
-    /// DMA from memory.
+    /// Loads a tile from memory with the DMA unit.
     Load {
         /// Destination.
         to: Register,
-        /// From which tensor.
+        /// Number of the source tensor.
         tensor: usize,
-        /// Elements.
+        /// Elements that the lanes access.
         view: View,
     },
-    /// DMA to memory. Numbers wider than the element type are rounded or wrapped.
+    /// Stores a tile to memory with the DMA unit. Values wider than the element type are rounded or wrapped.
     Store {
         /// Source.
         from: Register,
-        /// To which tensor.
+        /// Number of the destination tensor.
         tensor: usize,
-        /// Elements.
+        /// Elements that the lanes access.
         view: View,
     },
-    /// The same number in every lane.
+    /// Writes a constant to every lane.
     Splat {
         /// Destination.
         to: Register,
-        /// The number.
+        /// Constant to write.
         value: Scalar,
     },
-    /// The coordinate as a number.
+    /// Writes the value of a coordinate in each lane.
     Iota {
         /// Destination.
         to: Register,
-        /// The numbers.
+        /// Coordinate to write.
         coordinate: Coordinate,
     },
-    /// Lanes of `inside` where every coordinate is at least 0 and below its bound, else of `outside`.
+    /// Selects `inside` in lanes where every coordinate is at least 0 and below its bound, otherwise `outside`.
     Choose {
         /// Destination.
         to: Register,
-        /// Taken in the bounds.
+        /// Source of the lanes within the bounds.
         inside: Register,
-        /// Taken elsewhere.
+        /// Source of the other lanes.
         outside: Register,
-        /// Coordinates and bounds.
+        /// Coordinates and their upper bounds.
         bounds: Vec<(Coordinate, usize)>,
     },
-    /// The vector unit.
+    /// Applies an elementwise operation on the vector unit.
     Vector {
         /// Destination.
         to: Register,
-        /// The operation.
+        /// Operation.
         op: VectorOp,
         /// Operands.
         operands: Vec<Register>,
     },
-    /// `to = to op from`, lane by lane. Floats in `to` are kept wide, as [`Instruction::MatMul`] keeps them.
+    /// Computes `to = to op from` in each lane. Floats in `to` keep their wide precision, as in
+    /// [`Instruction::MatMul`].
     Accumulate {
         /// The accumulator.
         to: Register,
-        /// The operation.
+        /// Operation.
         op: BinaryOp,
-        /// The summand.
+        /// Second operand.
         from: Register,
     },
-    /// The accumulator's lanes put together: each lane gets the value of its row (`columns`), of its column (`rows`),
-    /// or of all.
+    /// Reduces the lanes of the accumulator. Each lane receives the result of its row (`columns`), of its column
+    /// (`rows`), or of the whole tile (both).
     Reduce {
         /// The accumulator.
         register: Register,
-        /// The operation.
+        /// Operation.
         op: BinaryOp,
-        /// Whether rows are put together.
+        /// Whether lanes are combined across rows.
         rows: bool,
-        /// Whether columns are put together.
+        /// Whether lanes are combined across columns.
         columns: bool,
     },
-    /// `to[r][c] += lhs[r][k] * rhs[k][c]` for `k` below [`TILE_ROWS`](super::TILE_ROWS). The accumulator is wide:
-    /// 64-bit floats, integers modulo 2^64; truth values are or-ed. Operands may have other types of the accumulator's
-    /// kind.
+    /// Computes `to[r][c] += lhs[r][k] * rhs[k][c]` for all `k` below [`TILE_ROWS`](super::TILE_ROWS). The accumulator
+    /// is wide: 64-bit floats, integers modulo 2^64. Booleans are combined by or. Operand types may differ from the
+    /// accumulator's, but must have the same kind.
     MatMul {
         /// The accumulator.
         to: Register,
-        /// Left; of its columns the first [`TILE_ROWS`](super::TILE_ROWS) are used.
+        /// Left operand; only its first [`TILE_ROWS`](super::TILE_ROWS) columns are used.
         lhs: Register,
-        /// Right.
+        /// Right operand.
         rhs: Register,
     },
 }
 
-/// A program for the core, not yet checked.
+/// Program for the core, not yet checked; see [`Kernel::load`](super::Kernel::load).
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its name.
+    /// Name, for error messages.
     pub name: String,
-    /// Tensors bound at launch, in this order.
+    /// Tensors, in the order in which a launch binds them.
     pub tensors: Vec<TensorDescriptor>,
-    /// The element type of each register.
+    /// Element type of each register.
     pub registers: Vec<ElementType>,
     /// Number of index registers.
     pub indices: usize,
-    /// The instructions.
+    /// Instructions.
     pub body: Vec<Instruction>,
 }
 
 impl Affine {
-    /// A number.
+    /// Creates the expression of a constant.
     pub fn constant(constant: i64) -> Affine {
         Affine { constant, terms: Vec::new() }
     }
 
-    /// The value of an index register.
+    /// Creates the expression of one index register.
     pub fn of(index: Index) -> Affine {
         Affine { constant: 0, terms: vec![(index, 1)] }
     }
 
-    /// The value, given those of the index registers.
+    /// Evaluates the expression for the given values of the index registers.
     pub(super) fn value(&self, indices: &[i64]) -> i64 {
         self.terms
             .iter()
@@ -207,29 +208,29 @@ impl Affine {
 }
 
 impl Coordinate {
-    /// The same number in every lane.
+    /// Creates a coordinate with the same constant in every lane.
     pub fn constant(number: i64) -> Coordinate {
         Coordinate { start: Affine::constant(number), ..Coordinate::default() }
     }
 
-    /// The value of an index register in every lane.
+    /// Creates a coordinate with the value of an index register in every lane.
     pub fn of(index: Index) -> Coordinate {
         Coordinate { start: Affine::of(index), ..Coordinate::default() }
     }
 
-    /// From one row of lanes to the next, so much more.
+    /// Sets the difference between one row of lanes and the next.
     #[must_use]
     pub fn per_row(self, per_row: i64) -> Coordinate {
         Coordinate { per_row, ..self }
     }
 
-    /// From one column of lanes to the next, so much more.
+    /// Sets the difference between one column of lanes and the next.
     #[must_use]
     pub fn per_column(self, per_column: i64) -> Coordinate {
         Coordinate { per_column, ..self }
     }
 
-    /// `self * factor + summand`.
+    /// Returns `self * factor + summand`.
     #[must_use]
     pub fn scaled(mut self, factor: i64, summand: i64) -> Coordinate {
         self.start.constant = self.start.constant.wrapping_mul(factor).wrapping_add(summand);
@@ -239,7 +240,7 @@ impl Coordinate {
         self
     }
 
-    /// The sum of both.
+    /// Returns the sum of both coordinates.
     #[must_use]
     pub fn plus(mut self, other: &Coordinate) -> Coordinate {
         self.start.constant = self.start.constant.wrapping_add(other.start.constant);
@@ -251,7 +252,7 @@ impl Coordinate {
 }
 
 impl VectorOp {
-    /// The function for operands of those types; an error where it has none.
+    /// Returns the scalar function for these operand and result types; an error if the operation does not support them.
     pub(super) fn function(&self, operands: &[ElementType], result: ElementType) -> Result<Option<ElementFunction>> {
         let op: Op = match self {
             VectorOp::Unary(op) => Unary::from(*op).into(),
@@ -266,7 +267,7 @@ impl VectorOp {
         ElementFunction::new(&op, operands, result)
     }
 
-    /// Number of operands.
+    /// Returns the number of operands.
     pub(super) fn arity(&self) -> usize {
         match self {
             VectorOp::Unary(_) | VectorOp::Convert | VectorOp::BitcastConvert | VectorOp::ReducePrecision(_) => 1,
@@ -277,7 +278,7 @@ impl VectorOp {
 }
 
 impl Instruction {
-    /// Calls `f` with each register that it reads and writes itself.
+    /// Calls `f` with each register that the instruction itself reads or writes; the body of a loop is not visited.
     pub fn for_each_register_mut(&mut self, f: &mut dyn FnMut(&mut Register)) {
         match self {
             Instruction::Loop { .. } | Instruction::LoadIndex { .. } => {}

@@ -1,4 +1,4 @@
-//! Command queues: tasks in order, handed to a thread.
+//! Command queues: send tasks in order to a thread.
 
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::fault::Faults;
 use super::memory::Region;
 use super::worker::Worker;
 
-/// A queue of work on one device. Dropping it waits until everything in it is done.
+/// Queue of work on one device. Dropping it waits until all of its work is done.
 #[derive(Debug)]
 pub struct Queue {
     tasks: Arc<Drain>,
@@ -29,26 +29,26 @@ impl Queue {
         Ok(Queue { tasks: Arc::new(Drain(Mutex::new(Some(sender)))), thread: Some(thread) })
     }
 
-    /// Adds a command at the end.
+    /// Appends a command.
     pub fn submit(&self, command: Command) -> Result<()> {
         self.tasks.push(Task::Command(command))
     }
 
-    /// Reads memory when everything before it is done. The error is that of the command that should have written it, or
-    /// of the copy itself.
+    /// Waits for all earlier work and reads memory. Returns the error of the command that should have written the
+    /// memory, or of the copy itself.
     pub fn download(&self, from: Region) -> Result<Vec<u8>> {
         let (reply, answer) = mpsc::channel();
         self.tasks.push(Task::Download { from, reply })?;
         answer.recv().map_err(|_| ended())?
     }
 
-    /// An event that is reached when everything sent so far is done.
+    /// Records an event that is reached when all work sent so far is done.
     pub fn record(&self) -> Result<Event> {
         self.tasks.record()
     }
 
-    /// Makes work sent from now on wait for an event, whether that is reached or fails. Its error is then told by
-    /// this queue's next event too.
+    /// Makes later work wait until an event is reached or has failed. If it failed, the next event of this queue
+    /// reports the same error.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         self.tasks.push(Task::Wait(event.clone()))
     }
@@ -62,13 +62,13 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.tasks.close();
         if let Some(thread) = self.thread.take() {
-            // A thread that died has left its events failed; there is nobody else to tell.
+            // If the thread panicked, its pending events have failed with an error already.
             drop(thread.join());
         }
     }
 }
 
-/// The way into a queue.
+/// Sending end of a queue. The device holds a weak handle to it, to wait until the queue is idle.
 #[derive(Debug)]
 pub(super) struct Drain(Mutex<Option<Sender<Task>>>);
 
@@ -85,11 +85,11 @@ impl Drain {
         Ok(event)
     }
 
-    /// Waits until everything sent so far is done. Does not take the error from those who wait for events.
+    /// Waits until all work sent so far is done. Leaves errors to the next event.
     pub fn drain(&self) {
         let (reply, answer) = mpsc::channel();
         if self.push(Task::Pause(reply)).is_ok() {
-            // An error says that the queue has ended, which is as good.
+            // An error means that the queue has ended, so it is idle as well.
             let _ = answer.recv();
         }
     }

@@ -1,38 +1,38 @@
-//! Tensor descriptors of the DMA unit: an array in memory, tiles and padding included.
+//! Tensor descriptors of the DMA unit: arrays in memory with tiles and padding.
 
 use xla_hlo::{ElementType, Error, Result};
 
 use super::spec::{LANES, TILE_COLUMNS, TILE_ROWS};
 
-/// A program's access to a tensor.
+/// Access of a program to a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Loads only.
+    /// Reads elements only.
     Read,
-    /// Stores every element; may load elements that it has stored.
+    /// Writes every element; may read elements that it has written.
     Write,
-    /// Loads, and stores some of the elements.
+    /// Reads elements and writes some of them.
     Update,
 }
 
-/// An array in memory: row major, in tiles.
+/// Array in memory, row-major and tiled.
 ///
-/// The two minor dimensions lie in tiles of [`TILE_ROWS`] by [`TILE_COLUMNS`] elements, a vector in tiles of [`LANES`],
-/// padded up to whole ones; elements within a tile and tiles within the array are in row-major order. A scalar lies as
-/// it is.
+/// The two minor dimensions are split into tiles of [`TILE_ROWS`] by [`TILE_COLUMNS`] elements, a vector into tiles of
+/// [`LANES`] elements; partial tiles are padded. Elements within a tile and tiles within the array are in row-major
+/// order. A scalar has no tile and no padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorDescriptor {
-    /// The program's access to it.
+    /// Access of the program to the tensor.
     pub access: Access,
     element_type: ElementType,
     dims: Vec<usize>,
-    /// Tiles along the last two dimensions.
+    /// Number of tiles along the last two dimensions.
     grid: [usize; 2],
     byte_size: usize,
 }
 
 impl TensorDescriptor {
-    /// The descriptor of an array; [`Error::ResourceExhausted`] if that has more bytes than can be addressed.
+    /// Creates the descriptor of an array; [`Error::ResourceExhausted`] if its size in bytes overflows.
     pub fn new(element_type: ElementType, dims: &[usize], access: Access) -> Result<TensorDescriptor> {
         let grid = match *dims {
             [] => [1, 1],
@@ -50,27 +50,27 @@ impl TensorDescriptor {
         Ok(TensorDescriptor { access, element_type, dims: dims.to_vec(), grid, byte_size })
     }
 
-    /// The type of the elements.
+    /// Returns the element type.
     pub fn element_type(&self) -> ElementType {
         self.element_type
     }
 
-    /// Sizes, slowest varying first.
+    /// Returns the dimension sizes, slowest varying first.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
 
-    /// Elements, padding not counted.
+    /// Returns the number of elements, without padding.
     pub fn element_count(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Bytes in memory, padding included.
+    /// Returns the size in memory in bytes, padding included.
     pub fn byte_size(&self) -> usize {
         self.byte_size
     }
 
-    /// The first byte of the element at those coordinates, which must be one for each dimension and inside.
+    /// Returns the byte offset of an element. There must be one coordinate per dimension, each within its bounds.
     pub fn offset(&self, coordinates: &[usize]) -> usize {
         let element = match *coordinates {
             [] => 0,
@@ -84,7 +84,7 @@ impl TensorDescriptor {
         element * self.element_type.byte_width()
     }
 
-    /// The first byte of the element at a place in row-major order; `None` if there is none.
+    /// Returns the byte offset of the element with this linear index in row-major order; `None` if it is out of bounds.
     pub fn offset_of_linear(&self, place: usize) -> Option<usize> {
         if place >= self.element_count() {
             return None;
@@ -97,8 +97,8 @@ impl TensorDescriptor {
         Some(self.offset(&coordinates))
     }
 
-    /// Calls `f` with each run of elements that is consecutive in row-major order and in memory: its first element, its
-    /// first byte, and how many elements it has.
+    /// Calls `f` for each run of elements that are consecutive both in row-major order and in memory.
+    /// Arguments: index of the first element, its byte offset, and the number of elements.
     pub fn for_each_run(&self, mut f: impl FnMut(usize, usize, usize)) {
         let width = self.element_type.byte_width();
         let [ref outer @ .., rows, columns] = *self.dims else {

@@ -1,4 +1,4 @@
-//! The queue's thread: executes commands in order, and lets errors flow with the data.
+//! Thread of a queue: executes commands in order and propagates errors with the data.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::fault::{FaultKind, Faults};
 use super::locked::Locked;
 use super::memory::{Region, SharedError};
 
-/// The thread that executes a queue.
+/// Executes the tasks of one queue.
 pub(super) struct Worker {
     faults: Arc<Faults>,
-    /// The first error since the last event.
+    /// First error since the last event.
     failure: Option<SharedError>,
 }
 
@@ -25,7 +25,7 @@ impl Worker {
         Worker { faults, failure: None }
     }
 
-    /// Executes tasks until the queue is closed. Drops each task before the next one begins.
+    /// Executes tasks until the queue is closed. Drops each task before it starts the next one.
     pub fn run(mut self, tasks: Receiver<Task>) {
         for task in tasks {
             match task {
@@ -33,7 +33,7 @@ impl Worker {
                 Task::Download { from, reply } => {
                     let bytes = self.download(&from);
                     drop(from);
-                    // Nobody listens if the reader has given up.
+                    // Sending fails if the reader no longer waits.
                     drop(reply.send(bytes));
                 }
                 Task::Record(completer) => completer.complete(self.failure.take().map_or(Ok(()), Err)),
@@ -58,14 +58,14 @@ impl Worker {
         }
     }
 
-    /// One upload, copy or launch.
+    /// Executes one upload, copy or launch.
     fn step(&mut self, command: &Command) -> Result<(), SharedError> {
         let (reads, writes) = (command.reads(), command.writes());
         let mut memory = Locked::new(reads.iter().chain(&writes).copied());
         if let Some(failure) = reads.iter().find_map(|region| memory.poison_in(region)) {
             return Err(failure);
         }
-        // Memory that others will use must be as it should be, also where our own code is wrong.
+        // Catches panics, so that shared memory stays consistent even if the device code has a bug.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.work(command, &mut memory)));
         let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the device crashed")));
         outcome.map_err(|error| SharedError::new(error.context(&command.label)))?;
@@ -128,7 +128,7 @@ impl Worker {
         Ok(memory.bytes[from.range.clone()].to_vec())
     }
 
-    /// Nothing cannot be copied wrongly.
+    /// Checks for an injected copy fault; empty copies never fail.
     fn copy_fault(&self, region: &Region, what: &str) -> Result<()> {
         if region.size() == 0 { Ok(()) } else { self.fault(FaultKind::Copy, what) }
     }

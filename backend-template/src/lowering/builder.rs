@@ -1,4 +1,4 @@
-//! Builds programs instruction by instruction; values are numbered as they come, and get registers at the end.
+//! Program builder: emits instructions with one virtual register per value; `finish` allocates the real registers.
 
 use std::ops::RangeInclusive;
 
@@ -12,17 +12,17 @@ use crate::device::{
     TensorDescriptor, VectorOp, View,
 };
 
-/// A program that grows.
+/// Device program under construction.
 pub(super) struct ProgramBuilder {
     program: Program,
-    /// Run before everything else.
+    /// Instructions that run once, before all loops.
     prologue: Vec<Instruction>,
-    /// Open loops, outermost first, with the instructions built before each.
+    /// Open loops, outermost first: index, extent and step, and the instructions before the loop.
     open: Vec<(Index, usize, usize, Vec<Instruction>)>,
 }
 
 impl ProgramBuilder {
-    /// A program whose tensors are the instruction's operands, then its results.
+    /// Creates a program whose tensors are the instruction's operands, followed by its results.
     pub fn new(cx: &LoweringContext<'_>) -> Result<ProgramBuilder> {
         let describe =
             |array: &ArraySlice, access| TensorDescriptor::new(array.shape.element_type(), array.shape.dims(), access);
@@ -34,7 +34,7 @@ impl ProgramBuilder {
         Ok(ProgramBuilder { program, prologue: Vec::new(), open: Vec::new() })
     }
 
-    /// The finished program; all loops are closed.
+    /// Returns the finished program, its registers allocated. All loops must be closed.
     pub fn finish(mut self) -> Program {
         self.prologue.append(&mut self.program.body);
         self.program.body = self.prologue;
@@ -42,17 +42,17 @@ impl ProgramBuilder {
         self.program
     }
 
-    /// The descriptor of tensor number `tensor`.
+    /// Returns the descriptor of tensor number `tensor`.
     pub fn tensor(&self, tensor: usize) -> &TensorDescriptor {
         &self.program.tensors[tensor]
     }
 
-    /// Says how a tensor is used where that is not as [`ProgramBuilder::new`] has it.
+    /// Replaces the access mode that [`ProgramBuilder::new`] chose for a tensor.
     pub fn set_access(&mut self, tensor: usize, access: Access) {
         self.program.tensors[tensor].access = access;
     }
 
-    /// Opens a loop; instructions built from now on are its body.
+    /// Opens a loop. Instructions emitted until the matching [`ProgramBuilder::end_loop`] are its body.
     pub fn begin_loop(&mut self, extent: usize, step: usize) -> Index {
         let index = self.new_index();
         self.open.push((index, extent, step, std::mem::take(&mut self.program.body)));
@@ -67,19 +67,19 @@ impl ProgramBuilder {
         }
     }
 
-    /// Closes as many loops.
+    /// Closes the `count` innermost loops.
     pub fn end_loops(&mut self, count: usize) {
         (0..count).for_each(|_| self.end_loop());
     }
 
-    /// Loops over an array of those dimensions, a tile at a time; returns the coordinates of the lanes. There are as
-    /// many loops as dimensions.
+    /// Opens loops that cover an array of these dimensions tile by tile, one loop per dimension. Returns the
+    /// coordinates of the lanes, one per dimension.
     pub fn loop_over_tiles(&mut self, dims: &[usize]) -> Vec<Coordinate> {
         (0..dims.len()).map(|d| self.loop_over_dimension(dims, d)).collect()
     }
 
-    /// A loop over dimension `d` of an array, and the coordinate of the lanes in it: the two minor dimensions are rows
-    /// and columns of a tile, and a vector is both.
+    /// Opens a loop over dimension `d` of an array, and returns the coordinate of the lanes in that dimension. The two
+    /// minor dimensions map to the rows and columns of a tile; a vector fills both.
     pub fn loop_over_dimension(&mut self, dims: &[usize], d: usize) -> Coordinate {
         let (step, per_row, per_column) = match dims.len() - d {
             1 if dims.len() == 1 => (LANES, TILE_COLUMNS as i64, 1),
@@ -90,8 +90,8 @@ impl ProgramBuilder {
         Coordinate::of(self.begin_loop(dims[d], step)).per_row(per_row).per_column(per_column)
     }
 
-    /// The start along dimension `d`, clamped to `0..=limit`; read once, before anything else. The tensor is an
-    /// integer, or a vector with the starts of all dimensions.
+    /// Reads the slice start for dimension `d`, clamped to `0..=limit`. It is read once, in the prologue. The tensor is
+    /// an integer scalar, or a vector with the starts of all dimensions.
     pub fn load_start(&mut self, tensor: usize, d: usize, limit: usize) -> Coordinate {
         let index = self.new_index();
         let is_scalar = self.tensor(tensor).dims().is_empty();
@@ -100,74 +100,74 @@ impl ProgramBuilder {
         Coordinate::of(index)
     }
 
-    /// An element of an array of integers, clamped to a range.
+    /// Reads an element of an integer array and clamps it to `range`.
     pub fn load_index(&mut self, tensor: usize, at: Vec<Affine>, range: RangeInclusive<i64>) -> Coordinate {
         let index = self.new_index();
         self.push(Instruction::LoadIndex { index, tensor, at, range });
         Coordinate::of(index)
     }
 
-    /// Elements of a tensor at coordinates, one for each dimension.
+    /// Loads the elements of a tensor at coordinates, one per dimension.
     pub fn load(&mut self, tensor: usize, at: &[Coordinate]) -> Register {
         self.load_view(tensor, View::Window(at.to_vec()))
     }
 
-    /// Elements of a tensor.
+    /// Loads the elements that `view` selects.
     pub fn load_view(&mut self, tensor: usize, view: View) -> Register {
         let to = self.new_register(self.tensor(tensor).element_type());
         self.push(Instruction::Load { to, tensor, view });
         to
     }
 
-    /// Stores to a tensor at coordinates, one for each dimension.
+    /// Stores to a tensor at coordinates, one per dimension.
     pub fn store(&mut self, from: Register, tensor: usize, at: &[Coordinate]) {
         self.store_view(from, tensor, View::Window(at.to_vec()));
     }
 
-    /// Stores the lanes whose coordinates are in their bounds; the others keep the tensor's elements.
+    /// Stores the lanes whose coordinates are within their bounds; elements of the other lanes keep their value.
     pub fn store_within(&mut self, from: Register, tensor: usize, at: &[Coordinate], bounds: Vec<(Coordinate, usize)>) {
         let old = self.load(tensor, at);
         let new = self.choose(from, old, bounds);
         self.store(new, tensor, at);
     }
 
-    /// Stores to a tensor.
+    /// Stores to the elements that `view` selects.
     pub fn store_view(&mut self, from: Register, tensor: usize, view: View) {
         self.push(Instruction::Store { from, tensor, view });
     }
 
-    /// The same number in all lanes.
+    /// Broadcasts a constant to all lanes.
     pub fn splat(&mut self, ty: ElementType, value: Scalar) -> Register {
         let to = self.new_register(ty);
         self.push(Instruction::Splat { to, value });
         to
     }
 
-    /// The coordinate as a number.
+    /// Returns the value of the coordinate in each lane.
     pub fn iota(&mut self, ty: ElementType, coordinate: Coordinate) -> Register {
         let to = self.new_register(ty);
         self.push(Instruction::Iota { to, coordinate });
         to
     }
 
-    /// One of two values for each lane, by whether coordinates are in their bounds.
+    /// Selects `inside` in lanes whose coordinates are all within their bounds, otherwise `outside`.
     pub fn choose(&mut self, inside: Register, outside: Register, bounds: Vec<(Coordinate, usize)>) -> Register {
         let to = self.new_register(self.program.registers[inside.0]);
         self.push(Instruction::Choose { to, inside, outside, bounds });
         to
     }
 
-    /// The same value in a register of its own.
+    /// Copies a value to a new register.
     pub fn copied(&mut self, value: Register) -> Register {
         self.choose(value, value, Vec::new())
     }
 
-    /// A value put into a register that has one.
+    /// Copies a value to an existing register.
     pub fn assign(&mut self, to: Register, value: Register) {
         self.push(Instruction::Choose { to, inside: value, outside: value, bounds: Vec::new() });
     }
 
-    /// A function of each lane.
+    /// Applies an elementwise operation to each lane.
     pub fn vector(&mut self, ty: ElementType, op: VectorOp, operands: Vec<Register>) -> Register {
         let to = self.new_register(ty);
         self.push(Instruction::Vector { to, op, operands });
@@ -179,12 +179,12 @@ impl ProgramBuilder {
         self.push(Instruction::Accumulate { to, op, from });
     }
 
-    /// Lanes of an accumulator put together.
+    /// Reduces the lanes of an accumulator over its rows, its columns, or both.
     pub fn reduce(&mut self, register: Register, op: BinaryOp, rows: bool, columns: bool) {
         self.push(Instruction::Reduce { register, op, rows, columns });
     }
 
-    /// `to += lhs * rhs`, as matrices.
+    /// Emits `to += lhs * rhs` as a matrix product.
     pub fn matmul(&mut self, to: Register, lhs: Register, rhs: Register) {
         self.push(Instruction::MatMul { to, lhs, rhs });
     }

@@ -1,4 +1,4 @@
-//! Contractions on the matrix unit.
+//! Dot operations (matrix products) on the matrix unit.
 
 use xla_hlo::ops::Dot;
 use xla_hlo::{ElementType, Result, Scalar};
@@ -7,13 +7,14 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Program, TILE_COLUMNS, TILE_ROWS};
 
-/// Tiles of the result: the minor free dimension of the left operand is its rows, that of the right operand its
-/// columns, and the minor contracted dimension goes through the matrix unit. All others are loops.
+/// Lowers a dot to loops over tiles of the result. The rows of a tile are the minor free dimension of the left operand,
+/// its columns the minor free dimension of the right operand. The matrix unit contracts the minor contracting
+/// dimension; all other dimensions become loops.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program>> {
     let ([lhs, rhs], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let types = [lhs, rhs, result].map(|array| array.shape.element_type());
-    // The unit takes numbers of one kind, and lanes beyond an operand are zero bits, which this type has for another
-    // number.
+    // The matrix unit multiplies numbers of one kind. Lanes outside an operand load zero bits, which F8E8M0FNU, a type
+    // without zero, decodes as another number.
     if types.iter().any(|ty| ty.kind() != types[2].kind() || *ty == ElementType::F8E8M0FNU) {
         return Ok(None);
     }
@@ -49,7 +50,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program
     }
     let (mut x, mut y) = (b.load(0, &left_at), b.load(1, &right_at));
     if left_dims.contracting.is_empty() {
-        // An outer product has depth 1: other lanes are zero.
+        // An outer product has depth 1: the other lanes must be zero.
         let (columns, rows) = (Coordinate::default().per_column(1), Coordinate::default().per_row(1));
         let zero = types.map(|ty| b.splat(ty, Scalar::zero(ty)));
         x = b.choose(x, zero[0], vec![(columns, 1)]);

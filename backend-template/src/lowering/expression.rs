@@ -1,7 +1,8 @@
-//! Elementwise operations and movement: a tile of an instruction's elements at any coordinates.
+//! Elementwise operations and data movement: computes a tile of an instruction's elements at any coordinates.
 //!
-//! Movement costs nothing: a transpose, slice or broadcast only says at which coordinates of its operand the elements
-//! are. At the end of the chain, an array in memory, the DMA unit fetches the elements at these coordinates.
+//! Data movement emits no instructions: a transpose, slice or broadcast only maps coordinates of its result to
+//! coordinates of its operand. At the end of the chain, the DMA unit loads the elements of an array at the mapped
+//! coordinates.
 
 use std::collections::HashMap;
 
@@ -12,32 +13,33 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Register, VectorOp};
 
-/// Value of an instruction that is not computed here.
+/// Value of an instruction that the expression reads and does not compute.
 #[derive(Clone, Copy)]
 enum Leaf {
-    /// In memory, as tensor of that number.
+    /// Array in memory, bound as tensor number.
     Tensor(usize),
-    /// In a register.
+    /// Value in a register.
     Value(Register),
 }
 
-/// Computes elements of instructions of one computation.
+/// Expression tree over the instructions of one computation.
 pub(super) struct Expression<'a> {
     computation: &'a Computation,
-    /// Instructions that are not computed here.
+    /// Inputs of the expression.
     leaves: HashMap<InstrId, Leaf>,
-    /// Values computed in the loop that is being built.
+    /// Values that the current loop body has already computed, by instruction and coordinates.
     known: HashMap<(InstrId, Vec<Coordinate>), Register>,
 }
 
 impl<'a> Expression<'a> {
-    /// Of the context's instruction alone: its operands are in memory. `None` where they are not arrays.
+    /// Creates the expression of the context's instruction alone; its operands are in memory. `None` if an operand is
+    /// not an array.
     pub fn of_instruction(cx: &LoweringContext<'a>) -> Option<Expression<'a>> {
         let operands = cx.instruction().operands();
         Expression::new(cx.computation(), operands, cx.operands.len())
     }
 
-    /// Of the instructions of a fusion: its parameters are in memory. `None` where they are not arrays.
+    /// Creates the expression of a fusion; its parameters are in memory. `None` if a parameter is not an array.
     pub fn of_fusion(module: &'a Module, fused: CompId, cx: &LoweringContext<'_>) -> Option<Expression<'a>> {
         let computation = &module[fused];
         Expression::new(computation, computation.parameters(), cx.operands.len())
@@ -50,28 +52,28 @@ impl<'a> Expression<'a> {
         is_one_each.then_some(Expression { computation, leaves: tensors, known: HashMap::new() })
     }
 
-    /// Of a computation of scalars, whose parameters have those values.
+    /// Creates the expression of a scalar computation whose parameters have the given values.
     pub fn of_values(computation: &'a Computation, values: &[Register]) -> Expression<'a> {
         let parameters = computation.parameters().iter().copied();
         let leaves = parameters.zip(values.iter().copied().map(Leaf::Value)).collect();
         Expression { computation, leaves, known: HashMap::new() }
     }
 
-    /// The computation.
+    /// Returns the computation that contains the instructions.
     pub fn computation(&self) -> &'a Computation {
         self.computation
     }
 
-    /// Forgets computed values: a loop has ended in which it was.
+    /// Discards the computed values. Call it when the loop ends in which they were computed.
     pub fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Elements of an instruction at coordinates, one for each of its dimensions. `None` for operations that the device
-    /// lacks.
+    /// Returns the elements of an instruction at coordinates, one per dimension. `None` if the device lacks one of the
+    /// operations.
     ///
-    /// A value that was computed is used again: all calls are in the same loop, or [`Expression::forget`] is between
-    /// them.
+    /// Computed values are reused. Therefore all calls must be in the same loop body, or [`Expression::forget`] must be
+    /// called in between.
     pub fn value(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {
         let key = (id, at.to_vec());
         if let Some(&register) = self.known.get(&key) {
@@ -138,7 +140,7 @@ impl<'a> Expression<'a> {
             if op == VectorOp::BitcastConvert && shape.element_type().bit_width() != ty.bit_width() {
                 return Ok(None);
             }
-            // A scalar beside arrays serves every element.
+            // A scalar operand of an elementwise operation is broadcast to all elements.
             let at = match shape.rank() {
                 0 => &[],
                 rank if rank == at.len() => at,
@@ -200,7 +202,7 @@ impl<'a> Expression<'a> {
         let (array, starts) = (operands[0], &operands[1..]);
         let mut inside = Vec::with_capacity(at.len());
         for (d, coordinate) in at.iter().enumerate() {
-            // One start for each dimension, or a vector of them.
+            // Either one start operand per dimension, or a single vector of starts.
             let Some(start) = starts.get(d).or(starts.last()) else { return Ok(None) };
             let Some(&Leaf::Tensor(tensor)) = self.leaves.get(start) else { return Ok(None) };
             let start = b.load_start(tensor, d, dims[d] - op.sizes[d]);
@@ -215,7 +217,7 @@ fn sliced(op: &Slice, at: &[Coordinate]) -> Vec<Coordinate> {
     ranges.map(|(coordinate, range)| coordinate.clone().scaled(range.stride as i64, range.start as i64)).collect()
 }
 
-/// The instruction of the vector unit for an operation.
+/// Returns the vector instruction that implements an operation.
 fn vector_op(op: &Op) -> Option<VectorOp> {
     Some(match op {
         Op::Unary(unary) => VectorOp::Unary(unary.op),

@@ -1,4 +1,4 @@
-//! Elementwise operations and movement as kernels: loops over the tiles of the result.
+//! Elementwise operations and data movement as kernels: loops over the tiles of the result.
 
 use xla_hlo::ops::Fusion;
 use xla_hlo::{InstrId, Op, Result};
@@ -9,13 +9,13 @@ use super::expression::Expression;
 use super::reduce;
 use crate::device::Program;
 
-/// An instruction by itself.
+/// Lowers a single instruction.
 pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     let Some(expression) = Expression::of_instruction(cx) else { return Ok(None) };
     tiles(cx, expression, &[cx.instruction])
 }
 
-/// A fusion: of its root, or of all elements of its root, if that is a tuple.
+/// Lowers a fusion: its root, or each element if the root is a tuple.
 pub(super) fn lower_fusion(cx: &LoweringContext<'_>, op: &Fusion) -> Result<Option<Program>> {
     let Some(expression) = Expression::of_fusion(cx.module, op.computation, cx) else { return Ok(None) };
     let computation = expression.computation();
@@ -27,7 +27,7 @@ pub(super) fn lower_fusion(cx: &LoweringContext<'_>, op: &Fusion) -> Result<Opti
     }
 }
 
-/// Computes `roots`, which have the same dimensions, tile by tile, and stores them as results.
+/// Computes `roots`, which all have the same dimensions, tile by tile, and stores them to the results.
 fn tiles(cx: &LoweringContext<'_>, mut expression: Expression<'_>, roots: &[InstrId]) -> Result<Option<Program>> {
     let Some(first) = cx.results.first() else { return Ok(None) };
     let dims = first.shape.dims();

@@ -1,4 +1,4 @@
-//! Gather and scatter, one window after the other, with its start in index registers.
+//! Gather and scatter: loops over windows, whose starts are read into index registers.
 
 use xla_hlo::ops::{Gather, Scatter, simple_combiner};
 use xla_hlo::{Computation, Result};
@@ -8,7 +8,8 @@ use super::builder::ProgramBuilder;
 use super::update::copy_unless_in_place;
 use crate::device::{Affine, Coordinate, Program, VectorOp};
 
-/// Boxes of operand 0 at the places operand 1 names, moved inwards where they would not fit.
+/// Lowers a gather: copies windows of operand 0 at the start indices in operand 1. Starts are clamped so that each
+/// window fits.
 pub(super) fn gather(cx: &LoweringContext<'_>, op: &Gather) -> Result<Option<Program>> {
     let ([array, indices], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let windows = Windows {
@@ -28,7 +29,8 @@ pub(super) fn gather(cx: &LoweringContext<'_>, op: &Gather) -> Result<Option<Pro
     Ok(Some(b.finish()))
 }
 
-/// Boxes of operand 2 combined into operand 0 at the places operand 1 names; those that do not fit are dropped whole.
+/// Lowers a scatter: combines windows of operand 2 into operand 0 at the start indices in operand 1. A window that does
+/// not fit is skipped entirely.
 pub(super) fn scatter(cx: &LoweringContext<'_>, op: &Scatter) -> Result<Option<Program>> {
     let ([array, indices, updates], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let ty = result.shape.element_type();
@@ -61,36 +63,37 @@ pub(super) fn scatter(cx: &LoweringContext<'_>, op: &Scatter) -> Result<Option<P
     Ok(Some(b.finish()))
 }
 
-/// Whether a combiner returns the update, whatever was there.
+/// Whether a combiner returns the update and ignores the old value.
 fn replaces(combiner: &Computation) -> bool {
     matches!(*combiner.parameters(), [_, update] if combiner.root() == update)
 }
 
-/// The dimension numbers that both have, by their role.
+/// Dimension numbers that gather and scatter have in common, named by their role.
 struct Windows<'a> {
     /// Dimensions of the slices (a gather's result, a scatter's updates) that run inside a window.
     window_dims: &'a [usize],
-    /// Dimensions of the array of size 1 in the window that the slices leave out.
+    /// Dimensions of the array whose window size is 1 and which the slices omit.
     dropped_dims: &'a [usize],
-    /// Dimension of the array that each component of a place belongs to.
+    /// Dimension of the array to which each component of a start index belongs.
     start_index_map: &'a [usize],
     batching_dims: &'a [usize],
     indices_batching_dims: &'a [usize],
     index_vector_dim: usize,
-    /// Distance that places may be outside: 0 moves windows inwards, 1 keeps those apart that do not fit.
+    /// Distance by which starts may be out of bounds: 0 clamps each window into the array, 1 keeps windows that do not
+    /// fit distinguishable.
     beyond: i64,
 }
 
-/// Places of the lanes.
+/// Coordinates of the lanes in the array and in the slices.
 struct Places {
     in_array: Vec<Coordinate>,
     in_slices: Vec<Coordinate>,
-    /// Bounds of lanes in the window, and of windows that fit.
+    /// Bounds that mask lanes outside the window and windows that do not fit.
     bounds: Vec<(Coordinate, usize)>,
 }
 
 impl Windows<'_> {
-    /// Opens a loop for each dimension of the slices; operand 1 is the array of places.
+    /// Opens a loop for each dimension of the slices, and reads the start indices from operand 1.
     fn places(&self, b: &mut ProgramBuilder, array: &[usize], indices_rank: usize, slices: &[usize]) -> Places {
         let mut in_array = vec![Coordinate::default(); array.len()];
         let mut in_slices = vec![Coordinate::default(); slices.len()];

@@ -1,20 +1,20 @@
-//! Lowers one scheduled instruction to one program of the device.
+//! Lowering of one scheduled instruction to one device program.
 //!
 //! ```text
-//! mod.rs          which instruction is lowered by which function, the table of kernels
-//! expression.rs   elementwise operations and movement, alone or fused: an element tile of any of them at any place
+//! mod.rs          selects the lowering function of an instruction; table of kernels
+//! expression.rs   elementwise operations and data movement, alone or fused: a tile of elements at any coordinates
 //! fused.rs        loops over the tiles of a result
 //! reduce.rs       reductions by one operation                reduce_general.rs   reductions by any computation
 //! window.rs       reductions over sliding windows            indexing.rs     gather and scatter
-//! dot.rs          contractions on the matrix unit
+//! dot.rs          matrix products on the matrix unit
 //! reshape.rs      elements in row-major order           pad.rs          padding between elements
-//! update.rs       a slice written into an array
-//! builder.rs      programs instruction by instruction         registers.rs  which register holds which value
+//! update.rs       dynamic-update-slice
+//! builder.rs      emits instructions                          registers.rs  register allocation
 //! ```
 //!
-//! **To add an operation**: write a function that builds its program (a page; the shortest example is `reshape.rs`),
-//! call it from `lower`, and add a test with the operation as HLO text to `tests/backend/lowering.rs`. `Ok(None)` says
-//! "not mine": the reference evaluator computes the instruction on the host.
+//! **To add an operation**: write a function that builds its program (about a page; the shortest example is
+//! `reshape.rs`), call it from `lower`, and add a test with the operation as HLO text to `tests/backend/lowering.rs`.
+//! If the function returns `Ok(None)`, the reference evaluator computes the instruction on the host.
 
 mod builder;
 mod dot;
@@ -34,10 +34,10 @@ use xla_service::thunks::{KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::device::{Kernel, Program};
 
-/// Collects the kernels of a module.
+/// Lowers instructions and collects the kernels of a module.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateLowering {
-    /// By [`KernelRef::index`].
+    /// Kernels, indexed by [`KernelRef::index`].
     pub kernels: Vec<Kernel>,
 }
 
@@ -47,7 +47,7 @@ impl Lowering for TemplateLowering {
         let name = program.name.clone();
         match Kernel::load(program) {
             Ok(kernel) => self.kernels.push(kernel),
-            // Too large for the core: the host can do it.
+            // The program exceeds the core's resources; the host fallback computes it instead.
             Err(Error::ResourceExhausted(_)) => return Ok(Lowered::NotMine),
             Err(error) => return Err(error),
         }
@@ -55,8 +55,8 @@ impl Lowering for TemplateLowering {
     }
 }
 
-// VENDOR(lowering): begin with `Ok(None)` for everything; then add operations one at a time.
-/// The program of an instruction; `None` for one that is left to the host.
+// VENDOR(lowering): start with `Ok(None)` for every instruction; then add operations one at a time.
+/// Returns the program of an instruction, or `None` if the host must compute it.
 fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     match cx.instruction().op() {
         Op::Dot(op) => dot::lower(cx, op),

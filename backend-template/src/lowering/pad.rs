@@ -1,5 +1,5 @@
-//! Padding between elements: the padding everywhere, then the elements into it. Without any between, see
-//! `expression.rs`.
+//! Interior padding: fills the result with the padding value, then stores the elements with gaps. Padding without
+//! interior is lowered by `expression.rs`.
 
 use xla_hlo::Result;
 use xla_hlo::ops::Pad;
@@ -8,7 +8,7 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Program};
 
-/// Fills the result with operand 1, and stores operand 0 with gaps.
+/// Fills the result with operand 1, then stores operand 0 with gaps.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &Pad) -> Result<Option<Program>> {
     let ([array, _], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let mut b = ProgramBuilder::new(cx)?;

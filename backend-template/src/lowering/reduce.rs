@@ -1,4 +1,4 @@
-//! Reductions by an operation that is associative and commutative.
+//! Reductions by an associative and commutative operation.
 
 use xla_hlo::ops::{Reduce, combiner_identity, simple_combiner};
 use xla_hlo::{InstrId, Result};
@@ -9,17 +9,17 @@ use super::expression::Expression;
 use super::reduce_general;
 use crate::device::{Coordinate, Program};
 
-/// A reduction by itself.
+/// Lowers a single reduction.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &Reduce) -> Result<Option<Program>> {
     let Some(expression) = Expression::of_instruction(cx) else { return Ok(None) };
     lower_root(cx, expression, op, cx.instruction().operands())
 }
 
-/// A reduction of an expression.
+/// Lowers a reduction of an expression.
 ///
-/// Lanes lie as the operand lies in memory: its two minor dimensions are rows and columns of a tile. Loops run over
-/// kept dimensions, then over reduced ones; the accumulator reduces tile by tile, and at the end its own rows or
-/// columns, if those are dimensions that go.
+/// Lanes follow the operand's memory layout: its two minor dimensions are the rows and columns of a tile. The outer
+/// loops run over kept dimensions, the inner loops over reduced ones. The accumulator combines tile by tile. At the end
+/// it is reduced over its own rows or columns if these belong to reduced dimensions.
 pub(super) fn lower_root(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,
@@ -50,7 +50,7 @@ pub(super) fn lower_root(
         at[d] = b.loop_over_dimension(dims, d);
     }
     let Some(value) = expression.value(&mut b, array, &at)? else { return Ok(None) };
-    // Lanes beyond the array must not count.
+    // Replace lanes outside the array by the identity.
     let beyond: Vec<(Coordinate, usize)> = reduced.iter().map(|&d| (at[d].clone(), dims[d])).collect();
     let outside = b.splat(ty, identity);
     let value = b.choose(value, outside, beyond);

@@ -1,5 +1,5 @@
-//! Reductions by any computation of scalars, of any number of arrays: one element after the other, each lane a result
-//! of its own.
+//! Reductions of several arrays by any scalar computation: each lane computes its own result, combining one element at
+//! a time.
 
 use xla_hlo::ops::Reduce;
 use xla_hlo::{ElementType, InstrId, Op, Result};
@@ -9,9 +9,9 @@ use super::builder::ProgramBuilder;
 use super::expression::Expression;
 use crate::device::{Coordinate, Program, Register};
 
-/// A reduction of expressions, `operands` being the arrays and then their initial values.
+/// Lowers a reduction of expressions. `operands` holds the arrays, followed by their initial values.
 ///
-/// Lanes run along kept dimensions, and loops over reduced ones, in row-major order.
+/// Lanes cover the kept dimensions. The loops run over the reduced dimensions in row-major order.
 pub(super) fn lower(
     cx: &LoweringContext<'_>,
     mut expression: Expression<'_>,

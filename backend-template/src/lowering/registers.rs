@@ -1,4 +1,4 @@
-//! Register allocation: linear scan over the lives of values.
+//! Register allocation: linear scan over the live ranges of values.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,11 @@ use xla_hlo::ElementType;
 
 use crate::device::{Instruction, Program, Register};
 
-/// Renumbers a program's registers, which are one for each value, so that values which are not needed at the same time
-/// share.
+/// Replaces the virtual registers of a program, one per value, by real registers. Values of the same type share a
+/// register if their live ranges do not overlap.
 ///
-/// The result may still have more registers than the core; loading it says so.
+/// The result may still need more registers than the core has; in that case
+/// [`Kernel::load`](crate::device::Kernel::load) reports an error.
 pub(super) fn assign(program: &mut Program) {
     let mut lives = Lives::default();
     lives.visit(&mut program.body);
@@ -40,7 +41,7 @@ pub(super) fn assign(program: &mut Program) {
     rename(&mut program.body, &places);
 }
 
-/// The first and the last instruction that mentions a value, in the order of the text.
+/// Live range of a value: its first and its last mention, in program order.
 #[derive(Clone, Copy)]
 struct Life {
     first: usize,
@@ -61,7 +62,7 @@ impl Lives {
             if let Instruction::Loop { body, .. } = instruction {
                 self.visit(body);
                 self.now += 1;
-                // Registers defined before the loop and used in it live through every iteration.
+                // A register that is defined before the loop and used in it is live through all iterations.
                 let lives = self.of.values_mut().filter(|life| life.first < now && life.last > now);
                 lives.for_each(|life| life.last = self.now);
             }

@@ -1,4 +1,4 @@
-//! Other dimensions, the same elements in row-major order: the DMA unit goes through both arrays in that order.
+//! Reshape: copies the elements in row-major order; the DMA unit addresses both arrays by linear index.
 
 use xla_hlo::Result;
 use xla_service::thunks::LoweringContext;
@@ -6,7 +6,7 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, LANES, Program, TILE_COLUMNS, View};
 
-/// A tile of consecutive elements after the other.
+/// Copies tiles of consecutive elements.
 pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     let mut b = ProgramBuilder::new(cx)?;
     let (from, to) = (b.tensor(0), b.tensor(1));

@@ -1,4 +1,4 @@
-//! Dynamic update slice: a slice written into an array at dynamic indices.
+//! Dynamic update slice: writes a slice into an array at run-time indices.
 
 use xla_hlo::Result;
 use xla_service::thunks::LoweringContext;
@@ -6,13 +6,13 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Access, Coordinate, Program};
 
-/// `dynamic-update-slice(array, update, starts...)`.
+/// Lowers `dynamic-update-slice(array, update, starts...)`.
 pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     let [array, update, starts @ ..] = cx.operands else { return Ok(None) };
     let mut b = ProgramBuilder::new(cx)?;
     copy_unless_in_place(&mut b, cx);
     let (outer, inner) = (array.shape.dims(), update.shape.dims());
-    // One start for each dimension, or a vector of them.
+    // Either one start operand per dimension, or a single vector of starts.
     let last = starts.len().saturating_sub(1);
     let mut start = |d: usize| b.load_start(2 + d.min(last), d, outer[d] - inner[d]);
     let starts: Vec<Coordinate> = (0..outer.len()).map(&mut start).collect();
@@ -24,7 +24,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>) -> Result<Option<Program>> {
     Ok(Some(b.finish()))
 }
 
-/// Makes the result a copy of operand 0, which then is updated; where both are one place in memory, it is that already.
+/// Copies operand 0 to the result before it is updated. Copies nothing if both have the same slice of memory.
 pub(super) fn copy_unless_in_place(b: &mut ProgramBuilder, cx: &LoweringContext<'_>) {
     let ([array, ..], [result], to) = (cx.operands, cx.results, cx.operands.len()) else { return };
     if array.slice == result.slice {

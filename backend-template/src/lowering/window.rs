@@ -7,7 +7,8 @@ use xla_service::thunks::LoweringContext;
 use super::builder::ProgramBuilder;
 use crate::device::{Coordinate, Program};
 
-/// Tiles of the result; for each, loops over the elements of the window, those in the padding left out.
+/// Loops over tiles of the result, and for each tile over the elements of the window. Elements in the padding count as
+/// the identity.
 pub(super) fn lower(cx: &LoweringContext<'_>, op: &ReduceWindow) -> Result<Option<Program>> {
     let ([array, init], [result]) = (cx.operands, cx.results) else { return Ok(None) };
     let (dims, ty) = (array.shape.dims(), array.shape.element_type());

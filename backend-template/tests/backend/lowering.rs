@@ -1,10 +1,10 @@
-//! Every lowering, in every element type and with edge values, against the reference evaluator. Nothing may fall back
-//! to the host.
+//! Compares every lowering with the reference evaluator, for every element type and with edge values. The host fallback
+//! is forbidden.
 
 use crate::support::{native, tame, values};
 use xla_hlo::ElementType;
 
-/// One type at least of each kind, width and treatment.
+/// Element types: at least one of each kind, width and special case.
 const TYPES: [ElementType; 14] = [
     ElementType::Pred,
     ElementType::S4,
@@ -22,8 +22,7 @@ const TYPES: [ElementType; 14] = [
     ElementType::C64,
 ];
 
-/// Runs a program for each type, whose name replaces the `T` before dimensions; `applies` leaves out operations that a
-/// type lacks.
+/// Runs a program for each type whose operation `applies`; the type's name replaces `T` before dimensions.
 fn each(text: &str, applies: impl Fn(ElementType) -> bool) {
     TYPES
         .into_iter()
@@ -31,7 +30,7 @@ fn each(text: &str, applies: impl Fn(ElementType) -> bool) {
         .for_each(|ty| native(&text.replace("T[", &format!("{}[", ty.name())), &values));
 }
 
-/// As [`each`], with small numbers.
+/// Like [`each`], with small numbers.
 fn each_tame(text: &str, applies: impl Fn(ElementType) -> bool) {
     TYPES
         .into_iter()

@@ -1,4 +1,4 @@
-//! The platform by its traits: transfers, whole programs, serialization, faults.
+//! Tests of the platform through its traits: transfers, whole programs, serialization, faults.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use backend_template::{DeviceOptions, NAME, platform, platform_with};
 use xla_hlo::{ArrayShape, ElementType, Error, Literal, Scalar};
 use xla_service::{Client, CompileOptions, Fault, PlatformRegistry, serialized};
 
-/// A program with kernels, a constant, and an operation that the host evaluates.
+/// Program with kernels, a constant, and an operation that the host evaluates.
 const PROGRAM: &str = "HloModule m
     lt { a = f32[] parameter(0)
       b = f32[] parameter(1)
@@ -97,8 +97,7 @@ fn programs_are_written_down_and_loaded() {
     refused(&other.expect("it can be written down"), "for platform abacus");
 }
 
-/// The first fault of a kind in the program makes an error that says where, leaves nothing behind, and the next run is
-/// right.
+/// Each injected fault yields an error that names its location and leaks no memory; the next run succeeds.
 #[test]
 fn every_fault_names_its_place_leaks_nothing_and_is_over() {
     let platform = platform();

@@ -1,4 +1,4 @@
-//! Programs on several queues of the device, which are threads that know nothing of each other but by events.
+//! Programs on several queues, whose threads synchronise only through events.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use backend_template::{DeviceOptions, platform_with};
 use xla_hlo::{ArrayShape, ElementType, Literal, Scalar};
 use xla_service::{Client, CompileOptions, Fault, LoadedExecutable, Platform};
 
-/// Branches that are independent for a while, one of them with a loop and one with something that the host computes;
-/// the last has two halves.
+/// Program with four independent branches, among them a loop and a sort that the host evaluates. Two dots join the
+/// branches in pairs.
 const PROGRAM: &str = "HloModule m
     lt { a = f32[] parameter(0)
       b = f32[] parameter(1)
@@ -90,7 +90,7 @@ fn programs_are_right_on_several_queues_from_several_threads() {
     assert_eq!(client.memory_stats().bytes_in_use, 0);
 }
 
-/// Wherever something fails, on whichever queue, waiting for the results tells of it, and the next run is right.
+/// A fault at any point of any queue is reported by waiting for the results, and the next run succeeds.
 #[test]
 fn every_fault_is_told_and_is_over() {
     let (platform, client, program, expected) = on_three_streams();

@@ -1,5 +1,5 @@
-//! Runs programs in HLO text on the device and in the reference evaluator, and compares; edge values of every element
-//! type.
+//! Test support: runs HLO text on the device and in the reference evaluator and compares the results; provides edge
+//! values of every element type.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, Literal, Scalar, VerifiedMod
 use xla_service::{Client, CompileOptions, FallbackPolicy, LoadedExecutable, Platform, PlatformRegistry, interpreter};
 pub use xla_tests::agreement::assert_close;
 
-/// A client of a platform, and one of the interpreter.
+/// Creates a client of the given platform and a client of the interpreter.
 pub fn clients(platform: Arc<dyn Platform>) -> (Client, Client) {
     let mut registry = PlatformRegistry::new();
     let name = platform.name().to_string();
@@ -18,13 +18,13 @@ pub fn clients(platform: Arc<dyn Platform>) -> (Client, Client) {
     (client(&name), client("interpreter"))
 }
 
-/// A module from its text.
+/// Parses and verifies a module.
 pub fn module(text: &str) -> VerifiedModule {
     let module = parse_module(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     VerifiedModule::new(module).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Numbers that break careless code, and ordinary ones between them.
+/// Edge values of a type, mixed with ordinary numbers.
 pub fn values(ty: ElementType) -> Vec<Scalar> {
     let floats = [0.0, 1.0, -0.0, -1.5, 0.75, f64::INFINITY, 2.0, f64::NEG_INFINITY, -3.0, f64::NAN, 1e-3, 7.0, -0.25];
     let bits = ty.bit_width() as u32;
@@ -40,25 +40,25 @@ pub fn values(ty: ElementType) -> Vec<Scalar> {
     }
 }
 
-/// An array of those values in turn, from the `salt`th on.
+/// Creates an array that cycles through `values`, starting with number `salt`.
 pub fn array(shape: &ArrayShape, values: &[Scalar], salt: usize) -> Literal {
     Literal::from_fn(shape, |i| values[(i + salt) % values.len()].rounded(shape.element_type())).expect("a small array")
 }
 
-/// Small numbers, for operations whose results depend on the order in which they are done. Their products are no
-/// negative zeros, which a sum may keep or not.
+/// Small numbers, for operations whose results depend on evaluation order. Their products are never negative zero,
+/// whose sign a sum may or may not keep.
 pub fn tame(ty: ElementType) -> Vec<Scalar> {
     (0..11)
         .map(|i| Scalar::from_i64(ty, if ty.is_signed() { [1, -2, 2, -1, 3][i % 5] } else { i as i64 % 3 }))
         .collect()
 }
 
-/// Runs a program whose parameters are arrays of `values`; nothing may fall back to the host.
+/// Runs a program with parameters filled from `values`; forbids the host fallback.
 pub fn native(text: &str, values: &dyn Fn(ElementType) -> Vec<Scalar>) {
     compare(text, FallbackPolicy::Forbid, values);
 }
 
-/// Runs a program on the device and in the evaluator.
+/// Runs a program on the device and in the evaluator and compares the results.
 pub fn compare(text: &str, host_fallback: FallbackPolicy, values: &dyn Fn(ElementType) -> Vec<Scalar>) {
     let module = module(text);
     let (device, evaluator) = clients(backend_template::platform());
@@ -78,12 +78,12 @@ pub fn compare(text: &str, host_fallback: FallbackPolicy, values: &dyn Fn(Elemen
     for (found, expected) in found.iter().zip(&expected) {
         assert_close(found, expected, text);
     }
-    // Programs own the constants.
+    // The cache keeps programs alive, and programs own constants in device memory.
     device.cache().clear();
     assert_eq!(device.memory_stats().bytes_in_use, 0, "memory leaked\n{text}");
 }
 
-/// The arrays of a program's result.
+/// Runs a program and downloads the arrays of its result.
 pub fn results(program: &LoadedExecutable, arguments: &[Literal]) -> Vec<Literal> {
     let upload = |argument| program.client().buffer(argument).expect("an upload");
     let buffers: Vec<_> = arguments.iter().map(upload).collect();

@@ -1,6 +1,6 @@
-//! The conformance suite on this platform: everything in a release build, quick sizes in a debug build.
+//! Runs the conformance suite on this platform: all cases in release builds, quick sizes in debug builds.
 //!
-//! Limits of the hardware stand in `expected-failures.txt`, with the reason.
+//! `expected-failures.txt` lists the hardware's limits with their reasons.
 
 use xla_service::PlatformRegistry;
 

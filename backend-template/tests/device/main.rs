@@ -1,4 +1,4 @@
-//! The simulated device by itself: memory, queues, events, faults, and error propagation.
+//! Unit tests of the simulated device: memory, queues, events, faults, and error propagation.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,17 +21,17 @@ fn all(block: &Arc<Block>) -> Region {
     Region::new(block, 0, block.size()).expect("a block is inside of itself")
 }
 
-/// A vector of as many elements as there are lanes.
+/// Creates the descriptor of a vector of [`LANES`] elements.
 fn vector(access: Access) -> TensorDescriptor {
     TensorDescriptor::new(S32, &[LANES], access).expect("a small array")
 }
 
-/// The lanes of a vector, in order.
+/// Returns the view in which lane `i` accesses element `i`.
 fn lanes() -> View {
     View::Flat(Coordinate::constant(0).per_row(8).per_column(1))
 }
 
-/// `tensor 1 = tensor 0 op tensor 0`.
+/// Loads a kernel that computes `tensor 1 = tensor 0 op tensor 0`.
 fn doubling(op: BinaryOp) -> Arc<Kernel> {
     let (x, y) = (Register(0), Register(1));
     let body = vec![
@@ -102,7 +102,7 @@ fn queued_work_keeps_memory_alive_and_allocation_waits_for_it() {
         let (a, b) = (block(&device), block(&device));
         upload(&queue, &a, 1);
         launch(&queue, &double, "k", &a, &b);
-        // Both are dropped here, while the queue may still use them; the next round finds room nevertheless.
+        // Both blocks are dropped while the queue may still use them; the next iteration must nevertheless find room.
     }
     drop(queue);
     assert_eq!(device.usage().in_use, 0);
@@ -128,7 +128,7 @@ fn errors_flow_with_the_data() {
     assert_eq!(download(&queue, &e).expect("no poison"), [4; LANES]);
     assert_eq!(event.wait().expect_err("work before it failed").message(), expected);
     assert!(event.is_reached().is_err());
-    // The error has been told; what comes next is another story, and writing heals.
+    // The event has reported the error; later work is independent of it, and overwriting clears the poison.
     assert!(queue.record().expect("the queue runs").wait().is_ok());
     launch(&queue, &double, "again", &b, &c);
     assert_eq!(download(&queue, &c).expect("healed"), [4; LANES]);
@@ -206,7 +206,7 @@ fn waiting_for_a_queue_that_fails_or_ends_is_no_deadlock() {
     upload(&queue, &a, 1);
     assert_eq!(download(&queue, &a).expect("this data is right"), [1; LANES]);
     assert!(download(&queue, &b).is_err());
-    // A wait for failed work returns its error, once.
+    // Waiting for failed work returns its error, once.
     let told = queue.record().expect("the queue runs").wait().expect_err("what was waited for failed");
     assert_eq!(told.message(), "bad: kernel doubling failed: injected fault");
     assert!(queue.record().expect("the queue runs").wait().is_ok());
@@ -217,7 +217,7 @@ fn loops_end_by_their_predicate_by_cancellation_and_by_errors() {
     let device = Device::new(1 << 20);
     let queue = device.queue().expect("a thread");
     let [a, b] = std::array::from_fn(|_| block(&device));
-    // The first byte of a number: doubling 1 eight times makes it 0.
+    // The predicate is the low byte of a number: doubling 1 eight times makes it 0.
     let repeat = |cancelled: bool| {
         let double = doubling(BinaryOp::Add);
         let step = |from, to| Command::launch(&label("step"), &double, vec![all(from), all(to)]).expect("sizes agree");
