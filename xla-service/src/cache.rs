@@ -1,4 +1,4 @@
-//! The compilation cache: executables by platform, module and options.
+//! Compilation cache: executables keyed by platform, module and options.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,24 +9,24 @@ use crate::executable::Executable;
 use crate::fingerprint::Fingerprint;
 use crate::options::CompileOptions;
 
-/// Keeps executables, the most recently used ones. An ordinary value: clients may share one, or have their own.
+/// LRU cache of executables. It is an ordinary value: clients may share one or have their own.
 ///
-/// The same program asked for by several threads at once is compiled once; the others wait for it. A compilation that
-/// fails is not remembered.
+/// If several threads request the same program at once, one of them compiles it and the others wait. Failed
+/// compilations are not cached.
 #[derive(Debug)]
 pub struct CompilationCache {
     capacity: usize,
     state: Mutex<CacheState>,
 }
 
-/// Hits and misses of a cache.
+/// Statistics of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Programs found, or compiled by somebody else meanwhile.
+    /// Requests that found the program, including those that waited for another thread to compile it.
     pub hits: u64,
-    /// Programs compiled.
+    /// Requests that compiled the program.
     pub misses: u64,
-    /// Programs in the cache.
+    /// Number of programs in the cache.
     pub entries: usize,
 }
 
@@ -45,7 +45,7 @@ struct CacheKey {
     options: CompileOptions,
 }
 
-/// Locked while the program is being compiled; empty until then.
+/// Slot of one program, locked while it is compiled and empty until then.
 type Cell = Arc<Mutex<Option<Arc<dyn Executable>>>>;
 
 #[derive(Debug)]
@@ -55,12 +55,12 @@ struct Entry {
 }
 
 impl CompilationCache {
-    /// A cache of at most `capacity` programs; 0 keeps nothing.
+    /// Creates a cache of at most `capacity` programs; with capacity 0 nothing is cached.
     pub fn new(capacity: usize) -> CompilationCache {
         CompilationCache { capacity, state: Mutex::default() }
     }
 
-    /// The program for that module and those options on that platform, from the cache or by compiling it.
+    /// Returns the program for this platform, module and options. Compiles it if it is not in the cache.
     pub fn get_or_compile(
         &self,
         platform: &str,
@@ -88,18 +88,18 @@ impl CompilationCache {
         Ok(executable)
     }
 
-    /// Hits and misses so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> CacheStats {
         let state = self.state();
         CacheStats { hits: state.hits, misses: state.misses, entries: state.entries.len() }
     }
 
-    /// Forgets all programs. Those in use live on.
+    /// Removes all programs from the cache. Programs in use stay alive.
     pub fn clear(&self) {
         self.state().entries.clear();
     }
 
-    /// The cell of that key, made if need be; the one used longest ago goes when there are too many.
+    /// Returns the cell of a key, inserted if it is absent. Evicts the least recently used entry if the cache is full.
     fn cell(&self, key: CacheKey) -> Cell {
         let mut state = self.state();
         state.clock += 1;
@@ -120,7 +120,7 @@ impl CompilationCache {
 }
 
 impl Default for CompilationCache {
-    /// A cache of 64 programs.
+    /// Creates a cache of 64 programs.
     fn default() -> Self {
         CompilationCache::new(64)
     }

@@ -1,15 +1,15 @@
-//! Cancellation tokens, by which a running program is asked to stop.
+//! Cancellation tokens, which request that a running program stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use xla_hlo::{Error, Result};
 
-/// Asks programs to stop: clones share the request. Tokens are equal if they share it.
+/// Cancellation request, shared by all clones of a token. Two tokens are equal if they share the request.
 ///
-/// A program looks at its token before each step on the host, which for native loops means once an iteration; work
-/// already sent to a device is finished there. Devices that cannot look at the token leave loops of runs that can be
-/// cancelled to the host. A run that stops returns [`Error::Cancelled`] and leaves nothing behind.
+/// A program checks its token before each step on the host, thus once per iteration in native loops. Work that was
+/// already sent to a device completes. If a device cannot check the token, loops of cancellable runs are executed by
+/// the host. A cancelled run returns [`Error::Cancelled`] and leaves no side effects.
 ///
 /// ```
 /// use xla_service::CancelToken;
@@ -23,44 +23,44 @@ use xla_hlo::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<AtomicBool>,
-    /// Nobody can cancel it.
+    /// Whether the token ignores [`CancelToken::cancel`].
     is_never: bool,
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled.
+    /// Creates a token that is not cancelled yet.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// A token that nobody can cancel: [`CancelToken::cancel`] does nothing.
+    /// Creates a token that cannot be cancelled: [`CancelToken::cancel`] does nothing.
     pub fn never() -> CancelToken {
         CancelToken { flag: Arc::default(), is_never: true }
     }
 
-    /// Whether somebody may still ask, or has.
+    /// Whether the token can be cancelled, or already is.
     pub fn can_cancel(&self) -> bool {
         !self.is_never
     }
 
-    /// Asks everything that looks at this token to stop, for good.
+    /// Requests that all programs with this token stop. The request cannot be revoked.
     pub fn cancel(&self) {
         if self.can_cancel() {
             self.flag.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether somebody has asked.
+    /// Whether cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// [`Error::Cancelled`] if somebody has asked.
+    /// Returns [`Error::Cancelled`] if cancellation was requested.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::cancelled("the run was cancelled")) } else { Ok(()) }
     }
 
-    /// The flag itself, true when cancelled: for the evaluator, and for compiled code that polls it.
+    /// Returns the flag, which is true after cancellation. The evaluator and compiled code poll it.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.flag
     }

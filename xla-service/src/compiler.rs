@@ -1,4 +1,4 @@
-//! Compiler trait: verified module to executable, just in time or ahead of time.
+//! Compiler trait: compiles verified modules to executables, just in time or ahead of time.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -11,56 +11,57 @@ use xla_passes::{Pipeline, TargetProfile, stages};
 use crate::executable::Executable;
 use crate::options::{CompileOptions, OptLevel};
 
-/// Compiles modules for one kind of device.
+/// Compiler for one kind of device.
 ///
 /// # Contract
 ///
-/// - **Checked by the caller:** the module is verified; every computation has a root, shapes agree, the call graph is a
-///   tree of finite depth. A compiler finding otherwise says [`xla_hlo::Error::Internal`].
-/// - **Unsupported operations** are [`xla_hlo::Error::Unimplemented`], naming the instruction and the platform. They
-///   are never compiled into something else.
+/// - **Checked by the caller:** the module is verified; every computation has a root, shapes agree, and the call graph
+///   is a tree of finite depth. A compiler that finds a violation returns [`xla_hlo::Error::Internal`].
+/// - **Unsupported operations** are [`xla_hlo::Error::Unimplemented`], naming the instruction and the platform. A
+///   compiler never compiles them to anything else.
 /// - **No device needed.** Compiling works on machines without the device; only running needs it.
-/// - **Threads.** Several modules may be compiled at the same time. Results depend on the arguments alone: no flag,
+/// - **Threads.** Several modules may be compiled at the same time. Results depend only on the arguments: no flag,
 ///   environment variable or earlier compilation changes them.
 pub trait Compiler: Send + Sync + fmt::Debug {
-    /// Rewrites the module for this device: simplify, fuse, lay out, schedule, whatever [`Compiler::run_backend`] wants
-    /// to see.
+    /// Rewrites the module for this device: simplifies, fuses, assigns layouts, schedules, as [`Compiler::run_backend`]
+    /// requires.
     ///
-    /// Parameters and results keep number, element types and dimensions; layouts left open become those of the device.
+    /// Parameters and results keep their number, element types and dimensions. Unspecified layouts become those of the
+    /// device.
     fn run_hlo_passes(&self, module: VerifiedModule, options: &CompileOptions) -> Result<OptimizedModule>;
 
-    /// Makes an executable of a module that this compiler's [`Compiler::run_hlo_passes`] returned.
+    /// Compiles a module that this compiler's [`Compiler::run_hlo_passes`] returned to an executable.
     fn run_backend(&self, module: OptimizedModule, options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
-    /// The passes that [`Compiler::run_hlo_passes`] runs, for tools that show them, cut them short or find the one that
-    /// breaks a program; `None` for a compiler that leaves modules as they are or does not use [`xla_passes`].
+    /// Returns the passes that [`Compiler::run_hlo_passes`] runs, for tools that print them, stop after some of them,
+    /// or bisect a miscompilation. `None` if the compiler does not rewrite modules or does not use [`xla_passes`].
     fn passes(&self, options: &CompileOptions) -> Result<Option<HloPasses>> {
         let _ = options;
         Ok(None)
     }
 
-    /// The ability to compile to files, if this compiler has it.
+    /// Returns the ability to compile to files, if this compiler has it.
     fn ahead_of_time(&self) -> Option<&dyn AheadOfTimeCompiler> {
         None
     }
 
-    /// The loader of programs that [`crate::executable::SerializeExecutable`] wrote, if this compiler has one.
+    /// Returns the loader of programs that [`crate::executable::SerializeExecutable`] wrote, if this compiler has one.
     fn loader(&self) -> Option<&dyn LoadExecutable> {
         None
     }
 }
 
-/// A compiler's passes, and the target profile that they get; [`crate::optimize`] runs them.
+/// Passes of a compiler and their target profile; [`crate::optimize`] runs them.
 pub struct HloPasses {
-    /// The passes in order.
+    /// Passes in order.
     pub pipeline: Pipeline,
-    /// The target.
+    /// Profile of the target.
     pub profile: TargetProfile,
 }
 
 impl HloPasses {
-    /// The standard stages at this level of optimisation: all of them, or at [`OptLevel::O0`] those that programs
-    /// cannot do without.
+    /// Returns the standard stages for this optimisation level: all of them, or at [`OptLevel::O0`] only the stages
+    /// that every program needs.
     pub fn for_level(level: OptLevel, profile: TargetProfile) -> HloPasses {
         let pipeline = match level {
             OptLevel::O0 => stages::needed(&profile),
@@ -70,18 +71,18 @@ impl HloPasses {
     }
 }
 
-/// A module after a compiler's passes. A type of its own, so that [`Compiler::run_backend`] cannot be handed a raw
+/// Module after a compiler's passes. A separate type, so that [`Compiler::run_backend`] cannot receive an unprocessed
 /// module.
 #[derive(Clone, Debug)]
 pub struct OptimizedModule(VerifiedModule);
 
 impl OptimizedModule {
-    /// Says that the module has been through the passes of the compiler that calls this.
+    /// Marks a module as processed by the calling compiler's passes.
     pub fn new(module: VerifiedModule) -> OptimizedModule {
         OptimizedModule(module)
     }
 
-    /// Takes the module out.
+    /// Returns the module.
     pub fn into_inner(self) -> VerifiedModule {
         self.0
     }
@@ -94,14 +95,14 @@ impl std::ops::Deref for OptimizedModule {
     }
 }
 
-/// Optional ability: compile to files for a machine that may be another one.
+/// Optional ability: compiles to files, possibly for another machine.
 pub trait AheadOfTimeCompiler: Send + Sync {
-    /// Runs the passes for the target of the options, which may be another one than that of
-    /// [`Compiler::run_hlo_passes`], and compiles the modules to files: one or more, which are entries of one object.
+    /// Runs the passes for the target of the options, which may differ from the target of [`Compiler::run_hlo_passes`],
+    /// and compiles the modules to files. Several modules become entry functions of one object.
     ///
-    /// The files depend on modules and options alone: not on the machine that compiles, nor on the threads that it
-    /// compiles with. A target that does not exist is [`xla_hlo::Error::InvalidArgument`], and so are several modules
-    /// where the compiler's files hold one.
+    /// The files depend only on modules and options, not on the compiling machine or its number of threads. Errors:
+    /// [`xla_hlo::Error::InvalidArgument`] for an unknown target, and for several modules if the compiler's files hold
+    /// only one.
     fn compile_ahead_of_time(
         &self,
         modules: Vec<VerifiedModule>,
@@ -109,128 +110,129 @@ pub trait AheadOfTimeCompiler: Send + Sync {
     ) -> Result<Vec<AotFile>>;
 }
 
-/// Targets of ahead-of-time compilation.
+/// Options of ahead-of-time compilation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AotCompilationOptions {
-    /// The options of every compilation. [`CompileOptions::threads`] are those that compile.
+    /// Options of every compilation. [`CompileOptions::threads`] is the number of threads that compile.
     pub compile: CompileOptions,
-    /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the machine that compiles.
+    /// Target triple, such as `aarch64-unknown-linux-gnu`; `None` for the compiling machine.
     pub target: Option<String>,
-    /// Processor names as the compiler's back end knows them; none for the target's baseline (not the compiling
-    /// machine's own). An object for several has code for each, and runs that for the last one whose features the
-    /// processor has: name the oldest one first.
+    /// Processor names as the code generator knows them; empty for the target's baseline (not the compiling machine's
+    /// processor). An object for several processors contains code for each. It runs the code of the last processor in
+    /// the list whose features are available, so list the oldest processor first.
     pub cpus: Vec<String>,
-    /// Processor features to add (`+avx2`) or take away (`-avx512f`), in order.
+    /// Processor features to add (`+avx2`) or remove (`-avx512f`), in order.
     pub features: Vec<String>,
-    /// ABI, by the code generator's name for it, where the triple leaves a choice; `None` for the usual one.
+    /// ABI, by the code generator's name, for triples with several ABIs; `None` for the default one.
     pub abi: Option<String>,
-    /// The way in which code refers to code and data.
+    /// Relocation model of the code.
     pub relocation: Relocation,
-    /// Whether a multiplication and an addition of two instructions may be rounded once.
+    /// Whether a multiplication and an addition from separate instructions may be contracted to an FMA, with a single
+    /// rounding.
     pub contraction: Contraction,
-    /// Names of the entry functions, one for each module; none for the modules' names made into identifiers.
+    /// Names of the entry functions, one for each module; empty to derive them from the modules' names.
     pub symbols: Vec<String>,
     /// Stem of the file names; `None` for the name of the first entry function.
     pub name: Option<String>,
-    /// Namespace of what a header declares in C++, such as `robot::vision`; `None` for the global one.
+    /// C++ namespace of the declarations in a header, such as `robot::vision`; `None` for the global one.
     pub namespace: Option<String>,
-    /// Goal of the code.
+    /// Optimisation goal of the code.
     pub optimize: Optimize,
-    /// Threads that one call of a program may use, of those that the caller has: at most
-    /// [`MOST_THREADS`](AotCompilationOptions::MOST_THREADS). `None` for its own alone.
+    /// Maximum number of the caller's threads that one call of a program may use; at most
+    /// [`MOST_THREADS`](AotCompilationOptions::MOST_THREADS). `None` for the calling thread alone.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes of a stack frame from which on a program is refused; `None` for 16 KiB.
+    /// Smallest stack frame that is rejected, in bytes; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
-    /// The place of large constants.
+    /// Location of large constants.
     pub constants: ConstantsIn,
-    /// Whether there is to be a static library of the object file, as build systems link it.
+    /// Whether to produce a static library of the object file, for build systems.
     pub archive: bool,
-    /// Files for people and build systems.
+    /// Additional files for readers and build systems.
     pub extras: Vec<AotExtra>,
-    /// Custom calls that become calls of the application's own functions.
+    /// Custom calls that are compiled to calls of the application's own functions.
     pub externals: Vec<ExternalCall>,
-    /// The assembler of the backend's output, for backends that leave it to another program.
+    /// Assembler of the backend's output, for backends that rely on an external one.
     pub assembler: Assembler,
 }
 
 impl AotCompilationOptions {
-    /// The most threads that one call of a program may use.
+    /// Maximum number of threads of one call of a program.
     pub const MOST_THREADS: usize = 1024;
 }
 
-/// A custom call that is a call of a C function, which whoever links the object has.
+/// Custom call that is compiled to a call of a C function, which the application links.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExternalCall {
-    /// The custom call's target.
+    /// Target of the custom call.
     pub target: String,
-    /// The function's name; `None` for that of the target.
+    /// Name of the function; `None` for the target's name.
     pub symbol: Option<String>,
 }
 
-/// The way in which code refers to code and data.
+/// Relocation model: how code refers to code and data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Relocation {
-    /// By distance, so that it runs at any address: shared libraries, and programs of most systems.
+    /// Position-independent code, for shared libraries, and for programs on most systems.
     #[default]
     Pic,
-    /// By address, which the linker knows: kernels, firmware.
+    /// Absolute addresses, resolved by the linker: kernels, firmware.
     Static,
 }
 
-/// Goal of generated code.
+/// Optimisation goal of generated code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Optimize {
-    /// Being done soon.
+    /// Minimal run time.
     #[default]
     Speed,
-    /// Being small.
+    /// Minimal code size.
     Size,
 }
 
-/// The place of large constants of objects.
+/// Location of large constants of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ConstantsIn {
-    /// The object.
+    /// In the object.
     #[default]
     Object,
-    /// A file beside it, whose contents the caller maps or reads.
+    /// In a separate file, which the caller maps or reads.
     File,
 }
 
-/// A file beside an object, for people or build systems.
+/// Additional file next to an object, for readers or build systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AotExtra {
-    /// The code as the target's assembly.
+    /// Assembly code of the target.
     Assembly,
-    /// The code as the code generator gets it; LLVM IR.
+    /// Input of the code generator: LLVM IR.
     Ir,
-    /// A target of CMake, which others link.
+    /// CMake target, for other projects to link.
     Cmake,
 }
 
-/// Whether a multiplication and an addition of two instructions may be rounded once.
+/// Whether a multiplication and a following addition may be contracted to one operation with one rounding (FMA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Contraction {
-    /// On targets with fused multiply-add.
+    /// Contract on targets with fused multiply-add.
     #[default]
     Allow,
-    /// Each instruction rounds.
+    /// Round after each instruction.
     Forbid,
 }
 
-/// A program that makes machine code of assembly; for GPUs of NVIDIA `ptxas`.
+/// Program that assembles the backend's output; `ptxas` for NVIDIA GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Assembler {
-    /// The usual one, if it is installed; else the machine that loads the program makes the machine code.
+    /// The default assembler if it is installed; otherwise the loading machine assembles the program.
     #[default]
     IfFound,
-    /// That one.
+    /// The assembler at this path.
     At(PathBuf),
-    /// None: the machine that loads the program makes the machine code.
+    /// No assembler: the loading machine assembles the program.
     None,
 }
 
-/// A file that an ahead-of-time compilation made.
+/// File that an ahead-of-time compilation produced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AotFile {
     /// File name without a directory: `model.o`, `model.h`.
@@ -239,24 +241,23 @@ pub struct AotFile {
     pub bytes: Vec<u8>,
 }
 
-/// Optional ability: load executables that were serialised before.
+/// Optional ability: loads serialised executables.
 pub trait LoadExecutable: Send + Sync {
-    /// Loads an executable. Bytes that are truncated, garbled, of another version or for another machine are
-    /// [`xla_hlo::Error::InvalidArgument`], saying which.
+    /// Loads an executable. [`xla_hlo::Error::InvalidArgument`] for bytes that are truncated, corrupted, of another
+    /// version or for another machine; the message names the cause.
     ///
-    /// The bytes may hold machine code, which is run as it is: the caller vouches for their origin. The checks find
-    /// accidents, not attacks.
+    /// The bytes may contain machine code, which runs unchanged: the caller is responsible for their origin. The checks
+    /// detect accidents, not attacks.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>>;
 
-    /// Dependencies of the code in a serialised program beside module and options, such as the processor and the
-    /// version of the code generator: programs are kept on disk under it. `None` where loading compiles again, so that
-    /// keeping them gains nothing.
+    /// Returns the dependencies of a serialised program's code besides module and options, such as the processor and
+    /// the version of the code generator. They are part of the key in the on-disk cache. `None` if loading compiles
+    /// again, so that caching would save nothing.
     fn cache_target(&self) -> Option<String>;
 
-    /// Whether a serialised program holds machine code for the host, which [`load`](LoadExecutable::load) makes part of
-    /// this process. The `xla` command loads such a file only where its user names the platform. `true` unless a
-    /// backend says otherwise: `false` is right for programs that are compiled again and for code that runs on a device
-    /// alone.
+    /// Whether a serialised program contains machine code for the host, which [`load`](LoadExecutable::load) maps into
+    /// this process. The `xla` command loads such a file only if the user names the platform. Backends override the
+    /// default `true` with `false` for programs that are compiled again, and for code that runs only on a device.
     fn holds_host_code(&self) -> bool {
         true
     }

@@ -1,10 +1,10 @@
-//! Refuses, when compiling, operations that need more than one device and its memory.
+//! Rejects, at compile time, operations that need more than one device or transfers to the host.
 
 use std::collections::HashSet;
 
 use xla_hlo::{Error, Module, Op, Result, ResultExt};
 
-/// The error for data that comes from or goes to elsewhere.
+/// Returns the error for operations that send or receive data.
 pub(crate) fn refused(op: &Op) -> Error {
     Error::unimplemented(format!(
         "{} needs a queue to the host or a link between devices, and no platform here has one",
@@ -12,7 +12,7 @@ pub(crate) fn refused(op: &Op) -> Error {
     ))
 }
 
-/// Refuses transfers, and collectives among several devices, in every computation that the entry reaches.
+/// Rejects transfers and multi-device collectives in all computations that the entry reaches.
 pub(crate) fn refuse(module: &Module) -> Result<()> {
     let mut reached = HashSet::from([module.entry_id()]);
     let mut stack = vec![module.entry_id()];

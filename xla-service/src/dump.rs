@@ -1,4 +1,4 @@
-//! Dumps the steps of a compilation into a directory.
+//! Dumps of the compilation steps to a directory.
 
 use std::fs;
 use std::io::Write;
@@ -12,22 +12,22 @@ use crate::file_name::file_name;
 use crate::options::CompileOptions;
 use crate::output_file::OutputFile;
 
-/// Writes files named after the module ([`file_name`]) into [`CompileOptions::dump_to`], or nothing if no directory was
-/// asked for.
+/// Writer of files named after the module ([`file_name`]) in [`CompileOptions::dump_to`]. It writes nothing if no
+/// directory is set.
 ///
-/// As a [`PassObserver`] it writes the module after each pass that changed it, as `NAME.012.stage.pass.hlo`.
+/// As a [`PassObserver`], it writes the module after each pass that changed it, as `NAME.012.stage.pass.hlo`.
 #[derive(Debug)]
 pub struct Dump {
     target: Option<(PathBuf, String)>,
 }
 
 impl Dump {
-    /// Dumps of one compilation, as its options say.
+    /// Creates the dump of one compilation, as configured by its options.
     pub fn new(options: &CompileOptions, module: &Module) -> Dump {
         Dump { target: options.dump_to.clone().map(|directory| (directory, file_name(module.name()))) }
     }
 
-    /// Writes the module's text.
+    /// Writes the text of a module.
     pub fn module(&self, stage: &str, module: &Module) -> Result<()> {
         self.write(&format!("{stage}.hlo"), || module.to_string())
     }
@@ -40,7 +40,7 @@ impl Dump {
         executable.dumps().into_iter().try_for_each(|(name, text)| self.write(&name, || text))
     }
 
-    /// Writes a text as `MODULE.name`, a name of any length. [`Error::FailedPrecondition`] names the file that cannot
+    /// Writes a text to `MODULE.name`, shortening a long name. [`Error::FailedPrecondition`] names a file that cannot
     /// be written.
     pub fn write(&self, name: &str, text: impl FnOnce() -> String) -> Result<()> {
         let Some((directory, stem)) = &self.target else { return Ok(()) };
@@ -55,7 +55,8 @@ impl Dump {
         })?;
         let mut file = OutputFile::create(&path)?;
         file.write_all(text().as_bytes()).map_err(|error| file.error(error))?;
-        // A compilation dumps hundreds of files: waiting for the disk would take longer than the compilation.
+        // Not synced to disk: a compilation dumps hundreds of files, and syncing would take longer than the
+        // compilation.
         file.finish_without_sync()
     }
 }
@@ -96,7 +97,7 @@ mod tests {
             assert_eq!(dumped, module.to_string());
         }
         fs::remove_dir_all(&directory).unwrap();
-        // A directory that cannot be made is an error that names it.
+        // A directory that cannot be created is an error that names it.
         let options = CompileOptions { dump_to: Some("/dev/null/no".into()), ..CompileOptions::default() };
         let error = client.compile(&module, &options).unwrap_err();
         assert!(error.message().contains("cannot write /dev/null/no"), "{error}");

@@ -1,4 +1,4 @@
-//! Executable trait: launch with buffers, cost and memory analysis, serialization.
+//! Executable trait: launch on buffers, cost and memory analysis, serialization.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,54 +13,56 @@ use crate::signature::{ResultLeaf, Signature};
 use crate::thunks::ThunkSequence;
 use crate::transfer::TransferManager;
 
-/// A compiled program, ready to be launched any number of times, also at the same time from several threads.
+/// Compiled program, which may be launched repeatedly and from several threads at once.
 ///
 /// # Contract
 ///
-/// - **Arguments** are those of [`Executable::signature`], in its order. The client has checked their number, shapes
-///   and layouts, that each lies on `context`'s device and has the size its shape needs, and that none is used after
-///   its donation.
-/// - **Results** are the [outputs](Signature::outputs) of the signature, in its order: one memory each, all different.
-/// - **Donation.** An [`Argument::Donated`] memory is the executable's: to reuse for a result or a temporary, or to
-///   drop. An [`Argument::Shared`] one is read only; an output that is declared to alias it is a copy.
-///   `crate::thunks::ExecutionBuffers` does all of this for executables that have a buffer assignment.
-/// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller records an
-///   event after it. The executable keeps alive resources of queued work.
-/// - **Errors** of the program found at once are returned; errors found later come out of the stream.
+/// - **Arguments** match [`Executable::signature`], in its order. The client has checked their number, shapes and
+///   layouts, that each is on `context`'s device and has the size its shape needs, and that none is used after its
+///   donation.
+/// - **Results** match the [outputs](Signature::outputs) of the signature, in its order: one memory each, all distinct.
+/// - **Donation.** The executable owns an [`Argument::Donated`] memory: it may reuse it for a result or a temporary, or
+///   drop it. An [`Argument::Shared`] memory is read-only; an output that is declared to alias it is a copy.
+///   `crate::thunks::ExecutionBuffers` implements these rules for executables with a buffer assignment.
+/// - **Asynchrony.** Work may still be queued on the stream when [`Executable::execute`] returns; the caller then
+///   records an event. The executable keeps the resources of queued work alive.
+/// - **Errors** that are found immediately are returned; errors that are found later are reported by the stream.
 pub trait Executable: Send + Sync + fmt::Debug {
-    /// The module as it was compiled, after all passes.
+    /// Returns the compiled module, after all passes.
     fn module(&self) -> &Module;
 
-    /// Arguments and results, with layouts.
+    /// Returns arguments and results, with layouts.
     fn signature(&self) -> &Signature;
 
     /// Launches the program.
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>>;
 
-    /// Memory the program takes.
+    /// Returns the memory that the program takes.
     fn memory_analysis(&self) -> MemoryAnalysis;
 
-    /// Work the program does, as far as it can be known without running it.
+    /// Returns the cost of the program, as far as it is known without running it.
     fn cost_analysis(&self) -> CostAnalysis;
 
-    /// The serializer of this executable, if it has one; its counterpart is [`crate::compiler::Compiler::loader`].
+    /// Returns the serializer of this executable, if it has one; its counterpart is
+    /// [`crate::compiler::Compiler::loader`].
     fn serializer(&self) -> Option<&dyn SerializeExecutable> {
         None
     }
 
-    /// The steps it runs in, for reports of native and host execution; `None` for a program that is one whole.
+    /// Returns the thunks of the program, for reports of native and host execution; `None` if the backend compiles it
+    /// as a whole.
     fn thunks(&self) -> Option<&ThunkSequence> {
         None
     }
 
-    /// Whether a run can be sent to a stream that only records; the error says, for people, why not.
+    /// Whether a run can be sent to a recording stream; the error is a readable reason why it cannot.
     fn can_be_recorded(&self, context: &ExecutionContext<'_>) -> std::result::Result<(), String> {
         let _ = context;
         Err("the platform records no programs".to_string())
     }
 
-    /// A text for people of how the program runs (thunks, buffers, code), under names such as `thunks.txt`; empty if
-    /// there is none.
+    /// Returns readable descriptions of how the program runs (thunks, buffers, code), under names such as `thunks.txt`.
+    /// Empty if there are none.
     fn dumps(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -69,45 +71,45 @@ pub trait Executable: Send + Sync + fmt::Debug {
 /// Environment of an execution.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutionContext<'a> {
-    /// The device, for memory.
+    /// Device, for memory allocation.
     pub executor: &'a dyn StreamExecutor,
-    /// The stream that the work is sent to.
+    /// Stream that receives the work.
     pub stream: &'a dyn Stream,
-    /// Layouts on the device; for work on the host in between.
+    /// Layouts on the device, for intermediate work on the host.
     pub transfer: &'a dyn TransferManager,
-    /// The handlers of custom calls, for this run; the client has seen that there is one for each of the program's.
+    /// Handlers of custom calls for this run. The client has checked that the program's custom calls have handlers.
     pub custom_calls: &'a CustomCallRegistry,
-    /// The random state of the program: the device's counter.
+    /// Random state of the program: the device's counter.
     pub random: &'a RandomState,
-    /// By which the caller may ask for the program to stop.
+    /// Token that lets the caller cancel the program.
     pub cancel: &'a CancelToken,
-    /// Values handed along with this run, for the handlers of custom calls.
+    /// Values passed with this run, for the handlers of custom calls.
     pub run: &'a RunContext,
 }
 
 impl ExecutionContext<'_> {
-    /// Names the work sent to the stream from now on: a thunk with its instruction, an argument, a constant.
+    /// Sets the label of later work on the stream: a thunk with its instruction, an argument, a constant.
     pub fn announce(&self, part: &dyn Fn() -> String) {
         self.stream.annotate(&|| format!("platform {}, {}", self.executor.description().platform, part()));
     }
 
-    /// Does a part of the work, and says which in front of its errors: those that come at once, and those of the stream
-    /// later.
+    /// Runs a part of the work under a label. Both immediate errors and later errors of the stream start with the
+    /// label.
     pub fn during<T>(&self, part: impl Fn() -> String, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.announce(&part);
         work().context(part)
     }
 
-    /// The arguments' values, one for each parameter of the signature; for executables that compute on the host. Waits
-    /// for the device.
+    /// Waits for the device and returns the arguments' values, one for each parameter of the signature. For executables
+    /// that compute on the host.
     pub fn read_arguments(&self, signature: &Signature, arguments: &[Argument]) -> Result<Vec<Literal>> {
         let leaves = signature.arguments().iter().zip(arguments);
         let leaves = leaves.map(|(leaf, argument)| self.transfer.read(self.stream, argument.memory(), 0, &leaf.shape));
         signature.group_arguments(leaves.collect::<Result<_>>()?)
     }
 
-    /// Device memory for a result that was computed on the host: one for each of the signature's outputs. Arrays of
-    /// dynamic size may be at their sizes.
+    /// Copies a result that was computed on the host to device memory: one memory for each output of the signature.
+    /// Arrays of dynamic size may have their actual sizes.
     pub fn write_results(&self, signature: &Signature, result: Literal) -> Result<Vec<DeviceMemory>> {
         let write = |(leaf, literal): (&ResultLeaf, Literal)| {
             let memory = self.executor.allocate(self.transfer.byte_size(&leaf.shape)?);
@@ -119,17 +121,17 @@ impl ExecutionContext<'_> {
     }
 }
 
-/// One leaf of the arguments of a launch.
+/// One array of the arguments of a launch.
 #[derive(Debug)]
 pub enum Argument {
-    /// Read only: others may be reading it at the same time.
+    /// Read-only memory; other programs may be reading it at the same time.
     Shared(Arc<DeviceMemory>),
-    /// Given away: the program may write to it and may return it.
+    /// Memory that the program owns: it may write to it and may return it.
     Donated(DeviceMemory),
 }
 
 impl Argument {
-    /// The memory for reading.
+    /// Returns the memory for reading.
     pub fn memory(&self) -> &DeviceMemory {
         match self {
             Argument::Shared(memory) => memory,
@@ -138,10 +140,10 @@ impl Argument {
     }
 }
 
-/// Optional ability: write a compiled program down.
+/// Optional ability: serialises a compiled program.
 pub trait SerializeExecutable: Send + Sync {
-    /// Bytes from which the same platform can load the program again, with version and target inside. They may hold
-    /// machine code: load none from somebody whose programs you would not run.
+    /// Returns bytes that the same platform can load, including version and target. They may contain machine code: load
+    /// only bytes from an origin whose programs you would run.
     fn serialize(&self) -> Result<Vec<u8>>;
 }
 
@@ -152,17 +154,17 @@ pub struct MemoryAnalysis {
     pub argument_bytes: usize,
     /// Results.
     pub output_bytes: usize,
-    /// Results that reuse arguments, contained in both numbers above.
+    /// Results that reuse arguments; also included in both fields above.
     pub alias_bytes: usize,
     /// Temporaries, at their peak.
     pub temporary_bytes: usize,
     /// Constants, shared by all runs.
     pub constant_bytes: usize,
-    /// Machine code, where it is known.
+    /// Machine code, if its size is known.
     pub code_bytes: usize,
 }
 
-/// Work that one run of a program does. `None` where it is not known.
+/// Cost of one run of a program; `None` for unknown values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostAnalysis {
     /// Floating-point operations.
@@ -174,8 +176,8 @@ pub struct CostAnalysis {
 }
 
 impl CostAnalysis {
-    /// Cost of one run of a module by [`xla_passes::analysis::cost`], for the module as a backend's passes left it.
-    /// A loop that nobody can count counts as one iteration.
+    /// Returns the cost of one run by [`xla_passes::analysis::cost`], for the module after a backend's passes. A loop
+    /// with unknown trip count counts as one iteration.
     pub fn of(module: &Module) -> CostAnalysis {
         let total = xla_passes::analysis::cost::analyze(module).total;
         CostAnalysis {

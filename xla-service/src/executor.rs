@@ -10,98 +10,98 @@ use xla_hlo::{Error, Result};
 
 use crate::host::OutsideMemory;
 
-/// One device that memory can be taken from and work can be sent to.
+/// One device: allocates memory and executes work.
 ///
 /// # Contract
 ///
 /// - **Threads.** Every method may be called from any thread at any time.
-/// - **Memory** is owned: a [`DeviceMemory`] goes back to where it came from when it is dropped, so there is no
-///   `deallocate` to forget. Whoever writes has it mutably, whoever reads has it shared: the borrow checker keeps two
-///   threads from racing. Dropping memory that queued work still uses must be harmless: a device with asynchronous
-///   streams releases it in stream order.
-/// - **Errors.** [`Error::ResourceExhausted`] when memory does not suffice, saying how much was asked for and how much
-///   there is; [`Error::FailedPrecondition`] when the device is gone.
+/// - **Memory** is owned: a dropped [`DeviceMemory`] returns to its origin, so there is no `deallocate`. Writers borrow
+///   it mutably and readers share it: the borrow checker prevents data races between threads. Dropping memory that
+///   queued work still uses must be harmless: a device with asynchronous streams releases it in stream order.
+/// - **Errors.** [`Error::ResourceExhausted`] if memory does not suffice, with the requested and the available size;
+///   [`Error::FailedPrecondition`] if the device is gone.
 pub trait StreamExecutor: Send + Sync + fmt::Debug {
-    /// Description of the device. It never changes.
+    /// Returns the description of the device. It never changes.
     fn description(&self) -> &DeviceDescription;
 
-    /// Memory of at least `bytes` bytes (and of size exactly `bytes` as it reports itself), aligned to
-    /// [`DeviceDescription::memory_alignment`]. Its contents are arbitrary. Zero bytes are a valid request.
+    /// Allocates `bytes` bytes, aligned to [`DeviceDescription::memory_alignment`]. The memory reports exactly this
+    /// size; the underlying block may be larger. Contents are arbitrary. Zero bytes are a valid request.
     fn allocate(&self, bytes: usize) -> Result<DeviceMemory>;
 
-    /// Memory in use, pooled and left.
+    /// Returns the statistics of used, pooled and available memory.
     fn memory_stats(&self) -> MemoryStats;
 
-    /// A new queue of work in order. Devices that do everything at once give one that completes each call before it
-    /// returns.
+    /// Creates a queue of work that executes in order. On synchronous devices, each call on the stream completes its
+    /// work before it returns.
     fn create_stream(&self) -> Result<Box<dyn Stream>>;
 
-    /// Makes memory of a caller's memory, which is only read from then on; gives it back where that cannot be: because
-    /// the device cannot reach it, or because it is not aligned to [`DeviceDescription::memory_alignment`].
+    /// Turns the caller's memory into device memory, which is only read from then on. Returns the memory unchanged if
+    /// the device cannot access it, or if it is not aligned to [`DeviceDescription::memory_alignment`].
     fn adopt(&self, memory: OutsideMemory) -> Result<DeviceMemory, OutsideMemory> {
         Err(memory)
     }
 
-    /// Libraries that work of this device may call: of each its name, and its version and file or why there is none.
-    /// They are opened for that, which may take a while.
+    /// Returns the libraries that work of this device may call: name, and version and file or the reason why it is
+    /// missing. Opens the libraries, which may take a while.
     fn libraries(&self) -> Vec<(String, Result<String>)> {
         Vec::new()
     }
 
-    /// The ability to tell how long work takes, if this device has it.
+    /// Returns the ability to measure device times, if this device has it.
     fn timing(&self) -> Option<&dyn Timing> {
         None
     }
 
-    /// Fault injection, for tests of error handling, if this device has it.
+    /// Returns fault injection, for tests of error handling, if this device has it.
     fn fault_injection(&self) -> Option<&dyn FaultInjection> {
         None
     }
 }
 
-/// Optional ability: time of work by the device's own clock, without what the host does before and after.
+/// Optional ability: measures work by the device's own clock, excluding the host's time before and after.
 pub trait Timing: Send + Sync {
-    /// Bytes of the last cache in front of the device's memory: who wants times of work on data that no cache holds
-    /// alternates between more than that.
+    /// Returns the size in bytes of the last-level cache of the device's memory. To time work on uncached data, rotate
+    /// through more data than this.
     fn cache_bytes(&self) -> usize;
 
-    /// Time from the beginning of the work that `send` sends to the stream to its end, for which it waits. Where the
-    /// host is slower than the device it is the host's time.
+    /// Sends work to the stream by calling `send`, waits for it, and returns the time from its start to its end. If the
+    /// host is slower than the device, this is the host's time.
     fn time(&self, stream: &dyn Stream, send: &mut dyn FnMut() -> Result<()>) -> Result<Duration>;
 
-    /// A stream that records the work sent to it, for [`Timing::time_recorded`] on `stream`; `None` for a device that
-    /// records nothing. Memory given to it stays alive with it; copies from and to the host, and events, are errors.
+    /// Creates a stream that records the work sent to it, for [`Timing::time_recorded`] on `stream`; `None` if the
+    /// device cannot record. The recording keeps memory that it uses alive; copies from and to the host, and events,
+    /// are errors.
     fn record(&self, stream: &dyn Stream) -> Result<Option<Box<dyn Stream>>> {
         let _ = stream;
         Ok(None)
     }
 
-    /// Sends recorded work to a stream, as a whole, once to warm up and `rounds` times more, and returns how long each
-    /// of these took. [`Error::Unimplemented`] where the device cannot take it as a whole.
+    /// Sends recorded work to a stream as one unit, once to warm up and then `rounds` times, and returns the time of
+    /// each of these rounds. [`Error::Unimplemented`] if the device cannot execute it as one unit.
     fn time_recorded(&self, recorded: Box<dyn Stream>, stream: &dyn Stream, rounds: usize) -> Result<Vec<Duration>> {
         let _ = (recorded, stream, rounds);
         Err(Error::unimplemented("the device records no work"))
     }
 }
 
-/// Optional ability: faults on request. Simulated devices and debug drivers have it; the conformance kit asks for it.
+/// Optional ability: fault injection. Simulated devices and debug drivers implement it; the conformance kit uses it.
 pub trait FaultInjection: Send + Sync {
-    /// Lets the device fail once: at the operation of that kind after `skip` more have gone well. Replaces an earlier
-    /// request for the same kind. [`Error::Unimplemented`] for a kind of fault that this device cannot make.
+    /// Makes the device fail once: at the next operation of this kind after `skip` successful ones. Replaces an earlier
+    /// request for the same kind. [`Error::Unimplemented`] for a kind of fault that the device cannot inject.
     fn inject(&self, fault: Fault, skip: u64) -> Result<()>;
 
-    /// Takes all requests back that have not come true.
+    /// Cancels all requests whose fault has not occurred yet.
     fn clear(&self);
 }
 
-/// Kinds of injected faults.
+/// Kind of an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// An allocation: [`Error::ResourceExhausted`].
+    /// Allocation: fails with [`Error::ResourceExhausted`].
     Allocation,
-    /// A kernel or library call.
+    /// Kernel or library call.
     Kernel,
-    /// A copy: to the device, from it, or on it.
+    /// Copy to, from or on the device.
     Copy,
 }
 
@@ -110,68 +110,69 @@ impl Fault {
     pub const ALL: [Fault; 3] = [Fault::Allocation, Fault::Kernel, Fault::Copy];
 }
 
-/// A queue of work on one device, done in order.
+/// Queue of work on one device, executed in order.
 ///
 /// # Contract
 ///
-/// - **Order.** What is sent to one stream happens in the order of the calls. Streams are unordered among each other,
-///   but for [`Stream::wait_for`].
-/// - **Host memory** given to a copy is free again when the call returns: copies from the host may be staged, copies to
-///   the host wait. Copies on the device may be asynchronous.
-/// - **Ranges** are in bytes and have been checked against the sizes of the memories by nobody: implementations check
-///   them and give [`Error::Internal`].
+/// - **Order.** Work on one stream executes in the order of the calls. Streams are unordered among each other, except
+///   by [`Stream::wait_for`].
+/// - **Host memory** passed to a copy may be reused when the call returns: copies from the host may be staged, copies
+///   to the host wait. Copies on the device may be asynchronous.
+/// - **Ranges** are in bytes. Callers have not checked them against the sizes of the memories: implementations check
+///   them and return [`Error::Internal`].
 /// - **Foreign memory** (of another executor type) is [`Error::InvalidArgument`]; see [`DeviceMemory::downcast`].
-/// - **Errors of asynchronous work** never become wrong values: they come out of the next event that is recorded on the
-///   stream and of [`Stream::synchronize`], and of every copy to the host of memory that the failed work, or work that
-///   read its results, was to write. Work that does not depend on it goes on. An event hands the error on: a stream
-///   that waits for it tells it as its own, so whoever joins streams and waits for one of them learns of all.
+/// - **Errors of asynchronous work** never become wrong values. They are reported by the next event that is recorded on
+///   the stream, by [`Stream::synchronize`], and by each copy to the host of memory that should have been written by
+///   the failed work or by work that depends on it. Independent work continues. Events propagate errors: a stream that
+///   waits for a failed event reports its error as its own. Therefore joining streams and waiting for one of them
+///   reports all errors.
 pub trait Stream: Any + Send + Sync + fmt::Debug {
-    /// Writes host bytes to `target`, from byte `offset` on.
+    /// Copies host bytes to `target`, at byte `offset`.
     fn copy_to_device(&self, source: &[u8], target: &mut DeviceMemory, offset: usize) -> Result<()>;
 
-    /// Reads bytes of `source`, from byte `offset` on, until `target` is full. Waits for the work before it.
+    /// Fills `target` with bytes of `source` from `offset` on. Waits for earlier work.
     fn copy_to_host(&self, source: &DeviceMemory, offset: usize, target: &mut [u8]) -> Result<()>;
 
-    /// Copies a range of one memory to byte `offset` of another one.
+    /// Copies a range of one memory to another, at byte `offset`.
     fn copy(&self, source: &DeviceMemory, range: Range<usize>, target: &mut DeviceMemory, offset: usize) -> Result<()>;
 
-    /// Copies a range of one memory to byte `offset` of itself. The two may overlap.
+    /// Copies a range within one memory, to byte `offset`. Source and destination may overlap.
     fn copy_within(&self, memory: &mut DeviceMemory, range: Range<usize>, offset: usize) -> Result<()>;
 
-    /// An event that is reached when everything sent so far is done.
+    /// Records an event that is reached when all work sent so far is done.
     fn record_event(&self) -> Result<Event>;
 
-    /// Makes work sent from now on wait for `event`, which may be of another stream of the same device.
+    /// Makes later work wait for `event`, which may be of another stream of the same device.
     fn wait_for(&self, event: &Event) -> Result<()>;
 
-    /// Returns when everything sent so far is done. An error of earlier work comes out here.
+    /// Waits until all work sent so far is done. Returns an error of earlier work.
     fn synchronize(&self) -> Result<()>;
 
-    /// Whether it only records work, to be sent to another stream of the device later.
+    /// Whether the stream only records work, which is sent to another stream of the device later.
     fn is_recording(&self) -> bool {
         false
     }
 
-    /// Opens a range of that name in the profiler that watches the device, on the line of the calling thread; `false`
-    /// where none does. Ranges of a thread are nested. See [`ProfilerRange`].
+    /// Opens a named range in the device's profiler, on the timeline of the calling thread; returns `false` if no
+    /// profiler is active. Ranges of a thread are nested. See [`ProfilerRange`].
     fn open_range(&self, name: &dyn Fn() -> String) -> bool {
         let _ = name;
         false
     }
 
-    /// Closes the range that the calling thread opened last.
+    /// Closes the innermost range of the calling thread.
     fn close_range(&self) {}
 
-    /// Names the owner of work that the calling thread sends from now on: `platform cpu, thunk t3 (%fusion.2)`. A
-    /// device puts it in front of errors that come out later, when nobody else knows any more whose they are. Whoever
-    /// calls says it of errors that come at once, so a device that does everything at once has no use for it.
+    /// Labels the work that the calling thread sends from now on, such as `platform cpu, thunk t3 (%fusion.2)`.
+    /// Messages of asynchronous errors start with the label, because their origin is otherwise unknown by then. Callers
+    /// label immediate errors themselves, so synchronous devices ignore it.
     fn annotate(&self, place: &dyn Fn() -> String) {
         let _ = place;
     }
 }
 
 impl dyn Stream {
-    /// The executor's own kind of stream. The error is for a stream that came from an executor of another kind.
+    /// Returns the executor's own stream type. An error if the stream is from an executor of another type.
     pub fn downcast<T: Stream>(&self) -> Result<&T> {
         let any: &dyn Any = self;
         any.downcast_ref().ok_or_else(|| {
@@ -183,12 +184,12 @@ impl dyn Stream {
     }
 }
 
-/// A range in the profiler that watches a device, until dropped. Without a profiler it costs a question.
+/// Scope of a range in the device's profiler. Without a profiler it costs one query.
 #[derive(Debug)]
 pub struct ProfilerRange<'a>(Option<&'a dyn Stream>);
 
 impl<'a> ProfilerRange<'a> {
-    /// Opens it for work that the calling thread sends to that stream.
+    /// Opens a range for work that the calling thread sends to the stream.
     pub fn open(stream: &'a dyn Stream, name: &dyn Fn() -> String) -> ProfilerRange<'a> {
         ProfilerRange(stream.open_range(name).then_some(stream))
     }
@@ -200,46 +201,46 @@ impl Drop for ProfilerRange<'_> {
     }
 }
 
-/// A point in a stream's work. Cloning is cheap.
+/// Point in a stream's sequence of work. Cloning is cheap.
 #[derive(Clone, Default)]
 pub struct Event(Option<Arc<dyn DeviceEvent>>);
 
 /// Payload of an [`Event`] of a device with asynchronous streams.
 pub trait DeviceEvent: Any + Send + Sync {
-    /// Whether the point has been reached; an error if the work before it failed.
+    /// Whether the event is reached; an error if work before it failed.
     fn is_reached(&self) -> Result<bool>;
 
-    /// Returns when the point has been reached; an error if the work before it failed.
+    /// Waits until the event is reached; an error if work before it failed.
     fn wait(&self) -> Result<()>;
 }
 
 impl Event {
-    /// An event that has been reached already; what synchronous streams record. Costs nothing.
+    /// Creates an event that is already reached, as synchronous streams record it. Allocates nothing.
     pub fn reached() -> Event {
         Event(None)
     }
 
-    /// An event of an asynchronous stream.
+    /// Creates an event of an asynchronous stream.
     pub fn new(event: impl DeviceEvent) -> Event {
         Event(Some(Arc::new(event)))
     }
 
-    /// Whether the point has been reached; an error if the work before it failed.
+    /// Whether the event is reached; an error if work before it failed.
     pub fn is_reached(&self) -> Result<bool> {
         self.0.as_ref().map_or(Ok(true), |event| event.is_reached())
     }
 
-    /// Blocks until the point has been reached; an error if the work before it failed.
+    /// Waits until the event is reached; an error if work before it failed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |event| event.wait())
     }
 
-    /// Whether it was made reached.
+    /// Whether [`Event::reached`] created the event.
     pub(crate) fn is_immediate(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The device's own event; `None` if it is reached anyway or of another type.
+    /// Returns the device's own event; `None` if the event was created as reached or has another type.
     pub fn downcast<T: DeviceEvent>(&self) -> Option<&T> {
         let event: &dyn Any = self.0.as_deref()?;
         event.downcast_ref()
@@ -252,77 +253,77 @@ impl fmt::Debug for Event {
     }
 }
 
-/// Memory of a device, given back when dropped.
+/// Memory of a device, freed when dropped.
 ///
-/// The service only moves it around; its type is known to the executor that made it.
+/// The service treats it as opaque; only the executor that allocated it knows its type.
 pub struct DeviceMemory(Box<dyn Allocation>);
 
-/// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping releases it.
+/// Payload of a [`DeviceMemory`]: a pointer, a handle, a block of a pool. Dropping it frees the memory.
 pub trait Allocation: Any + Send + Sync + fmt::Debug {
-    /// Bytes that may be used, as they were asked for.
+    /// Returns the requested size in bytes.
     fn byte_size(&self) -> usize;
 
-    /// The bytes, where the host can read them in place once the work that writes them is done.
+    /// Returns the bytes if the host can read them in place, once the work that writes them is done.
     fn host_bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The bytes, where the host can write them in place while no work uses them.
+    /// Returns the bytes if the host can write them in place while no work uses them.
     fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
         None
     }
 
-    /// The address of the first byte, as the device's own interface takes it, where it has one.
+    /// Returns the address of the first byte in the device's address space, if the memory has one.
     fn address(&self) -> Option<usize> {
         self.host_bytes().map(|bytes| bytes.as_ptr().addr())
     }
 
-    /// Whether nobody may write to it: memory of a caller. It is never donated.
+    /// Whether the memory must never be written, because a caller owns it. Such memory is never donated.
     fn is_read_only(&self) -> bool {
         false
     }
 }
 
 impl DeviceMemory {
-    /// Wraps an executor's own kind of memory.
+    /// Wraps the executor's own memory type.
     pub fn new(allocation: impl Allocation) -> DeviceMemory {
         DeviceMemory(Box::new(allocation))
     }
 
-    /// Bytes that may be used.
+    /// Returns the usable size in bytes.
     pub fn byte_size(&self) -> usize {
         self.0.byte_size()
     }
 
-    /// The bytes, where the host can read them in place once the work that writes them is done.
+    /// Returns the bytes if the host can read them in place, once the work that writes them is done.
     pub fn host_bytes(&self) -> Option<&[u8]> {
         self.0.host_bytes()
     }
 
-    /// The bytes, where the host can write them in place while no work uses them.
+    /// Returns the bytes if the host can write them in place while no work uses them.
     pub fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
         self.0.host_bytes_mut()
     }
 
-    /// The address of the first byte, as the device's own interface takes it, where it has one.
+    /// Returns the address of the first byte in the device's address space, if the memory has one.
     pub fn address(&self) -> Option<usize> {
         self.0.address()
     }
 
-    /// Whether nobody may write to it.
+    /// Whether the memory must never be written.
     pub fn is_read_only(&self) -> bool {
         self.0.is_read_only()
     }
 
-    /// The executor's own kind of memory. The error is for memory that came from an executor of another kind.
+    /// Returns the executor's own memory type. An error if the memory is from an executor of another type.
     pub fn downcast<T: Allocation>(&self) -> Result<&T> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref().ok_or_else(|| self.foreign::<T>())
     }
 
-    /// The executor's own kind of memory, for writing.
+    /// Returns the executor's own memory type, for writing.
     pub fn downcast_mut<T: Allocation>(&mut self) -> Result<&mut T> {
-        // Asked first, since a failed mutable borrow would still be held where the error is made.
+        // Checked first: a failed mutable downcast would keep the borrow that the error message needs.
         let any: &dyn Any = &*self.0;
         if !any.is::<T>() {
             return Err(self.foreign::<T>());
@@ -346,38 +347,38 @@ impl fmt::Debug for DeviceMemory {
     }
 }
 
-/// Description of a device: plain data, for people, cost models and tests.
+/// Description of a device: plain data for users, cost models and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceDescription {
-    /// Name of the platform, as the registry knows it.
+    /// Name of the platform in the registry.
     pub platform: String,
-    /// Number of the device among the platform's, from 0.
+    /// Index of the device on the platform, starting at 0.
     pub ordinal: usize,
-    /// The model, such as the vendor prints it.
+    /// Model name, as the vendor prints it.
     pub model: String,
-    /// Cores, multiprocessors or whatever works side by side.
+    /// Number of cores, multiprocessors or other parallel units.
     pub cores: usize,
-    /// Bytes of memory; `None` where the system does not tell.
+    /// Size of the memory in bytes; `None` if the system does not report it.
     pub memory_bytes: Option<usize>,
-    /// Every allocation starts at a multiple of this many bytes.
+    /// Alignment of every allocation, in bytes.
     pub memory_alignment: usize,
-    /// Anything else worth telling, as name and value: instruction sets, driver versions, clocks.
+    /// Other properties as name and value: instruction sets, driver versions, clocks.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Statistics of a device's memory, in bytes.
+/// Memory statistics of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// In live allocations, rounding included.
+    /// Bytes in live allocations, rounding included.
     pub bytes_in_use: usize,
-    /// The most that was ever in use.
+    /// Peak of `bytes_in_use`.
     pub peak_bytes_in_use: usize,
-    /// Kept warm for later allocations.
+    /// Bytes kept in the pool for later allocations.
     pub bytes_pooled: usize,
-    /// Bytes that may be in use at most; `None` for no limit.
+    /// Maximum of `bytes_in_use`; `None` for no limit.
     pub bytes_limit: Option<usize>,
-    /// Allocations so far.
+    /// Number of allocations so far.
     pub allocations: u64,
-    /// Allocations that were served from warm memory.
+    /// Number of allocations that the pool served.
     pub pool_hits: u64,
 }

@@ -1,11 +1,11 @@
-//! File cache: bytes in a folder, keyed by the SHA-256 of their inputs.
+//! File cache: byte strings in a folder, keyed by the SHA-256 of their inputs.
 //!
-//! Files are written under another name and renamed, so that readers, of other processes too, see all of a file or none
-//! of it. Each begins with the hash of its key and contents: a damaged file counts as absent, and so does a file of
-//! another key under this key's name. A file that another user owns or may write is ignored with a warning, since
-//! cached files may be machine code. When the files take more than the limit, the least recently used ones are deleted,
-//! and with them the temporary files of processes that were killed. Nothing here fails a compilation: a cache that
-//! cannot be read or written is as good as empty.
+//! A file is written under a temporary name and renamed, so that readers, including other processes, see either a
+//! complete file or none. Each file begins with the hash of its key and contents: a damaged file counts as absent, and
+//! so does a file that was stored for another key. Files that another user owns or may write are ignored with a
+//! warning, since cached files may contain machine code. When the total size exceeds the limit, the least recently used
+//! files are deleted, and with them the temporary files of killed processes. The cache never fails a compilation: a
+//! cache that cannot be read or written acts as an empty one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -14,16 +14,16 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// At the start of each file.
+/// Magic bytes at the start of each file.
 const MAGIC: &[u8] = b"XLA cache 2\n";
 
-/// Start of the names of temporary files.
+/// Name prefix of temporary files.
 const TEMPORARY: &str = ".tmp";
 
-/// Age at which the writer of a temporary file is taken to be gone: a file is written within seconds.
+/// Minimum age of an abandoned temporary file. Writing a file takes only seconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// A folder of files.
+/// Cache in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileCache {
     folder: PathBuf,
@@ -32,15 +32,16 @@ pub struct FileCache {
 }
 
 impl FileCache {
-    /// A cache in `folder`, which is made when it is needed, of at most `limit` bytes in files with that extension.
+    /// Creates a cache in `folder`, which is created on first use, with at most `limit` bytes in files with this
+    /// extension.
     pub fn new(folder: PathBuf, extension: &'static str, limit: u64) -> FileCache {
         FileCache { folder, extension, limit }
     }
 
-    /// The key of a file made from these parts: 64 hexadecimal digits.
+    /// Returns the key of a file derived from `parts`: 64 hexadecimal digits.
     pub fn key(parts: &[&[u8]]) -> String {
         let mut hash = Sha256::new();
-        // With lengths, so that no two lists of parts run together to the same bytes.
+        // Length prefixes make the encoding unambiguous: different lists of parts never yield the same bytes.
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
@@ -48,12 +49,12 @@ impl FileCache {
         hex(hash)
     }
 
-    /// Path of the file of a key.
+    /// Returns the path of a key's file.
     pub fn path(&self, key: &str) -> PathBuf {
         self.folder.join(key).with_extension(self.extension)
     }
 
-    /// The bytes kept under a key.
+    /// Returns the bytes stored under a key.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key);
         let file = File::open(&path).ok()?;
@@ -64,7 +65,7 @@ impl FileCache {
         if contents.is_none() {
             tracing::warn!(path = %path.display(), "a file of the cache that is damaged or another key's is ignored");
         }
-        // When it was used last. A file that may only be read is used all the same.
+        // Update the time of last use. This fails for a read-only file, which is used nevertheless.
         let now = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         if let Err(error) = now {
             tracing::trace!(path = %path.display(), %error, "the time of use was not kept");
@@ -72,7 +73,7 @@ impl FileCache {
         contents
     }
 
-    /// Keeps bytes under a key, unless that cannot be done.
+    /// Stores bytes under a key. Failures are ignored.
     pub fn put(&self, key: &str, contents: &[u8]) {
         if let Err(error) = self.write(key, contents) {
             tracing::debug!(folder = %self.folder.display(), %error, "nothing was kept");
@@ -98,14 +99,14 @@ impl FileCache {
         self.folder.metadata().is_ok_and(|facts| is_private(&self.folder, &facts))
     }
 
-    /// Deletes abandoned temporary files, and the least recently used files until the rest is within the limit. Several
-    /// processes may do so at once.
+    /// Deletes abandoned temporary files, then the least recently used files until the total is within the limit.
+    /// Several processes may do so at once.
     fn evict(&self) -> io::Result<()> {
         delete_abandoned_files(&self.folder)?;
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            // Another process may have deleted it in the meantime.
+            // Another process may have deleted the file in the meantime.
             if let (true, Ok(facts)) = (path.extension().is_some_and(|e| e == self.extension), path.metadata()) {
                 files.push((facts.modified()?, facts.len(), path));
             }
@@ -116,7 +117,7 @@ impl FileCache {
             if total <= self.limit {
                 break;
             }
-            // One that another process has deleted already is gone as well.
+            // Also counts a file that another process has deleted already.
             delete(path)?;
             total -= bytes;
         }
@@ -124,12 +125,12 @@ impl FileCache {
     }
 }
 
-/// Deletes the temporary files of processes that were killed while they wrote into a cache's folder.
+/// Deletes the temporary files of processes that were killed while they wrote to a cache's folder.
 pub fn delete_abandoned_files(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_temporary = entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes());
-        // Another process may have deleted it in the meantime.
+        // Another process may have deleted the file in the meantime.
         let age = entry.metadata().ok().and_then(|facts| facts.modified().ok()?.elapsed().ok());
         if is_temporary && age.is_some_and(|age| age > ABANDONED) {
             delete(&entry.path())?;
@@ -138,12 +139,12 @@ pub fn delete_abandoned_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `MAGIC | SHA-256 of key and contents | contents`.
+/// Encodes `MAGIC | SHA-256 of key and contents | contents`.
 fn encode(key: &str, contents: &[u8]) -> Vec<u8> {
     [MAGIC, &digest(key, contents)[..], contents].concat()
 }
 
-/// The contents, if the bytes are those of [`encode`] for this key.
+/// Inverse of [`encode`]: returns the contents if the hash matches the key.
 fn decode(key: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let (hash, contents) = bytes.strip_prefix(MAGIC)?.split_at_checked(32)?;
     if hash != digest(key, contents) {
@@ -153,7 +154,7 @@ fn decode(key: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Hashes the key, with its length in front, and the contents.
+/// Hashes the key, prefixed by its length, and the contents.
 fn digest(key: &str, contents: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update((key.len() as u64).to_le_bytes());
@@ -175,12 +176,12 @@ fn delete(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The digest in hexadecimal.
+/// Returns the digest in hexadecimal.
 pub(crate) fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A folder that is this user's alone, with those that lead to it.
+/// Creates a folder, and missing parent folders, with access only for this user.
 #[cfg(unix)]
 fn create_private(folder: &Path) -> io::Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(fs::DirBuilder::new().recursive(true), 0o700).create(folder)
@@ -191,7 +192,7 @@ fn create_private(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Whether a file or folder belongs to this user and nobody else may write it; if not, a warning says so.
+/// Whether a file or folder belongs to this user and no other user may write to it; warns otherwise.
 #[cfg(unix)]
 fn is_private(path: &Path, facts: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,20 +1,20 @@
-//! File names made from names of programs: of bounded length, and without characters that a shell or terminal reads.
+//! File names derived from program names: of bounded length, without special characters of shells or terminals.
 
 use sha2::{Digest, Sha256};
 
 use crate::file_cache::hex;
 
-/// Bytes of the longest file name that [`file_name`] returns. File systems allow 255, some 143; the rest is for a
-/// prefix or an extension.
+/// Maximum length in bytes of the file names that [`file_name`] returns. File systems allow 255 bytes, some only 143;
+/// the difference leaves room for a prefix or an extension.
 pub const LONGEST_FILE_NAME: usize = 100;
 
-/// Hexadecimal digits of the hash at the end of a shortened name.
+/// Number of hexadecimal digits of the hash at the end of a shortened name.
 const HASH_DIGITS: usize = 16;
 
 /// Returns `name` as a file name: ASCII letters, digits, `.`, `_` and `-`, every other character replaced by `_`.
 ///
-/// A name longer than [`LONGEST_FILE_NAME`] is cut and ends in a hash of the whole name, so that two long names do not
-/// become one. The result is never empty and does not begin with `.` or `-`.
+/// A name longer than [`LONGEST_FILE_NAME`] is truncated and ends in a hash of the whole name, so that two long names
+/// stay distinct. The result is never empty and does not begin with `.` or `-`.
 ///
 /// ```
 /// use xla_service::{LONGEST_FILE_NAME, file_name};

@@ -4,12 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::{Computation, InstrId, Instruction, Module, ModuleAttributes, ProgramShape};
 
-/// 128 bits over everything a compiler may look at, names included. Good within one process; not for files.
+/// 128-bit hash of everything that a compiler may read, including names. Stable only within one process; not for files.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fingerprint(u64, u64);
 
 impl Fingerprint {
-    /// The fingerprint of a module.
+    /// Computes the fingerprint of a module.
     pub fn of(module: &Module) -> Fingerprint {
         let mut hasher = WideHasher::new();
         hash_module(module, &mut hasher);
@@ -23,7 +23,7 @@ impl std::fmt::Display for Fingerprint {
     }
 }
 
-/// Two hashers that start differently: together twice as wide as one.
+/// Two hashers with different initial states, for a hash of twice the width.
 struct WideHasher(DefaultHasher, DefaultHasher);
 
 impl WideHasher {
@@ -45,7 +45,7 @@ impl Hasher for WideHasher {
     }
 }
 
-/// Hashes everything that a compiler may look at.
+/// Hashes everything that a compiler may read.
 pub(crate) fn hash_module(module: &Module, hasher: &mut impl Hasher) {
     module.name().hash(hasher);
     module.entry_id().hash(hasher);
@@ -81,7 +81,7 @@ fn hash_instruction(id: InstrId, instruction: &Instruction, hasher: &mut impl Ha
     annotations.parameter_replication.hash(hasher);
 }
 
-/// Everything in the header but provenance (stack tables, recovery tables, debug attributes).
+/// Hashes all header attributes except provenance (stack tables, recovery tables, debug attributes).
 fn hash_attributes(attributes: &ModuleAttributes, hasher: &mut impl Hasher) {
     let ModuleAttributes {
         is_scheduled,

@@ -1,4 +1,4 @@
-//! Detection of processes that were forked off one with a client, whose threads they do not have.
+//! Detection of forked child processes, which lack the threads of their parent's clients.
 #![cfg_attr(unix, expect(unsafe_code, reason = "has the C library call back after each fork"))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,14 +7,14 @@ use xla_hlo::{Error, Result};
 
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
-/// Begins to watch for forks; until then threads of this crate do not exist.
+/// Registers the fork handler, before this crate creates its first thread.
 pub(crate) fn watch() -> Result<()> {
     #[cfg(unix)]
     {
         extern "C" fn note() {
             IS_FORKED.store(true, Ordering::Relaxed);
         }
-        // SAFETY: the function of POSIX, as its header declares it.
+        // SAFETY: the declaration matches POSIX `pthread_atfork`.
         unsafe extern "C" {
             fn pthread_atfork(
                 before: Option<extern "C" fn()>,
@@ -23,7 +23,8 @@ pub(crate) fn watch() -> Result<()> {
             ) -> i32;
         }
         static STATUS: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
-        // SAFETY: the function is there as long as this library, and does what may be done after a fork: a store.
+        // SAFETY: the handler exists as long as this library, and does only what is allowed after a fork: an atomic
+        // store.
         let status = *STATUS.get_or_init(|| unsafe { pthread_atfork(None, None, Some(note)) });
         if status != 0 {
             return Err(Error::resource_exhausted("no memory to watch for forks of this process"));
@@ -32,12 +33,12 @@ pub(crate) fn watch() -> Result<()> {
     Ok(())
 }
 
-/// Whether this process was forked, so that threads which should do work or hold locks are not here.
+/// Whether this process is a forked child. Its worker threads, and threads that held locks, do not exist here.
 pub(crate) fn is_forked() -> bool {
     IS_FORKED.load(Ordering::Relaxed)
 }
 
-/// An error in a process that was forked.
+/// Returns an error in a forked child process.
 pub(crate) fn check() -> Result<()> {
     if is_forked() {
         return Err(Error::failed_precondition(

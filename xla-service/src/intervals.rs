@@ -1,18 +1,18 @@
-//! Interval map: values by ranges of bytes.
+//! Interval map: values by byte ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A value for every byte; [`Default`] where nothing was said. Neighbours that were said something at once stand
-/// together, so that a map has as many entries as there were borders, not bytes.
+/// Map from bytes to values, with [`Default`] for bytes that were never set. Bytes that were set together share one
+/// entry, so the number of entries grows with the number of borders, not of bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalMap<T> {
-    /// By first byte: the end, and what is there. Disjoint and not empty.
+    /// Entries by first byte: end and value. Disjoint and not empty.
     entries: BTreeMap<usize, (usize, T)>,
 }
 
 impl<T: Clone + Default> IntervalMap<T> {
-    /// Calls `f` for each part of `range` of which something was said, in order.
+    /// Calls `f` for each entry that overlaps `range`, clipped to it, in order.
     pub fn for_each(&self, range: Range<usize>, mut f: impl FnMut(Range<usize>, &T)) {
         if range.is_empty() {
             return;
@@ -29,7 +29,7 @@ impl<T: Clone + Default> IntervalMap<T> {
         self.entries.iter().for_each(|(&start, (end, value))| f(start..*end, value));
     }
 
-    /// Changes the values of the bytes of `range`, part by part.
+    /// Changes the values of all bytes in `range`, entry by entry.
     pub fn update(&mut self, range: Range<usize>, mut f: impl FnMut(&mut T)) {
         if range.is_empty() {
             return;
@@ -55,7 +55,7 @@ impl<T: Clone + Default> IntervalMap<T> {
         }
     }
 
-    /// Replaces the values of all bytes of `range` by `value`.
+    /// Replaces the values of all bytes in `range` by `value`.
     pub fn replace(&mut self, range: Range<usize>, value: T) {
         if range.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl<T: Clone + Default> IntervalMap<T> {
         self.entries.insert(range.start, (range.end, value));
     }
 
-    /// Makes a border at that byte, where an entry goes across it.
+    /// Splits the entry that contains byte `at`, so that an entry starts there.
     fn split(&mut self, at: usize) {
         let Some((_, (end, value))) = self.entries.range_mut(..at).next_back() else { return };
         if *end > at {

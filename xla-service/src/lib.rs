@@ -7,9 +7,9 @@
 //!                                   Lowering, host fallback        └─ whole graph      StreamExecutor, Stream
 //! ```
 //!
-//! A backend implements four traits and names them in a [`Platform`]:
+//! A backend implements four traits and returns them from a [`Platform`]:
 //!
-//! | trait | says |
+//! | trait | responsibility |
 //! | --- | --- |
 //! | [`StreamExecutor`] | one device: memory, streams, events, description |
 //! | [`Compiler`] | module to executable; ahead of time as an optional ability |
@@ -17,9 +17,9 @@
 //! | [`TransferManager`] | literals to and from device memory, layouts |
 //!
 //! Users register platforms in a [`PlatformRegistry`] and work through a [`Client`]. Everything is `Send + Sync`,
-//! errors are [`xla_hlo::Error`], and each trait's docs say who performs the checks. Optional abilities are traits of
-//! their own, reached by a method that returns `Option<&dyn Ability>`; the client answers their absence with
-//! `Unimplemented`, naming the platform.
+//! errors are [`xla_hlo::Error`], and the documentation of each trait states whether the caller or the implementation
+//! performs a check. Optional abilities are separate traits, returned by a method as `Option<&dyn Ability>`. If an
+//! ability is missing, the client returns `Unimplemented` and names the platform.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Runs a pipeline of passes as compile options say, for every backend's `run_hlo_passes`.
+//! Runs a pass pipeline as the compile options specify, for the `run_hlo_passes` of every backend.
 
 use std::fmt::Display;
 
@@ -9,10 +9,10 @@ use crate::compiler::{HloPasses, OptimizedModule};
 use crate::dump::Dump;
 use crate::options::CompileOptions;
 
-/// Runs passes on a module: with the options for passes, with dumps if they were asked for, and verifies the result.
+/// Runs passes on a module, with pass options and dumps as specified, and verifies the result.
 ///
-/// `observer`, where there is one, is told of every pass. An error of a pass names it; a module that is no longer valid
-/// is [`Error::Internal`].
+/// `observer`, if given, is notified of every pass. An error of a pass names the pass; if the resulting module is
+/// invalid, the error is [`Error::Internal`].
 pub fn optimize(
     module: VerifiedModule,
     passes: &HloPasses,
@@ -47,24 +47,25 @@ fn analyses(dump: &Dump, module: &VerifiedModule) -> Result<()> {
     report(dump, "call-graph", &calls, &analysis::json(&calls))?;
     let chains = analysis::reachability::chains(module);
     report(dump, "chains", &chains, &analysis::json(&chains))?;
-    // A pipeline need not flatten the call graph; without that no leaf holds one value.
+    // A pipeline may leave the call graph unflattened; then a leaf of a callee may hold several values and the analysis
+    // fails.
     match analysis::dataflow::analyze(module) {
         Ok(flow) => report(dump, "dataflow", &flow, &analysis::json(&flow)),
         Err(error) => dump.write("dataflow.txt", || format!("{error}\n")),
     }
 }
 
-/// One report for people and for programs.
+/// Writes one report as text and as JSON.
 fn report(dump: &Dump, name: &str, text: &impl Display, json: &str) -> Result<()> {
     dump.write(&format!("{name}.txt"), || text.to_string())?;
     dump.write(&format!("{name}.json"), || json.to_string())
 }
 
-/// Dumps, and tells somebody else.
+/// Observer that dumps, and forwards events to another observer.
 struct PassDumper<'a> {
     dump: Dump,
     observer: Option<&'a dyn PassObserver>,
-    /// Records fusion decisions for the dump.
+    /// Recorder of fusion decisions for the dump.
     recorder: Option<FusionRecorder>,
 }
 
@@ -129,7 +130,7 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    /// Leaves a module that no verifier lets pass.
+    /// Pass that produces an invalid module.
     struct Vandal;
 
     impl Pass for Vandal {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use xla_passes::PassOptions;
 
-/// Options of a compilation. Plain data: read nowhere else (no flags, no environment), part of the compilation cache's
-/// key.
+/// Options of a compilation. They are plain data and part of the key of the compilation cache. No flag or environment
+/// variable adds to them.
 ///
 /// ```
 /// use xla_service::{CompileOptions, FallbackPolicy};
@@ -18,70 +18,69 @@ use xla_passes::PassOptions;
 pub struct CompileOptions {
     /// Optimisation level.
     pub opt_level: OptLevel,
-    /// Options of the passes: verification after each, passes left out, where to stop.
+    /// Options of the passes: verification after each pass, disabled passes, where to stop.
     pub passes: PassOptions,
-    /// A directory for dumps of the module before and after passes, thunks and other stages; `None` for
-    /// none.
+    /// Directory for dumps of the module before and after passes, of thunks and of other stages; `None` for no dumps.
     pub dump_to: Option<PathBuf>,
-    /// Threads that the program may use; `None` for as many as the machine has cores.
+    /// Number of threads that the program may use; `None` for the number of cores.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes that one execution may need in all, arguments and results included; `None` for the limit of the backend's
-    /// profile. Cheap values are then computed again instead of kept, and a program that still needs more is
+    /// Memory limit of one execution in bytes, including arguments and results; `None` for the limit of the backend's
+    /// profile. To stay below it, the compiler rematerialises cheap values. A program that still needs more is
     /// [`xla_hlo::Error::ResourceExhausted`].
     pub memory_limit: Option<u64>,
     /// Policy for operations that the backend does not lower.
     pub host_fallback: FallbackPolicy,
-    /// A directory for results that take a backend long to compute, shared with other processes: machine code that
-    /// another program assembles, measured choices. It is made when it is needed, processes may share it, and its files
-    /// may be deleted at any time. `None`: nothing is kept.
+    /// Directory for results that are slow to compute: machine code from an external assembler, autotuning
+    /// measurements. It is created on first use, other processes may share it, and its files may be deleted at any
+    /// time. `None` disables caching on disk.
     pub cache_dir: Option<PathBuf>,
-    /// Whether compiled programs are kept in [`cache_dir`](CompileOptions::cache_dir) as well, on platforms whose
-    /// serialised programs hold code. One that is found there is not compiled: no pass runs.
+    /// Whether compiled programs are also stored in [`cache_dir`](CompileOptions::cache_dir), on platforms whose
+    /// serialised programs contain code. A program that is found there is not compiled: no pass runs.
     pub cache_programs: bool,
-    /// Whether a program may measure, when it first runs, which of several ways to compute something is the fastest.
-    /// Otherwise what is in [`cache_dir`](CompileOptions::cache_dir) decides, and where nothing is, a rule. Ways may
-    /// differ in how they round. For GPUs large products are then compiled in several ways, which takes longer.
+    /// Whether a program may measure at its first run which of several implementations is the fastest. Without
+    /// measurement, stored results in [`cache_dir`](CompileOptions::cache_dir) select the implementation, or a
+    /// heuristic if there are none. Implementations may differ in rounding. On GPUs, large matrix products are then
+    /// compiled in several variants, which takes longer.
     pub autotune: bool,
-    /// Whether launches that follow each other may be sent as one, such as a CUDA graph, on devices where that is
-    /// cheaper. Without it, and without optimisation, each is sent by itself: for profiles, and to find errors. Other
-    /// platforms do the same with it as without.
+    /// Whether consecutive launches may be sent as one unit, such as a CUDA graph, on devices where that is cheaper. If
+    /// this is off, or at level `O0`, each launch is sent separately, which helps with profiling and debugging. Other
+    /// platforms ignore it.
     pub graphs: bool,
-    /// Whether products and convolutions of f32 may round their factors to the 10 bits of TF32, on devices whose matrix
-    /// units then are many times as fast: NVIDIA's GPUs from `sm_80` on. Sums stay f32. It is about operations that
-    /// name no algorithm and whose `operand_precision` is `default` on both sides; `high` and `highest` never round.
-    /// Other platforms compute the same with it as without.
+    /// Whether matrix products and convolutions of f32 may round their operands to the 10-bit mantissa of TF32, on
+    /// devices whose matrix units are then many times as fast: NVIDIA GPUs from `sm_80` on. Accumulation stays in f32.
+    /// This applies to operations without an explicit algorithm whose `operand_precision` is `default` on both sides;
+    /// `high` and `highest` never round. Other platforms ignore it.
     pub allow_tf32: bool,
-    /// Whether floating-point arithmetic may take subnormal operands and results ("denormals") for zeros of their sign,
-    /// as XLA:CPU does. It is a permission: the kernels of platform `cpu` use it on x86-64 and AArch64. What Rust code
-    /// computes keeps subnormals, since Rust must not run in another floating-point environment than the default one:
-    /// library calls such as large dots, operations left to the host, and constants folded by passes. Other platforms
-    /// compute the same with it as without.
+    /// Whether floating-point arithmetic may flush subnormal operands and results (denormals) to zeros of their sign,
+    /// as XLA:CPU does. This is a permission: the kernels of platform `cpu` use it on x86-64 and AArch64. Rust code
+    /// must run in the default floating-point environment and therefore keeps subnormals: library calls such as large
+    /// dots, operations with host fallback, and constant folding. Other platforms ignore it.
     pub flush_denormals: bool,
-    /// Whether values of `f16` and `bf16` may stay `f32` from one operation to the next inside of a kernel, and be
-    /// rounded once, where they are stored or converted to their type, as XLA does by default. It is a permission that
-    /// platforms `gpu` and `gpu-emulated` use; others compute the same with it as without.
+    /// Whether values of type `f16` and `bf16` may stay `f32` between operations of one kernel, and be rounded only
+    /// when they are stored or converted to their type, as XLA does by default. This is a permission that platforms
+    /// `gpu` and `gpu-emulated` use; others ignore it.
     pub excess_precision: bool,
 }
 
-/// Optimisation level. Results never differ by level but in rounding.
+/// Optimisation level. Results differ between levels only in rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OptLevel {
-    /// Only required lowering.
+    /// Required lowering only.
     O0,
     /// Cheap optimisations.
     O1,
-    /// Everything that usually pays.
+    /// All optimisations that usually pay off.
     O2,
-    /// Also optimisations that take long to compile.
+    /// Additionally optimisations that compile slowly.
     O3,
 }
 
 /// Policy for operations that a backend does not lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FallbackPolicy {
-    /// Evaluate them on the host.
+    /// Evaluates them on the host.
     Allow,
-    /// Refuse to compile: [`xla_hlo::Error::Unimplemented`], naming the instruction.
+    /// Fails the compilation with [`xla_hlo::Error::Unimplemented`], naming the instruction.
     Forbid,
 }
 
@@ -106,7 +105,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// [`CompileOptions::threads`], or the number of cores that this process may use.
+    /// Returns [`CompileOptions::threads`], or the number of cores that this process may use.
     pub fn thread_count(&self) -> usize {
         let available = || std::thread::available_parallelism();
         self.threads.map_or_else(|| available().map_or(1, NonZeroUsize::get), NonZeroUsize::get)

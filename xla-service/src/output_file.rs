@@ -1,7 +1,7 @@
-//! Output files that appear whole or not at all.
+//! Output files that are written completely or not at all.
 //!
-//! A file is written under a temporary name in its folder, flushed to the disk, and renamed. A full disk or a killed
-//! process leaves an older file of that name unchanged.
+//! A file is written under a temporary name in its folder, flushed to disk, and renamed. If the disk is full or the
+//! process is killed, an existing file of that name is unchanged.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -11,16 +11,16 @@ use xla_hlo::{Error, Result};
 
 use crate::temporary::Temporary;
 
-/// Start of the names of temporary files.
+/// Name prefix of temporary files.
 const TEMPORARY: &str = ".xla-";
 
-/// Number of symbolic links that are followed from one name, as on Linux.
+/// Maximum number of symbolic links that are followed from one name, as on Linux.
 const LINKS: usize = 40;
 
-/// A file that is written. Dropped without [`OutputFile::finish`], it changes nothing on the disk.
+/// File under construction. If it is dropped without [`OutputFile::finish`], nothing on disk changes.
 ///
 /// Pipes, devices, sockets and the standard streams by their names (`/dev/stdout`, `/proc/self/fd/3`) are written
-/// directly. So is an existing file in a folder where no file may be created.
+/// directly. So is an existing file in a folder where no file can be created.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -29,37 +29,37 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Target {
-    /// A temporary file, its name, and the name that it gets. It is written as a [`File`]: errors of the other type
-    /// name the temporary file.
+    /// Temporary file, its handle, and its final name. It is written through a plain [`File`]: errors of the `tempfile`
+    /// type would name the temporary file.
     Renamed(BufWriter<File>, Temporary, PathBuf),
     Direct(BufWriter<File>),
 }
 
 impl OutputFile {
-    /// Begins to write the file. [`Error::FailedPrecondition`] names a file that cannot be created or written.
+    /// Creates the file. [`Error::FailedPrecondition`] names a file that cannot be created or written.
     pub fn create(path: &Path) -> Result<OutputFile> {
         let target = Target::create(path).map_err(|error| cannot_write(path, error))?;
         Ok(OutputFile { path: path.to_path_buf(), target })
     }
 
-    /// Whether the file can be written at any position; `false` for a file that is written directly.
+    /// Whether the file supports seeking; `false` for a file that is written directly.
     pub fn is_seekable(&self) -> bool {
         matches!(self.target, Target::Renamed(..))
     }
 
-    /// The [`Error::FailedPrecondition`] for an error from a write to this file.
+    /// Returns the [`Error::FailedPrecondition`] for an error from a write to this file.
     pub fn error(&self, error: io::Error) -> Error {
         cannot_write(&self.path, error)
     }
 
-    /// Replaces the file of that name once all bytes are on the disk. On an error the older file stays.
+    /// Replaces the file of that name once all bytes are on disk. On an error the existing file stays.
     pub fn finish(mut self) -> Result<()> {
         self.sync()?;
         self.finish_without_sync()
     }
 
-    /// Replaces the file of that name, and leaves it to the system when the bytes reach the disk: after a loss of power
-    /// the file may be incomplete.
+    /// Replaces the file of that name without waiting until the bytes are on disk: after a power failure the file may
+    /// be incomplete.
     pub fn finish_without_sync(self) -> Result<()> {
         let OutputFile { path, target } = self;
         let finished = match target {
@@ -69,23 +69,23 @@ impl OutputFile {
         finished.map_err(|error| cannot_write(&path, error))
     }
 
-    /// Brings all bytes to the disk.
+    /// Flushes all bytes to disk.
     fn sync(&mut self) -> Result<()> {
         let synced = self.flush().and_then(|()| match &self.target {
             Target::Renamed(file, ..) => file.get_ref().sync_all(),
-            // Pipes and terminals have nothing to synchronise.
+            // Pipes and terminals do not support syncing.
             Target::Direct(_) => Ok(()),
         });
         synced.map_err(|error| self.error(error))
     }
 }
 
-/// Writes a file whole or not at all; see [`OutputFile`].
+/// Writes a file completely or not at all; see [`OutputFile`].
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_files([(path.to_path_buf(), bytes)])
 }
 
-/// Writes files, none of them before all are on the disk under temporary names; see [`OutputFile`].
+/// Writes several files. All are on disk under temporary names before the first is renamed; see [`OutputFile`].
 pub fn write_files<'a>(files: impl IntoIterator<Item = (PathBuf, &'a [u8])>) -> Result<()> {
     let mut written = Vec::new();
     for (path, bytes) in files {
@@ -109,7 +109,7 @@ impl Target {
             Err(error) => return Err(error),
         };
         if let Some(facts) = &old {
-            // Also the check that the file may be written, which a rename would not make.
+            // Also checks write permission, which a rename does not check.
             let file = File::options().write(true).open(&path)?;
             if !facts.is_file() {
                 return Ok(Target::Direct(BufWriter::new(file)));
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-/// Creates a temporary file in the folder of `path`, with the permissions of the older file, or those of a new one.
+/// Creates a temporary file in the folder of `path`, with the permissions of the existing file or default ones.
 fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, Temporary)> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -141,7 +141,7 @@ fn create_temporary(path: &Path, old: Option<&Metadata>) -> io::Result<(File, Te
     Ok((file, Temporary::new(path)))
 }
 
-/// The file that a path of symbolic links names, which need not exist, and whether it is an open file of the process.
+/// Follows symbolic links. Returns the final path, which need not exist, and whether it names an open file descriptor.
 fn follow_links(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS {
@@ -150,21 +150,21 @@ fn follow_links(path: &Path) -> io::Result<(PathBuf, bool)> {
         }
         match fs::read_link(&path) {
             Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
-            // No symbolic link, or nothing yet.
+            // Not a symbolic link, or the path does not exist yet.
             Err(_) => return Ok((path, false)),
         }
     }
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Whether a path names an open file of a process: on Linux its link leads to a file that a rename would replace.
+/// Whether a path names a file descriptor of a process. On Linux its link leads to a file that a rename would replace.
 fn names_descriptor(path: &Path) -> bool {
     ["/dev/stdout", "/dev/stderr", "/dev/stdin"].iter().any(|name| path == Path::new(name))
         || path.starts_with("/dev/fd")
         || path.starts_with("/proc")
 }
 
-/// Opens an open file of a process again; the standard streams with their positions.
+/// Opens a file descriptor of a process by its name. The standard streams keep their positions.
 #[cfg(unix)]
 fn open_descriptor(path: &Path) -> io::Result<File> {
     use std::os::fd::AsFd;

@@ -1,7 +1,8 @@
-//! Persistent cache: compiled programs on disk, for other processes to find.
+//! Persistent cache: compiled programs on disk, shared between processes.
 //!
-//! A program is found by everything that it was made from: the module, the options, the platform and the target of its
-//! code ([`LoadExecutable::cache_target`]), and this very build of the compiler. [`FileCache`] says how files are kept.
+//! The key of a program covers all inputs of its compilation: module, options, platform and code target
+//! ([`LoadExecutable::cache_target`]), and the identity of this compiler build. [`FileCache`] documents the storage
+//! format.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -19,10 +20,10 @@ use crate::file_cache::{FileCache, hex};
 use crate::fingerprint::hash_module;
 use crate::options::CompileOptions;
 
-/// Bytes that all programs in a folder may take.
+/// Maximum size of all programs in a folder, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The place of one program in the cache.
+/// Cache slot of one program.
 pub(crate) struct PersistentCache<'a> {
     files: FileCache,
     loader: &'a dyn LoadExecutable,
@@ -30,8 +31,8 @@ pub(crate) struct PersistentCache<'a> {
 }
 
 impl<'a> PersistentCache<'a> {
-    /// The place of a program; `None` where programs are not kept: the options ask for no cache or for dumps of what a
-    /// compilation does, or the platform's serialised programs hold no code.
+    /// Returns the slot of a program. `None` if the program is not cached: the options disable the cache or request
+    /// dumps of the compilation, or serialised programs of the platform contain no code.
     pub fn of(
         platform: &str,
         compiler: &'a dyn Compiler,
@@ -53,7 +54,7 @@ impl<'a> PersistentCache<'a> {
         Some(PersistentCache { files: FileCache::new(folder.join("programs"), "xlax", MOST_BYTES), loader, key })
     }
 
-    /// The program, if it is there and can be used.
+    /// Returns the program if it is cached and usable.
     pub fn load(&self, options: &CompileOptions) -> Option<Arc<dyn Executable>> {
         let bytes = self.files.get(&self.key)?;
         let loaded = self.loader.load(&bytes, options);
@@ -64,7 +65,7 @@ impl<'a> PersistentCache<'a> {
         loaded.ok()
     }
 
-    /// Keeps the program.
+    /// Stores the program.
     pub fn store(&self, executable: &dyn Executable) {
         match executable.serializer().map(|serializer| serializer.serialize()) {
             Some(Ok(bytes)) => self.files.put(&self.key, &bytes),
@@ -74,24 +75,24 @@ impl<'a> PersistentCache<'a> {
     }
 }
 
-/// Identity of this build of the compiler: its version, and the contents of the file that holds its code, a program or
-/// a library that another program has loaded (on systems that do not list mapped files, the program).
+/// Returns the identity of this compiler build: its version, and the contents of the file with its code. That file is a
+/// program, or a library that a program has loaded (on systems that do not list mapped files, the program).
 ///
-/// A copy of the file has the identity of the original, whatever its time is. Another build must not trust private
-/// entries, such as code that calls functions of the runtime.
+/// A copy of the file has the same identity, whatever its time stamp. Other builds must not trust its private entries,
+/// such as code that calls functions of the runtime.
 pub fn build_identity() -> String {
     static IDENTITY: OnceLock<String> = OnceLock::new();
     let identity = || {
         let path = own_file().or_else(|| std::env::current_exe().ok());
         let file = path.and_then(|path| contents_identity(&path).ok());
-        // A file that is gone cannot be compared: nothing is shared with other processes.
+        // A deleted file cannot be hashed. Use the process id, which disables sharing with other processes.
         let file = file.unwrap_or_else(|| format!("process {}", std::process::id()));
         format!("{} {file}", env!("CARGO_PKG_VERSION"))
     };
     IDENTITY.get_or_init(identity).clone()
 }
 
-/// The linker's build ID, which is a hash of the linked contents; the hash of the whole file where it has none.
+/// Returns the linker's build ID, a hash of the linked contents, or the hash of the whole file if it has none.
 fn contents_identity(path: &Path) -> io::Result<String> {
     let file = ReadCache::new(File::open(path)?);
     let id = object::File::parse(&file).ok().and_then(|object| object.build_id().ok().flatten().map(<[u8]>::to_vec));
@@ -109,14 +110,14 @@ fn contents_identity(path: &Path) -> io::Result<String> {
     }
 }
 
-/// The file that this code was loaded from, where the system lists the files that a process has mapped.
+/// Returns the file that this code was loaded from, if the system lists the mapped files of a process.
 fn own_file() -> Option<PathBuf> {
     let address = build_identity as fn() -> String as usize;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| mapped_file(line, address))
 }
 
-/// The file of a line `FROM-TO PERMISSIONS OFFSET DEVICE INODE PATH`, where the address lies in its range.
+/// Parses a line `FROM-TO PERMISSIONS OFFSET DEVICE INODE PATH`; returns the file if its range contains the address.
 fn mapped_file(line: &str, address: usize) -> Option<PathBuf> {
     let (range, rest) = line.split_once(' ')?;
     let (from, to) = range.split_once('-')?;
@@ -131,11 +132,11 @@ fn module_key(module: &Module) -> String {
     hex(hasher.0)
 }
 
-/// Hashes the output of [`std::hash::Hash`] so that nobody can make two modules of one hash.
+/// Adapter that feeds [`std::hash::Hash`] into SHA-256, so that colliding modules cannot be constructed.
 struct Cryptographic(Sha256);
 
 impl Hasher for Cryptographic {
-    /// Of no use: the digest is taken from inside.
+    /// Unused: the digest is taken from the field.
     fn finish(&self) -> u64 {
         0
     }
@@ -175,7 +176,7 @@ mod tests {
         let copy = folder.path().join("copy");
         std::fs::copy(&program, &copy).unwrap();
         assert_eq!(contents_identity(&copy).unwrap(), contents_identity(&program).unwrap());
-        // Without a build ID, files of one size differ by their contents.
+        // Without a build ID, files of equal size differ by their contents.
         let [one, other] = ["one", "two"].map(|contents| {
             let path = folder.path().join(contents);
             std::fs::write(&path, contents).unwrap();

@@ -13,40 +13,40 @@ use crate::transfer::TransferManager;
 ///
 /// # Contract
 ///
-/// - **Cheap to make.** Creating and registering a platform touches no device and loads no library; that happens in
+/// - **Cheap to create.** Creating and registering a platform touches no device and loads no library; that happens in
 ///   [`Platform::executor`] or [`Platform::check`].
-/// - **Threads.** Every method may be called from any thread at any time; the same parts come out every time.
+/// - **Threads.** Every method may be called from any thread at any time, and returns the same objects every time.
 /// - **Compiling works without the device**: [`Platform::compiler`] and [`Platform::transfer_manager`] never fail.
 pub trait Platform: Send + Sync + fmt::Debug {
-    /// The name users choose it by: lower case, such as `cpu`.
+    /// Returns the platform's name, which users pass to select it: lower case, such as `cpu`.
     fn name(&self) -> &str;
 
-    /// Whether this machine can run programs here. If not, [`xla_hlo::Error::FailedPrecondition`] says why, and names
-    /// the packages to install.
+    /// Checks that this machine can run programs on the platform. Otherwise [`xla_hlo::Error::FailedPrecondition`]
+    /// states the reason and the packages to install.
     fn check(&self) -> Result<()>;
 
-    /// Number of devices of this machine; 0 where [`Platform::check`] fails.
+    /// Returns the number of devices of this machine; 0 if [`Platform::check`] fails.
     fn device_count(&self) -> usize;
 
-    /// Device number `ordinal`. The error is that of [`Platform::check`], or [`xla_hlo::Error::NotFound`] with the
-    /// number of devices.
+    /// Returns device number `ordinal`. The error is that of [`Platform::check`], or [`xla_hlo::Error::NotFound`] with
+    /// the number of devices.
     fn executor(&self, ordinal: usize) -> Result<Arc<dyn StreamExecutor>>;
 
-    /// The first `count` devices, or all of them. The error is that of [`Platform::executor`].
+    /// Returns the first `count` devices, or all of them. The error is that of [`Platform::executor`].
     ///
-    /// A platform whose devices are parts of the host has as many as it is asked for, which share their memory pool.
+    /// A host platform creates any requested number of virtual devices, which share one memory pool.
     fn executors(&self, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
         (0..count.unwrap_or_else(|| self.device_count().max(1))).map(|ordinal| self.executor(ordinal)).collect()
     }
 
-    /// The compiler.
+    /// Returns the compiler.
     fn compiler(&self) -> Arc<dyn Compiler>;
 
-    /// The transfer manager.
+    /// Returns the transfer manager.
     fn transfer_manager(&self) -> Arc<dyn TransferManager>;
 }
 
-/// The [`Error::NotFound`](xla_hlo::Error::NotFound) for a device that is not there.
+/// Returns the [`Error::NotFound`](xla_hlo::Error::NotFound) for a device that does not exist.
 pub fn no_such_device(platform: &str, ordinal: usize, count: usize) -> xla_hlo::Error {
     let plural = if count == 1 { "device" } else { "devices" };
     xla_hlo::Error::not_found(format!("platform {platform} has {count} {plural}, there is no device {ordinal}"))

@@ -1,4 +1,4 @@
-//! Platform registry: an ordinary value, one list.
+//! Platform registry: a list of platforms as an ordinary value.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use xla_hlo::{Error, Result};
 
 use crate::platform::Platform;
 
-/// Platforms by name, in the order of their registration. There may be several registries in one process.
+/// Platforms by name, in registration order. A process may have several registries.
 ///
 /// ```
 /// use xla_service::{PlatformRegistry, interpreter};
@@ -22,50 +22,51 @@ use crate::platform::Platform;
 pub struct PlatformRegistry {
     platforms: Vec<Arc<dyn Platform>>,
     compiled_out: Vec<CompiledOut>,
-    /// Old names with the new ones.
+    /// Pairs of old and new platform names.
     renamed: Vec<(String, String)>,
     custom_calls: CustomCallRegistry,
 }
 
-/// A platform that exists, but not in this build.
+/// Platform that exists, but not in this build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledOut {
-    /// The name it would have.
+    /// Name of the platform.
     pub name: String,
-    /// The remedy: `build with the Cargo feature "gpu"`.
+    /// Remedy, such as `build with the Cargo feature "gpu"`.
     pub remedy: String,
 }
 
-/// Status of one platform, found by [`PlatformRegistry::check`].
+/// Status of one platform, determined by [`PlatformRegistry::check`].
 #[derive(Debug)]
 pub struct PlatformStatus {
-    /// The platform's name.
+    /// Name of the platform.
     pub name: String,
-    /// Whether this machine can run it.
+    /// Whether this machine can run programs on the platform.
     pub availability: Availability,
 }
 
 /// Whether a platform can be used.
 #[derive(Debug)]
 pub enum Availability {
-    /// It runs here, on that many devices.
+    /// The platform is usable.
     Usable {
-        /// At least 1.
+        /// Number of devices, at least 1.
         devices: usize,
     },
-    /// It is in this build, but this machine cannot run it; the error says why, and names the packages to install.
+    /// The platform is in this build, but this machine cannot run it. The error states the reason and the packages to
+    /// install.
     Unusable(Error),
-    /// It is not in this build; the text says how to have it.
+    /// The platform is not in this build; the text states how to get it.
     CompiledOut(String),
 }
 
 impl PlatformRegistry {
-    /// A registry without platforms.
+    /// Creates a registry without platforms.
     pub fn new() -> PlatformRegistry {
         PlatformRegistry::default()
     }
 
-    /// Adds a platform. One of the same name is replaced in its place, and given back.
+    /// Adds a platform. A platform of the same name is replaced at its position and returned.
     pub fn register(&mut self, platform: Arc<dyn Platform>) -> Option<Arc<dyn Platform>> {
         self.compiled_out.retain(|absent| absent.name != platform.name());
         if let Some(slot) = self.platforms.iter_mut().find(|p| p.name() == platform.name()) {
@@ -75,14 +76,14 @@ impl PlatformRegistry {
         None
     }
 
-    /// Handlers of custom calls, for programs of every platform: what is built in, and what is registered here.
+    /// Returns the handlers of custom calls for programs of every platform: built-in ones and those registered here.
     ///
-    /// Clients and clones of this registry have the same: what is registered is for them all, from then on.
+    /// Clients and clones of this registry share the handlers: a handler registered later is visible to all of them.
     pub fn custom_calls(&self) -> &CustomCallRegistry {
         &self.custom_calls
     }
 
-    /// Notes that a platform exists but is not in this build, so that asking for it is answered with the remedy.
+    /// Records a platform that is not in this build, so that [`PlatformRegistry::get`] fails with the remedy.
     pub fn note_compiled_out(&mut self, name: impl Into<String>, remedy: impl Into<String>) {
         let name = name.into();
         if self.platforms.iter().all(|p| p.name() != name) {
@@ -90,28 +91,29 @@ impl PlatformRegistry {
         }
     }
 
-    /// Notes that a platform has another name now, so that asking for the old one is answered with the new one.
+    /// Records that a platform was renamed, so that [`PlatformRegistry::get`] for the old name fails with the new one.
     pub fn note_renamed(&mut self, old: impl Into<String>, new: impl Into<String>) {
         self.renamed.push((old.into(), new.into()));
     }
 
-    /// The platform of that name. [`Error::NotFound`] lists the platforms that are registered and those compiled out.
+    /// Returns the platform of this name. [`Error::NotFound`] lists the platforms that are registered and those
+    /// compiled out.
     pub fn get(&self, name: &str) -> Result<Arc<dyn Platform>> {
         let found = self.platforms.iter().find(|p| p.name() == name);
         found.cloned().ok_or_else(|| self.unknown(name))
     }
 
-    /// Registered platforms in order.
+    /// Returns the registered platforms in order.
     pub fn platforms(&self) -> &[Arc<dyn Platform>] {
         &self.platforms
     }
 
-    /// Platforms that are not in this build.
+    /// Returns the platforms that are not in this build.
     pub fn compiled_out(&self) -> &[CompiledOut] {
         &self.compiled_out
     }
 
-    /// Asks every platform whether this machine can run it; those that are compiled out come last.
+    /// Checks for every platform whether this machine can run it; platforms that are compiled out come last.
     pub fn check(&self) -> Vec<PlatformStatus> {
         let registered = self.platforms.iter().map(|p| PlatformStatus {
             name: p.name().to_string(),
@@ -151,7 +153,7 @@ mod tests {
     use crate::interpreter;
     use crate::transfer::TransferManager;
 
-    /// A platform that this machine cannot run.
+    /// Platform that this machine cannot run.
     #[derive(Debug)]
     struct Absent;
 

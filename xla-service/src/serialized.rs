@@ -1,36 +1,36 @@
-//! Serialized programs: a module after passes, in an envelope with platform and checksum.
+//! Serialised programs: a module after passes, in an envelope with platform name and checksum.
 //!
-//! Loading compiles the module's backend part again, without passes. A backend whose back end is slow puts its device
-//! code after the module, as the payload's second part.
+//! Loading runs the backend part of the compilation again, without passes. A backend whose code generation is slow
+//! appends its device code as the second part of the payload.
 //!
 //! ```text
 //! "XLA program\n" | version u32 | platform: length u32, UTF-8 | module: length u64, HloModuleProto
 //!                 | code: length u64, bytes | checksum u64
 //! ```
 //!
-//! The code may be machine code, which loading makes part of the process or sends to the device: bytes of unknown
-//! origin must not be loaded.
+//! The code may be machine code, which loading maps into the process or sends to the device. Never load bytes of
+//! unknown origin.
 //!
-//! Numbers are little-endian; the checksum is FNV-1a (64 bits) over everything before it.
+//! Numbers are little-endian; the checksum is FNV-1a (64 bits) over all preceding bytes.
 
 use xla_hlo::{Error, Result, ResultExt, VerifiedModule, proto};
 
 use crate::compiler::OptimizedModule;
 
 const MAGIC: &[u8] = b"XLA program\n";
-/// Version 2: results of dynamic size come with their sizes.
+/// Format version. Version 2 added the sizes of results of dynamic size.
 const VERSION: u32 = 2;
 
-/// A serialised program.
+/// Serialised program.
 #[derive(Clone, Debug)]
 pub struct SerializedProgram {
-    /// The module after passes.
+    /// Module after passes.
     pub module: OptimizedModule,
-    /// Whatever else the backend wrote; empty for backends that lower again.
+    /// Other data of the backend; empty for backends that lower the module again.
     pub code: Vec<u8>,
 }
 
-/// Writes a program of that platform.
+/// Serialises a program of a platform.
 pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Vec<u8>> {
     let module = proto::serialize_module(module)?;
     let mut bytes = MAGIC.to_vec();
@@ -46,14 +46,14 @@ pub fn write(platform: &str, module: &OptimizedModule, code: &[u8]) -> Result<Ve
     Ok(bytes)
 }
 
-/// The name of the platform whose program these bytes are, as far as can be told from their beginning. Errors as of
+/// Returns the platform's name in the header of a serialised program, without checking the rest. Errors are those of
 /// [`read()`].
 pub fn platform_of(bytes: &[u8]) -> Result<String> {
     Ok(header(bytes)?.0)
 }
 
-/// Inverse of [`write()`]. [`Error::InvalidArgument`] for bytes that are no program, truncated, garbled, of
-/// another version or of another platform, saying which.
+/// Inverse of [`write()`]. [`Error::InvalidArgument`] for bytes that are not a program, truncated, corrupted, of
+/// another version or of another platform; the message names the cause.
 pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     let (name, mut rest) = header(bytes)?;
     let module = u64::from_le_bytes(rest.array()?);
@@ -74,7 +74,7 @@ pub fn read(platform: &str, bytes: &[u8]) -> Result<SerializedProgram> {
     Ok(SerializedProgram { module: OptimizedModule::new(module), code })
 }
 
-/// The platform's name, and a reader of the rest.
+/// Parses the header; returns the platform's name and a reader of the rest.
 fn header(bytes: &[u8]) -> Result<(String, ByteReader<'_>)> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(Error::invalid_argument("these bytes are no serialised program"));
@@ -90,7 +90,7 @@ fn header(bytes: &[u8]) -> Result<(String, ByteReader<'_>)> {
     Ok((String::from_utf8_lossy(rest.take(name.into())?).into_owned(), rest))
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll, Vo): finds accidents, not attacks.
+/// FNV-1a, 64 bits (Fowler, Noll, Vo): detects accidents, not attacks.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -7,7 +7,7 @@ use xla_hlo::{
     ArrayShape, Error, Literal, Module, ModuleAttributes, ParameterLeaf, ProgramShape, Result, ResultExt, Shape,
 };
 
-/// Leaves of the entry's parameters and of its root, depth first. Tokens carry no data and are left out.
+/// Array leaves of the entry's parameters and of its root, depth first. Tokens carry no data and are omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     parameters: Vec<Shape>,
@@ -28,18 +28,18 @@ pub struct ArgumentLeaf {
     pub name: String,
     /// Shape on the device, layout included.
     pub shape: Arc<ArrayShape>,
-    /// Whether the module lets it be donated.
+    /// Whether the module allows or requires its donation.
     pub donation: Donation,
 }
 
-/// Whether a module lets an argument be donated.
+/// Whether a module allows or requires the donation of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Donation {
-    /// Nothing: a donated argument is dropped when the program has run.
+    /// Donation has no effect: a donated argument is dropped after the run.
     Unused,
-    /// Its memory is reused for a result, or for anything, where it is donated; otherwise copies are made.
+    /// If donated, its memory is reused for a result or a temporary; otherwise the program copies it where necessary.
     Welcome,
-    /// A result must live in its memory (`must-alias`), so it must be donated.
+    /// Donation is required, because a result must reuse its memory (`must-alias`).
     Required,
 }
 
@@ -48,20 +48,20 @@ pub enum Donation {
 pub struct ResultLeaf {
     /// Path into the result's tuple shape; empty for an array.
     pub path: Vec<usize>,
-    /// Shape on the device, layout included. Of a dimension of dynamic size (`<=`) it has the bound.
+    /// Shape on the device, layout included. Dimensions of dynamic size (`<=`) have their bound.
     pub shape: Arc<ArrayShape>,
 }
 
 impl Signature {
-    /// The signature of a module's entry, where `device_shape` tells how an array of a parameter or result lies on the
-    /// device that is asked for in the layout of [`Module::entry_layout`].
+    /// Computes the signature of a module's entry. `device_shape` returns the device layout for an array of a parameter
+    /// or result, given its requested layout in [`Module::entry_layout`].
     pub fn new(module: &Module, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Signature> {
-        // Demands that the attribute of a padded result fits.
+        // Checks the attribute of a padded result.
         dynamic_result::caller_result(module)?;
         Signature::with_shapes(module, &module.caller_layout(), device_shape)
     }
 
-    /// The signature of a module of which one device has parts, in these shapes.
+    /// Computes the signature of one device's shards of a module, with these shapes.
     pub(crate) fn with_shapes(
         module: &Module,
         asked: &ProgramShape,
@@ -88,45 +88,48 @@ impl Signature {
         })
     }
 
-    /// Shapes of the parameters, tuples and all, without layouts.
+    /// Returns the shapes of the parameters, including tuples, without layouts.
     pub fn parameters(&self) -> &[Shape] {
         &self.parameters
     }
 
-    /// Arrays that the program takes.
+    /// Returns the arrays that the program takes.
     pub fn arguments(&self) -> &[ArgumentLeaf] {
         &self.arguments
     }
 
-    /// Numbers of the arguments that must be donated.
+    /// Returns the numbers of the arguments that must be donated.
     pub fn required_donations(&self) -> impl Iterator<Item = usize> + '_ {
         let leaves = self.arguments.iter().enumerate();
         leaves.filter(|(_, leaf)| leaf.donation == Donation::Required).map(|(number, _)| number)
     }
 
-    /// Shape of the result, tuples and all, without layouts. Dimensions of dynamic size (`<=`) have their bounds.
+    /// Returns the shape of the result, including tuples, without layouts. Dimensions of dynamic size (`<=`) have their
+    /// bounds.
     pub fn result(&self) -> &Shape {
         &self.result
     }
 
-    /// Arrays that the program returns.
+    /// Returns the arrays that the program returns to its caller.
     pub fn results(&self) -> &[ResultLeaf] {
         &self.results
     }
 
-    /// Arrays that an [executable](crate::Executable) returns, of static shapes: those of [`Signature::results`] at
-    /// their bounds and, if any of them has a dynamic size, one more with the sizes. See [`dynamic_result`]. Paths are
-    /// those of the padded module.
+    /// Returns the arrays of static shape that an [executable](crate::Executable) returns: the
+    /// [results](Signature::results) at their bounds and, if any of them has a dynamic size, an additional array with
+    /// the actual sizes. See [`dynamic_result`]. Paths refer to the padded module.
     pub fn outputs(&self) -> &[ResultLeaf] {
         &self.outputs
     }
 
-    /// Number of the output that holds the sizes of the results of dynamic size, if there are any.
+    /// Returns the number of the output that holds the sizes of dynamic results; `None` if there are no dynamic
+    /// results.
     pub fn sizes_output(&self) -> Option<usize> {
         (self.outputs.len() > self.results.len()).then_some(self.results.len())
     }
 
-    /// The arrays of the outputs for a value of the root: of arrays at their sizes or of a padded result.
+    /// Returns the arrays of the outputs for a value of the root, which is a padded result or has arrays at their
+    /// actual sizes.
     pub fn outputs_of(&self, result: Literal) -> Result<Vec<Literal>> {
         let leaves = ungroup(result);
         if leaves.len() == self.outputs.len() {
@@ -135,7 +138,7 @@ impl Signature {
         dynamic_result::padded_leaves(leaves, self.results.iter().map(|leaf| &*leaf.shape))
     }
 
-    /// The arrays of the results at their sizes, for those of the outputs.
+    /// Converts arrays of the outputs to arrays of the results at their actual sizes.
     pub fn results_of(&self, mut outputs: Vec<Literal>) -> Result<Vec<Literal>> {
         let Some(sizes) = self.sizes_output().and_then(|at| (at < outputs.len()).then(|| outputs.remove(at))) else {
             return Ok(outputs);
@@ -147,20 +150,20 @@ impl Signature {
         outputs.into_iter().zip(&self.results).map(at_size).collect()
     }
 
-    /// Puts the arrays of the arguments together to one value for each parameter.
+    /// Groups the arrays of the arguments to one value for each parameter.
     pub fn group_arguments(&self, leaves: Vec<Literal>) -> Result<Vec<Literal>> {
         let mut leaves = leaves.into_iter();
         self.parameters.iter().map(|shape| group(shape, &mut leaves)).collect()
     }
 
-    /// Puts the arrays of the results together to the value of the root.
+    /// Groups the arrays of the results to the value of the root.
     pub fn group_results(&self, leaves: Vec<Literal>) -> Result<Literal> {
         group(&self.result, &mut leaves.into_iter())
     }
 }
 
 impl ArgumentLeaf {
-    /// Says which argument it is: `argument 3 (parameter 1 "state", element {0})`.
+    /// Describes the argument for error messages: `argument 3 (parameter 1 "state", element {0})`.
     pub fn describe(&self, index: usize) -> String {
         let path: Vec<String> = self.path.iter().map(usize::to_string).collect();
         let element = if path.is_empty() { String::new() } else { format!(", element {{{}}}", path.join(",")) };
@@ -179,7 +182,7 @@ fn donation(attributes: &ModuleAttributes, parameter: usize, path: &[usize]) -> 
     }
 }
 
-/// The arrays of a result, with bounds.
+/// Returns the arrays of a result, with bounds of dynamic dimensions.
 fn results(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Vec<ResultLeaf>> {
     let asked = shape.leaves().into_iter().filter_map(|(_, leaf)| leaf.as_array());
     let at_bounds = arrays(&shape.at_bounds(), device_shape)?;
@@ -193,7 +196,7 @@ fn results(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShap
     Ok(at_bounds.into_iter().zip(asked).map(leaf).collect())
 }
 
-/// The arrays that an executable returns for these results.
+/// Returns the arrays that an executable returns for these results.
 fn outputs(
     shape: &Shape,
     results: &[ResultLeaf],
@@ -211,7 +214,7 @@ fn outputs(
     Ok(results.iter().map(output).chain([sizes]).collect())
 }
 
-/// A leaf's path and its shape on the device.
+/// Path of a leaf and its shape on the device.
 type ArrayLeaf = (Vec<usize>, Arc<ArrayShape>);
 
 fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape>) -> Result<Vec<ArrayLeaf>> {
@@ -234,7 +237,7 @@ fn arrays(shape: &Shape, device_shape: impl Fn(&ArrayShape) -> Result<ArrayShape
     Ok(out)
 }
 
-/// Builds a value of that shape from arrays in depth-first order.
+/// Builds a value of this shape from arrays in depth-first order.
 pub fn group(shape: &Shape, leaves: &mut dyn Iterator<Item = Literal>) -> Result<Literal> {
     match shape {
         Shape::Tuple(elements) => Ok(Literal::tuple(elements.iter().map(|e| group(e, leaves)).collect::<Result<_>>()?)),
@@ -246,7 +249,7 @@ pub fn group(shape: &Shape, leaves: &mut dyn Iterator<Item = Literal>) -> Result
     }
 }
 
-/// The arrays of a value in depth-first order; tokens are left out.
+/// Returns the arrays of a value in depth-first order; omits tokens.
 pub fn ungroup(literal: Literal) -> Vec<Literal> {
     match literal.shape() {
         Shape::Tuple(_) => literal.into_elements().into_iter().flat_map(ungroup).collect(),

@@ -1,4 +1,4 @@
-//! Temporary files of the process, known by name so that a process that ends at once can remove them.
+//! Temporary files of the process, registered by name so that an aborting process can remove them.
 
 use std::fs;
 use std::io;
@@ -9,18 +9,18 @@ use tempfile::TempPath;
 
 static NAMES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A temporary file, removed when dropped or by [`remove_temporaries`].
+/// Temporary file, removed when dropped or by [`remove_temporaries`].
 #[derive(Debug)]
 pub(crate) struct Temporary(Option<TempPath>);
 
 impl Temporary {
-    /// Takes over a temporary file.
+    /// Takes ownership of a temporary file.
     pub fn new(path: TempPath) -> Temporary {
         NAMES.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
         Temporary(Some(path))
     }
 
-    /// Gives the file its lasting name, in place of an older file.
+    /// Renames the file to its final name, replacing an existing file.
     pub fn persist(mut self, name: &Path) -> io::Result<()> {
         let Some(path) = self.0.take() else { return Ok(()) };
         forget(&path);
@@ -40,12 +40,12 @@ fn forget(path: &Path) {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner).retain(|name| name != path);
 }
 
-/// Removes the temporary files of this process, without an allocation: for a process that ends because memory has run
-/// out. Leaves them where another thread is about to create one.
+/// Removes the temporary files of this process without allocating memory, for a process that ends because memory is
+/// exhausted. Skips them if another thread holds the list's lock.
 pub fn remove_temporaries() {
     let Ok(names) = NAMES.try_lock() else { return };
     for name in names.iter() {
-        // The process ends; there is no one to report a failure to.
+        // The process is ending; failures cannot be reported.
         let _ = fs::remove_file(name);
     }
 }

@@ -1,4 +1,4 @@
-//! Worker threads of a client, and scopes that say when a thread waits or runs code of others.
+//! Worker threads of a client, and scopes that mark when a thread waits or runs user code.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,55 +10,58 @@ use xla_hlo::out_of_memory::ensure_thread_room;
 
 use crate::forked::is_forked;
 
-/// Time that a thread without work waits for some before it ends.
+/// Maximum time that a thread stays idle before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads that may [wait](blocking) or [run code of others](host_call) at a time before further jobs are held back.
+/// Number of threads that may [wait](blocking) or [run user code](host_call) at a time before further jobs are held
+/// back.
 const CALLS: usize = 32;
 
-/// Time that held-back jobs wait for one of [`CALLS`] threads to come back, before one more thread may start. Each such
-/// thread makes it longer by as much: the threads may wait for a job that is held back, or just take long.
+/// Waiting time of jobs that are held back: if none of the [`CALLS`] absent threads returns within it, one more thread
+/// may start. The time grows by this amount with each additional thread. The absent threads may be waiting for a job
+/// that is held back, or may just be slow.
 const STALL: Duration = Duration::from_millis(5);
 
-/// Stack of a thread: that of a C program's, since handlers of custom calls run on it. OpenBLAS takes more than two
-/// megabytes for a factorisation.
+/// Stack size of a thread, the same as that of a C program, because handlers of custom calls run on it. OpenBLAS uses
+/// more than two megabytes for a factorisation.
 const STACK_BYTES: usize = 8 << 20;
 
-/// A job. It must not panic: it catches panics of its callees.
+/// Job of a worker. It must not panic: it catches panics of its callees.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that run jobs in the order they came, at most a fixed number at a time.
+/// Thread pool that runs jobs in FIFO order, at most a fixed number at a time.
 ///
-/// A thread that [waits](blocking) or [runs code of others](host_call) is away: another one takes its place. At most
-/// [`CALLS`] threads are away at a time, and one more each time that none of them has come back for [`STALL`]. So the
-/// number of threads is bounded where calls end, and jobs never wait forever for threads that wait for them.
+/// A thread that [waits](blocking) or [runs user code](host_call) is absent: another thread may run jobs instead. At
+/// most [`CALLS`] threads are absent at a time, plus one for each period of [`STALL`] in which none of them returns.
+/// Therefore the number of threads is bounded as long as calls end, and jobs never wait forever for threads that wait
+/// for them.
 #[derive(Debug)]
 pub(crate) struct Workers(Arc<Pool>);
 
 #[derive(Debug)]
 struct Pool {
     name: String,
-    /// Jobs at a time.
+    /// Maximum number of running jobs.
     limit: usize,
     state: Mutex<State>,
-    /// Told when there is a job or no job will come any more.
+    /// Signalled when a job is added or the pool is closed.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    /// Threads waiting for `changed`.
+    /// Number of threads waiting for `changed`.
     idle: usize,
-    /// Threads that have not looked for a job yet.
+    /// Number of threads that have started but not looked for a job yet.
     starting: usize,
-    /// Threads with a job, those that wait in it or run code of others aside.
+    /// Number of threads that run a job, excluding absent ones.
     busy: usize,
-    /// Threads that wait in their job or run code of others.
+    /// Number of threads that wait in their job or run user code.
     away: usize,
-    /// Threads that may be away beyond [`CALLS`].
+    /// Number of threads that may be absent in addition to [`CALLS`].
     extra: usize,
-    /// Start of the time in which jobs have been held back and no thread has come back.
+    /// Start of the current stall: since then jobs have been held back and no absent thread has returned.
     stalled: Option<Instant>,
     closed: bool,
     threads: Vec<JoinHandle<()>>,
@@ -74,23 +77,23 @@ impl std::fmt::Debug for State {
 }
 
 thread_local! {
-    /// The pool whose worker this thread is.
+    /// Pool that this worker thread belongs to.
     static POOL: RefCell<Option<Arc<Pool>>> = const { RefCell::new(None) };
-    /// Whether this thread's place in its pool is somebody else's.
+    /// Whether this thread is absent, so that another thread may run jobs in its place.
     static IS_AWAY: Cell<bool> = const { Cell::new(false) };
-    /// Host calls that this thread is inside of.
+    /// Nesting depth of host calls on this thread.
     static HOST_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Workers {
-    /// Workers without a thread yet: threads start when there is work for them.
+    /// Creates a pool without threads: threads start on demand.
     pub fn new(name: impl Into<String>, limit: usize) -> Workers {
         let (state, changed) = (Mutex::default(), Condvar::new());
         Workers(Arc::new(Pool { name: name.into(), limit: limit.max(1), state, changed }))
     }
 
-    /// Has a job run by some thread. If the system has no thread left, or this process was forked and has none, the
-    /// calling one runs it.
+    /// Runs a job on a worker thread. If no thread can be started, or this process is a forked child, the calling
+    /// thread runs it.
     pub fn spawn(&self, job: Job) {
         if is_forked() {
             return job();
@@ -106,7 +109,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// Waits until all jobs are done, unless this is one of the threads that do them.
+    /// Waits until all jobs are done, unless the current thread is one of the workers.
     fn drop(&mut self) {
         if is_forked() {
             return;
@@ -117,22 +120,22 @@ impl Drop for Workers {
         if is_worker {
             return;
         }
-        // Threads that wait in their jobs may still start others for what is left to do.
+        // Threads that wait in their jobs may still start others for the remaining jobs.
         loop {
             let threads = std::mem::take(&mut self.0.state().threads);
             if threads.is_empty() {
                 return;
             }
-            // A job that panicked after all has been reported by the panic hook; there is nobody left to tell.
+            // If a job panicked nevertheless, the panic hook has reported it.
             threads.into_iter().for_each(|thread| drop(thread.join()));
         }
     }
 }
 
 impl Pool {
-    /// Wakes or starts a thread for a waiting job, where one more may run.
+    /// Wakes or starts a thread for a pending job if the limits permit it.
     fn staff<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        // A thread that starts looks for others when it has a job.
+        // At most one thread starts at a time; it calls `staff` again when it has a job.
         if state.jobs.is_empty() || state.busy >= self.limit || state.starting > 0 {
             return state;
         }
@@ -152,7 +155,7 @@ impl Pool {
         state
     }
 
-    /// The life of a thread.
+    /// Main loop of a worker thread.
     fn work(self: Arc<Self>) {
         POOL.set(Some(self.clone()));
         let mut state = self.state();
@@ -201,12 +204,12 @@ impl Pool {
 }
 
 impl State {
-    /// Whether jobs wait for threads that are away.
+    /// Whether jobs are held back because too many threads are absent.
     fn is_held_back(&self) -> bool {
         self.away >= CALLS + self.extra
     }
 
-    /// Time after which one more thread may be away; `None` where no job is held back.
+    /// Returns the time after which one more thread may be absent; `None` if no job is held back.
     fn stall(&mut self) -> Option<Duration> {
         if self.jobs.is_empty() || !self.is_held_back() {
             self.stalled = None;
@@ -217,7 +220,7 @@ impl State {
         Some(patience.saturating_sub(since.elapsed()))
     }
 
-    /// Notes that a thread has come back.
+    /// Records that an absent thread has returned.
     fn came_back(&mut self) {
         self.away -= 1;
         self.extra = self.extra.min(self.away.saturating_sub(CALLS));
@@ -225,16 +228,16 @@ impl State {
     }
 }
 
-/// Runs something that may wait for other jobs; a worker's place is somebody else's meanwhile.
+/// Runs work that may wait for other jobs. A worker thread counts as absent in the meantime.
 pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    /// Takes the place again, even when the work panics.
+    /// Guard that ends the absence, even if the work panics.
     struct Absent(Arc<Pool>);
     impl Drop for Absent {
         fn drop(&mut self) {
             let mut state = self.0.state();
             state.busy += 1;
             state.came_back();
-            // A job that was held back may start on another thread.
+            // A job that was held back may now start on another thread.
             drop(self.0.staff(state));
             IS_AWAY.set(false);
         }
@@ -252,10 +255,10 @@ pub(crate) fn blocking<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Runs code of others: a handler of a custom call, a callback, a deleter. It may run programs itself, and wait for
-/// other threads that do; programs that it runs are run on its own thread.
+/// Runs user code: a handler of a custom call, a callback, a deleter. It may run programs, and wait for other threads
+/// that do; programs that it runs execute on its own thread.
 pub(crate) fn host_call<T>(work: impl FnOnce() -> T) -> T {
-    /// Counts the call out, even when the work panics.
+    /// Guard that leaves the call, even if the work panics.
     struct Inside;
     impl Drop for Inside {
         fn drop(&mut self) {
@@ -267,7 +270,7 @@ pub(crate) fn host_call<T>(work: impl FnOnce() -> T) -> T {
     if outermost { blocking(work) } else { work() }
 }
 
-/// Whether the calling thread is inside of a [`host_call`].
+/// Whether the calling thread is inside a [`host_call`].
 pub(crate) fn is_host_call() -> bool {
     HOST_CALLS.get() > 0
 }
@@ -299,7 +302,7 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 3);
     }
 
-    /// Each job waits for all others, in nested scopes: each needs a thread of its own, though one may run at a time.
+    /// Each job waits for all others, in nested scopes. Each needs its own thread, although only one may run at a time.
     #[test]
     fn those_that_wait_or_run_code_of_others_give_their_place_to_somebody() {
         for nested in [false, true] {
@@ -326,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The most threads of a pool at a time while each of 300 jobs runs code of others for some time.
+    /// Measures the peak number of threads of a pool while each of 300 jobs runs user code for some time.
     #[test]
     fn calls_in_flight_have_a_bounded_number_of_threads() {
         let workers = Workers::new("test", 2);
@@ -349,14 +352,14 @@ mod tests {
             thread::yield_now();
         }
         drop(workers);
-        // Those beyond start while others are slow to come back, one by one.
+        // Threads beyond `CALLS` start one at a time while others are slow to return.
         let most = most.load(Ordering::SeqCst);
         assert!((CALLS..=2 * CALLS).contains(&most), "{most}");
         let state = pool.state();
         assert_eq!((state.away, state.busy, state.extra), (0, 0, 0));
     }
 
-    /// Each of more jobs than may be away waits, unknown to the pool, for the last one.
+    /// Each job waits, invisibly to the pool, for the last one; there are more jobs than may be absent.
     #[test]
     fn calls_that_wait_for_jobs_held_back_end() {
         let count = CALLS + 8;

@@ -1,4 +1,4 @@
-//! A static piece of memory for small requests: what is left when the system has none.
+//! Static arena for small requests that the system's allocator can no longer serve.
 #![expect(unsafe_code, reason = "threads share the bytes")]
 
 use std::alloc::Layout;
@@ -6,31 +6,31 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the largest request that is served.
+/// Size of the largest request that the arena serves, in bytes.
 const LARGEST: usize = 64 << 10;
 
-/// `N` bytes, handed out from the start to the end, and from the start again once all requests are freed.
+/// Bump allocator over `N` static bytes. The bump pointer returns to the start once all requests are freed.
 ///
-/// No lock and no call of the system: the state is one word. The bytes are part of the process image, so they count
-/// as address space from the start, and no other allocator in the process gets them.
+/// The arena is lock-free and makes no system call: its state is one word. The bytes are part of the process image.
+/// They count as address space from the start, and no other allocator in the process can take them.
 #[repr(align(4096))]
 pub(super) struct Arena<const N: usize> {
     bytes: UnsafeCell<[u8; N]>,
-    /// Number of live requests in the upper half, first free byte in the lower one.
+    /// Number of live requests in the upper half, offset of the first free byte in the lower half.
     state: AtomicU64,
 }
 
-// SAFETY: the bytes are reached through pointers of `take` alone, and no byte is part of two live requests.
+// SAFETY: the bytes are accessed only through pointers that `take` returned, and no byte belongs to two live requests.
 unsafe impl<const N: usize> Sync for Arena<N> {}
 
 impl<const N: usize> Arena<N> {
-    /// All bytes free.
+    /// Creates an arena with all bytes free.
     pub(super) const fn new() -> Self {
         assert!(N <= u32::MAX as usize);
         Arena { bytes: UnsafeCell::new([0; N]), state: AtomicU64::new(0) }
     }
 
-    /// Memory of this layout, null if the request is too large or there is not enough.
+    /// Returns memory of this layout; null if the request is too large or the arena has too little space left.
     pub(super) fn take(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LARGEST || layout.align() > align_of::<Self>() {
             return ptr::null_mut();
@@ -48,12 +48,12 @@ impl<const N: usize> Arena<N> {
         }
     }
 
-    /// Whether a pointer is one of [`take`](Self::take).
+    /// Whether [`take`](Self::take) returned the pointer.
     pub(super) fn contains(&self, memory: *mut u8) -> bool {
         (self.start().addr()..self.start().addr() + N).contains(&memory.addr())
     }
 
-    /// Frees one request, any of them.
+    /// Frees one request; the arena does not distinguish between requests.
     pub(super) fn release(&self) {
         let released = self.state.fetch_update(Ordering::Release, Ordering::Relaxed, |state| {
             let (live, free) = unpack(state);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn threads_take_and_free_at_the_same_time() {
-        // Enough if some thread has a request at any time.
+        // Large enough even if there is always a thread with a live request.
         static ARENA: Arena<{ 4 * 1000 * 16 }> = Arena::new();
         std::thread::scope(|scope| {
             for value in 1..=4_u8 {
@@ -119,7 +119,7 @@ mod tests {
                     for _ in 0..1000 {
                         let memory = ARENA.take(layout(16, 16));
                         assert!(!memory.is_null());
-                        // SAFETY: the request has 16 bytes, which no other thread has.
+                        // SAFETY: the request has 16 bytes, and no other thread has a request that contains them.
                         unsafe { memory.write_bytes(value, 16) };
                         std::thread::yield_now();
                         // SAFETY: as above; the bytes are written.

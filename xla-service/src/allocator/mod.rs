@@ -1,4 +1,4 @@
-//! An allocator that has some memory left when there is none.
+//! Global allocator with a reserve for memory exhaustion.
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 mod arena;
@@ -10,17 +10,17 @@ use xla_hlo::out_of_memory::{is_fallible, last_resort, leave_thread, release_res
 
 use arena::Arena;
 
-/// Memory for errors, and for the path back to their callers.
+/// Memory for errors and for returning them to their callers.
 static ARENA: Arena<{ 1 << 20 }> = Arena::new();
 
-/// The system's allocator, with a reserve for requests whose caller cannot return an error: those outside of
-/// [`fallible`](xla_hlo::out_of_memory::fallible).
+/// The system's allocator, with a reserve for requests whose caller cannot return an error, which are the requests
+/// outside [`fallible`](xla_hlo::out_of_memory::fallible).
 ///
-/// A request that fails is made again after the [reserve](xla_hlo::out_of_memory::ensure_room) was released. The next
-/// step of a compilation finds that there is none, and is an error. Libraries share the released memory; where they
-/// leave none, threads that can be [lost](xla_hlo::out_of_memory::leave_thread) are, and small requests of others are
-/// served from 1 MiB of this allocator's own. When it is full the [last resort](xla_hlo::out_of_memory::last_resort)
-/// runs. For programs and shared libraries:
+/// After a request fails, the allocator releases the [reserve](xla_hlo::out_of_memory::ensure_room) and retries. The
+/// next step of a compilation finds no reserve and returns an error. Other libraries may consume the released memory.
+/// If none is left, threads that can be [lost](xla_hlo::out_of_memory::leave_thread) are ended, and small requests of
+/// the others come from a static 1 MiB arena. When the arena is full, the [last
+/// resort](xla_hlo::out_of_memory::last_resort) runs. Programs and shared libraries install the allocator like this:
 ///
 /// ```
 /// # mod program {
@@ -31,11 +31,11 @@ static ARENA: Arena<{ 1 << 20 }> = Arena::new();
 #[derive(Debug)]
 pub struct Allocator;
 
-// SAFETY: memory comes from `System`, which keeps the contract, or from `ARENA`, whose requests do not overlap, and is
-// returned to the one that it came from.
+// SAFETY: memory comes from `System`, which upholds the contract, or from `ARENA`, whose requests do not overlap. Each
+// block is returned to the allocator that it came from.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         checked(|| unsafe { System.alloc(layout) }, || ARENA.take(layout))
     }
 
@@ -48,17 +48,17 @@ unsafe impl GlobalAlloc for Allocator {
             }
             memory
         };
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: the caller upholds the contract.
         checked(|| unsafe { System.alloc_zeroed(layout) }, from_arena)
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller guarantees a size that makes a layout with this alignment.
+        // SAFETY: the caller guarantees that `size` makes a valid layout with this alignment.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         let moved = |to: *mut u8| {
             if !to.is_null() {
-                // SAFETY: both have the smaller size's bytes, and are different requests; the caller no longer uses the
-                // old one.
+                // SAFETY: both blocks have at least the smaller of the two sizes, and they are different requests; the
+                // caller no longer uses the old one.
                 unsafe {
                     ptr::copy_nonoverlapping(memory, to, size.min(layout.size()));
                     self.dealloc(memory, layout);
@@ -67,10 +67,10 @@ unsafe impl GlobalAlloc for Allocator {
             to
         };
         if ARENA.contains(memory) {
-            // SAFETY: the caller keeps the contract.
+            // SAFETY: the caller upholds the contract.
             return moved(unsafe { self.alloc(new) });
         }
-        // SAFETY: the caller keeps the contract; `memory` is as it was after a request that failed.
+        // SAFETY: the caller upholds the contract. A failed request leaves `memory` unchanged.
         checked(|| unsafe { System.realloc(memory, layout, size) }, || moved(ARENA.take(new)))
     }
 
@@ -78,12 +78,12 @@ unsafe impl GlobalAlloc for Allocator {
         if ARENA.contains(memory) {
             return ARENA.release();
         }
-        // SAFETY: the caller keeps the contract, and the memory is one of `System`.
+        // SAFETY: the caller upholds the contract, and the memory came from `System`.
         unsafe { System.dealloc(memory, layout) }
     }
 }
 
-/// Memory of `request`, which is made again after the reserve was released, or of `arena`.
+/// Makes a request, and retries it after releasing the reserve. If both fail, returns memory from `arena`.
 fn checked(request: impl Fn() -> *mut u8, arena: impl FnOnce() -> *mut u8) -> *mut u8 {
     let mut memory = request();
     if memory.is_null() && release_reserve() {

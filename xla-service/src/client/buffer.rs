@@ -1,4 +1,4 @@
-//! Arrays on a device, perhaps still being computed.
+//! Buffers: arrays on a device, which may still be pending.
 
 use std::fmt;
 use std::ops::Deref;
@@ -12,38 +12,38 @@ use super::sizes::BufferSizes;
 use super::value::Value;
 use crate::executor::DeviceMemory;
 
-/// An array on a device. A clone is another handle to the same array.
+/// Array on a device. Clones are handles to the same array.
 ///
-/// It may still be computed; methods that need the value wait for it. Once it was donated to a program or deleted,
-/// every use by any handle is `Error::FailedPrecondition`. If the program that should compute it fails, every use
-/// returns that program's error.
+/// The value may still be pending; methods that need it wait for it. After the buffer was donated to a program or
+/// deleted, every use through any handle is `Error::FailedPrecondition`. If the program that computes the value fails,
+/// every use returns that program's error.
 ///
-/// Its memory is shared with whoever reads it: programs that were launched with it, [holds](Buffer::hold),
-/// [views](Buffer::view). It is given back when the last of them is gone, and none of them sees a change of it: what
-/// is donated while others have a share is copied.
+/// All readers share the memory: programs that were launched with the buffer, [holds](Buffer::hold) and
+/// [views](Buffer::view). It is freed when its last user is dropped. No user observes a change: if memory is donated
+/// while it is shared, the program receives a copy.
 ///
-/// A result of dynamic size has memory for its bound, which begins with the elements within its sizes, without gaps in
-/// the order of its layout.
+/// A result of dynamic size has memory for its bound. The elements within its actual sizes are stored at the beginning,
+/// densely, in the order of its layout.
 #[derive(Clone)]
 pub struct Buffer(Arc<BufferState>);
 
 struct BufferState {
     device: Device,
     shape: Arc<ArrayShape>,
-    /// Sizes of dynamic dimensions.
+    /// Sizes of the dynamic dimensions.
     sizes: Option<BufferSizes>,
     held: Mutex<Held>,
 }
 
-/// A buffer's own share of its value.
+/// Share of the value that the buffer itself holds.
 enum Held {
     Value(Arc<Value>),
     Donated,
     Deleted,
 }
 
-/// A share of a buffer's memory, which keeps its address and contents as long as it lives, whatever becomes of the
-/// buffer. (PJRT: an external reference.)
+/// Share of a buffer's memory. It keeps address and contents valid while it lives, even if the buffer is deleted or
+/// donated. (PJRT: external reference.)
 #[derive(Clone, Debug)]
 pub struct BufferHold(Arc<DeviceMemory>);
 
@@ -52,7 +52,7 @@ impl Buffer {
         Buffer::of_sizes(device, shape, None, value)
     }
 
-    /// An array of dynamic size, if it has sizes.
+    /// Creates a buffer, of dynamic size if `sizes` is given.
     pub(super) fn of_sizes(
         device: Device,
         shape: Arc<ArrayShape>,
@@ -62,18 +62,18 @@ impl Buffer {
         Buffer(Arc::new(BufferState { device, shape, sizes, held: Mutex::new(Held::Value(value)) }))
     }
 
-    /// Another buffer of this one's shape and sizes, on that device.
+    /// Creates a buffer on `device` with this buffer's shape and sizes, and another value.
     pub(super) fn with_value(&self, device: Device, value: Arc<Value>) -> Buffer {
         Buffer::of_sizes(device, self.0.shape.clone(), self.0.sizes.clone(), value)
     }
 
-    /// The shape, with the layout it has on the device. Of a dimension of dynamic size (`<=`) it has the bound.
+    /// Returns the shape with its layout on the device. Dimensions of dynamic size (`<=`) have their bound.
     pub fn shape(&self) -> &ArrayShape {
         &self.0.shape
     }
 
-    /// The shape at the sizes of dynamic dimensions, which it waits for: that of [`Buffer::to_literal`], with the
-    /// layout on the device.
+    /// Returns the shape at the actual sizes of dynamic dimensions, with the layout on the device. Waits for the sizes.
+    /// [`Buffer::to_literal`] returns a literal of these dimensions.
     pub fn real_shape(&self) -> Result<ArrayShape> {
         let shape = self.shape();
         let Some(sizes) = &self.0.sizes else { return Ok(shape.clone()) };
@@ -85,22 +85,22 @@ impl Buffer {
         self.0.sizes.is_some()
     }
 
-    /// The client that made it.
+    /// Returns the client that owns the buffer.
     pub fn client(&self) -> &Client {
         self.0.device.client()
     }
 
-    /// The device that it lies on.
+    /// Returns the device that holds the array.
     pub fn device(&self) -> &Device {
         &self.0.device
     }
 
-    /// Bytes that it takes on the device, padding included.
+    /// Returns the size on the device in bytes, padding included.
     pub fn byte_size(&self) -> Result<usize> {
         self.client().0.transfer.byte_size(self.shape())
     }
 
-    /// Whether the value is there, so that nothing would wait for it; an error if it never will be.
+    /// Whether the value is computed, so that no use would block; an error if its computation failed.
     pub fn is_ready(&self) -> Result<bool> {
         self.value()?.work().is_done()
     }
@@ -110,7 +110,8 @@ impl Buffer {
         self.value()?.computed().map(drop)
     }
 
-    /// The end of the work that computes it. Of a buffer that was donated or deleted it is an error.
+    /// Returns the completion of the work that computes the value. Its outcome is an error if the buffer was donated or
+    /// deleted.
     pub fn completion(&self) -> Completion {
         match self.value() {
             Ok(value) => value.work().completion(&self.client().0.workers),
@@ -118,12 +119,12 @@ impl Buffer {
         }
     }
 
-    /// Has `callback` called when the value is there, or an error is certain: see [`Completion::on_ready`].
+    /// Calls `callback` when the value is computed or its computation has failed; see [`Completion::on_ready`].
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         self.completion().on_ready(callback);
     }
 
-    /// Waits for the value and copies it to the host, at its sizes.
+    /// Waits for the value and copies it to the host, at its actual sizes.
     pub fn to_literal(&self) -> Result<Literal> {
         let value = self.value()?;
         let memory = value.computed()?;
@@ -137,37 +138,37 @@ impl Buffer {
         whole.reflowed(&sizes.dims(self.shape())?, &self.shape().minor_to_major())
     }
 
-    /// Gives the buffer's share of the memory up. Programs that were launched with it, holds and views go on.
+    /// Releases the buffer's share of the memory. Programs that were launched with it, holds and views are unaffected.
     pub fn delete(&self) {
         let mut held = self.held();
         if let Held::Value(_) = *held {
             let share = std::mem::replace(&mut *held, Held::Deleted);
             drop(held);
-            // Only now: what is dropped with it may call back.
+            // Dropped after unlocking, because dropping the memory may call back into this buffer.
             drop(share);
         }
     }
 
-    /// Whether it was deleted or donated.
+    /// Whether the buffer was deleted or donated.
     pub fn is_deleted(&self) -> bool {
         !matches!(*self.held(), Held::Value(_))
     }
 
-    /// Whether it was donated.
+    /// Whether the buffer was donated.
     pub fn is_donated(&self) -> bool {
         matches!(*self.held(), Held::Donated)
     }
 
-    /// A share of the memory, when the value is there; waits for it.
+    /// Waits for the value and returns a share of its memory.
     pub fn hold(&self) -> Result<BufferHold> {
         Ok(BufferHold(self.value()?.computed()?.clone()))
     }
 
-    /// Another buffer of the same memory with another shape of as many bytes. It outlives this one's
-    /// [`Buffer::delete`].
+    /// Returns a buffer that shares this memory under another shape of the same size in bytes. It stays valid after
+    /// [`Buffer::delete`] on this buffer.
     ///
-    /// [`Error::InvalidArgument`] where the sizes differ, [`Error::Unimplemented`] where arrays do not lie on the
-    /// device as they do on the host.
+    /// [`Error::InvalidArgument`] if the sizes differ, [`Error::Unimplemented`] if the device stores arrays in another
+    /// form than the host.
     pub fn view(&self, shape: &ArrayShape) -> Result<Buffer> {
         let transfer = &self.client().0.transfer;
         let shape = transfer.device_shape(shape)?;
@@ -184,7 +185,7 @@ impl Buffer {
         Ok(Buffer::new(self.device().clone(), Arc::new(shape), self.value()?))
     }
 
-    /// A share of the value, which may be pending or an error.
+    /// Returns a share of the value, which may be pending or failed.
     pub(super) fn value(&self) -> Result<Arc<Value>> {
         match &*self.held() {
             Held::Value(value) => Ok(value.clone()),
@@ -193,12 +194,12 @@ impl Buffer {
         }
     }
 
-    /// Shape of the buffers that a program makes and takes: the very same value, most of the time.
+    /// Whether the buffer has this shape. Usually both are the same allocation, because they come from one program.
     pub(super) fn has_shape(&self, shape: &Arc<ArrayShape>) -> bool {
         Arc::ptr_eq(&self.0.shape, shape) || *self.0.shape == **shape
     }
 
-    /// Takes the buffer's share of the value away for a program that it is donated to.
+    /// Moves the buffer's share of the value out, to donate it to a program.
     pub(super) fn donate(&self) -> Result<Arc<Value>> {
         let mut held = self.held();
         match std::mem::replace(&mut *held, Held::Donated) {
@@ -211,12 +212,12 @@ impl Buffer {
         }
     }
 
-    /// Gives the share back that a program was not launched with after all.
+    /// Returns a donated share to the buffer, because the launch failed.
     pub(super) fn take_back(&self, value: Arc<Value>) {
         *self.held() = Held::Value(value);
     }
 
-    /// Exchanges the value for a changed one, unless it is gone meanwhile.
+    /// Replaces the value by a changed one, unless the buffer was deleted or donated in the meantime.
     pub(super) fn replace(&self, value: Arc<Value>) {
         let mut held = self.held();
         if let Held::Value(_) = *held {

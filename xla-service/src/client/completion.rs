@@ -1,4 +1,4 @@
-//! Completions: whether work is done or has failed, with waiting and callbacks.
+//! Completions: outcome of asynchronous work, with waiting and callbacks.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,60 +9,61 @@ use xla_hlo::{Error, Result};
 use crate::forked;
 use crate::workers::{blocking, host_call};
 
-/// The end of some work: pending, done, or failed with an error. A clone is another handle to the same end.
+/// Completion of work: pending, done, or failed with an error. Clones are handles to the same completion.
 ///
-/// (PJRT: `PJRT_Event`.) One that was done when it was made costs nothing.
+/// (PJRT: `PJRT_Event`.) A completion that is done from the start allocates nothing.
 #[derive(Clone, Default)]
 pub struct Completion(Option<Arc<Shared>>);
 
-/// Sets a [`Completion`], once. Dropped without that, it sets [`Error::Cancelled`].
+/// Completes a [`Completion`], once. If it is dropped unused, the outcome is [`Error::Cancelled`].
 #[derive(Debug)]
 pub struct Completer(Option<Arc<Shared>>);
 
-/// Called once with the outcome.
+/// Callback that receives the outcome, once.
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 #[derive(Default)]
 struct Shared {
     outcome: OnceLock<Result<()>>,
-    /// Changed with the outcome under its lock.
+    /// Waiters. The outcome is set while this lock is held.
     waiting: Mutex<Waiting>,
     set: Condvar,
 }
 
-/// Those who wait for an outcome.
+/// Waiters for an outcome.
 #[derive(Default)]
 struct Waiting {
     callbacks: Vec<Callback>,
-    /// Whether threads sleep, so that waking them, a call of the system, is worth it.
+    /// Whether threads sleep on the condition variable. Otherwise waking them, a system call, is skipped.
     has_threads: bool,
 }
 
 impl Completion {
-    /// The end of work that is done.
+    /// Returns the completion of work that is done.
     pub fn done() -> Completion {
         Completion(None)
     }
 
-    /// The end of work that has failed.
+    /// Returns the completion of work that has failed.
     pub fn failed(error: Error) -> Completion {
         let (completion, completer) = Completion::pending();
         completer.set(Err(error));
         completion
     }
 
-    /// The end of work, done or failed.
+    /// Returns the completion of work with this outcome.
     pub fn of(outcome: Result<()>) -> Completion {
         outcome.map_or_else(Completion::failed, |()| Completion::done())
     }
 
-    /// The end of work that somebody else does, and what to report it with.
+    /// Returns the completion of pending work, and the completer that sets its outcome.
     pub fn pending() -> (Completion, Completer) {
         let shared = Arc::new(Shared::default());
         (Completion(Some(shared.clone())), Completer(Some(shared)))
     }
 
-    /// The end of all of them: it fails with the error of the first that failed, when all have ended.
+    /// Combines completions: done when all have ended. It fails with the error of the first part, in iteration order,
+    /// that failed.
     pub fn all(parts: impl IntoIterator<Item = Completion>) -> Completion {
         let mut parts: Vec<Completion> = parts.into_iter().filter(|part| !part.is_done()).collect();
         match parts.len() {
@@ -81,7 +82,7 @@ impl Completion {
         }
     }
 
-    /// The same end, but not before that of `other` work, which may be a failure.
+    /// Returns a completion with the same outcome that ends no earlier than `other`, even if `other` fails.
     #[must_use]
     pub fn not_before(self, other: &Completion) -> Completion {
         if other.is_ready() {
@@ -92,7 +93,7 @@ impl Completion {
         completion
     }
 
-    /// Whether the work has ended, well or not.
+    /// Whether the work has ended, successfully or not.
     pub fn is_ready(&self) -> bool {
         self.outcome().is_some()
     }
@@ -102,7 +103,7 @@ impl Completion {
         matches!(self.outcome(), Some(Ok(())))
     }
 
-    /// The outcome, if the work has ended.
+    /// Returns the outcome if the work has ended.
     pub fn outcome(&self) -> Option<Result<()>> {
         match &self.0 {
             None => Some(Ok(())),
@@ -110,7 +111,7 @@ impl Completion {
         }
     }
 
-    /// Waits for the end.
+    /// Waits until the work ends.
     pub fn wait(&self) -> Result<()> {
         let Some(shared) = &self.0 else { return Ok(()) };
         if let Some(outcome) = shared.outcome.get() {
@@ -120,14 +121,14 @@ impl Completion {
         blocking(|| shared.wait())
     }
 
-    /// Has `callback` called with the outcome: now and here if the work has ended, else by the thread that ends it. It
-    /// may call anything of this crate, and no lock is held meanwhile.
+    /// Calls `callback` with the outcome: immediately on this thread if the work has ended, otherwise on the thread
+    /// that ends it. The callback may call any function of this crate; no lock is held during the call.
     pub fn on_ready(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
-        // A panic has been reported by the panic hook; it must not take the thread along that ends the work.
+        // The panic hook has already reported a panic; it must not unwind into the thread that ends the work.
         self.then(move |outcome| drop(catch_unwind(AssertUnwindSafe(|| host_call(|| callback(outcome))))));
     }
 
-    /// The same for code of this crate, which neither waits nor panics nor calls code of others.
+    /// Like [`Completion::on_ready`], for callbacks of this crate, which never wait, panic or call user code.
     pub(crate) fn then(&self, callback: impl FnOnce(Result<()>) + Send + 'static) {
         let outcome = match &self.0 {
             None => Ok(()),
@@ -148,7 +149,7 @@ impl Completion {
 }
 
 impl Completer {
-    /// Ends the work.
+    /// Ends the work with an outcome.
     pub fn set(mut self, outcome: Result<()>) {
         if let Some(shared) = self.0.take() {
             shared.set(outcome);
@@ -167,7 +168,7 @@ impl Drop for Completer {
 impl Shared {
     fn set(&self, outcome: Result<()>) {
         let mut waiting = self.waiting();
-        // The completer is the only one that sets it, once.
+        // The completer is the only writer and sets the outcome once.
         let outcome = self.outcome.get_or_init(|| outcome);
         let Waiting { callbacks, has_threads } = std::mem::take(&mut *waiting);
         drop(waiting);
@@ -197,7 +198,7 @@ fn again(outcome: &Result<()>) -> Result<()> {
     outcome.as_ref().map_err(Error::again).copied()
 }
 
-/// Counts one of several ends; the last one sets the whole.
+/// Counts the end of one part; the last one completes the whole.
 fn count_down(rest: &Mutex<Option<(Completer, usize)>>, parts: &[Completion]) {
     let mut state = rest.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, count)) = &mut *state {

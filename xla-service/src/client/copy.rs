@@ -1,4 +1,4 @@
-//! Copies of buffers: to memory of callers, byte by byte both ways, to other devices.
+//! Copies of buffers: to the caller's memory, raw bytes in both directions, and to other devices.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::host::HostOrder;
 use crate::workers::host_call;
 
 impl Buffer {
-    /// Waits for the value and copies its bytes as they lie on the device: in the layout of [`Buffer::shape`], padding
+    /// Waits for the value and copies its bytes as stored on the device: in the layout of [`Buffer::shape`], padding
     /// included.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.byte_size()?];
@@ -22,17 +22,16 @@ impl Buffer {
         Ok(bytes)
     }
 
-    /// Waits for the value and copies bytes from byte `offset` on, as they lie on the device, until `target` is full.
+    /// Waits for the value and fills `target` with its bytes from `offset` on, as stored on the device.
     pub fn copy_raw_to_host(&self, offset: usize, target: &mut [u8]) -> Result<()> {
         check_range(self.byte_size()?, offset, target.len())?;
         let value = self.value()?;
         self.device().stream().copy_to_host(value.computed()?, offset, target)
     }
 
-    /// Waits for the value and writes bytes over it, from byte `offset` on, as it lies on the device.
+    /// Waits for the value and overwrites its bytes from `offset` on, as stored on the device.
     ///
-    /// Whoever has a share of the memory already (a program, a hold, a view) keeps what there was: the buffer then gets
-    /// memory of its own.
+    /// Existing shares of the memory (programs, holds, views) keep the old contents: the buffer gets new memory.
     pub fn copy_raw_from_host(&self, offset: usize, source: &[u8]) -> Result<()> {
         check_range(self.byte_size()?, offset, source.len())?;
         let value = self.value()?;
@@ -44,8 +43,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Waits for the value and copies it, at its sizes, to memory of the caller, in any order of dimensions. Gaps are
-    /// left alone.
+    /// Waits for the value and copies it to the caller's memory, in any order of dimensions and at its actual sizes.
+    /// Gaps between elements in `target` stay unchanged.
     pub fn copy_to_host(&self, order: HostOrder<'_>, target: &mut [u8]) -> Result<()> {
         if self.is_dynamic() {
             let literal = self.to_literal()?;
@@ -71,10 +70,10 @@ impl Buffer {
         }
     }
 
-    /// Calls `reader` with a hold when the value is there, or with the error: at once and here, or by another thread
-    /// later. The completion ends after it, with what it returns.
+    /// Calls `reader` with the buffer when the value is computed, or with its error: immediately on this thread, or
+    /// later on another thread. The completion ends after the call, with the result of `reader`.
     pub fn read_when_ready(&self, reader: impl FnOnce(Result<&Buffer>) -> Result<()> + Send + 'static) -> Completion {
-        // A buffer of its own, which is not donated or deleted meanwhile.
+        // A separate buffer, so that the value cannot be donated or deleted in the meantime.
         let own = match self.value() {
             Ok(value) => self.with_value(self.device().clone(), value),
             Err(error) => return Completion::of(protect(|| host_call(|| reader(Err(error))))),
@@ -92,7 +91,7 @@ impl Buffer {
         completion
     }
 
-    /// A copy on another device of the same client, when the value is there.
+    /// Copies the buffer to another device of the same client once the value is computed.
     pub fn copy_to_device(&self, target: &Device) -> Result<Buffer> {
         if !Arc::ptr_eq(&target.client().0, &self.client().0) {
             return Err(self.client().cannot("copy an array to a device of another client"));
@@ -116,7 +115,7 @@ impl Buffer {
     }
 }
 
-/// Memory of `target` with the value of a buffer that is there.
+/// Copies the value of a computed buffer to new memory on `target`.
 fn transfer(source: &Buffer, target: &Device) -> Result<(DeviceMemory, Event)> {
     let value = source.value()?;
     let from = value.computed()?;

@@ -1,4 +1,4 @@
-//! Making buffers: of values and memory of the host, of nothing yet, of errors.
+//! Creation of buffers: from host values and memory, without a value yet, or failed.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::executor::DeviceMemory;
 use crate::forked;
 use crate::host::{OutsideMemory, StridedShape};
 
-/// The other end of a buffer that was made before its value; see [`Device::alias_buffer`]. Dropped unused, it makes the
-/// buffer an error.
+/// Producer side of a buffer that was created before its value; see [`Device::alias_buffer`]. If it is dropped unused,
+/// the buffer fails.
 #[derive(Debug)]
 pub struct BufferPromise {
     buffer: Buffer,
@@ -20,47 +20,47 @@ pub struct BufferPromise {
     sender: Sender,
 }
 
-/// Memory of a buffer that is being filled; see [`Device::staged_buffer`]. Dropped unfinished, it makes the buffer an
-/// error.
+/// Memory of a buffer that is being filled; see [`Device::staged_buffer`]. If it is dropped unfinished, the buffer
+/// fails.
 #[derive(Debug)]
 pub struct StagedBuffer {
     promise: BufferPromise,
     memory: DeviceMemory,
 }
 
-/// Making buffers on the first device.
+/// Creation of buffers on the first device.
 impl Client {
-    /// An array on the first device, in the device's usual layout. The literal must be an array.
+    /// Copies a literal to the first device, in the device's default layout. The literal must be an array.
     pub fn buffer(&self, literal: &Literal) -> Result<Buffer> {
         self.buffer_of_shape(literal, literal.shape().expect_array()?)
     }
 
-    /// An array on the first device, in the layout of `shape` or the nearest one the device has. The literal must have
-    /// its dimensions.
+    /// Copies a literal to the first device, in the layout of `shape` or the nearest one that the device supports. The
+    /// literal must have the dimensions of `shape`.
     pub fn buffer_of_shape(&self, literal: &Literal, shape: &ArrayShape) -> Result<Buffer> {
         fits(literal, shape)?;
         self.first_device().buffer_for(literal, shape, &|| format!("an array of {shape}"))
     }
 }
 
-/// Making buffers.
+/// Creation of buffers.
 impl Device {
-    /// An array on the device, in the layout of `shape` or the nearest one the device has. The literal must have its
-    /// dimensions.
+    /// Copies a literal to the device, in the layout of `shape` or the nearest one that the device supports. The
+    /// literal must have the dimensions of `shape`.
     pub fn buffer_of_shape(&self, literal: &Literal, shape: &ArrayShape) -> Result<Buffer> {
         fits(literal, shape)?;
         self.buffer_for(literal, shape, &|| format!("an array of {shape}"))
     }
 
-    /// A copy of an array in a caller's memory, in `layout` or the device's usual one. The memory is free again when
-    /// this returns.
+    /// Copies an array from the caller's memory to the device, in `layout` or the device's default one. The caller may
+    /// reuse the memory when the call returns.
     pub fn buffer_from_host(&self, source: &[u8], array: &StridedShape<'_>, layout: Option<&Layout>) -> Result<Buffer> {
         array.check_inside(source.len())?;
         let shape = self.client().0.transfer.device_shape(&wanted(array, layout))?;
         self.copy_from_host(source, array, shape)
     }
 
-    /// A copy of an array in a caller's memory, as an array of a device shape.
+    /// Copies an array from the caller's memory to the device, as an array of a device shape.
     fn copy_from_host(&self, source: &[u8], array: &StridedShape<'_>, shape: ArrayShape) -> Result<Buffer> {
         if !self.client().0.transfer.lies_as_on_host() {
             let dense = ArrayShape::new(array.element_type, array.dims.to_vec()).with_row_major_layout();
@@ -80,8 +80,9 @@ impl Device {
         self.buffer_in(memory, shape)
     }
 
-    /// An array in memory from outside, in `layout` or the device's usual one: the memory itself, where the device can
-    /// read it and the array is dense in that layout; else a copy, and the memory is dropped before this returns.
+    /// Creates a buffer from external memory, in `layout` or the device's default one. The buffer uses the memory
+    /// itself if the device can read it and the array is dense in that layout. Otherwise the array is copied, and the
+    /// memory is dropped before the call returns.
     pub fn buffer_from_outside(
         &self,
         memory: OutsideMemory,
@@ -101,19 +102,19 @@ impl Device {
         }
     }
 
-    /// An array whose contents are arbitrary.
+    /// Creates an array with arbitrary contents.
     pub fn uninitialized_buffer(&self, shape: &ArrayShape) -> Result<Buffer> {
         let shape = self.client().0.transfer.device_shape(shape)?;
         self.buffer_in(self.allocate(&shape)?, shape)
     }
 
-    /// A buffer that will never have a value: every use is that error, and so are the results of programs that take it.
+    /// Creates a failed buffer: every use returns this error, and so do the results of programs that read it.
     pub fn errored_buffer(&self, shape: &ArrayShape, error: Error) -> Result<Buffer> {
         let shape = self.client().0.transfer.device_shape(shape)?;
         Ok(Buffer::new(self.clone(), Arc::new(shape), Value::pending(Work::failed(error))))
     }
 
-    /// A buffer that another one, or an error, takes the place of later: see [`BufferPromise::fulfil`].
+    /// Creates a buffer whose value, or error, is set later; see [`BufferPromise::fulfil`].
     pub fn alias_buffer(&self, shape: &ArrayShape) -> Result<(Buffer, BufferPromise)> {
         let shape = self.client().0.transfer.device_shape(shape)?;
         let (work, sender) = Work::pending();
@@ -122,7 +123,7 @@ impl Device {
         Ok((buffer.clone(), BufferPromise { buffer, value, sender }))
     }
 
-    /// A buffer that is filled piece by piece, and ready when that is finished.
+    /// Creates a buffer that is written in pieces and becomes ready when it is finished.
     pub fn staged_buffer(&self, shape: &ArrayShape) -> Result<(Buffer, StagedBuffer)> {
         let shape = self.client().0.transfer.device_shape(shape)?;
         let memory = self.allocate(&shape)?;
@@ -130,7 +131,8 @@ impl Device {
         Ok((buffer, StagedBuffer { promise, memory }))
     }
 
-    /// A literal on the device, in the layout of `shape` or the nearest one; `what` is it that errors talk of.
+    /// Copies a literal to the device, in the layout of `shape` or the nearest one. `what` names the array in error
+    /// messages.
     pub(super) fn buffer_for(
         &self,
         literal: &Literal,
@@ -147,15 +149,15 @@ impl Device {
         Ok(Buffer::new(self.clone(), Arc::new(shape), Value::new(Arc::new(memory), Work::sent(event))))
     }
 
-    /// Memory for an array of a device shape.
+    /// Allocates memory for an array of a device shape.
     pub(super) fn allocate(&self, shape: &ArrayShape) -> Result<DeviceMemory> {
-        // Another thread may have had the pool's lock.
+        // In a forked child, the pool's lock may be held by a thread that no longer exists.
         forked::check()?;
         let bytes = self.client().0.transfer.byte_size(shape)?;
         self.state().executor.allocate(bytes).context(|| self.place(shape))
     }
 
-    /// The array that the work sent so far puts into memory.
+    /// Creates the buffer of an array that already sent work writes to `memory`.
     fn buffer_in(&self, memory: DeviceMemory, shape: ArrayShape) -> Result<Buffer> {
         let event = self.stream().record_event().context(|| self.place(&shape))?;
         Ok(Buffer::new(self.clone(), Arc::new(shape), Value::new(Arc::new(memory), Work::sent(event))))
@@ -167,8 +169,8 @@ impl Device {
 }
 
 impl BufferPromise {
-    /// Gives the buffer its value: that of another buffer of the same shape and device, now or when it is there; or an
-    /// error. What does not fit is an error here and of the buffer.
+    /// Fulfils the promise with the value of another buffer of the same shape and device, which may still be pending,
+    /// or with an error. A mismatch is returned as an error and also fails the promised buffer.
     pub fn fulfil(self, with: Result<&Buffer>) -> Result<()> {
         let BufferPromise { buffer, value, sender } = self;
         let source = with.and_then(|other| {
@@ -205,13 +207,13 @@ impl BufferPromise {
 }
 
 impl StagedBuffer {
-    /// Writes bytes from byte `offset` of the array on, as it lies on the device.
+    /// Writes bytes at `offset`, in the form in which the device stores the array.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<()> {
         check_range(self.memory.byte_size(), offset, bytes.len())?;
         self.promise.buffer.device().stream().copy_to_device(bytes, &mut self.memory, offset)
     }
 
-    /// Makes the buffer ready, or the error that there was.
+    /// Makes the buffer ready, or failed if `outcome` is an error.
     pub fn finish(self, outcome: Result<()>) {
         let BufferPromise { buffer, value, sender } = self.promise;
         let event = outcome.and_then(|()| buffer.device().stream().record_event());
@@ -223,7 +225,7 @@ impl StagedBuffer {
     }
 }
 
-/// [`Error::InvalidArgument`] where a range of bytes is not inside of an array.
+/// Returns [`Error::InvalidArgument`] if a range of bytes is outside the array.
 pub(super) fn check_range(size: usize, offset: usize, bytes: usize) -> Result<()> {
     if offset.checked_add(bytes).is_some_and(|end| end <= size) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Devices of a client: memory, stream, random state of each; parts of the platform that they share.
+//! Devices of a client: memory, stream and random state of each, and the state that they share.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,55 +20,57 @@ use crate::persistent_cache::PersistentCache;
 use crate::transfer::TransferManager;
 use crate::workers::Workers;
 
-/// A connection to devices of one platform. A clone is another handle to it; all methods may be called from any thread.
+/// Connection to devices of one platform. Clones are handles to the same client; all methods may be called from any
+/// thread.
 ///
-/// Its devices share compiler, compilation cache, handlers of custom calls and worker threads.
+/// The devices share compiler, compilation cache, handlers of custom calls and worker threads.
 #[derive(Clone)]
 pub struct Client(pub(super) Arc<ClientState>);
 
-/// One device of a client. A clone is another handle to it.
+/// One device of a client. Clones are handles to the same device.
 #[derive(Clone)]
 pub struct Device {
     client: Client,
     index: usize,
 }
 
-/// State shared by handles.
+/// State shared by all handles of a client.
 pub(super) struct ClientState {
     pub platform: String,
     pub compiler: Arc<dyn Compiler>,
     pub transfer: Arc<dyn TransferManager>,
     pub cache: Arc<CompilationCache>,
     pub custom_calls: CustomCallRegistry,
-    /// For runs that nobody can cancel.
+    /// Token for runs that cannot be cancelled.
     pub never: CancelToken,
     pub devices: Vec<DeviceState>,
-    /// Run programs that are not run by their callers. Last, so that its threads end before what they use.
+    /// Threads for programs that do not run on the calling thread. The last field, so that its threads end before the
+    /// state that they use is dropped.
     pub workers: Arc<Workers>,
 }
 
 pub(super) struct DeviceState {
     pub executor: Arc<dyn StreamExecutor>,
-    /// All work of this client for the device goes to one stream, so that results are ready when later work needs them.
+    /// Stream for all work of this client on the device, so that results are ready when later work reads them.
     pub stream: Box<dyn Stream>,
-    /// The random state of all programs on this device.
+    /// Random state, shared by all programs on this device.
     pub random: RandomState,
-    /// The program whose effects must come before those of the next one.
+    /// Work of the last program with side effects, which must precede the next such program.
     pub effects: Mutex<Work>,
 }
 
 impl Client {
-    /// Name of the platform.
+    /// Returns the name of the platform.
     pub fn platform(&self) -> &str {
         &self.0.platform
     }
 
-    /// Its devices, at least one.
+    /// Returns the client's devices, at least one.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
         (0..self.0.devices.len()).map(|index| self.device_at(index))
     }
 
-    /// Device number `index` of this client's. [`Error::NotFound`] where there are fewer.
+    /// Returns device number `index` of the client; [`Error::NotFound`] if it does not exist.
     pub fn device(&self, index: usize) -> Result<Device> {
         let count = self.0.devices.len();
         if index < count {
@@ -77,35 +79,34 @@ impl Client {
         Err(Error::not_found(format!("the client has {count} devices, there is no device {index}")))
     }
 
-    /// The first device.
+    /// Returns the first device.
     pub fn first_device(&self) -> Device {
         self.device_at(0)
     }
 
-    /// A device that is known to be there.
+    /// Returns a device; `index` must be valid.
     pub(super) fn device_at(&self, index: usize) -> Device {
         Device { client: self.clone(), index }
     }
 
-    /// The first device's memory in use.
+    /// Returns the memory statistics of the first device.
     pub fn memory_stats(&self) -> MemoryStats {
         self.first_device().memory_stats()
     }
 
-    /// The compilation cache.
+    /// Returns the compilation cache.
     pub fn cache(&self) -> &Arc<CompilationCache> {
         &self.0.cache
     }
 
-    /// The [`Error::Unimplemented`] for an ability that the platform lacks.
+    /// Returns the [`Error::Unimplemented`] for a feature that the platform does not support.
     pub(super) fn cannot(&self, what: &str) -> Error {
         Error::unimplemented(format!("platform {} cannot {what}", self.0.platform))
     }
 }
 
 impl Device {
-    /// The context of a run on it, whatever its caller wants; with those handlers of custom calls instead of the
-    /// client's, if there are any.
+    /// Returns the context of a run on this device. `calls`, if given, replaces the client's handlers of custom calls.
     pub(super) fn context<'a>(&'a self, calls: Option<&'a CustomCallRegistry>) -> ExecutionContext<'a> {
         let (client, state) = (&self.client.0, self.state());
         ExecutionContext {
@@ -119,23 +120,23 @@ impl Device {
         }
     }
 
-    /// The client.
+    /// Returns the client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Its number among the client's devices.
+    /// Returns the device's index among the client's devices.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Description of the device.
+    /// Returns the description of the device.
     pub fn description(&self) -> &DeviceDescription {
         self.state().executor.description()
     }
 
-    /// Bytes of the last cache in front of the device's memory. [`Error::Unimplemented`] where the platform cannot tell
-    /// [times of its devices](crate::LoadedExecutable::device_time).
+    /// Returns the size in bytes of the last-level cache of the device's memory. [`Error::Unimplemented`] if the
+    /// platform cannot [measure device times](crate::LoadedExecutable::device_time).
     pub fn cache_bytes(&self) -> Result<usize> {
         Ok(self.timing()?.cache_bytes())
     }
@@ -145,12 +146,13 @@ impl Device {
         timing.ok_or_else(|| self.client.cannot("tell how long work takes on its devices"))
     }
 
-    /// Libraries that work of the device may call, with their versions and files, or why there are none. Opens them.
+    /// Returns the libraries that work on the device may call: name, and version and file or the reason why it is
+    /// missing. Opens them.
     pub fn libraries(&self) -> Vec<(String, Result<String>)> {
         self.state().executor.libraries()
     }
 
-    /// The device's memory in use; of parts of a host, that of all of them.
+    /// Returns the device's memory statistics. Virtual devices of one host share their statistics.
     pub fn memory_stats(&self) -> MemoryStats {
         self.state().executor.memory_stats()
     }
@@ -212,7 +214,7 @@ impl ClientState {
     }
 }
 
-/// An error if the literal has another element type or other dimensions than `shape`.
+/// Returns an error if the literal's element type or dimensions differ from `shape`.
 pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
     if literal.shape().compatible(&shape.clone().into()) {
         return Ok(());
@@ -220,9 +222,10 @@ pub(super) fn fits(literal: &Literal, shape: &ArrayShape) -> Result<()> {
     Err(Error::invalid_argument(format!("expected a literal of {shape}, found one of {}", literal.shape())))
 }
 
-/// Runs work of a backend; its panic becomes an error, so that one bad program does not take the process with it.
+/// Runs backend code and converts a panic to an error, so that one bad program does not end the process.
 pub(super) fn protect<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    // State that the closure leaves half done is dropped or, like pools and caches, consistent after each of its steps.
+    // `AssertUnwindSafe`: state that a panic leaves half-finished is dropped, or is consistent after each step like
+    // pools and caches.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Error::internal(format!("a backend panicked: {}", text.unwrap_or("without a message"))))

@@ -1,4 +1,4 @@
-//! Time of runs by the device's own clock, on arguments that alternate.
+//! Run times measured by the device's own clock, with rotating arguments.
 
 use std::time::Duration;
 
@@ -12,26 +12,27 @@ use crate::executable::{Argument, ExecutionContext};
 use crate::executor::{DeviceMemory, Stream, Timing};
 use crate::signature::Donation;
 
-/// Times of runs by the device's own clock.
+/// Run times measured by the device's own clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceTimes {
-    /// Time of each round, in which the program ran once on each of the lists of arguments.
+    /// Time of each round; a round runs the program once on each argument list.
     pub rounds: Vec<Duration>,
-    /// Whether the device was given a round as a whole; the error says, for people, why its runs were sent one by one.
+    /// Whether a round was sent to the device as one recording. The error is a readable reason why its runs were sent
+    /// one by one.
     pub recorded: std::result::Result<(), String>,
 }
 
 impl LoadedExecutable {
-    /// Runs the program on the first of its devices, in each round once on each of the lists of arguments, and tells
-    /// how long rounds took by the device's own clock.
+    /// Measures run times with the clock of the program's first device. Each round runs the program once on each of the
+    /// argument lists; the result has one time per round.
     ///
-    /// A device that can is given a round as a whole, as a recording, so that the host has no part in its time; else
-    /// runs are sent one by one, and where one needs the host in between, the device's waiting counts. Nothing is
-    /// donated: for arguments that a program must be given for good there are copies, which in recorded rounds hold
-    /// what the round before left there.
+    /// If the device supports it, a round is sent as one recording, so that its time excludes the host. Otherwise runs
+    /// are sent one by one; if a run needs the host in between, the time includes the device's idle time. No argument
+    /// is donated: arguments whose donation is required are replaced by copies. In recorded rounds these copies keep
+    /// the contents that the previous round left in them.
     ///
-    /// Errors: [`Error::Unimplemented`] where the platform cannot tell times of its devices, and for programs of
-    /// several devices that work together; those of [`LoadedExecutable::launch`]; those of the program.
+    /// Errors: [`Error::Unimplemented`] if the platform cannot measure device times or the program is a multi-device
+    /// program; those of [`LoadedExecutable::launch`]; those of the program.
     pub fn device_time(&self, arguments: &[Vec<&Buffer>], rounds: usize) -> Result<DeviceTimes> {
         let device = self.devices().next().ok_or_else(|| Error::internal("a program without a device"))?;
         let timing = device.timing()?;
@@ -51,7 +52,7 @@ fn place(device: &Device) -> String {
     format!("platform {}", device.client().platform())
 }
 
-/// A program that is timed.
+/// Measurement of one program.
 struct Timed<'a> {
     program: &'a LoadedExecutable,
     arguments: &'a [Vec<&'a Buffer>],
@@ -61,7 +62,7 @@ struct Timed<'a> {
 
 impl Timed<'_> {
     fn rounds(&self, rounds: usize) -> Result<DeviceTimes> {
-        // What is loaded, laid out or measured at first is there when time counts.
+        // Warm-up run: loading, layout changes and autotuning happen before the measurement.
         if let Some(first) = self.arguments.first() {
             self.run(self.context.stream, self.taken(first)?)?;
             self.context.stream.synchronize()?;
@@ -78,20 +79,20 @@ impl Timed<'_> {
         Ok(DeviceTimes { rounds, recorded: Err(reason) })
     }
 
-    /// Times of rounds that the device is given as a whole.
+    /// Returns the times of rounds that are sent as one recording each.
     fn recorded(&self, rounds: usize) -> Result<Vec<Duration>> {
         let stream = self.context.stream;
         let recording = self.timing.record(stream)?;
         let recording = recording.ok_or_else(|| Error::unimplemented("the device records no work"))?;
         let runs = self.prepared()?.into_iter().map(|arguments| self.run(&*recording, arguments));
-        // Each run has results of its own, whose memory is in use until the last round is done.
+        // Each run has its own results; their memory is in use until the last round is done.
         let results = runs.collect::<Result<Vec<_>>>()?;
         let times = self.timing.time_recorded(recording, stream, rounds);
         drop(results);
         times
     }
 
-    /// Time of a round whose runs are sent one by one.
+    /// Returns the time of a round whose runs are sent one by one.
     fn queued(&self) -> Result<Duration> {
         let mut prepared = self.prepared()?;
         self.timing.time(self.context.stream, &mut || {
@@ -107,12 +108,12 @@ impl Timed<'_> {
         executable.execute(&context, arguments)
     }
 
-    /// Arguments of each run of a round.
+    /// Returns the arguments of each run of a round.
     fn prepared(&self) -> Result<Vec<Vec<Argument>>> {
         self.arguments.iter().map(|list| self.taken(list)).collect()
     }
 
-    /// Shares of arguments, and copies of those that must be donated.
+    /// Returns shares of the arguments, and copies of those that must be donated.
     fn taken(&self, list: &[&Buffer]) -> Result<Vec<Argument>> {
         let leaves = self.program.signature().arguments().iter().zip(list);
         let taken = leaves.map(|(leaf, buffer)| {

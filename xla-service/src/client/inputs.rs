@@ -1,4 +1,4 @@
-//! Inputs of a launch on one device: shares of its arguments' values, and what else it waits for.
+//! Inputs of a launch on one device: shares of argument values, and other work to wait for.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::executable::Argument;
 /// Inputs of a launch.
 pub(super) struct Inputs {
     pub arguments: Vec<Input>,
-    /// Work that comes before it, though it reads nothing of it.
+    /// Work that must precede the launch although the program does not read its results.
     pub after: Vec<Work>,
 }
 
@@ -20,18 +20,18 @@ pub(super) struct Inputs {
 pub(super) struct Input {
     pub value: Arc<Value>,
     pub donated: bool,
-    /// For an array of dynamic size, which becomes one of the size that the program takes.
+    /// Conversion of an argument of dynamic size to the static shape that the program takes.
     pub resized: Option<Resized>,
 }
 
-/// An array of dynamic size for a program that takes one of static shape.
+/// Argument of dynamic size for a program parameter of static shape.
 pub(super) struct Resized {
     buffer: Buffer,
     shape: Arc<ArrayShape>,
 }
 
 impl Input {
-    /// The value of a buffer for a program that takes an array of `shape`.
+    /// Creates the input for a program parameter of `shape` from a buffer and its value.
     pub fn new(buffer: &Buffer, value: Arc<Value>, donated: bool, shape: &Arc<ArrayShape>) -> Input {
         let resized = buffer.is_dynamic().then(|| {
             let buffer = buffer.with_value(buffer.device().clone(), value.clone());
@@ -40,7 +40,7 @@ impl Input {
         Input { value, donated, resized }
     }
 
-    /// Waits until a program of that device may use it.
+    /// Waits until a program on `device` can use the argument.
     fn read(self, device: &Device) -> Result<Argument> {
         match self.resized {
             Some(resized) => resized.read(device),
@@ -51,7 +51,7 @@ impl Input {
 }
 
 impl Resized {
-    /// A copy, if the array has the size that the program takes.
+    /// Copies the array at its actual size; an error if that differs from the parameter's shape.
     fn read(self, device: &Device) -> Result<Argument> {
         let Resized { buffer, shape } = self;
         let literal = buffer.to_literal()?;
@@ -67,20 +67,21 @@ impl Resized {
 }
 
 impl Inputs {
-    /// The work that they come from.
+    /// Returns the work that the inputs depend on.
     pub fn works(&self) -> impl Iterator<Item = &Work> {
         self.arguments.iter().map(|input| input.value.work()).chain(&self.after)
     }
 
-    /// Waits for what comes before, then for the arguments, which the program may use from then on.
+    /// Waits for the preceding work, then for the arguments, and returns the arguments.
     pub fn read(self, device: &Device) -> Result<Vec<Argument>> {
         self.after.iter().try_for_each(Work::wait)?;
-        // Every buffer of a device comes from its one stream, in whose order its event has no work left to wait for.
+        // All buffers of a device come from its single stream, so stream order makes them available; no event needs a
+        // wait.
         self.arguments.into_iter().map(|input| input.read(device)).collect()
     }
 }
 
-/// Takes a donation back.
+/// Returns a donated value to its buffer.
 pub(super) fn give_back(buffer: &Buffer, input: Input) {
     if input.donated {
         buffer.take_back(input.value);

@@ -1,6 +1,6 @@
-//! Programs for several devices that work together: one device does the work of all, see [`xla_passes::join`].
+//! Multi-device programs: one device executes the joined program of all devices, see [`xla_passes::join`].
 //!
-//! Parts of arguments that other devices have are copied to it, their parts of the results back to them.
+//! Shards of arguments on other devices are copied to it, and their shards of the results are copied back.
 
 use std::sync::Arc;
 
@@ -34,30 +34,30 @@ impl Client {
 }
 
 impl LoadedExecutable {
-    /// Parameters and result, tuples and tokens and all, with layouts: those of each device.
+    /// Returns the shape of parameters and result of each device, including tuples and tokens, with layouts.
     pub fn program_shape(&self) -> ProgramShape {
         self.as_together().map_or_else(|| self.module().caller_layout(), |together| together.parts.shape.clone())
     }
 
-    /// For a program of several devices that work together, how each array of the arguments is split over them.
+    /// Returns the sharding of each argument array of a multi-device program; `None` for other programs.
     pub fn argument_shardings(&self) -> Option<Vec<&LeafSharding>> {
         self.as_together().map(|together| together.parts.arguments.iter().map(|spread| &spread.sharding).collect())
     }
 
-    /// For a program of several devices that work together, how each array of the results is split over them.
+    /// Returns the sharding of each result array of a multi-device program; `None` for other programs.
     pub fn result_shardings(&self) -> Option<Vec<&LeafSharding>> {
         self.as_together().map(|together| together.parts.results.iter().map(|spread| &spread.sharding).collect())
     }
 
-    /// For a program of several devices that work together, the module as it came; [`LoadedExecutable::module`] is
-    /// what one of them runs.
+    /// Returns the original module of a multi-device program; `None` for other programs. [`LoadedExecutable::module`]
+    /// is the joined module, which one device executes.
     pub fn source(&self) -> Option<&VerifiedModule> {
         self.as_together().map(|together| &together.parts.source)
     }
 }
 
 impl Together {
-    /// Runs the program on inputs that were taken from the devices' arguments.
+    /// Launches the joined program on inputs taken from the arguments of all devices.
     pub fn launch(
         &self,
         devices: &[usize],
@@ -70,7 +70,7 @@ impl Together {
         let own = client.device_at(devices[0]);
         let mut inputs = Vec::with_capacity(parts.inputs.len());
         for &(number, holder) in &parts.inputs {
-            // Each part is somebody's one argument: what is donated has no other share then.
+            // Each part belongs to exactly one argument, so a donated part has no other share.
             let input = arguments[holder][number].take();
             let input = input.ok_or_else(|| Error::internal("a part of an argument is missing"))?;
             if holder == 0 {

@@ -1,4 +1,4 @@
-//! Launches: arguments of each device in, results and ends of each device out.
+//! Launches: take the arguments of each device, return results and completion for each device.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,47 +25,48 @@ use crate::workers::is_host_call;
 /// Results of a launch on one device.
 #[derive(Debug)]
 pub struct DeviceResults {
-    /// One for each of the signature's results.
+    /// Result buffers, one for each result of the signature.
     pub buffers: Vec<Buffer>,
     device: Device,
     work: Work,
-    /// Whether the calling thread has run the program.
+    /// Whether the calling thread ran the program.
     is_inline: bool,
 }
 
 impl DeviceResults {
-    /// The end of the run on this device.
+    /// Returns the completion of the run on this device.
     pub fn completion(&self) -> Completion {
         self.work.completion(&self.device.client().0.workers)
     }
 
-    /// An array without meaning that is there when the run is over. It stands for a token of its results: launched
-    /// [after](ExecuteOptions::after) it, others keep the order of their effects.
+    /// Returns an array with arbitrary contents that becomes ready when the run ends. It represents a token among the
+    /// results: launching other programs [after](ExecuteOptions::after) it preserves the order of effects.
     pub fn token(&self) -> Result<Buffer> {
         let shape = self.device.client().0.transfer.device_shape(&ArrayShape::new(ElementType::Pred, []))?;
         let memory = self.device.allocate(&shape)?;
         Ok(Buffer::new(self.device.clone(), Arc::new(shape), Value::new(Arc::new(memory), self.work.clone())))
     }
 
-    /// The same run as another device sees it, which has these results.
+    /// Returns the results of the same run for another device.
     pub(super) fn for_device(&self, device: Device, buffers: Vec<Buffer>) -> DeviceResults {
         DeviceResults { buffers, device, work: self.work.clone(), is_inline: self.is_inline }
     }
 
-    /// The error of a run that the calling thread has done. Errors of other runs come out of the results.
+    /// Returns the error of a run on the calling thread. Errors of other runs are reported by their result buffers.
     pub fn failure(&self) -> Option<Error> {
         self.is_inline.then(|| self.work.event().err()).flatten()
     }
 }
 
 impl LoadedExecutable {
-    /// Runs the program on each of its [devices](LoadedExecutable::devices): for each of them one argument for each of
-    /// the signature's in, one buffer for each of its results out.
+    /// Launches the program on all of its [devices](LoadedExecutable::devices). Each device takes one argument for each
+    /// argument of the signature, and returns one buffer for each result.
     ///
-    /// Arguments may be pending or errors; results of a run that fails, or gets such an argument, are errors. Errors of
-    /// the call itself: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument of another
-    /// shape, layout or device, naming it and both shapes; [`Error::FailedPrecondition`] for one that was deleted, or
-    /// donated before, or is donated by this call and another argument of it. A call that is refused donates nothing.
+    /// Arguments may be pending or failed. If a run fails or an argument has failed, the results fail too. Errors of
+    /// the call itself: [`Error::InvalidArgument`] for a wrong number of arguments, or for an argument with the wrong
+    /// shape, layout or device (the message names the argument and both shapes); [`Error::FailedPrecondition`] for an
+    /// argument that was deleted or donated before, or that this call donates and also passes as another argument. A
+    /// rejected call donates nothing.
     pub fn launch<'a>(
         &self,
         arguments: &[impl AsRef<[&'a Buffer]>],
@@ -135,7 +136,7 @@ impl LoadedExecutable {
             Dispatch::Queued => is_host_call(),
             Dispatch::Auto => is_host_call() || is_sent() && self.is_cheap() && !self.is_ordered(),
             Dispatch::WhenReady => {
-                // An argument that is an error makes the results errors, not the call.
+                // A failed argument makes the results fail, not the call.
                 let is_good = |work: &Work| work.is_sent() && work.event().is_ok();
                 let effects = || device.state().effects.lock().unwrap_or_else(PoisonError::into_inner).is_sent();
                 let is_ready = || inputs.works().all(is_good) && (!self.is_ordered() || effects());
@@ -219,14 +220,14 @@ impl LoadedExecutable {
         Ok(())
     }
 
-    /// Whether an argument of dynamic size may turn out to be an array of that shape.
+    /// Whether an argument of dynamic size may have this shape at its actual size.
     fn takes_resized(&self, buffer: &Buffer, shape: &ArrayShape) -> bool {
         let bound = buffer.shape();
         let fits = |d: usize| match bound.dynamism(d) {
             Dynamism::Static => bound.dims()[d] == shape.dims()[d],
             Dynamism::Bounded | Dynamism::Unbounded => shape.dims()[d] <= bound.dims()[d],
         };
-        // Parts of devices that work together are copied as they are.
+        // Shards of multi-device programs are copied without conversion.
         buffer.is_dynamic()
             && self.as_together().is_none()
             && bound.element_type() == shape.element_type()
@@ -234,10 +235,11 @@ impl LoadedExecutable {
             && (0..bound.rank()).all(fits)
     }
 
-    /// Shares of the arguments' values, those to be donated taken away from their buffers; or none, if one cannot be.
+    /// Takes shares of the argument values; donated values are moved out of their buffers. On an error no buffer is
+    /// changed.
     fn take_arguments(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Input>> {
         let leaves = self.signature().arguments();
-        // Most calls donate nothing: no order to keep, nothing to give back.
+        // Fast path: most calls donate nothing, so order and roll-back do not matter.
         if !leaves.iter().enumerate().any(|(i, leaf)| options.donate.takes(i, leaf)) {
             let kept = |(i, buffer): (usize, &&Buffer)| match buffer.value() {
                 Ok(value) => Ok(Input::new(buffer, value, false, &leaves[i].shape)),
@@ -246,7 +248,7 @@ impl LoadedExecutable {
             return arguments.iter().enumerate().map(kept).collect();
         }
         let mut inputs: Vec<Option<Input>> = arguments.iter().map(|_| None).collect();
-        // Donations first: a buffer that is donated is gone for the other arguments of the same call, too.
+        // Donations first: a buffer that is donated cannot also be another argument of the same call.
         let turn = |donated: bool| (0..arguments.len()).map(move |i| (i, donated));
         let is_its = |&(i, donated): &(usize, bool)| options.donate.takes(i, &leaves[i]) == donated;
         for (i, donated) in turn(true).chain(turn(false)).filter(is_its) {
@@ -264,7 +266,7 @@ impl LoadedExecutable {
     }
 }
 
-/// A launch that a thread of the client will do.
+/// Launch that a worker thread of the client executes.
 struct Job {
     program: LoadedExecutable,
     device: Device,
@@ -276,7 +278,7 @@ struct Job {
 }
 
 impl Job {
-    /// Has it run when its arguments are there, and after what it must not overtake.
+    /// Schedules the job to run when its arguments are available and all work that must precede it is sent.
     fn schedule(self, results: &DeviceResults) {
         let mut before: Vec<Work> = Vec::new();
         if self.program.is_ordered() {
@@ -286,7 +288,7 @@ impl Job {
         before.extend(self.inputs.works().cloned());
         before.retain(|work| !work.is_sent());
         let workers = self.device.client().0.workers.clone();
-        // One more than there are, for the time until all are asked.
+        // One extra count, released after all dependencies have been registered.
         let missing = Arc::new((AtomicUsize::new(before.len() + 1), Mutex::new(Some(self))));
         let arrive = move || {
             if missing.0.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -313,7 +315,7 @@ impl Job {
     }
 }
 
-/// Waits for the arguments, launches, and returns the results with the event of their completion.
+/// Waits for the arguments and runs the program; returns the results and the event of their completion.
 fn run(
     program: &LoadedExecutable,
     device: &Device,
@@ -339,7 +341,8 @@ fn run(
     });
     state.stream.annotate(&place);
     if results.is_err() {
-        // Work that it left in the stream fails, too: consumes that error here, before the next program's event.
+        // Work that the failed run left in the stream fails too. Consume its error here, before the next program's
+        // event.
         drop(state.stream.record_event());
     }
     let results = results.context(place)?;

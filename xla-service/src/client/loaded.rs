@@ -1,4 +1,4 @@
-//! Loaded executables: programs on devices of a client, and their descriptions.
+//! Loaded executables: programs on devices of a client, and queries about them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,51 +13,51 @@ use crate::executable::{CostAnalysis, Executable, MemoryAnalysis};
 use crate::signature::Signature;
 use crate::thunks::ThunkSequence;
 
-/// A program, compiled for devices of a client. A clone is another handle; programs may be run from many threads at
-/// once.
+/// Program compiled for devices of a client. Clones are handles to the same program, which may run on several threads
+/// at once.
 #[derive(Clone)]
 pub struct LoadedExecutable(Arc<Loaded>);
 
 struct Loaded {
     client: Client,
     executable: Arc<dyn Executable>,
-    /// Numbers of its devices among the client's.
+    /// Indices of its devices among the client's devices.
     devices: Vec<usize>,
     /// States of its custom calls on raw memory.
     states: Arc<CallStates>,
-    /// The nature of the program's runs, once somebody has asked.
+    /// Properties of the program's runs, computed on first use.
     nature: OnceLock<Nature>,
-    /// A program for devices that work together.
+    /// Set for multi-device programs.
     together: Option<Together>,
 }
 
-/// A program for several devices that work together.
+/// Multi-device program.
 #[derive(Clone)]
 pub(super) struct Together {
-    /// The program that the first of them runs.
+    /// Joined program, executed by the first device.
     pub program: LoadedExecutable,
     pub parts: Arc<Parts>,
 }
 
-/// Nature of a program's runs.
+/// Properties of a program's runs.
 #[derive(Clone, Copy, Debug)]
 struct Nature {
-    /// It takes less time than waking a thread for it.
+    /// Whether a run takes less time than waking a thread for it.
     is_cheap: bool,
-    /// Runs must keep their order, whatever their data says.
+    /// Whether runs have side effects and must keep their order, even without data dependencies.
     is_ordered: bool,
     has_custom_calls: bool,
 }
 
 impl LoadedExecutable {
-    /// A program for the client's first device.
+    /// Creates a program on the client's first device.
     pub(super) fn new(client: Client, executable: Arc<dyn Executable>) -> Result<LoadedExecutable> {
         let states = Arc::new(protect(|| client.0.custom_calls.instantiate(executable.module()))?);
         let (devices, nature) = (vec![0], OnceLock::new());
         Ok(LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature, together: None })))
     }
 
-    /// The program of several devices that this one does the work of.
+    /// Returns the multi-device program that this joined program implements.
     pub(super) fn together(&self, parts: Arc<Parts>) -> LoadedExecutable {
         self.as_loaded((0..parts.devices).collect(), Some(Together { program: self.clone(), parts }))
     }
@@ -68,9 +68,9 @@ impl LoadedExecutable {
         LoadedExecutable(Arc::new(Loaded { client, executable, devices, states, nature: nature.clone(), together }))
     }
 
-    /// The same program for other devices of the client, by their [numbers](Device::index): it runs on all of them at
-    /// each [`LoadedExecutable::launch`]. [`Error::InvalidArgument`] for no device, or one twice; `Error::NotFound` for
-    /// one that is not there.
+    /// Returns the same program for other devices of the client, given by their [indices](Device::index). Each
+    /// [`LoadedExecutable::launch`] runs it on all of them. [`Error::InvalidArgument`] for an empty list or a repeated
+    /// device; `Error::NotFound` for a device that does not exist.
     pub fn on_devices(&self, devices: &[usize]) -> Result<LoadedExecutable> {
         for (i, &index) in devices.iter().enumerate() {
             self.client().device(index)?;
@@ -93,17 +93,17 @@ impl LoadedExecutable {
         self.0.together.as_ref()
     }
 
-    /// The client it was compiled for.
+    /// Returns the client that the program was compiled for.
     pub fn client(&self) -> &Client {
         &self.0.client
     }
 
-    /// Its devices.
+    /// Returns the program's devices.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Device> + '_ {
         self.0.devices.iter().map(|&index| self.client().device_at(index))
     }
 
-    /// The first of its devices.
+    /// Returns the first of the program's devices.
     fn first_device(&self) -> Device {
         self.client().device_at(self.0.devices[0])
     }
@@ -116,7 +116,7 @@ impl LoadedExecutable {
         &*self.0.executable
     }
 
-    /// The handlers of custom calls for one run; `None` where those of the client do.
+    /// Returns the handlers of custom calls for one run; `None` if the client's handlers suffice.
     pub(super) fn custom_calls(&self, context: Option<&Arc<RunContext>>) -> Option<CustomCallRegistry> {
         if !self.has_custom_calls() || self.0.states.is_empty() && context.is_none() {
             return None;
@@ -125,7 +125,8 @@ impl LoadedExecutable {
         Some(self.client().0.custom_calls.for_run(context, self.0.states.clone()))
     }
 
-    /// Whether it has custom calls, whose handlers may want the [values of a run](crate::ExecuteOptions::context).
+    /// Whether the program has custom calls, whose handlers may read the [values of a
+    /// run](crate::ExecuteOptions::context).
     pub fn has_custom_calls(&self) -> bool {
         self.nature().has_custom_calls
     }
@@ -135,7 +136,7 @@ impl LoadedExecutable {
         self.nature().is_cheap
     }
 
-    /// Whether runs must keep their order, whatever their data says.
+    /// Whether runs have side effects and must keep their order, even without data dependencies.
     pub(super) fn is_ordered(&self) -> bool {
         self.nature().is_ordered
     }
@@ -144,38 +145,39 @@ impl LoadedExecutable {
         *self.0.nature.get_or_init(|| Nature::of(self.module()))
     }
 
-    /// The module after the compiler's passes. Of devices that work together it is that of the one that does the work.
+    /// Returns the module after the compiler's passes; for multi-device programs the joined module.
     pub fn module(&self) -> &Module {
         self.executable().module()
     }
 
-    /// Arguments and results of each device.
+    /// Returns the arguments and results of each device.
     pub fn signature(&self) -> &Signature {
         self.as_together().map_or_else(|| self.executable().signature(), |together| &together.parts.signature)
     }
 
-    /// Memory that one run takes.
+    /// Returns the memory that one run takes.
     pub fn memory_analysis(&self) -> MemoryAnalysis {
         self.executable().memory_analysis()
     }
 
-    /// Work that one run does.
+    /// Returns the cost of one run.
     pub fn cost_analysis(&self) -> CostAnalysis {
         self.executable().cost_analysis()
     }
 
-    /// The steps it runs in, for reports of native and host execution; `None` for a program that is one whole.
+    /// Returns the thunks of the program, for reports of native and host execution; `None` if the backend compiles it
+    /// as a whole.
     pub fn thunks(&self) -> Option<&ThunkSequence> {
         self.executable().thunks()
     }
 
-    /// Dumps of the program (thunks, buffers, code), as named texts.
+    /// Returns dumps of the program (thunks, buffers, code) as named texts.
     pub fn dumps(&self) -> Vec<(String, String)> {
         self.executable().dumps()
     }
 
-    /// Writes the program down; [`Client::load`] reads it, and trusts the machine code in it. [`Error::Unimplemented`]
-    /// where the platform cannot, and for programs of several devices that work together.
+    /// Serialises the program for [`Client::load`], which trusts any machine code in it. [`Error::Unimplemented`] if
+    /// the platform does not support serialisation, and for multi-device programs.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         if self.as_together().is_some() {
             return Err(self.client().cannot("serialise programs of several devices"));
@@ -184,7 +186,7 @@ impl LoadedExecutable {
         protect(|| serializer.ok_or_else(|| self.client().cannot("serialise programs"))?.serialize())
     }
 
-    /// An array on the device in the layout that argument `index` wants.
+    /// Copies a literal to the device, in the layout of argument `index`.
     pub fn argument_buffer(&self, index: usize, literal: &Literal) -> Result<Buffer> {
         let leaf = self.signature().arguments().get(index).ok_or_else(|| self.no_argument(index))?;
         fits(literal, &leaf.shape).context(|| leaf.describe(index))?;
@@ -212,7 +214,7 @@ impl fmt::Debug for LoadedExecutable {
 }
 
 impl Nature {
-    /// Elementary steps and bytes that are done in the time in which a thread wakes up.
+    /// Work, in elementary operations and bytes, that takes about as long as waking a thread.
     const CHEAP: u64 = 1 << 16;
 
     fn of(module: &Module) -> Nature {

@@ -1,4 +1,4 @@
-//! The client: compile modules for a device, move values there and back, run programs.
+//! Client: compiles modules for devices, transfers values, runs programs.
 //!
 //! ```text
 //! Client::new(&registry, "cpu") ─ compile(&module, &options) ─> LoadedExecutable
@@ -6,13 +6,13 @@
 //!       └ buffer(&literal) ──────> Buffer ──── execute(&[&a, &b]) ───┴──> Vec<Buffer> ── to_literal()
 //! ```
 //!
-//! Each value is shared by those who use it: its buffer, programs launched with it, holds, views. A program that it is
-//! donated to writes to it only if it has the last share, so nobody sees another's changes, and nobody waits for
-//! another. Programs start when their arguments are there, whatever the order of the calls; callbacks, handlers and
-//! deleters are called without any lock held, and may do all that their callers may.
+//! All users of a value share it: its buffer, the programs launched with it, holds and views. A program writes to a
+//! donated value only if it has the last share. Therefore no user observes another user's writes, and no user waits for
+//! another. Programs start when their arguments are available, independently of the order of the calls. Callbacks,
+//! handlers and deleters are called without any lock held, and may call everything that their callers may.
 //!
-//! The client checks a program's inputs: number, shapes, layouts, devices, donation; backends get checked inputs only.
-//! It catches panics of backends and turns them into [`Error::Internal`].
+//! The client checks a program's inputs: number, shapes, layouts, devices, donation. Backends receive only checked
+//! inputs. The client catches panics of backends and converts them to [`Error::Internal`].
 
 mod buffer;
 mod completion;
@@ -61,23 +61,23 @@ use device::{ClientState, DeviceState, protect};
 /// Options of a client.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
-    /// Devices, from the platform's first on; `None` for all that the machine has. Platforms of the host have as many
-    /// as they are asked for.
+    /// Number of devices, starting with the platform's first; `None` for all devices of the machine. Host platforms
+    /// provide any number of devices.
     pub devices: Option<usize>,
-    /// The compilation cache, which may be shared with other clients.
+    /// Compilation cache, which other clients may share.
     pub cache: Arc<CompilationCache>,
 }
 
 impl Client {
-    /// A client of the platform's first device, with a compilation cache of its own.
+    /// Creates a client of the platform's first device, with its own compilation cache.
     pub fn new(registry: &PlatformRegistry, platform: &str) -> Result<Client> {
         Client::for_device(registry, platform, 0, Arc::default())
     }
 
-    /// A client of device `ordinal`, with a compilation cache that may be shared with other clients.
+    /// Creates a client of device `ordinal`, with a compilation cache that other clients may share.
     ///
-    /// Errors: `Error::NotFound` for an unknown platform or device, `Error::FailedPrecondition` where the machine
-    /// cannot run it.
+    /// Errors: `Error::NotFound` for an unknown platform or device, `Error::FailedPrecondition` if the machine cannot
+    /// run the platform.
     pub fn for_device(
         registry: &PlatformRegistry,
         platform: &str,
@@ -88,7 +88,7 @@ impl Client {
         Client::over(registry, &*platform, vec![platform.executor(ordinal)?], cache)
     }
 
-    /// A client over several devices. Errors as of [`Client::for_device`].
+    /// Creates a client of several devices. Errors are those of [`Client::for_device`].
     pub fn with_options(registry: &PlatformRegistry, platform: &str, options: ClientOptions) -> Result<Client> {
         let platform = registry.get(platform)?;
         Client::over(registry, &*platform, platform.executors(options.devices)?, options.cache)
@@ -123,11 +123,11 @@ impl Client {
         })))
     }
 
-    /// Compiles a module for the first device, or takes the program from the cache. A module for several devices that
-    /// work together is compiled for as many of the client's first ones, of which the first does the work of all.
+    /// Compiles a module for the first device, or returns the program from the cache. A module for several cooperating
+    /// devices is compiled for the client's first devices; one of them executes the joined program.
     ///
-    /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call that the registry, from which the
-    /// client was made, has no handler for.
+    /// Errors: those of the compiler, and `Error::Unimplemented` for a custom call without a handler in the registry of
+    /// the client.
     pub fn compile(&self, module: &VerifiedModule, options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
         if is_for_several_devices(module) {
@@ -140,21 +140,23 @@ impl Client {
         let state = &self.0;
         let compile = || protect(|| state.compile(module.clone(), options));
         let executable = state.cache.get_or_compile(&state.platform, module, options, compile)?;
-        // Of what is left: programs for several platforms have branches for others, which are never taken.
+        // Checked after the passes: modules for several platforms contain branches for the others, which the passes
+        // remove.
         state.custom_calls.check(executable.module())?;
         LoadedExecutable::new(self.clone(), executable)
     }
 
-    /// The handlers of custom calls, for registering more while the client lives: programs that are compiled or loaded
-    /// from then on find them.
+    /// Returns the handlers of custom calls. More handlers can be registered while the client is in use; programs
+    /// compiled or loaded later find them.
     pub fn custom_calls(&self) -> &CustomCallRegistry {
         &self.0.custom_calls
     }
 
-    /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` where the platform cannot.
+    /// Loads a program that [`LoadedExecutable::serialize`] wrote. `Error::Unimplemented` if the platform does not
+    /// support it.
     ///
-    /// The bytes may hold machine code, which runs in this process or on the device as it is: load only bytes from an
-    /// origin that may run any program as this user. A checksum finds damaged bytes, not forged ones.
+    /// The bytes may contain machine code, which runs unchanged in this process or on the device. Load only bytes from
+    /// an origin that may run any program as this user. The checksum detects damaged bytes, not forged ones.
     pub fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
         forked::check()?;
         let loader = self.0.compiler.loader().ok_or_else(|| self.cannot("load serialised programs"))?;
@@ -162,7 +164,7 @@ impl Client {
     }
 }
 
-/// Runs a handler of a custom call.
+/// Runs a handler of a custom call as a host call.
 fn host_call_of(handler: &mut dyn FnMut()) {
     host_call(handler);
 }

@@ -1,4 +1,4 @@
-//! Options of a launch: donation, thread, cancellation, values for handlers.
+//! Options of a launch: donation, dispatch, cancellation, values for handlers.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::signature::{ArgumentLeaf, Donation};
 /// Options of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct ExecuteOptions {
-    /// Arguments to donate: their memory may be reused for results, and their buffers cannot be used again. What others
-    /// have a share of is left alone, though its buffer counts as donated.
+    /// Arguments to donate: their memory may be reused for results, and their buffers become unusable. Memory that is
+    /// still shared is not overwritten, although its buffer counts as donated.
     pub donate: Donate,
-    /// The thread that runs the program.
+    /// Thread that runs the program.
     pub dispatch: Dispatch,
-    /// By which the run can be asked to stop; [`Error::Cancelled`](xla_hlo::Error::Cancelled) is then its error. `None`
-    /// for a run that nobody stops.
+    /// Token that cancels the run; a cancelled run returns [`Error::Cancelled`](xla_hlo::Error::Cancelled). `None` for
+    /// a run that cannot be cancelled.
     pub cancel: Option<CancelToken>,
-    /// Buffers that must be computed before, whether the program reads them or not, such as
-    /// [tokens](crate::DeviceResults::token); their errors are those of the run.
+    /// Buffers that must be computed before the launch, even if the program does not read them, such as
+    /// [tokens](crate::DeviceResults::token). Their errors make the run fail.
     pub after: Vec<Buffer>,
     /// Values for the handlers of custom calls.
     pub context: Option<Arc<RunContext>>,
@@ -29,33 +29,36 @@ pub struct ExecuteOptions {
 /// Arguments that a launch donates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Donate {
-    /// Those of these numbers. What the module requires to be donated must be among them.
+    /// Donates the arguments with these numbers. They must include the arguments whose donation the module requires.
     These(Vec<usize>),
-    /// Those that the module declares to be donated ([`Donation::Welcome`], [`Donation::Required`]), but for those of
-    /// these numbers; of the latter, the program gets copies where it writes them.
+    /// Donates the arguments that the module declares ([`Donation::Welcome`], [`Donation::Required`]), except the given
+    /// ones. The program writes to copies of the excepted arguments.
     Declared {
-        /// Numbers of arguments to keep.
+        /// Numbers of the arguments to keep.
         except: Vec<usize>,
     },
 }
 
-/// The thread that runs a program. What is launched from inside of a host call (a handler of a custom call, a callback)
-/// always runs on the thread of that.
+/// Thread that runs a program. Programs launched inside a host call (a handler of a custom call, a callback) always run
+/// on the thread of that call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
-    /// The calling thread, after waiting for the arguments, sends it to the device. On the host that means: runs it.
+    /// The calling thread waits for the arguments and sends the program to the device; on host platforms it runs the
+    /// program.
     #[default]
     Inline,
-    /// A thread of the client, when its arguments are there; the call returns at once with pending buffers. Programs
-    /// that draw random numbers from the device's state, or use infeed and outfeed, also keep their order.
+    /// A worker thread of the client runs the program when its arguments are available. The call returns pending
+    /// buffers immediately. Programs that draw from the device's random state or use infeed or outfeed keep their
+    /// order.
     Queued,
-    /// The calling thread if the program is cheap and nothing must be waited for, else a thread of the client.
+    /// The calling thread runs the program if it is cheap and no wait is needed; otherwise a worker thread of the
+    /// client does.
     Auto,
-    /// The calling thread, whatever the program costs, if its arguments are there and nothing else must be waited for;
-    /// otherwise, and on several devices, a thread of the client.
+    /// The calling thread runs the program, however long it takes, if its arguments are available and no other wait is
+    /// needed. Otherwise, and on several devices, a worker thread of the client does.
     ///
-    /// For programs that call functions of the caller: it sees their effects, and
-    /// [their errors](crate::DeviceResults::failure), when the call returns.
+    /// For programs that call functions of the caller: their effects and [their errors](crate::DeviceResults::failure)
+    /// are visible when the call returns.
     WhenReady,
 }
 

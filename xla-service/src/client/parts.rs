@@ -1,21 +1,22 @@
-//! Parts of a program's arguments and results that its devices have.
+//! Shards of a multi-device program's arguments and results.
 
 use xla_hlo::{Error, ProgramShape, Result, VerifiedModule};
 use xla_passes::join::Spread;
 
 use crate::signature::Signature;
 
-/// Arguments and results of a program for several devices that work together.
+/// Arguments and results of a multi-device program.
 pub(super) struct Parts {
-    /// The program as it came.
+    /// Original module, before the join.
     pub source: VerifiedModule,
     /// Arguments and results of each device.
     pub signature: Signature,
-    /// Parameters and result of each device, tuples and tokens and all.
+    /// Shape of parameters and result of each device, including tuples and tokens.
     pub shape: ProgramShape,
     pub arguments: Vec<Spread>,
     pub results: Vec<Spread>,
-    /// For each argument of the joined program the argument that it is a part of, and the first device that has it.
+    /// For each argument of the joined program: the number of the original argument that it is a shard of, and the
+    /// first device that holds the shard.
     pub inputs: Vec<(usize, usize)>,
     /// Number of devices.
     pub devices: usize,
@@ -39,7 +40,7 @@ impl Parts {
         Parts { source, signature, shape, arguments, results, inputs, devices }
     }
 
-    /// An error unless these are as many devices.
+    /// Returns an error unless the program is for this number of devices.
     pub fn check_devices(&self, devices: &[usize]) -> Result<()> {
         if devices.len() == self.devices {
             return Ok(());

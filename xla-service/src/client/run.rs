@@ -1,4 +1,4 @@
-//! Runs on one device, of buffers or of values of the host.
+//! Runs on one device, on buffers or on literals.
 
 use xla_hlo::{Error, Literal, Result};
 
@@ -8,16 +8,17 @@ use super::options::{Dispatch, ExecuteOptions};
 use crate::signature::ungroup;
 
 impl LoadedExecutable {
-    /// Runs the program on the calling thread, donating nothing. See [`LoadedExecutable::execute_with`].
+    /// Runs the program on the calling thread without donation. See [`LoadedExecutable::execute_with`].
     pub fn execute(&self, arguments: &[&Buffer]) -> Result<Vec<Buffer>> {
         self.execute_with(arguments, &ExecuteOptions::default())
     }
 
-    /// Runs the program on the first of its devices: one argument for each of the signature's, one buffer back for each
-    /// of its results.
+    /// Runs the program on the first of its devices. Takes one argument for each argument of the signature, and returns
+    /// one buffer for each result.
     ///
-    /// Arguments may be pending. Errors: those of [`LoadedExecutable::launch`]; the program's own errors and those of
-    /// arguments, at once for [`Dispatch::Inline`] on the host, else by the resulting buffers.
+    /// Arguments may be pending. Errors: those of [`LoadedExecutable::launch`]. The program's own errors and those of
+    /// its arguments are returned by the call if [`Dispatch::Inline`] runs the program on the host, and otherwise
+    /// reported by the result buffers.
     pub fn execute_with(&self, arguments: &[&Buffer], options: &ExecuteOptions) -> Result<Vec<Buffer>> {
         let results = self.launch(&[arguments], options)?.pop();
         let results = results.ok_or_else(|| Error::internal("a launch gave no results"))?;
@@ -27,7 +28,7 @@ impl LoadedExecutable {
         }
     }
 
-    /// Runs the program on values of the host, one for each parameter, tuples included, and waits for the result.
+    /// Runs the program on literals, one for each parameter, tuples included, and waits for the result.
     pub fn run(&self, parameters: Vec<Literal>) -> Result<Literal> {
         let expected = self.signature().parameters();
         if parameters.len() != expected.len() {
@@ -44,7 +45,7 @@ impl LoadedExecutable {
         }
         let leaves = parameters.into_iter().flat_map(ungroup).enumerate();
         let buffers = leaves.map(|(i, leaf)| self.argument_buffer(i, &leaf)).collect::<Result<Vec<_>>>()?;
-        // Nobody else has these buffers.
+        // These buffers have no other owner, so all of them can be donated.
         let options = ExecuteOptions { donate: (0..buffers.len()).collect(), ..ExecuteOptions::default() };
         let results = self.execute_with(&buffers.iter().collect::<Vec<_>>(), &options)?;
         let literals = results.iter().map(Buffer::to_literal).collect::<Result<_>>()?;

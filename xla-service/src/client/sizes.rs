@@ -1,4 +1,4 @@
-//! Sizes of buffers of dynamic size: results that a run computes with their memory.
+//! Actual sizes of buffers of dynamic size, which a run computes as an additional output.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,12 +9,12 @@ use super::device::Device;
 use super::value::Value;
 use crate::signature::Signature;
 
-/// Sizes of the results of one run, in the order of its dynamic dimensions.
+/// Sizes of the results of one run, for all dynamic dimensions in order.
 pub(super) struct RunSizes {
     device: Device,
     shape: Arc<ArrayShape>,
     value: Arc<Value>,
-    /// The sizes on the host, once they were read.
+    /// Sizes on the host, read on first use.
     sizes: OnceLock<Literal>,
 }
 
@@ -22,12 +22,12 @@ pub(super) struct RunSizes {
 #[derive(Clone)]
 pub(super) struct BufferSizes {
     run: Arc<RunSizes>,
-    /// Number of its first dynamic dimension among those of the run.
+    /// Number of the buffer's first dynamic dimension among all dynamic dimensions of the run.
     first: usize,
 }
 
 impl RunSizes {
-    /// The sizes of each result of a run, whose last output is `value`; `None` for results of static shape.
+    /// Returns the sizes of each result of a run, whose last output is `value`; `None` for results of static shape.
     pub fn of_results(device: &Device, signature: &Signature, value: &Arc<Value>) -> Vec<Option<BufferSizes>> {
         let results = signature.results();
         let Some(leaf) = signature.outputs().last() else { return Vec::new() };
@@ -43,7 +43,7 @@ impl RunSizes {
         results.iter().map(|leaf| &*leaf.shape).map(sizes).collect()
     }
 
-    /// Waits for the sizes.
+    /// Waits for the sizes and reads them.
     fn read(&self) -> Result<&Literal> {
         if let Some(sizes) = self.sizes.get() {
             return Ok(sizes);
@@ -55,7 +55,7 @@ impl RunSizes {
 }
 
 impl BufferSizes {
-    /// The dimensions of an array of that shape at its sizes; waits for them.
+    /// Returns the dimensions of an array of this shape at its actual sizes, and waits for them.
     pub fn dims(&self, shape: &ArrayShape) -> Result<Vec<usize>> {
         let sizes = self.run.read()?;
         let count = sizes.array_shape().element_count();

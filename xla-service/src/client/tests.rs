@@ -1,4 +1,4 @@
-//! The client's contract, tested on the interpreter and on a platform that misbehaves on demand.
+//! Tests of the client's contract, on the interpreter and on a platform that fails on demand.
 
 mod buffers;
 mod hammer;
@@ -34,7 +34,7 @@ fn f32s(values: &[f32]) -> Literal {
     Literal::from_fn(&shape, |i| Scalar::Float(values[i].into())).unwrap()
 }
 
-/// `(x, y) -> (x + y, (x))`, named so that each test has a program of its own.
+/// Builds `(x, y) -> (x + y, (x))`. The name makes the program of each test distinct in the cache.
 fn sum_module(name: &str) -> VerifiedModule {
     let mut module = ModuleBuilder::new(name);
     let mut b = module.computation("main");
@@ -52,7 +52,7 @@ fn client() -> Client {
     client_of(1)
 }
 
-/// A client over that many devices.
+/// Creates a client with this number of devices.
 fn client_of(devices: usize) -> Client {
     let mut registry = PlatformRegistry::new();
     registry.register(interpreter::platform());
@@ -84,7 +84,7 @@ fn values_go_in_and_come_out() {
     assert_eq!(tree, Literal::tuple(vec![f32s(&[3.0; 3]), Literal::tuple(vec![f32s(&[1.0; 3])])]));
 }
 
-/// `x -> (x, (x + x))` of `s16[2,3]` with those layouts in the header or on the instructions.
+/// Builds `x -> (x, (x + x))` of `s16[2,3]` with layouts in the header or on the instructions.
 fn ordered_module(header: &str, parameter: &str, result: &str) -> VerifiedModule {
     let text = format!(
         "HloModule ordered{header}\nENTRY main {{\n x = s16[2,3]{parameter} parameter(0)\n y = s16[2,3] add(x, x)\n \
@@ -93,7 +93,7 @@ fn ordered_module(header: &str, parameter: &str, result: &str) -> VerifiedModule
     VerifiedModule::new(xla_hlo::text::parse_module(&text).unwrap()).unwrap()
 }
 
-/// The low bytes of 16-bit integers.
+/// Returns the low byte of each 16-bit integer.
 fn low_bytes(buffer: &Buffer) -> Vec<u8> {
     buffer.to_bytes().unwrap().chunks(2).map(|element| element[0]).collect()
 }
@@ -102,7 +102,7 @@ fn low_bytes(buffer: &Buffer) -> Vec<u8> {
 fn buffers_lie_in_the_layout_that_the_entry_asks_for() {
     let client = client();
     let header = ", entry_computation_layout={(s16[2,3]{0,1})->(s16[2,3]{1,0}, (s16[2,3]{0,1}))}";
-    // A header has the say; without one, the instructions have.
+    // Layouts in the header take precedence; without a header, those of the instructions apply.
     for (module, pass_through) in [
         (ordered_module(header, "{1,0}", "{1,0}"), [0, 1, 2, 3, 4, 5]),
         (ordered_module("", "{0,1}", "{0,1}"), [0, 3, 1, 4, 2, 5]),
@@ -161,7 +161,7 @@ fn donated_buffers_cannot_be_used_again() {
     assert!(matches!(error, Error::FailedPrecondition(_)), "{error}");
     assert!(error.message().starts_with("argument 0 (parameter 0"), "{error}");
     assert!(!y.is_donated());
-    // What a call donates is none of its other arguments, whether those are donated or read.
+    // A donated argument of a call cannot be another argument of it, donated or not.
     let z = client.buffer(&f32s(&[2.0; 3])).unwrap();
     let twice = ExecuteOptions { donate: vec![0, 1].into(), ..ExecuteOptions::default() };
     let second = ExecuteOptions { donate: vec![1].into(), ..ExecuteOptions::default() };
@@ -177,7 +177,7 @@ fn donated_buffers_cannot_be_used_again() {
     );
 }
 
-/// A sum whose result must be written over the second argument.
+/// Compiles a sum whose result must overwrite the second argument.
 fn in_place(client: &Client) -> LoadedExecutable {
     let mut module = sum_module("in_place").into_inner();
     let parameter = ParameterLeaf { parameter: 1, path: vec![] };
@@ -209,7 +209,7 @@ fn queued_programs_run_in_order_and_chain() {
     }
     assert_eq!(total.to_literal().unwrap(), f32s(&[100.0; 3]));
     assert!(total.is_ready().unwrap());
-    // The client may go while its queue still has work that holds it.
+    // The client may be dropped while its queue still has work that holds it.
     let last = program.execute_with(&[&total, &one], &queued).unwrap();
     drop((client, program, total));
     assert_eq!(last[0].to_literal().unwrap(), f32s(&[101.0; 3]));
@@ -273,7 +273,7 @@ fn layouts_are_kept_on_the_way() {
     assert_eq!(buffer.to_literal().unwrap(), literal);
 }
 
-/// A platform whose programs fail, panic or give too little, as their module's name says.
+/// Platform whose programs fail, panic or return too few results, depending on the module's name.
 #[derive(Debug)]
 struct Faulty {
     executor: Arc<dyn StreamExecutor>,
@@ -365,7 +365,7 @@ fn failures_below_become_errors() {
             assert_eq!(message(buffer.wait()), text);
             assert_eq!(message(buffer.to_literal()), text);
         }
-        // Executions that depend on a failed value fail alike.
+        // Executions that depend on a failed value fail with the same error.
         let next = program.execute_with(&[&x, &pending[0]], &queued);
         let cause = text.trim_start_matches("internal error: ");
         assert!(message(next.and_then(|buffers| buffers[0].to_literal())).contains(cause));

@@ -1,4 +1,4 @@
-//! Values of buffers: memory that is there or will be, shared by all who use it.
+//! Values of buffers: available or pending memory, shared by all users.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,36 +9,36 @@ use crate::executable::Argument;
 use crate::executor::{DeviceMemory, Event};
 use crate::workers::{Workers, blocking};
 
-/// A value on a device. Whoever reads it has a share; a program that it is donated to takes it if it has the only one.
+/// Value on a device. Each reader has a share. A program takes a donated value over if it has the only share.
 #[derive(Debug)]
 pub(super) struct Value {
     memory: Memory,
     work: Work,
 }
 
-/// The memory of a value.
+/// Memory of a value.
 #[derive(Debug)]
 enum Memory {
     Given(Arc<DeviceMemory>),
-    /// There when the work has been sent.
+    /// Memory that is set by the time the work is sent.
     Promised(OnceLock<Arc<DeviceMemory>>),
 }
 
-/// Work that computes values. It is sent to the device, which may be later, and done some time after that.
+/// Work that computes values. It is first sent to the device, possibly later, and then completes asynchronously.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Work(Option<Arc<WorkState>>);
 
 #[derive(Debug)]
 struct WorkState {
-    /// The end of sending; other work that uses the values can be sent to the same stream from then on.
+    /// Completion of sending. Afterwards, work that uses the values can be sent to the same stream.
     sent: Completion,
-    /// The stream's event after the work, there when it has been sent.
+    /// Event of the stream after the work, set when the work has been sent.
     event: OnceLock<Event>,
-    /// The end of the work, once somebody has asked.
+    /// Completion of the work, created on first use.
     done: OnceLock<Completion>,
 }
 
-/// Says that work was sent.
+/// Reports that work was sent.
 #[derive(Debug)]
 pub(super) struct Sender {
     work: Work,
@@ -46,7 +46,7 @@ pub(super) struct Sender {
 }
 
 impl Work {
-    /// Work that was sent, and is done when the event is reached.
+    /// Creates work that was sent, and is done when the event is reached.
     pub fn sent(event: Event) -> Work {
         if event.is_immediate() {
             return Work(None);
@@ -54,12 +54,12 @@ impl Work {
         Work(Some(Arc::new(WorkState { sent: Completion::done(), event: event.into(), done: OnceLock::new() })))
     }
 
-    /// Work that failed before it was sent.
+    /// Creates work that failed before it was sent.
     pub fn failed(error: Error) -> Work {
         Work::after(Completion::failed(error))
     }
 
-    /// Work that somebody will send.
+    /// Creates work that will be sent later, and its sender.
     pub fn pending() -> (Work, Sender) {
         let (sent, completer) = Completion::pending();
         let work = Work::after(sent);
@@ -70,12 +70,12 @@ impl Work {
         Work(Some(Arc::new(WorkState { sent, event: OnceLock::new(), done: OnceLock::new() })))
     }
 
-    /// Whether it was sent or has failed before.
+    /// Whether the work was sent, or failed before.
     pub fn is_sent(&self) -> bool {
         self.0.as_ref().is_none_or(|state| state.sent.is_ready())
     }
 
-    /// Has code of this crate called when the work is sent or has failed before.
+    /// Calls `then` when the work is sent or has failed before. Only for callbacks of this crate.
     pub fn when_sent(&self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match &self.0 {
             None => then(Ok(())),
@@ -83,7 +83,7 @@ impl Work {
         }
     }
 
-    /// The event after it; waits until it is sent.
+    /// Waits until the work is sent and returns the event after it.
     pub fn event(&self) -> Result<Event> {
         match &self.0 {
             None => Ok(Event::reached()),
@@ -94,13 +94,13 @@ impl Work {
         }
     }
 
-    /// Waits until it is done.
+    /// Waits until the work is done.
     pub fn wait(&self) -> Result<()> {
         let event = self.event()?;
         if event.is_reached()? { Ok(()) } else { blocking(|| event.wait()) }
     }
 
-    /// Whether it is done; an error if it never will be.
+    /// Whether the work is done; an error if it failed.
     pub fn is_done(&self) -> Result<bool> {
         match &self.0 {
             None => Ok(true),
@@ -111,7 +111,7 @@ impl Work {
         }
     }
 
-    /// The end of it; waiting for a device takes a thread of `workers`.
+    /// Returns the completion of the work. Waiting for a device occupies a thread of `workers`.
     pub fn completion(&self, workers: &Arc<Workers>) -> Completion {
         let Some(state) = &self.0 else { return Completion::done() };
         let make = || {
@@ -128,11 +128,11 @@ impl Work {
 }
 
 impl Sender {
-    /// Ends the sending: with the event after the work, or with the error that it failed with.
+    /// Marks the work as sent, with the event after it, or as failed.
     pub fn set(self, outcome: Result<Event>) {
         let Sender { work, completer } = self;
         let sent = outcome.map(|event| {
-            // It is set here alone, and this happens once.
+            // The only place that sets the event, executed once.
             work.0.iter().for_each(|state| drop(state.event.set(event.clone())));
         });
         drop(work);
@@ -141,12 +141,12 @@ impl Sender {
 }
 
 impl Value {
-    /// A value that is there when that work is done.
+    /// Creates a value whose memory exists and whose contents are valid when the work is done.
     pub fn new(memory: Arc<DeviceMemory>, work: Work) -> Arc<Value> {
         Arc::new(Value { memory: Memory::Given(memory), work })
     }
 
-    /// A value that is filled before the work counts as sent.
+    /// Creates a value that is filled before its work counts as sent.
     pub fn pending(work: Work) -> Arc<Value> {
         Arc::new(Value { memory: Memory::Promised(OnceLock::new()), work })
     }
@@ -154,35 +154,35 @@ impl Value {
     /// Fills a pending value.
     pub fn fill(&self, memory: Arc<DeviceMemory>) {
         if let Memory::Promised(promised) = &self.memory {
-            // It is filled by the one who sends the work, once.
+            // Only the sender of the work fills the value, once.
             drop(promised.set(memory));
         }
     }
 
-    /// The work that computes it.
+    /// Returns the work that computes the value.
     pub fn work(&self) -> &Work {
         &self.work
     }
 
-    /// The memory, when it can be used by work sent to the same stream; waits for that.
+    /// Waits until work on the same stream can use the memory, and returns it.
     pub fn memory(&self) -> Result<&Arc<DeviceMemory>> {
         self.work.event()?;
         self.memory.get().ok_or_else(not_given)
     }
 
-    /// The memory, when the work that computes it is done; waits for that.
+    /// Waits until the work that computes the value is done, and returns the memory.
     pub fn computed(&self) -> Result<&Arc<DeviceMemory>> {
         self.work.wait()?;
         self.memory.get().ok_or_else(not_given)
     }
 
-    /// The value for a program that reads it; waits until it can be used.
+    /// Waits until the value can be used, and returns it as a read-only argument.
     pub fn read(&self) -> Result<Argument> {
         Ok(Argument::Shared(self.memory()?.clone()))
     }
 
-    /// The value for a program that it was donated to; waits until it can be used. While others have a share, or where
-    /// nobody may write to it, the program must not either.
+    /// Waits until the value can be used, and returns it as an argument for the program that it was donated to. The
+    /// argument is read-only if the value has other shares or its memory is read-only.
     pub fn take(self: Arc<Self>) -> Result<Argument> {
         self.work.event()?;
         let memory = match Arc::try_unwrap(self) {

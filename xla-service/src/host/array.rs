@@ -1,4 +1,4 @@
-//! Arrays in memory of callers, with strides of any kind, to and from the dense arrays of a host layout.
+//! Strided arrays in callers' memory, copied to and from dense arrays in a host layout.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,48 +7,49 @@ use xla_hlo::{ArrayShape, ElementType, Error, Layout, Result};
 
 use super::strided::{Dim, StridedCopy};
 
-/// An array in a caller's memory, as numpy has them: any strides, negative and zero ones included.
+/// Array in a caller's memory, like a numpy array: with any strides, including negative and zero ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StridedShape<'a> {
-    /// Type of the elements, in whole bytes each: those of less than a byte take one.
+    /// Element type. Elements of less than a byte take one byte each.
     pub element_type: ElementType,
     /// Sizes of the dimensions.
     pub dims: &'a [usize],
-    /// Bytes from an element to the next one of each dimension; `None` for dense row major.
+    /// Distance in bytes between neighbouring elements of each dimension; `None` for a dense row-major array.
     pub strides: Option<&'a [i64]>,
-    /// Byte of the memory that the element of index zero begins at: not 0 where strides are negative.
+    /// Byte offset of the element with index zero; nonzero if strides are negative.
     pub offset: usize,
 }
 
-/// Bytes of memory that an array with strides takes, around its element of index zero.
+/// Extent in memory of an array with strides, relative to its element with index zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Before the element of index zero.
+    /// Bytes before the element with index zero.
     pub before: usize,
-    /// From there on.
+    /// Bytes from the start of that element on.
     pub after: usize,
 }
 
-/// The order of an array's elements in a caller's memory.
+/// Order of an array's elements in a caller's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostOrder<'a> {
-    /// Dense, the last dimension fastest.
+    /// Dense, with the last dimension varying fastest.
     #[default]
     RowMajor,
-    /// Dense, dimensions from the fastest to the slowest.
+    /// Dense; lists the dimensions from the fastest to the slowest varying one.
     MinorToMajor(&'a [usize]),
-    /// Bytes from an element to the next one of each dimension, none negative; the element of index zero is first.
+    /// Distance in bytes between neighbouring elements of each dimension. No stride is negative; the element with index
+    /// zero comes first.
     Strides(&'a [i64]),
 }
 
 impl<'a> StridedShape<'a> {
-    /// A dense row-major array.
+    /// Creates a dense row-major array.
     pub fn dense(element_type: ElementType, dims: &'a [usize]) -> StridedShape<'a> {
         StridedShape { element_type, dims, strides: None, offset: 0 }
     }
 
-    /// Memory that the array takes. [`Error::InvalidArgument`] where it is more than an address can hold, or there is
-    /// not one stride for each dimension.
+    /// Returns the extent of the array. [`Error::InvalidArgument`] if it exceeds the address space, or if the number of
+    /// strides differs from the number of dimensions.
     pub fn extent(&self) -> Result<Extent> {
         let StridedShape { element_type, dims, strides, .. } = *self;
         let wrong = || Error::invalid_argument(format!("an array of {dims:?} with strides {strides:?} is too large"));
@@ -66,8 +67,8 @@ impl<'a> StridedShape<'a> {
         Ok(Extent { before: bytes(before)?, after: bytes(after)? })
     }
 
-    /// The order of dimensions, fastest first, if the array has neither gaps nor elements out of order. Dimensions of
-    /// size 1 are where row major has them.
+    /// Returns the dimension order, fastest first, if the array is dense. Dimensions of size 1 have their row-major
+    /// position.
     pub fn dense_order(&self) -> Option<Vec<usize>> {
         let row_major = || (0..self.dims.len()).rev().collect::<Vec<_>>();
         let Some(strides) = self.strides else { return Some(row_major()) };
@@ -89,7 +90,7 @@ impl<'a> StridedShape<'a> {
         Some(normal_order(self.dims, order))
     }
 
-    /// Copies the elements out of `source` to the bytes of a dense array of that shape, in its layout.
+    /// Copies the elements from `source` to `target`, a dense array of this shape in its layout.
     pub fn copy_to(&self, source: &[u8], shape: &ArrayShape, target: &mut [u8]) -> Result<()> {
         check_target(shape, target.len())?;
         if shape.element_type() != self.element_type || shape.dims() != self.dims {
@@ -107,15 +108,15 @@ impl<'a> StridedShape<'a> {
         Ok(())
     }
 
-    /// The bytes of the array where they are dense in that order of dimensions.
+    /// Returns the byte range of the array if it is dense in the dimension order of `shape`.
     pub(crate) fn dense_bytes(&self, shape: &ArrayShape) -> Option<Range<usize>> {
-        // Most arrays are row major on both sides, and are many and small.
+        // Fast path: most arrays are small and row-major on both sides.
         let is_row_major = self.is_row_major() && shape.layout().is_none_or(Layout::is_row_major);
         let is_dense = is_row_major || self.dense_order()? == normal_order(self.dims, shape.minor_to_major());
         is_dense.then(|| self.offset..self.offset.saturating_add(shape.byte_size()))
     }
 
-    /// Whether the elements follow each other in the order of their indices.
+    /// Whether the elements are dense and in row-major order.
     fn is_row_major(&self) -> bool {
         let Some(strides) = self.strides else { return true };
         let mut expected = self.element_type.byte_width() as i64;
@@ -127,7 +128,7 @@ impl<'a> StridedShape<'a> {
             })
     }
 
-    /// An error if an element is outside of a memory of that many bytes.
+    /// Returns an error if an element is outside a memory of this size.
     pub(crate) fn check_inside(&self, bytes: usize) -> Result<()> {
         let extent = self.extent()?;
         let is_inside =
@@ -144,7 +145,7 @@ impl<'a> StridedShape<'a> {
 }
 
 impl HostOrder<'_> {
-    /// Bytes that an array of that shape takes in this order, gaps included.
+    /// Returns the bytes that an array of this shape takes in this order, gaps included.
     pub fn byte_size(&self, shape: &ArrayShape) -> Result<usize> {
         let strides = self.strides(shape)?;
         let (element_type, dims) = (shape.element_type(), shape.dims());
@@ -155,7 +156,7 @@ impl HostOrder<'_> {
         Ok(extent.after)
     }
 
-    /// Copies the bytes of a dense array of that shape, in its layout, to `target` in this order. Gaps are left alone.
+    /// Copies a dense array of this shape, in its layout, to `target` in this order. Gaps in `target` stay unchanged.
     pub fn copy_from(&self, shape: &ArrayShape, source: &[u8], target: &mut [u8]) -> Result<()> {
         check_target(shape, source.len())?;
         let needed = self.byte_size(shape)?;
@@ -184,21 +185,21 @@ impl HostOrder<'_> {
     }
 }
 
-/// An order of dimensions with those of size 1, which may be anywhere, where row major has them.
+/// Moves dimensions of size 1, whose position is arbitrary, to their row-major position.
 fn normal_order(dims: &[usize], order: Vec<usize>) -> Vec<usize> {
     let mut others = order.into_iter().filter(|&d| dims[d] != 1);
     let row_major = (0..dims.len()).rev();
     row_major.map(|d| if dims[d] == 1 { d } else { others.next().unwrap_or(d) }).collect()
 }
 
-/// The copy of an array from some strides to others.
+/// Plans the copy of an array between two sets of strides.
 pub(super) fn copy(shape: &ArrayShape, from: &[i64], to: &[i64]) -> StridedCopy {
     let dims = shape.dims().iter().zip(from.iter().zip(to));
     let dims = dims.map(|(&size, (&from, &to))| Dim { size, from, to });
     StridedCopy::new(shape.element_type().byte_width(), dims)
 }
 
-/// Strides, in bytes, of a dense array in the layout of its shape.
+/// Returns the strides in bytes of a dense array in the layout of its shape.
 pub(super) fn dense_strides(shape: &ArrayShape) -> Vec<i64> {
     let (minor_to_major, width) = (shape.minor_to_major(), shape.element_type().byte_width());
     xla_hlo::strides(shape.dims(), &minor_to_major).into_iter().map(|stride| (stride * width) as i64).collect()
@@ -218,7 +219,7 @@ fn strides_of<'a>(element_type: ElementType, dims: &[usize], strides: Option<&'a
     }
 }
 
-/// An error if a dense array of that shape has another size.
+/// Returns an error unless a dense array of this shape has this size in bytes.
 pub(super) fn check_target(shape: &ArrayShape, bytes: usize) -> Result<()> {
     let expected = shape.byte_size();
     if bytes == expected {
@@ -233,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    /// An array in memory: dimensions with stride multiples that may be negative, zero, in any order, with gaps.
+    /// Generates arrays in memory: strides in any order, with gaps, which may be negative or zero.
     fn arrays() -> impl Strategy<Value = (ElementType, Vec<usize>, Vec<i64>, Vec<usize>)> {
         let types = [ElementType::Pred, ElementType::BF16, ElementType::F32, ElementType::S64, ElementType::C128];
         let dims = prop::collection::vec((0usize..20, -2i64..3, 0usize..3), 0..4);
@@ -273,7 +274,7 @@ mod tests {
                 let (from, to) = ((array.offset as i64 + place(&strides)) as usize, place(&to) as usize);
                 prop_assert_eq!(&source[from..from + width], &dense[to..to + width], "{:?}", index);
             }
-            // Back again, row major.
+            // Copy back, in row-major order.
             let mut back = vec![0; shape.byte_size()];
             HostOrder::RowMajor.copy_from(&shape, &dense, &mut back).unwrap();
             let literal = super::super::literal_from_bytes(&shape, &dense).unwrap();

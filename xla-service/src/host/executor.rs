@@ -1,4 +1,4 @@
-//! Host executor: pooled memory, and streams that run everything at once on the calling thread.
+//! Host executor: pooled memory, and streams that execute each call immediately on the calling thread.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::outside::OutsideMemory;
 use super::pool::{HostMemory, MemoryPool, PoolLimits};
 use crate::executor::{DeviceDescription, DeviceMemory, Event, MemoryStats, Stream, StreamExecutor, Timing};
 
-/// As much as the caches of most processors; those of large servers have more.
+/// Cache size assumed for timing, in bytes: at least the caches of most processors; large servers have more.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// The host's memory and cores as one device. Its memory is [`HostMemory`].
+/// Memory and cores of the host as one device. Its memory type is [`HostMemory`].
 #[derive(Debug)]
 pub struct HostExecutor {
     description: DeviceDescription,
@@ -23,10 +23,10 @@ pub struct HostExecutor {
 }
 
 impl HostExecutor {
-    /// Devices that a host makes of itself at most.
+    /// Maximum number of devices that a host may be split into.
     pub const MOST_DEVICES: usize = 4096;
 
-    /// The host as device `ordinal` of a platform, with a memory pool of its own.
+    /// Creates device `ordinal` of a host platform, with its own memory pool.
     pub fn new(platform: &str, ordinal: usize, limits: PoolLimits) -> HostExecutor {
         let machine = machine();
         let description = DeviceDescription {
@@ -41,8 +41,8 @@ impl HostExecutor {
         HostExecutor { description, pool: MemoryPool::new(limits) }
     }
 
-    /// This device and others of the same host, with the same memory pool: `count` in all, or this one alone.
-    /// [`Error::InvalidArgument`] for more than [`HostExecutor::MOST_DEVICES`].
+    /// Returns this device and further virtual devices of the same host, which share its memory pool: `count` in total,
+    /// or only this one. [`Error::InvalidArgument`] for more than [`HostExecutor::MOST_DEVICES`].
     pub fn devices(self: &Arc<Self>, count: Option<usize>) -> Result<Vec<Arc<dyn StreamExecutor>>> {
         let (count, most) = (count.unwrap_or(1), HostExecutor::MOST_DEVICES);
         if count > most {
@@ -58,21 +58,21 @@ impl HostExecutor {
         Ok((0..count).map(device).collect())
     }
 
-    /// The same device with something more to tell about it.
+    /// Adds an attribute to the device's description.
     #[must_use]
     pub fn with_attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> HostExecutor {
         self.description.attributes.push((name.into(), value.into()));
         self
     }
 
-    /// The same device with memory of a [dirty](MemoryPool::dirty) pool, for tests.
+    /// Replaces the memory pool by a [dirty](MemoryPool::dirty) one, for tests.
     #[must_use]
     pub fn with_dirty_memory(mut self, limits: PoolLimits) -> HostExecutor {
         self.pool = MemoryPool::dirty(limits);
         self
     }
 
-    /// The memory pool.
+    /// Returns the memory pool.
     pub fn pool(&self) -> &MemoryPool {
         &self.pool
     }
@@ -107,7 +107,7 @@ impl StreamExecutor for HostExecutor {
     }
 }
 
-/// The time of the device is that of the host.
+/// The device clock is the host clock.
 impl Timing for HostExecutor {
     fn cache_bytes(&self) -> usize {
         CACHE_BYTES
@@ -120,7 +120,7 @@ impl Timing for HostExecutor {
     }
 }
 
-/// A stream that has done each call's work when the call returns.
+/// Synchronous stream: each call completes its work before it returns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStream;
 

@@ -5,8 +5,8 @@ use xla_hlo::{ArrayShape, Error, Layout, Literal, Result};
 
 use super::array::{self, check_target, dense_strides};
 
-/// The shape as it lies in host memory: the dimension order asked for (row major if none was), no tiles, no packing,
-/// one memory space.
+/// Returns the shape with its layout in host memory: the requested dimension order (row-major by default), without
+/// tiles or packing, in the default memory space.
 pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
     let layout = match shape.layout() {
         None => Layout::row_major(shape.rank()),
@@ -18,11 +18,11 @@ pub fn host_shape(shape: &ArrayShape) -> Result<ArrayShape> {
     Ok(shape.clone().with_layout(Some(layout)))
 }
 
-/// Writes a literal into the bytes of an array of that shape, in its layout. Sizes must agree exactly.
+/// Writes a literal to the bytes of an array of this shape, in its layout. Sizes must match exactly.
 pub fn write_literal(literal: &Literal, shape: &ArrayShape, target: &mut [u8]) -> Result<()> {
     check_target(shape, literal.byte_len())?;
     check_target(shape, target.len())?;
-    // The elements of a splat are in every order the same.
+    // A splat has the same bytes in every order.
     if is_row_major(shape) || literal.as_splat().is_some() {
         literal.copy_bytes_to(target);
     } else {
@@ -31,7 +31,7 @@ pub fn write_literal(literal: &Literal, shape: &ArrayShape, target: &mut [u8]) -
     Ok(())
 }
 
-/// Reads a literal from the bytes of an array of that shape, in its layout. The size must agree exactly.
+/// Reads a literal from the bytes of an array of this shape, in its layout. The size must match exactly.
 pub fn literal_from_bytes(shape: &ArrayShape, source: &[u8]) -> Result<Literal> {
     check_target(shape, source.len())?;
     if is_row_major(shape) {
@@ -45,7 +45,7 @@ pub fn literal_from_bytes(shape: &ArrayShape, source: &[u8]) -> Result<Literal> 
     Ok(literal)
 }
 
-/// As [`literal_from_bytes`], of bytes that may become the literal's.
+/// Like [`literal_from_bytes`], but reuses the bytes for the literal if possible.
 pub(super) fn literal_of_bytes(shape: &ArrayShape, bytes: Vec<u8>) -> Result<Literal> {
     match is_row_major(shape) {
         true => Literal::from_bytes(shape, bytes),
@@ -53,7 +53,7 @@ pub(super) fn literal_of_bytes(shape: &ArrayShape, bytes: Vec<u8>) -> Result<Lit
     }
 }
 
-/// Zeros, or the error for memory that has run out.
+/// Allocates zeroed bytes; an error if memory is exhausted.
 pub(super) fn zeros(bytes: usize) -> Result<Vec<u8>> {
     let mut zeros = reserved(bytes)?;
     zeros.resize(bytes, 0);
@@ -67,7 +67,7 @@ fn reserved(bytes: usize) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Whether elements lie in the order of a literal's: dimensions of size 1 may be anywhere.
+/// Whether elements are in row-major order, ignoring dimensions of size 1.
 fn is_row_major(shape: &ArrayShape) -> bool {
     let order = shape.minor_to_major().into_iter().rev().filter(|&d| shape.dims()[d] != 1);
     order.is_sorted() || shape.element_count() == 0

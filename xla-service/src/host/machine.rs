@@ -1,19 +1,19 @@
-//! Processor and memory of this machine, as the operating system reports them.
+//! Processor and memory of this machine, as reported by the operating system.
 
 use std::fs;
 use std::sync::OnceLock;
 
-/// The machine as it was when it was first asked for: reading it takes longer than compiling a small program.
+/// Properties of the machine, cached at the first query: reading them takes longer than compiling a small program.
 pub(super) struct Machine {
-    /// The processor's name, or its architecture where the system does not tell.
+    /// Name of the processor, or its architecture if the system does not report a name.
     pub processor: String,
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub cores: usize,
-    /// Bytes of memory that this process may use: the machine's, or its control group's limit where that is lower.
+    /// Memory in bytes that this process may use: the machine's memory, or the limit of its cgroup if that is lower.
     pub memory_bytes: Option<usize>,
 }
 
-/// The machine that this process runs on.
+/// Returns the properties of this machine.
 pub(super) fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
     MACHINE.get_or_init(|| Machine {
@@ -37,14 +37,14 @@ fn processor() -> String {
     processor_name(&cpuinfo).unwrap_or(std::env::consts::ARCH).to_string()
 }
 
-/// `MemTotal:       24689904 kB`.
+/// Parses `MemTotal:       24689904 kB`.
 fn meminfo_total(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// `model name : Some Processor @ 2.00GHz`.
+/// Parses `model name : Some Processor @ 2.00GHz`.
 fn processor_name(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     line.split_once(':').map(|(_, name)| name.trim())

@@ -6,22 +6,22 @@ use std::ptr::NonNull;
 
 use xla_hlo::out_of_memory::fallible;
 
-/// Every block starts at a multiple of this: a cache line, and the widest vector register.
+/// Alignment of every block, in bytes: a cache line, and the widest vector register.
 pub const MEMORY_ALIGNMENT: usize = 64;
 
-/// The alignment asked of the system's allocator, which up to here can give zero pages without touching them.
+/// Alignment requested from the system's allocator. Up to this value it can return zero pages without touching them.
 const BASE_ALIGNMENT: usize = 16;
 
-/// Blocks of this size or more are asked to lie in huge pages: reading them misses the TLB less, and the first touch of
-/// each takes one page fault instead of hundreds.
+/// Smallest block, in bytes, that requests huge pages: they reduce TLB misses, and the first touch of each takes
+/// one page fault instead of hundreds.
 const HUGE_PAGES_FROM: usize = 4 << 20;
 
-/// A block of memory, owned. Its bytes are zero at first, so they are initialised at all times.
+/// Owned block of memory. It is zero-initialised, so its bytes are initialised at all times.
 #[derive(Debug)]
 pub(super) struct HostBlock {
-    /// The allocator's pointer.
+    /// Pointer returned by the allocator.
     base: NonNull<u8>,
-    /// The first aligned byte, less than `MEMORY_ALIGNMENT` after the base.
+    /// First aligned byte, less than `MEMORY_ALIGNMENT` after the base.
     start: NonNull<u8>,
     size: usize,
 }
@@ -31,13 +31,13 @@ unsafe impl Send for HostBlock {}
 // SAFETY: as above.
 unsafe impl Sync for HostBlock {}
 
-/// The request to the allocator for a block of `size` usable bytes.
+/// Returns the allocation request for a block of `size` usable bytes.
 fn request(size: usize) -> Option<Layout> {
     Layout::from_size_align(size.checked_add(MEMORY_ALIGNMENT)?, BASE_ALIGNMENT).ok()
 }
 
 impl HostBlock {
-    /// A block of zeros; `None` if the system has no memory for it.
+    /// Allocates a zeroed block; `None` if the system has no memory for it.
     pub fn new(size: usize) -> Option<HostBlock> {
         let layout = request(size)?;
         // SAFETY: the layout's size is at least MEMORY_ALIGNMENT, hence not zero.
@@ -46,52 +46,52 @@ impl HostBlock {
             ask_for_huge_pages(base, layout.size());
         }
         let padding = base.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT longer than size, so this is
-        // inside.
+        // SAFETY: padding < MEMORY_ALIGNMENT, and the allocation is MEMORY_ALIGNMENT bytes longer than size, so the
+        // pointer is inside of it.
         let start = unsafe { base.add(padding) };
         Some(HostBlock { base, start, size })
     }
 
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The first byte; `size` bytes from here on may be read while the block is borrowed.
+    /// Returns the first byte; `size` bytes from there on may be read while the block is borrowed.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: start is valid for size bytes (see `new`), they are initialised, and nobody writes while self is
-        // borrowed.
+        // SAFETY: start is valid for size bytes (see `new`), they are initialised, and there are no writers while self
+        // is borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 
-    /// All bytes, for writing.
+    /// Returns all bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and self is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
     }
 }
 
-/// Asks the system for huge pages where it has them; it may refuse, and memory then is unchanged.
+/// `madvise(MADV_HUGEPAGE)`: requests huge pages. The system may refuse, which leaves the memory unchanged.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(base: NonNull<u8>, size: usize) {
     let padding = base.as_ptr().align_offset(rustix::param::page_size());
     if let Some(size) = size.checked_sub(padding) {
-        // SAFETY: the range is inside of the allocation, and the advice changes no contents.
+        // SAFETY: the range is inside the allocation, and the advice does not change its contents.
         let advised = unsafe {
             let start = base.as_ptr().add(padding);
             rustix::mm::madvise(start.cast(), size, rustix::mm::Advice::LinuxHugepage)
         };
-        // A refusal leaves ordinary pages.
+        // After a refusal the block has ordinary pages.
         advised.unwrap_or_default();
     }
 }
 
-/// Other systems choose for themselves.
+/// Does nothing: other systems choose page sizes themselves.
 #[cfg(not(target_os = "linux"))]
 fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 

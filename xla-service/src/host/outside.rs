@@ -1,4 +1,4 @@
-//! Memory of callers, lent to the service for reading until nobody needs it any more.
+//! External memory: memory of callers, borrowed for reading until its last user is dropped.
 #![expect(unsafe_code, reason = "keeps raw memory that its owner takes back by a callback")]
 
 use std::fmt;
@@ -8,25 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::workers::host_call;
 
-/// Bytes that somebody else owns, for reading. When it is dropped, its owner is told.
+/// Read-only bytes with an external owner, which is notified when this value is dropped.
 ///
-/// The service never writes to them and never gives them away: a program that such an argument is donated to gets a
-/// copy.
+/// The service never writes to the memory and never donates it: a program receives a copy of such a donated argument.
 pub struct OutsideMemory {
     start: NonNull<u8>,
     size: usize,
-    /// There until dropped; only the drop takes it, so that the lock is never waited for.
+    /// Callback, present until the drop. Only the drop accesses it, so the lock is never contended.
     on_drop: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-// SAFETY: the bytes are only read, by contract of `new` from any thread, and the callback may move between threads.
+// SAFETY: the bytes are only read, which the contract of `new` allows from any thread, and the callback may move
+// between threads.
 unsafe impl Send for OutsideMemory {}
-// SAFETY: as above; the callback is behind a lock.
+// SAFETY: as above; a lock guards the callback.
 unsafe impl Sync for OutsideMemory {}
 
 impl OutsideMemory {
-    /// `size` bytes from `start` on. `on_drop` is called once, when nothing reads them any more: no buffer, no hold,
-    /// no program that runs. It may call anything of this crate, from whatever thread drops the last user.
+    /// Wraps `size` bytes from `start` on. `on_drop` is called once, after the last reader (buffer, hold or running
+    /// program) is gone. It may call any function of this crate, and runs on the thread that drops the last reader.
     ///
     /// # Safety
     ///
@@ -35,11 +35,12 @@ impl OutsideMemory {
         OutsideMemory { start, size, on_drop: Mutex::new(Some(Box::new(on_drop))) }
     }
 
-    /// A range of shared bytes, cut down to what there is.
+    /// Wraps a range of shared bytes; empty if the range is out of bounds.
     pub fn shared(bytes: Arc<[u8]>, range: Range<usize>, on_drop: impl FnOnce() + Send + 'static) -> OutsideMemory {
         let part = bytes.get(range).unwrap_or_default();
         let (start, size) = (NonNull::from(part).cast(), part.len());
-        // SAFETY: the callback owns a share of the bytes, so that nobody frees or changes them before it is called.
+        // SAFETY: the callback owns a share of the bytes, so that they are neither freed nor changed before it is
+        // called.
         unsafe {
             OutsideMemory::new(start, size, move || {
                 drop(bytes);
@@ -48,13 +49,13 @@ impl OutsideMemory {
         }
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: by contract of `new`.
+        // SAFETY: guaranteed by the contract of `new`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 
-    /// The first byte, for compiled code that reads while this is borrowed.
+    /// Returns the first byte, for compiled code that reads while this value is borrowed.
     pub(super) fn start(&self) -> NonNull<u8> {
         self.start
     }

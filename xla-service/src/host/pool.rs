@@ -1,7 +1,8 @@
-//! Pool of host memory that hands out warm pages again.
+//! Pool of host memory, which reuses pages that are already mapped.
 //!
-//! Fresh pages cost more than many of the kernels that fill them: the system zeroes each one at its first touch. So
-//! freed blocks stay in free lists by size class, up to a limit; the least recently used class is evicted first.
+//! Fresh pages cost more than many of the kernels that fill them, because the system zeroes each page at its first
+//! touch. Therefore freed blocks are kept in free lists by size class, up to a limit; the least recently used class is
+//! evicted first.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,23 +13,23 @@ use super::memory::{HostBlock, MEMORY_ALIGNMENT};
 use super::outside::OutsideMemory;
 use crate::executor::{Allocation, MemoryStats};
 
-/// A pool, shared by handle: a clone is another handle to the same pool. All methods may be called from any thread.
+/// Memory pool. Clones are handles to the same pool. All methods may be called from any thread.
 #[derive(Clone, Debug)]
 pub struct MemoryPool(Arc<SharedPool>);
 
 /// Limits of a pool, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// In use at most; more is [`Error::ResourceExhausted`]. `None` for the system's limit.
+    /// Maximum in use; larger requests are [`Error::ResourceExhausted`]. `None` for the system's limit.
     pub in_use: Option<usize>,
-    /// Kept warm at most.
+    /// Maximum kept in the free lists.
     pub retained: usize,
 }
 
 #[derive(Debug)]
 struct SharedPool {
     limits: PoolLimits,
-    /// Blocks handed out so far, where memory is handed out dirty.
+    /// Number of blocks handed out so far, for a dirty pool.
     dirtied: Option<AtomicU64>,
     state: Mutex<PoolState>,
 }
@@ -40,14 +41,14 @@ struct PoolState {
     clock: u64,
 }
 
-/// Free blocks of one size class, the warmest last.
+/// Free blocks of one size class, the most recently used last.
 #[derive(Debug, Default)]
 struct FreeList {
     blocks: Vec<HostBlock>,
     last_used: u64,
 }
 
-/// Memory of a pool, which it goes back to when dropped; or memory from outside, to be read only.
+/// Memory of a pool, returned to it when dropped; or external memory, which is read-only.
 #[derive(Debug)]
 pub struct HostMemory {
     origin: Origin,
@@ -56,12 +57,12 @@ pub struct HostMemory {
 
 #[derive(Debug)]
 enum Origin {
-    /// The block is there until dropped.
+    /// Block of a pool, present until dropped.
     Pool(Option<HostBlock>, MemoryPool),
     Outside(OutsideMemory),
 }
 
-/// A byte to fill memory with: one of four, as if at random, but the same for the same number.
+/// Returns a pseudo-random byte to fill memory with: one of four, always the same for the same number.
 pub fn dirt(number: u64) -> u8 {
     const BYTES: [u8; 4] = [0xff, 0x5a, 0x81, 0x7f];
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -70,7 +71,7 @@ pub fn dirt(number: u64) -> u8 {
 }
 
 impl Default for PoolLimits {
-    /// As much as the machine has; a quarter of it is kept warm.
+    /// Limits usage to the machine's memory and the free lists to a quarter of it.
     fn default() -> Self {
         let memory = super::machine::machine().memory_bytes;
         PoolLimits { in_use: memory, retained: memory.map_or(1 << 30, |bytes| bytes / 4) }
@@ -78,24 +79,25 @@ impl Default for PoolLimits {
 }
 
 impl MemoryPool {
-    /// An empty pool.
+    /// Creates an empty pool.
     pub fn new(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: None, state: Mutex::default() }))
     }
 
-    /// An empty pool whose memory is filled, each time that it is handed out, with one of a few bytes that make NaN,
-    /// large and invalid numbers of most types: reads of uninitialised memory return other values each time.
+    /// Creates an empty pool that fills memory at each allocation with one of a few bytes that encode NaN, large or
+    /// invalid numbers of most types. Reads of uninitialised memory then return different values each time.
     pub fn dirty(limits: PoolLimits) -> MemoryPool {
         MemoryPool(Arc::new(SharedPool { limits, dirtied: Some(AtomicU64::new(0)), state: Mutex::default() }))
     }
 
-    /// Memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or those of an earlier user.
+    /// Allocates memory of `size` bytes, aligned to [`MEMORY_ALIGNMENT`]. Contents are zeros or those of an earlier
+    /// user.
     pub fn allocate(&self, size: usize) -> Result<HostMemory> {
         let class = SizeClass::of(size).ok_or_else(|| self.exhausted(size))?;
         if let Some(block) = self.take_warm(class) {
             return Ok(self.wrap(block, size));
         }
-        // Freed outside of the lock: giving pages back to the system takes long.
+        // Freed outside the lock: returning pages to the system is slow.
         let evicted = self.reserve(class, size)?;
         drop(evicted);
         let block = HostBlock::new(class.bytes).or_else(|| {
@@ -109,12 +111,12 @@ impl MemoryPool {
         Ok(self.wrap(block, size))
     }
 
-    /// Bytes in use and pooled.
+    /// Returns the bytes in use and pooled.
     pub fn stats(&self) -> MemoryStats {
         MemoryStats { bytes_limit: self.0.limits.in_use, ..self.state().stats }
     }
 
-    /// Gives everything kept warm back to the system.
+    /// Returns all pooled memory to the system.
     pub fn trim(&self) {
         let mut state = self.state();
         state.stats.bytes_pooled = 0;
@@ -143,7 +145,7 @@ impl MemoryPool {
         Some(block)
     }
 
-    /// Counts a block that is about to be made as in use, and evicts pooled blocks so that the limit holds.
+    /// Counts a new block as in use, and evicts pooled blocks to stay within the limit.
     fn reserve(&self, class: SizeClass, size: usize) -> Result<Vec<HostBlock>> {
         let mut state = self.state();
         let mut evicted = Vec::new();
@@ -185,7 +187,7 @@ impl MemoryPool {
     }
 
     fn state(&self) -> MutexGuard<'_, PoolState> {
-        // Nothing panics while the lock is held, and if it did, the free lists would still be consistent.
+        // No code panics while the lock is held; even then the free lists would be consistent.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -214,7 +216,7 @@ impl PoolState {
         list.blocks.push(block);
     }
 
-    /// Takes out blocks until at most `limit` bytes are pooled, from the class used longest ago first.
+    /// Evicts blocks until at most `limit` bytes are pooled, from the least recently used class first.
     fn evict_to(&mut self, limit: usize, evicted: &mut Vec<HostBlock>) {
         while self.stats.bytes_pooled > limit {
             let oldest = self.classes.iter_mut().filter(|l| !l.blocks.is_empty()).min_by_key(|l| l.last_used);
@@ -225,8 +227,8 @@ impl PoolState {
     }
 }
 
-/// Sizes are rounded up to a class: multiples of 64 bytes up to 256, then four steps to each doubling (at most 25 %
-/// more).
+/// Size class. Sizes are rounded up to multiples of 64 bytes up to 256, then to four steps per power of two (at most 25
+/// % more).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SizeClass {
     index: usize,
@@ -253,12 +255,12 @@ impl SizeClass {
 }
 
 impl HostMemory {
-    /// Memory from outside.
+    /// Wraps external memory.
     pub(super) fn outside(memory: OutsideMemory) -> HostMemory {
         HostMemory { size: memory.bytes().len(), origin: Origin::Outside(memory) }
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.origin {
             Origin::Pool(block, _) => block.as_ref().map_or(&[], |block| &block.bytes()[..self.size]),
@@ -266,7 +268,7 @@ impl HostMemory {
         }
     }
 
-    /// All bytes, for writing; none of memory that is read only.
+    /// Returns all bytes, for writing; empty for read-only memory.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.origin {
             Origin::Pool(block, _) => block.as_mut().map_or(&mut [], |block| &mut block.bytes_mut()[..self.size]),
@@ -274,8 +276,8 @@ impl HostMemory {
         }
     }
 
-    /// The first byte, for compiled code that reads while this is borrowed, or writes while it is borrowed mutably and
-    /// not read only.
+    /// Returns the first byte for compiled code, which may read while this value is borrowed, and may write while it is
+    /// borrowed mutably and is not read-only.
     pub fn as_ptr(&self) -> *mut u8 {
         match &self.origin {
             Origin::Pool(block, _) => block.as_ref().map_or(std::ptr::null_mut(), |block| block.start().as_ptr()),

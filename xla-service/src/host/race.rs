@@ -1,13 +1,14 @@
-//! Race detector: finds unordered accesses to memory of simulated devices, by vector clocks.
+//! Race detector: finds unordered accesses to memory of simulated devices, with vector clocks.
 //!
-//! Each stream, and the host, has a clock: how far it knows every stream to be. An event is a copy of its stream's
-//! clock, and whoever waits for it takes over the clock's knowledge. An access is ordered after an earlier one if
-//! its stream knows the earlier one's stream to be that far (C. Flanagan and S. N. Freund, "FastTrack: Efficient and
-//! Precise Dynamic Race Detection", 2009). For each part of a memory it is enough to keep the last write and, of each
-//! stream, the last read since: what was before them is ordered before them, or has been reported.
+//! Each stream, and the host, has a vector clock: for every stream, the number of its accesses that are known to
+//! precede. An event is a copy of its stream's clock; waiting for the event joins that clock into the waiter's. An
+//! access is ordered after an earlier one if its stream's clock covers the earlier access (C. Flanagan and S. N.
+//! Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", 2009). For each range of a memory it suffices to
+//! keep the last write and, for each stream, the last read since then: accesses before these are ordered before them,
+//! or have been reported.
 //!
-//! The result depends on events alone and not on which work happened to come first, so one run shows every pair that no
-//! event orders.
+//! The result depends only on events, not on the actual execution order. Therefore one run finds all conflicting pairs
+//! that no event orders.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,7 +19,7 @@ use xla_hlo::{Error, Result};
 
 use crate::intervals::IntervalMap;
 
-/// Watches one device. Whoever shares it between threads puts it behind a lock.
+/// Race detector of one device. Users that share it between threads put it into a lock.
 ///
 /// ```
 /// use xla_service::host::{MemoryAccess, RaceDetector};
@@ -34,19 +35,19 @@ use crate::intervals::IntervalMap;
 /// ```
 #[derive(Debug)]
 pub struct RaceDetector {
-    /// By stream; the host is 0.
+    /// Clock of each stream; the host is number 0.
     clocks: Vec<Clock>,
-    /// Streams that nobody will use any more.
+    /// Closed streams, whose numbers may be reused.
     closed: Vec<RaceStream>,
     memories: HashMap<u64, IntervalMap<History>>,
 }
 
-/// A stream that a [`RaceDetector`] knows, or the host.
+/// Stream of a [`RaceDetector`], or the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RaceStream(usize);
 
 impl RaceStream {
-    /// The host's own accesses, one after the other.
+    /// Sequence of the host's own accesses.
     pub const HOST: RaceStream = RaceStream(0);
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for RaceStream {
     }
 }
 
-/// Known progress of every stream; the value of an event.
+/// Vector clock: known progress of every stream. An event is such a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock(Vec<u64>);
 
@@ -68,7 +69,7 @@ impl Clock {
         self.0.get(stream.0).copied().unwrap_or(0)
     }
 
-    /// Counts one more access of that stream, and returns its number.
+    /// Counts one more access of a stream, and returns its number.
     fn tick(&mut self, stream: RaceStream) -> u64 {
         if self.0.len() <= stream.0 {
             self.0.resize(stream.0 + 1, 0);
@@ -88,9 +89,9 @@ impl Clock {
 /// Kind of an access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryAccess {
-    /// It is read; others may read it too.
+    /// Read; may overlap other reads.
     Read,
-    /// It is written, or read and written: nobody else may touch it.
+    /// Write, or read and write; must not overlap any other access.
     Write,
 }
 
@@ -103,15 +104,15 @@ impl MemoryAccess {
     }
 }
 
-/// Accesses to a part of a memory.
+/// Accesses to a range of a memory.
 #[derive(Clone, Debug, Default)]
 struct History {
     write: Option<Done>,
-    /// Since then, the last of each stream.
+    /// Last read of each stream since the write.
     reads: Vec<Done>,
 }
 
-/// An access that was made.
+/// Access that has happened.
 #[derive(Clone, Debug)]
 struct Done {
     stream: RaceStream,
@@ -127,13 +128,13 @@ impl Default for RaceDetector {
 }
 
 impl RaceDetector {
-    /// A detector that has seen nothing.
+    /// Creates a detector without streams or accesses.
     pub fn new() -> RaceDetector {
         RaceDetector { clocks: vec![Clock::default()], closed: Vec::new(), memories: HashMap::new() }
     }
 
-    /// A new stream. It may have the number of one that was closed, if the host knows all of that one's work to be
-    /// done: then the new stream, which starts with the host's clock, is after that work anyway.
+    /// Adds a stream. It may reuse the number of a closed stream if the host has waited for all work of that stream.
+    /// This is sound because a new stream starts with the host's clock and is therefore ordered after that work.
     pub fn stream(&mut self) -> RaceStream {
         let host = &self.clocks[RaceStream::HOST.0];
         let is_over = |stream: &RaceStream| host.at(*stream) >= self.clocks[stream.0].at(*stream);
@@ -146,19 +147,19 @@ impl RaceDetector {
         RaceStream(self.clocks.len() - 1)
     }
 
-    /// Nobody will send anything to `stream` any more. Accesses take longer the more streams there are, so whoever
-    /// makes many should say this when one goes.
+    /// Closes a stream that receives no more work. The cost of accesses grows with the number of streams, so users
+    /// that create many streams should close them.
     pub fn closed(&mut self, stream: RaceStream) {
         self.closed.push(stream);
     }
 
-    /// Work that the host now sends to `stream` reads or writes bytes of a memory. `label` says whose work it is, for
-    /// errors.
+    /// Records that the host now sends work to `stream` which reads or writes bytes of a memory. `label` names the work
+    /// in error messages.
     ///
-    /// Each launch says this once for each of its operands and results; accesses of one stream never race with each
-    /// other. The host's own accesses are those of [`RaceStream::HOST`]. The error is [`Error::Internal`] and names
-    /// this access and the one before it that it races with, with streams and bytes, and the wait that is missing. The
-    /// access counts nevertheless, so that one can go on.
+    /// Each launch calls this once for each of its operands and results; accesses of one stream never race with each
+    /// other. The host's own accesses use [`RaceStream::HOST`]. The error is [`Error::Internal`] and names this access
+    /// and the earlier access that it races with, with streams and bytes, and the missing wait. The access is recorded
+    /// nevertheless, so that detection can continue.
     pub fn access(
         &mut self,
         stream: RaceStream,
@@ -185,29 +186,30 @@ impl RaceDetector {
         race.map_or(Ok(()), Err)
     }
 
-    /// An event on `stream`: everything sent to it so far.
+    /// Records an event on `stream`: a snapshot of everything sent to it so far.
     pub fn record(&mut self, stream: RaceStream) -> Clock {
         self.advance(stream).clone()
     }
 
-    /// Makes work sent to `stream` from now on wait for an event.
+    /// Makes later work on `stream` wait for an event.
     pub fn wait(&mut self, stream: RaceStream, event: &Clock) {
         self.advance(stream).join(event);
     }
 
-    /// The host has waited for an event.
+    /// Records that the host has waited for an event.
     pub fn host_wait(&mut self, event: &Clock) {
         self.wait(RaceStream::HOST, event);
     }
 
-    /// The host has waited for everything sent to `stream`.
+    /// Records that the host has waited for everything sent to `stream`.
     pub fn host_sync(&mut self, stream: RaceStream) {
         let event = self.record(stream);
         self.host_wait(&event);
     }
 
-    /// A memory is given back in the order of `stream`: its next owner may use it after that stream's work so far. Work
-    /// that is not ordered before this is a race. The memory is forgotten; its number may be used for another one.
+    /// Records that a memory is freed in the order of `stream`: its next owner may use it after that stream's work so
+    /// far. Accesses that are not ordered before this point are races. The detector forgets the memory, whose number
+    /// may be reused.
     pub fn freed(&mut self, stream: RaceStream, memory: u64) -> Result<()> {
         let tick = self.advance(stream).tick(stream);
         let Some(history) = self.memories.remove(&memory) else { return Ok(()) };
@@ -218,8 +220,8 @@ impl RaceDetector {
         earlier.map_or(Ok(()), |earlier| Err(race_error(memory, &earlier, MemoryAccess::Write, &done)))
     }
 
-    /// The clock of a stream, joined with the host's: work is after everything that the host waited for before sending
-    /// it.
+    /// Joins the host's clock into a stream's clock and returns it: work is ordered after everything that the host
+    /// waited for before sending it.
     fn advance(&mut self, stream: RaceStream) -> &mut Clock {
         if stream != RaceStream::HOST
             && let Some((host, rest)) = self.clocks.split_first_mut()
@@ -230,7 +232,7 @@ impl RaceDetector {
     }
 }
 
-/// An earlier conflicting access that `clock` does not cover, and its kind.
+/// Returns an earlier conflicting access that `clock` does not cover, and its kind.
 fn conflict(
     history: &IntervalMap<History>,
     range: Range<usize>,
@@ -334,7 +336,7 @@ mod tests {
         assert!(error.message().starts_with("race: a copy on the host reads"), "{error}");
         detector.host_sync(a);
         detector.access(RaceStream::HOST, 1, 0..8, Read, "a copy").unwrap();
-        // Work enqueued from now on is ordered after all that the host has waited for.
+        // Later work is ordered after everything that the host has waited for.
         detector.access(b, 1, 0..8, Write, "w2").unwrap();
         let event = detector.record(b);
         detector.host_wait(&event);
@@ -354,7 +356,7 @@ mod tests {
         assert!(
             error.message().contains("giving it back on stream 0 writes bytes 0..8 of memory 1, and r on stream 1")
         );
-        // Forgotten, whatever it was.
+        // The freed memory is forgotten, even after a race.
         detector.access(b, 1, 0..8, Write, "another").unwrap();
         late.join(&detector.record(b));
         detector.wait(a, &late);
@@ -368,7 +370,7 @@ mod tests {
         let (a, b) = (detector.stream(), detector.stream());
         detector.access(a, 1, 0..8, Write, "w").unwrap();
         detector.closed(a);
-        // Somebody else's work may still race with it.
+        // Work of other streams may still race with it.
         assert_ne!(detector.stream(), a);
         assert!(detector.access(b, 1, 0..8, Read, "r").is_err());
         detector.host_sync(a);
@@ -391,7 +393,7 @@ mod tests {
         let label: Arc<str> = "k".into();
         for i in 0..200_000usize {
             let (stream, start) = (streams[i % 4], 64 * (i * 7919 % 5000));
-            // Each stream has bytes of its own among the others'.
+            // Each stream accesses its own bytes among those of the others.
             let range = start + 16 * (i % 4)..start + 16 * (i % 4) + 16;
             let access = if i % 3 == 0 { Write } else { Read };
             detector.access(stream, (i % 16) as u64, range, access, label.clone()).unwrap();

@@ -1,18 +1,19 @@
-//! Strided copies: elements of an array from one order of dimensions, gaps and directions to another.
+//! Strided copies: copy elements between arrays with different dimension orders, gaps and directions.
 
-/// Elements of a tile's side: two tiles of the widest elements fit the L1 cache.
+/// Side length of a tile, in elements: two tiles of the widest elements fit the L1 cache.
 const TILE: usize = 16;
 
-/// A copy of the elements of an array, by their places in two memories.
+/// Plan for copying the elements of an array between two memories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StridedCopy {
     /// Bytes of an element.
     width: usize,
-    /// Slowest in the target first, without those of size 1; neighbours that are one run in both memories are one.
+    /// Dimensions, slowest in the target first, without those of size 1. Neighbouring dimensions that are contiguous in
+    /// both memories are merged.
     dims: Vec<Dim>,
 }
 
-/// A dimension of a copy; strides are in bytes.
+/// Dimension of a copy; strides are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dim {
     pub size: usize,
@@ -21,7 +22,7 @@ pub(super) struct Dim {
 }
 
 impl StridedCopy {
-    /// The copy of an array of those dimensions, whose order does not matter.
+    /// Plans the copy of an array with these dimensions, in any order.
     pub fn new(width: usize, dims: impl IntoIterator<Item = Dim>) -> StridedCopy {
         let mut dims: Vec<Dim> = dims.into_iter().filter(|dim| dim.size != 1).collect();
         dims.sort_by_key(|dim| std::cmp::Reverse((dim.to.unsigned_abs(), dim.from.unsigned_abs())));
@@ -38,9 +39,9 @@ impl StridedCopy {
         StridedCopy { width, dims: merged }
     }
 
-    /// Copies from the element at byte `from` on to byte `to` on.
+    /// Copies from byte offset `from` of `source` to byte offset `to` of `target`.
     ///
-    /// Every place of the array must be inside of its memory, or the copy panics.
+    /// Panics if an element of the array is outside its memory.
     pub fn run(&self, source: &[u8], from: usize, target: &mut [u8], to: usize) {
         if self.dims.iter().any(|dim| dim.size == 0) {
             return;
@@ -57,7 +58,7 @@ impl StridedCopy {
         }
     }
 
-    /// Copies element by element, by one of the usual widths where it is one.
+    /// Copies element by element, with specialised code for the common element widths.
     fn elements(&self, outer: &[Dim], inner: Dim, from: i64, to: i64, memories: &mut Memories<'_>) {
         match self.width {
             1 => tiles::<1>(outer, inner, from, to, memories),
@@ -72,8 +73,8 @@ impl StridedCopy {
     }
 }
 
-/// Copies elements of `W` bytes. If another dimension than the inner one is the source's fastest, the two are walked
-/// tile by tile, so that both memories are used a cache line at a time.
+/// Copies elements of `W` bytes. If the source's fastest dimension is not the inner one, iterates over both dimensions
+/// in tiles, so that both memories are accessed in whole cache lines.
 fn tiles<const W: usize>(outer: &[Dim], inner: Dim, from: i64, to: i64, memories: &mut Memories<'_>) {
     let fastest = (0..outer.len()).min_by_key(|&i| outer[i].from.unsigned_abs());
     let Some(fastest) = fastest.filter(|&i| outer[i].from.unsigned_abs() < inner.from.unsigned_abs()) else {
@@ -95,7 +96,7 @@ fn tiles<const W: usize>(outer: &[Dim], inner: Dim, from: i64, to: i64, memories
     });
 }
 
-/// Calls `f` with the two places of each index of some dimensions, the last one fastest.
+/// Calls `f` with the source and target offsets of each index of the dimensions, the last one varying fastest.
 fn for_each(dims: &[Dim], mut from: i64, mut to: i64, f: &mut dyn FnMut(i64, i64)) {
     let mut index = vec![0usize; dims.len()];
     loop {

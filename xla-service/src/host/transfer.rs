@@ -1,4 +1,4 @@
-//! Literals to and from memory: the host's, or a device's whose arrays lie as they do on the host.
+//! Transfers of literals to and from host memory, or devices with the host's array format.
 
 use xla_hlo::{ArrayShape, Literal, Result};
 
@@ -8,7 +8,7 @@ use super::pool::HostMemory;
 use crate::executor::{DeviceMemory, Stream};
 use crate::transfer::TransferManager;
 
-/// The transfer manager of every platform whose memory is [`HostMemory`].
+/// Transfer manager of every platform whose memory is [`HostMemory`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostTransfer;
 
@@ -43,8 +43,8 @@ impl TransferManager for HostTransfer {
     }
 }
 
-/// The transfer manager of a device whose arrays lie in its memory as on the host, elements in whole bytes, and whose
-/// memory is reached through streams alone.
+/// Transfer manager of a device that stores arrays in the host's format, with elements in whole bytes, and whose memory
+/// is accessible only through streams.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamTransfer;
 

@@ -1,4 +1,4 @@
-//! The compiler: passes the module through.
+//! Compiler of the interpreter: passes the module through unchanged.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::options::CompileOptions;
 pub(super) struct InterpreterCompiler;
 
 impl Compiler for InterpreterCompiler {
-    /// Does nothing, whatever the options say: the evaluator takes any module.
+    /// Returns the module unchanged, whatever the options: the evaluator accepts any module.
     fn run_hlo_passes(&self, module: VerifiedModule, _: &CompileOptions) -> Result<OptimizedModule> {
         Ok(OptimizedModule::new(module))
     }

@@ -1,4 +1,4 @@
-//! The executable: the module itself, evaluated anew at each launch.
+//! Executable of the interpreter: evaluates the module at each launch.
 
 use xla_hlo::eval::Evaluator;
 use xla_hlo::{Module, Result, VerifiedModule};
@@ -33,7 +33,7 @@ impl Executable for InterpreterExecutable {
 
     fn execute(&self, context: &ExecutionContext<'_>, arguments: Vec<Argument>) -> Result<Vec<DeviceMemory>> {
         let literals = context.read_arguments(&self.signature, &arguments)?;
-        // Donated memory goes back to the pool before anything is computed, and comes back as results.
+        // Donated memory returns to the pool before the evaluation, so that results can reuse it.
         drop(arguments);
         let result = Evaluator::new(&self.module)
             .with_threads(self.threads)

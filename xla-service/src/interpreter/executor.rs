@@ -1,4 +1,4 @@
-//! The device: the host.
+//! Device of the interpreter: the host.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The `interpreter` platform: the reference evaluator as the smallest backend that takes whole graphs.
 //!
-//! It compiles nothing: passes leave the module alone, and running means evaluating the entry computation on literals.
-//! Use it as a reference for programs, and read it as an example of a backend.
+//! It compiles nothing: the passes return the module unchanged, and a run evaluates the entry computation on literals.
+//! It serves as a reference for programs, and as an example of a backend.
 
 mod compiler;
 mod executable;

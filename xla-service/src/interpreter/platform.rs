@@ -1,4 +1,4 @@
-//! The platform: names the parts.
+//! Platform of the interpreter.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use crate::host::HostExecutor;
 use crate::platform::{Platform, no_such_device};
 use crate::transfer::TransferManager;
 
-/// The name of the platform.
+/// Name of the platform.
 pub const NAME: &str = "interpreter";
 
-/// The interpreter platform. It has one device, the host, and as many more parts of the host as a client asks for.
+/// Returns the interpreter platform. It has one device, the host; a client can request further virtual devices of the
+/// host.
 pub fn platform() -> Arc<dyn Platform> {
     Arc::new(InterpreterPlatform { executor: executor::host(NAME) })
 }

@@ -1,4 +1,4 @@
-//! The memory of one execution: arguments, results, temporaries and constants, by allocation.
+//! Memory of one execution: arguments, results, temporaries and constants, by allocation.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use crate::executable::{Argument, ExecutionContext};
 use crate::executor::DeviceMemory;
 use crate::host::HostMemory;
 
-/// A memory for each allocation of a [buffer assignment](xla_passes::buffers). Memory that others may be reading cannot
-/// be written.
+/// Memory for each allocation of a [buffer assignment](xla_passes::buffers). Shared memory cannot be written.
 #[derive(Debug)]
 pub struct ExecutionBuffers {
     entries: SmallVec<[Entry; 8]>,
@@ -24,13 +23,13 @@ pub struct ExecutionBuffers {
 enum Entry {
     Owned(DeviceMemory),
     Shared(Arc<DeviceMemory>),
-    /// Handed out as a result.
+    /// Moved out as a result.
     Taken,
 }
 
 impl ExecutionBuffers {
-    /// Memory for one execution. Donated arguments are taken over; those that the program writes or returns but
-    /// that were not donated are copied first. Results and temporaries are allocated, constants are shared.
+    /// Allocates the memory of one execution. Takes over donated arguments, and copies arguments that the program
+    /// writes or returns but that were not donated. Allocates results and temporaries, and shares constants.
     pub fn new(
         plan: &BufferPlan,
         context: &ExecutionContext<'_>,
@@ -67,7 +66,7 @@ impl ExecutionBuffers {
         Ok(buffers)
     }
 
-    /// The memory of an allocation.
+    /// Returns the memory of an allocation.
     pub fn memory(&self, id: AllocationId) -> Result<&DeviceMemory> {
         match self.entries.get(id.index()) {
             Some(Entry::Owned(memory)) => Ok(memory),
@@ -76,7 +75,7 @@ impl ExecutionBuffers {
         }
     }
 
-    /// The memory of an allocation for writing. An error for what others may be reading: constants, arguments that were
+    /// Returns the memory of an allocation for writing. An error for shared memory: constants, and arguments that were
     /// not donated.
     pub fn memory_mut(&mut self, id: AllocationId) -> Result<&mut DeviceMemory> {
         match self.entries.get_mut(id.index()) {
@@ -102,10 +101,11 @@ impl ExecutionBuffers {
         }
     }
 
-    /// The first byte of each allocation, in order, for compiled code of a platform whose memory is [`HostMemory`].
+    /// Returns the address of each allocation, in order, for compiled code of a platform whose memory is
+    /// [`HostMemory`].
     ///
-    /// The code may read through all of them, and write through those of allocations that the assignment lets it write,
-    /// as long as this table is not used otherwise.
+    /// The code may read through all of them, and write through the pointers of allocations that the assignment lets it
+    /// write, as long as this table is not accessed in any other manner.
     pub fn host_pointers(&mut self) -> Result<SmallVec<[*mut u8; 8]>> {
         let mut pointers = SmallVec::with_capacity(self.entries.len());
         for id in (0..self.entries.len()).map(AllocationId::from_index) {
@@ -114,7 +114,7 @@ impl ExecutionBuffers {
         Ok(pointers)
     }
 
-    /// Takes the results out, in the order of the signature's.
+    /// Moves the results out, in the order of the signature.
     pub fn into_results(mut self, plan: &BufferPlan, context: &ExecutionContext<'_>) -> Result<Vec<DeviceMemory>> {
         let mut results: Vec<DeviceMemory> = Vec::with_capacity(plan.results.len());
         for id in &plan.results {

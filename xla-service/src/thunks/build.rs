@@ -1,4 +1,4 @@
-//! Builds a thunk sequence from a scheduled module with buffers.
+//! Construction of a thunk sequence from a scheduled module with a buffer assignment.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::ops::While;
@@ -12,12 +12,12 @@ use crate::device_only;
 use crate::options::FallbackPolicy;
 
 impl ThunkSequence {
-    /// Builds the sequence of the entry computation, asking `lowering` how each operation becomes device code.
+    /// Builds the sequence of the entry computation; `lowering` compiles each operation to device code.
     ///
-    /// The module is scheduled, calls are inlined or have one caller each, and `buffers` is its own assignment. Errors:
-    /// [`Error::Unimplemented`] naming the instruction for operations that `lowering` lacks where `fallback` is
-    /// forbidden; errors of `lowering`, with the instruction's name; [`Error::Internal`] where module and buffers
-    /// disagree.
+    /// The module must be scheduled, with calls inlined or callees with a single caller, and `buffers` must be its own
+    /// assignment. Errors: [`Error::Unimplemented`], naming the instruction, for operations that `lowering` does not
+    /// support if `fallback` is forbidden; errors of `lowering`, with the instruction's name; [`Error::Internal`] if
+    /// module and buffers disagree.
     pub fn from_module(
         module: &Module,
         buffers: &BufferAssignment,
@@ -53,7 +53,7 @@ impl SequenceBuilder<'_> {
         Ok(ThunkSequence { thunks, ..ThunkSequence::default() })
     }
 
-    /// Adds the thunks of one instruction; most have one, instructions that only rename values none.
+    /// Appends the thunks of one instruction: usually one, and none for instructions that only rename values.
     fn instruction(&mut self, computation: CompId, id: InstrId, thunks: &mut Vec<Thunk>) -> Result<()> {
         let module = self.module;
         let instruction = &module[computation][id];
@@ -79,14 +79,14 @@ impl SequenceBuilder<'_> {
         Ok(())
     }
 
-    /// The thunk of an instruction that the backend lowers, or the host evaluates.
+    /// Builds the thunk of an instruction that the backend lowers or the host evaluates.
     fn lowered(&mut self, computation: CompId, id: InstrId) -> Result<Thunk> {
         let mut thunk = self.thunk(computation, id)?;
         thunk.kind = self.lower(&thunk)?;
         Ok(thunk)
     }
 
-    /// The thunk of a bitcast, reshape or copy; `None` where the bytes are in their place already.
+    /// Builds the thunk of a bitcast, reshape or copy; `None` if source and destination are the same slice.
     fn copied(&mut self, computation: CompId, id: InstrId) -> Result<Option<Thunk>> {
         let mut thunk = self.thunk(computation, id)?;
         match self.byte_copy(&thunk, self.module[computation][id].op()) {
@@ -98,7 +98,7 @@ impl SequenceBuilder<'_> {
         }
     }
 
-    /// A thunk for that instruction, a copy until somebody knows better.
+    /// Creates a thunk for an instruction, initially as a copy; callers set the final kind.
     pub fn thunk(&mut self, computation: CompId, instruction: InstrId) -> Result<Thunk> {
         let graph = &self.module[computation];
         let mut operands = Vec::new();
@@ -157,8 +157,8 @@ impl SequenceBuilder<'_> {
         }
     }
 
-    /// Whether the instruction moves no byte of operand 0 to another place within the array, and if so, whether the
-    /// array itself moves.
+    /// Returns `Some` if the instruction preserves the order of operand 0's bytes, so that a byte copy implements it.
+    /// The result states whether the copy is needed, because the slices differ.
     pub fn byte_copy(&self, thunk: &Thunk, op: &Op) -> Option<ByteCopy> {
         let [operand] = &thunk.operands[..] else { return None };
         let [result] = &thunk.results[..] else { return None };
@@ -232,7 +232,7 @@ pub(super) struct ByteCopy {
     pub is_needed: bool,
 }
 
-/// Whether an operation only gives values names or an order.
+/// Whether an operation only renames or orders values, so that it needs no thunk.
 pub(super) fn does_nothing(op: &Op) -> bool {
     matches!(
         op,

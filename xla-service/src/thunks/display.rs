@@ -1,4 +1,4 @@
-//! Thunk sequences as text: one line a thunk, nested ones indented.
+//! Thunk sequences as text: one line per thunk, nested ones indented.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ impl fmt::Debug for ThunkId {
 }
 
 impl Thunk {
-    /// Says which thunk it is, for errors: `thunk t3 (%fusion.2)`.
+    /// Describes the thunk for error messages: `thunk t3 (%fusion.2)`.
     pub fn place(&self) -> String {
         format!("thunk {} (%{})", self.id, self.name)
     }
@@ -31,9 +31,10 @@ impl fmt::Display for ThunkSequence {
 }
 
 impl ThunkSequence {
-    /// The text without names: kernels and library calls are numbers in the backend's tables.
+    /// Returns the text without names: kernels and library calls are numbers in the backend's tables.
     ///
-    /// A module that was written down and read back has other names, since those of a message are unique in the module.
+    /// A module that was serialised and parsed again may have other names, because the message format makes names
+    /// unique within the module.
     pub(super) fn without_names(&self) -> String {
         let mut sequence = self.clone();
         remove_names(&mut sequence);
@@ -67,7 +68,7 @@ fn write_sequence(sequence: &ThunkSequence, f: &mut fmt::Formatter<'_>, depth: u
     Ok(())
 }
 
-/// `t3: kernel add_fusion %fusion.2 (a0[0..64] f32[16]{0}) -> (a2[0..64] f32[16]{0})`.
+/// Writes `t3: kernel add_fusion %fusion.2 (a0[0..64] f32[16]{0}) -> (a2[0..64] f32[16]{0})`.
 fn write_thunk(thunk: &Thunk, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
     write!(f, "{:indent$}{}: ", "", thunk.id, indent = 2 * depth)?;
     match &thunk.kind {

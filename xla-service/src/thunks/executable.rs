@@ -1,4 +1,4 @@
-//! Executable that launches thunk by thunk.
+//! Executable that launches its thunks one by one.
 
 use std::sync::Arc;
 
@@ -12,38 +12,38 @@ use crate::executor::DeviceMemory;
 use crate::serialized;
 use crate::signature::Signature;
 
-/// A thunk sequence with everything it needs to run, and the backend's [`Launcher`].
+/// Thunk sequence with all data for execution, and the backend's [`Launcher`].
 #[derive(Debug)]
 pub struct ThunkExecutable {
     module: OptimizedModule,
     program: ThunkProgram,
     launcher: Arc<dyn Launcher>,
     streams: StreamPool,
-    /// The platform whose program it is when serialised.
+    /// Platform name in serialised programs; `None` if the program cannot be serialised.
     platform: Option<String>,
 }
 
 impl ThunkExecutable {
-    /// A module with its thunks and the launcher of its kernels.
+    /// Creates an executable of a module from its thunks and the launcher of its kernels.
     pub fn new(module: OptimizedModule, program: ThunkProgram, launcher: Arc<dyn Launcher>) -> ThunkExecutable {
         let streams = StreamPool::new(&program.sequence);
         ThunkExecutable { module, program, launcher, streams, platform: None }
     }
 
-    /// Lets the program be serialised as one of that platform: as the optimised module, which the platform's loader
-    /// reads with [`serialized::read`] and lowers again.
+    /// Enables serialisation for a platform. The serialised program is the optimised module, which the platform's
+    /// loader reads with [`serialized::read`] and lowers again.
     #[must_use]
     pub fn serialized_for(mut self, platform: impl Into<String>) -> ThunkExecutable {
         self.platform = Some(platform.into());
         self
     }
 
-    /// The module, for backends that write programs down in a form of their own.
+    /// Returns the optimised module, for backends with their own serialised format.
     pub fn optimized_module(&self) -> &OptimizedModule {
         &self.module
     }
 
-    /// The thunks.
+    /// Returns the thunks.
     pub fn sequence(&self) -> &ThunkSequence {
         &self.program.sequence
     }

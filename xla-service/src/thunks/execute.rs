@@ -1,4 +1,4 @@
-//! Runs a thunk sequence over streams, thunk by thunk.
+//! Execution of a thunk sequence over streams, thunk by thunk.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use super::{
 use crate::executable::ExecutionContext;
 use crate::executor::{Event, ProfilerRange, Stream};
 
-/// Runs a sequence. Control flow is decided on the host, which waits for the device where it must see a predicate.
+/// Runs a sequence. The host evaluates control flow and waits for the device when it reads a predicate.
 ///
-/// Stream 0 is the context's; others come from `pool`, which is one of this sequence. If the context's only records,
-/// everything goes to it. When this returns, whatever it returns, the context's stream is after everything that was
-/// sent to others, so that memory may be given back in its order.
+/// Stream 0 is the context's stream; `pool`, which must belong to this sequence, provides the others. If the context's
+/// stream only records, all work is sent to it. When this function returns, even with an error, the context's stream is
+/// ordered after all work on other streams, so that memory can be freed in its order.
 pub fn execute(
     module: &Module,
     sequence: &ThunkSequence,
@@ -39,14 +39,14 @@ pub fn execute(
 struct SequenceRun<'a> {
     module: &'a Module,
     launcher: &'a dyn Launcher,
-    /// With stream 0.
+    /// Context, with stream 0.
     context: &'a ExecutionContext<'a>,
-    /// Other streams; `None` where everything goes to the context's, whatever its number.
+    /// Other streams; `None` if all work is sent to the context's stream.
     side: Option<&'a SideStreams<'a>>,
     buffers: &'a mut ExecutionBuffers,
 }
 
-/// Events after the thunks that others wait for, as far as they have been sent.
+/// Events after thunks that other streams wait for; `None` until the thunk is sent.
 type Events = HashMap<ThunkId, Option<Event>>;
 
 impl<'a> SequenceRun<'a> {
@@ -80,7 +80,8 @@ impl<'a> SequenceRun<'a> {
         wait(home, &sequence.joins, &events)
     }
 
-    /// Runs a sequence on its own stream alone: what is between steps of the host is sent at once where that is better.
+    /// Runs a sequence on its own stream only. Runs of launches between host steps are sent as one unit if the launcher
+    /// accepts them.
     fn runs(&mut self, sequences: &dyn SequenceLauncher, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
         let (context, module, launcher) = (self.on(home)?, self.module, self.launcher);
         let mut inner = SequenceRun { module, launcher, context: &context, side: None, buffers: self.buffers };
@@ -93,7 +94,7 @@ impl<'a> SequenceRun<'a> {
         Ok(())
     }
 
-    /// The context with that stream.
+    /// Returns the context with another stream.
     fn on(&self, stream: StreamId) -> Result<ExecutionContext<'a>> {
         match self.side {
             Some(side) if stream.0 > 0 => Ok(ExecutionContext { stream: side.get(stream)?, ..*self.context }),
@@ -108,7 +109,7 @@ impl<'a> SequenceRun<'a> {
         context.during(|| thunk.place(), || self.thunk(thunk, context))
     }
 
-    /// Runs a thunk on its stream, which is the context's.
+    /// Runs a thunk on the context's stream.
     fn thunk(&mut self, thunk: &Thunk, context: &ExecutionContext<'_>) -> Result<()> {
         match &thunk.kind {
             ThunkKind::Kernel(kernel) => self.launcher.kernel(kernel, &mut self.launch(thunk, context)),
@@ -156,7 +157,7 @@ impl<'a> SequenceRun<'a> {
         }
     }
 
-    /// Runs a sequence on a stream that keeps it.
+    /// Runs a sequence on a recording stream and returns the recording.
     fn recorded(
         &mut self,
         loops: &dyn DeviceLoops,
@@ -184,7 +185,7 @@ impl<'a> SequenceRun<'a> {
         self.read(slice, context).map(|[byte]| byte)
     }
 
-    /// The bytes of a selector, the first ones if it has fewer.
+    /// Reads the bytes of a selector; a predicate has only the first one.
     fn selector(&self, selector: Selector, slice: Slice, context: &ExecutionContext<'_>) -> Result<[u8; 4]> {
         match selector {
             Selector::Predicate => self.byte(slice, context).map(|byte| [byte, 0, 0, 0]),
@@ -199,7 +200,7 @@ impl<'a> SequenceRun<'a> {
     }
 }
 
-/// Lets a stream wait for thunks of others.
+/// Makes a stream wait for thunks of other streams.
 fn wait(stream: &dyn Stream, waits: &[ThunkId], events: &Events) -> Result<()> {
     waits.iter().try_for_each(|id| match events.get(id) {
         Some(Some(event)) => stream.wait_for(event),
@@ -207,7 +208,7 @@ fn wait(stream: &dyn Stream, waits: &[ThunkId], events: &Events) -> Result<()> {
     })
 }
 
-/// Whether two thunks that follow each other are both launches.
+/// Whether two consecutive thunks are both launches.
 fn are_launches(one: &Thunk, next: &Thunk) -> bool {
     one.kind.is_launch() && next.kind.is_launch()
 }

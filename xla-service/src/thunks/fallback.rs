@@ -1,4 +1,4 @@
-//! Host fallback: evaluates one instruction on literals; calls the handlers of custom calls.
+//! Host fallback: evaluates one instruction on literals, and calls the handlers of custom calls.
 
 use xla_hlo::eval::{Evaluator, RandomState};
 use xla_hlo::{ArrayShape, CompId, Error, InstrId, Literal, Module, Op, Result, ResultExt, Shape};
@@ -8,8 +8,8 @@ use super::{ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::signature::{group, ungroup};
 
-/// Evaluates one instruction on values of its operands, with the reference evaluator. Computations that it calls are
-/// evaluated too; random numbers are drawn from `random`.
+/// Evaluates one instruction on the values of its operands, with the reference evaluator. This includes the
+/// computations that it calls. Random numbers are drawn from `random`.
 pub fn evaluate_instruction(
     module: &Module,
     computation: CompId,
@@ -21,11 +21,11 @@ pub fn evaluate_instruction(
     evaluator.evaluate(computation, instruction, operands).context(|| "evaluated on the host")
 }
 
-/// Runs a thunk on the host, whatever its kind: operands come from memory, the instruction is evaluated, results go to
-/// memory.
+/// Runs a thunk of any kind on the host: copies operands from device memory, evaluates the instruction, and copies the
+/// results back.
 ///
-/// Work before it on the context's stream is waited for. For
-/// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback), and for backends whose own code calls back by
+/// Waits for earlier work on the context's stream. Used for
+/// [`ThunkKind::HostFallback`](super::ThunkKind::HostFallback), and by backends whose generated code calls back with a
 /// [`ThunkId`](super::ThunkId).
 pub fn run_fallback(
     module: &Module,
@@ -42,10 +42,10 @@ pub fn run_fallback(
     })
 }
 
-/// Runs a [`ThunkKind::CustomCall`](super::ThunkKind::CustomCall) by the context's handlers.
+/// Runs a [`ThunkKind::CustomCall`](super::ThunkKind::CustomCall) with the context's handlers.
 ///
-/// Work before it on the context's stream is waited for. A handler on raw memory works in place where the arrays are in
-/// host memory, in the layouts that the call states.
+/// Waits for earlier work on the context's stream. A handler on raw memory works in place if the arrays are in host
+/// memory and have the layouts that the call specifies.
 pub fn run_custom_call(
     module: &Module,
     thunk: &Thunk,
@@ -64,8 +64,8 @@ pub fn run_custom_call(
     on_host(module, thunk, context, buffers, |operands| context.custom_calls.call(instruction, operands))
 }
 
-/// The operands and results of a custom call on raw memory; `None` for others, and where they are not in host memory
-/// or not in the layouts that the call states.
+/// Returns the operands and results of a custom call on raw memory. `None` for other calls, and if an array is not in
+/// host memory or does not have the layout that the call specifies.
 fn places_of(
     module: &Module,
     thunk: &Thunk,
@@ -89,7 +89,7 @@ fn places_of(
     Ok(is_stated.then_some(InPlace { operands, results, aliases }))
 }
 
-/// Reads a thunk's operands, and writes the results of `f`.
+/// Reads a thunk's operands, calls `f`, and writes its results.
 fn on_host(
     module: &Module,
     thunk: &Thunk,

@@ -1,4 +1,4 @@
-//! A backend's launcher: starts kernels, library calls, whole sequences and loops on the device.
+//! Launcher of a backend: launches kernels, library calls, sequences and device loops.
 
 use std::fmt;
 
@@ -9,13 +9,14 @@ use super::{ExecutionBuffers, KernelRef, LibraryRef, Selector, Thunk};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Starts kernels and library calls that a backend lowered.
+/// Launches the kernels and library calls that a backend lowered.
 ///
 /// # Contract
 ///
-/// - The launch may be asynchronous on the context's stream; it must not return before the work is in the stream.
-/// - `launch.thunk` has the slices; their memories come out of `launch.buffers`, results with
-///   [`ExecutionBuffers::memory_mut`]. They have the sizes that the lowering was told.
+/// - The launch may be asynchronous on the context's stream, but the work must be in the stream when the method
+///   returns.
+/// - `launch.thunk` contains the slices. `launch.buffers` provides their memory; use [`ExecutionBuffers::memory_mut`]
+///   for results. The slices have the sizes that the lowering received.
 pub trait Launcher: Send + Sync + fmt::Debug {
     /// Launches a kernel.
     fn kernel(&self, kernel: &KernelRef, launch: &mut Launch<'_>) -> Result<()>;
@@ -23,45 +24,44 @@ pub trait Launcher: Send + Sync + fmt::Debug {
     /// Calls a library.
     fn library_call(&self, call: &LibraryRef, launch: &mut Launch<'_>) -> Result<()>;
 
-    /// The ability to take a run of thunks at once, if it has it.
+    /// Returns the ability to launch several thunks as one unit, if the backend has it.
     fn sequences(&self) -> Option<&dyn SequenceLauncher> {
         None
     }
 
-    /// The ability to run loops on the device, if it has it for such runs. A device that cannot look at the context's
-    /// token returns none for runs that can be cancelled.
+    /// Returns the ability to run loops on the device, if the backend has it for this run. `None` for cancellable runs
+    /// if the device cannot poll the context's token.
     fn device_loops(&self, context: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         let _ = context;
         None
     }
 }
 
-/// Optional ability of a [`Launcher`]: runs of kernels, library calls and copies that are launched as one.
+/// Optional ability of a [`Launcher`]: launches sequences of kernels, library calls and copies as one unit.
 ///
-/// A device whose launches are expensive keeps the launches of such a run (a graph), and starts all of it at once
-/// whenever it comes again: as a program, as the body of a loop, between two steps of the host.
+/// For devices with expensive launches. The launcher keeps the launches of such a sequence (a graph) and starts all of
+/// them at once each time the sequence is executed: as a program, as the body of a loop, or between two host steps.
 pub trait SequenceLauncher {
-    /// The number of thunks from which on it is worth it.
+    /// Returns the minimum number of thunks for which a single launch pays off.
     fn shortest_run(&self) -> usize;
 
-    /// Sends a run of thunks, which follow each other in a sequence, to the context's stream, or returns `false` and
-    /// does nothing, where it is better sent thunk by thunk. Their streams and waits are one way to run them, and the
-    /// slices say what must be in order.
+    /// Sends consecutive thunks of a sequence to the context's stream as one unit. Returns `false`, without effect, if
+    /// they should be sent one by one. Streams and waits of the thunks are one valid order; the slices determine the
+    /// required order.
     fn run(&self, thunks: &[Thunk], context: &ExecutionContext<'_>, buffers: &mut ExecutionBuffers) -> Result<bool>;
 }
 
-/// Optional ability of a [`Launcher`]: loops whose condition the device itself looks at.
+/// Optional ability of a [`Launcher`]: loops whose predicate the device tests.
 ///
-/// Without it, the host runs each iteration's thunks and waits for the predicate in between. With it, loops of kernels,
-/// library calls, copies and such loops are recorded: their thunks run once, on a stream that only records.
+/// Without it, the host runs the thunks of each iteration and waits for the predicate. With it, loops that contain only
+/// kernels, library calls, copies and such loops are recorded: their thunks run once, on a recording stream.
 pub trait DeviceLoops {
-    /// A stream that records the work sent to it, for [`DeviceLoops::run_while`] on the stream of `context`, which may
-    /// itself be recording. Memory given to it stays alive with it; copies from and to the host, and events, are
-    /// errors.
+    /// Creates a recording stream for [`DeviceLoops::run_while`] on the stream of `context`, which may itself be
+    /// recording. The recording keeps memory that it uses alive; copies from and to the host, and events, are errors.
     fn record(&self, context: &ExecutionContext<'_>) -> Result<Box<dyn Stream>>;
 
-    /// Sends a loop to the launch's stream, which may itself be recording: the recording of `condition`, then, while
-    /// the byte at `predicate` is 1, those of `body` and `condition` again.
+    /// Sends a loop to the launch's stream, which may itself be recording: runs the recording `condition`; while the
+    /// byte at `predicate` is 1, runs `body` and `condition` again.
     fn run_while(
         &self,
         launch: &mut Launch<'_>,
@@ -70,18 +70,18 @@ pub trait DeviceLoops {
         body: Box<dyn Stream>,
     ) -> Result<()>;
 
-    /// The ability to choose the branch of a conditional on the device as well, if it has it.
+    /// Returns the ability to run conditionals on the device, if the backend has it.
     fn conditionals(&self) -> Option<&dyn DeviceConditionals> {
         None
     }
 }
 
-/// Optional ability beside [`DeviceLoops`]: conditionals whose selector the device itself looks at.
+/// Optional ability in addition to [`DeviceLoops`]: conditionals whose selector the device reads.
 ///
-/// Without it, the host waits for the selector, and a loop with a conditional in it is run by the host.
+/// Without it, the host waits for the selector, and runs loops that contain a conditional.
 pub trait DeviceConditionals {
-    /// Sends a conditional to the launch's stream, which may itself be recording: the recording of the branch that the
-    /// bytes at `slice` choose by [`Selector::branch`].
+    /// Sends a conditional to the launch's stream, which may itself be recording. It runs the recording of the branch
+    /// that [`Selector::branch`] selects for the bytes at `slice`.
     fn run_conditional(
         &self,
         launch: &mut Launch<'_>,
@@ -91,13 +91,13 @@ pub trait DeviceConditionals {
     ) -> Result<()>;
 }
 
-/// One launch: on what, with what.
+/// Launch of one thunk.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// The thunk.
+    /// Thunk to launch.
     pub thunk: &'a Thunk,
     /// Device, stream and layouts.
     pub context: &'a ExecutionContext<'a>,
-    /// Memory by allocation.
+    /// Memory of each allocation.
     pub buffers: &'a mut ExecutionBuffers,
 }

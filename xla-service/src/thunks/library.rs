@@ -1,21 +1,21 @@
-//! Library calls of backends: the operation that the library does, and the entry of the backend's own table.
+//! Library calls of backends: the operation, and an index into the backend's table of calls.
 
 use std::fmt;
 
-/// A library call of the backend; displayed as `library call: matmul f32 512x512x512`.
+/// Library call of a backend; displayed as `library call: matmul f32 512x512x512`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LibraryRef {
-    /// Index into the backend's table of calls, where its configuration is.
+    /// Index into the backend's table of calls, which holds its configuration.
     pub index: u32,
-    /// The operation.
+    /// Operation of the library.
     pub op: LibraryOp,
-    /// Types and sizes, for people: `f32 512x512x512`.
+    /// Types and sizes for display: `f32 512x512x512`.
     pub name: String,
 }
 
 macro_rules! library_ops {
     ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
-        /// An operation of a library.
+        /// Operation of a library.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum LibraryOp {
             $($(#[$doc])* $variant,)*
@@ -25,12 +25,12 @@ macro_rules! library_ops {
             /// All operations.
             pub const ALL: &[LibraryOp] = &[$(LibraryOp::$variant,)*];
 
-            /// The name: `matmul`.
+            /// Returns the name: `matmul`.
             pub fn name(self) -> &'static str {
                 match self { $(LibraryOp::$variant => $name,)* }
             }
 
-            /// The kind of a thunk that calls it: `library call: matmul`.
+            /// Returns the kind of a thunk that calls it: `library call: matmul`.
             pub fn label(self) -> &'static str {
                 match self { $(LibraryOp::$variant => concat!("library call: ", $name),)* }
             }
@@ -39,9 +39,9 @@ macro_rules! library_ops {
 }
 
 library_ops! {
-    /// Matrix multiplication, with the library's epilogue.
+    /// Matrix multiplication, with a fused epilogue if the library supports it.
     Matmul "matmul";
-    /// Convolution, or the gradient of one.
+    /// Convolution, or a gradient of one.
     Convolution "convolution";
     /// Fourier transform.
     Fft "fft";
@@ -51,16 +51,16 @@ library_ops! {
     TriangularSolve "triangular-solve";
     /// Sort.
     Sort "sort";
-    /// Selection of the greatest or smallest elements.
+    /// Selection of the largest or smallest elements.
     TopK "topk";
     /// Scatter.
     Scatter "scatter";
-    /// Advance of the device's random state.
+    /// Update of the device's random state.
     RandomState "rng-get-and-update-state";
 }
 
 impl LibraryOp {
-    /// The operation of that name.
+    /// Returns the operation of this name.
     pub fn from_name(name: &str) -> Option<LibraryOp> {
         LibraryOp::ALL.iter().copied().find(|op| op.name() == name)
     }

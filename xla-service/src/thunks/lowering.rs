@@ -1,121 +1,123 @@
-//! Lowering trait: device code for one instruction, or none.
+//! Lowering trait: compiles one instruction to device code, or leaves it to the host.
 
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Result};
 use xla_passes::buffers::Slice;
 
 use super::{ArraySlice, KernelRef, LibraryRef};
 
-/// Turns scheduled instructions into device code, one at a time.
+/// Compiles scheduled instructions to device code, one at a time.
 ///
 /// # Contract
 ///
-/// - **Asked for** every instruction that computes something, in the order of the schedule, callees inside their
-///   callers: mostly fusions. Not asked for parameters, constants, tuples, control flow, and copies and bitcasts that
-///   keep the order of bytes.
+/// - **Called for** every instruction that computes something, in the order of the schedule, callees at their call
+///   sites: mostly fusions. Not called for parameters, constants, tuples, control flow, and copies and bitcasts that
+///   preserve the order of bytes.
 /// - **Checked by the caller:** the module is verified and scheduled; operands and results have the shapes and layouts
 ///   of the instruction, one slice for each array leaf.
-/// - **Aliasing:** a result's slice may be an operand's where the operation reads each element where it writes it, or
-///   updates the operand in place; see [`xla_passes::buffers`]. Otherwise they are disjoint.
-/// - **[`Lowered::NotMine`]** is no failure: the host fallback takes it, or the service reports it. Errors are for
-///   operations that the backend wants and cannot compile; the service adds the instruction's name.
+/// - **Aliasing:** a result's slice may equal an operand's slice if the operation reads each element before it writes
+///   the same element, or updates the operand in place; see [`xla_passes::buffers`]. Otherwise the slices are disjoint.
+/// - **[`Lowered::NotMine`]** is not an error: the host fallback runs the instruction, or the service reports it.
+///   Errors are for operations that the backend supports but fails to compile; the service adds the instruction's name.
 pub trait Lowering {
-    /// Lowers one instruction. Kernels and library calls go into the backend's own table; the reference stays here.
+    /// Lowers one instruction. Kernels and library calls are stored in the backend's own table; the sequence holds the
+    /// reference.
     fn lower(&mut self, cx: &LoweringContext<'_>) -> Result<Lowered>;
 
-    /// Lowers a whole loop to one kernel, which runs its [rounds](LoopContext::rounds); `None` where condition and body
-    /// are better lowered one instruction at a time, which is what is asked for next. Asked for loops in which nothing
-    /// but computations and copies happens.
+    /// Lowers a whole loop to one kernel, which runs its [iterations](LoopContext::rounds). `None` if condition and
+    /// body should be lowered one instruction at a time, which the service does next. Called for loops that contain
+    /// only computations and copies.
     fn lower_loop(&mut self, cx: &LoopContext<'_>) -> Result<Option<KernelRef>> {
         let _ = cx;
         Ok(None)
     }
 }
 
-/// The instruction to lower.
+/// Instruction to lower.
 #[derive(Clone, Copy, Debug)]
 pub struct LoweringContext<'a> {
-    /// The module.
+    /// Module that contains the instruction.
     pub module: &'a Module,
-    /// Its computation that the instruction is in.
+    /// Computation that contains the instruction.
     pub computation: CompId,
-    /// The instruction.
+    /// Instruction to lower.
     pub instruction: InstrId,
-    /// Array leaves of the operands: one operand after the other, each depth first.
+    /// Array leaves of the operands: operand by operand, each depth first.
     pub operands: &'a [ArraySlice],
     /// Array leaves of the result, depth first.
     pub results: &'a [ArraySlice],
 }
 
 impl<'a> LoweringContext<'a> {
-    /// The computation that the instruction is in.
+    /// Returns the computation that contains the instruction.
     pub fn computation(&self) -> &'a Computation {
         &self.module[self.computation]
     }
 
-    /// The instruction.
+    /// Returns the instruction.
     pub fn instruction(&self) -> &'a Instruction {
         &self.computation()[self.instruction]
     }
 
-    /// Whether a result has bytes in common with an operand.
+    /// Whether a result overlaps an operand in memory.
     pub fn overwrites(&self) -> bool {
         self.results.iter().any(|result| self.operands.iter().any(|operand| operand.slice.overlaps(&result.slice)))
     }
 }
 
-/// A loop to lower as a whole. Its state stays where it is, as that of [`ThunkKind::While`](super::ThunkKind::While).
+/// Loop to lower as a whole. Its state is updated in place, as for [`ThunkKind::While`](super::ThunkKind::While).
 #[derive(Clone, Copy, Debug)]
 pub struct LoopContext<'a> {
-    /// The module.
+    /// Module that contains the loop.
     pub module: &'a Module,
-    /// Its computation that the loop is in.
+    /// Computation that contains the loop.
     pub computation: CompId,
-    /// The loop.
+    /// The loop instruction.
     pub instruction: InstrId,
-    /// The steps that compute the predicate, in the order of the schedule; none where rounds are counted.
+    /// Steps that compute the predicate, in the order of the schedule; empty if iterations are counted.
     pub condition: &'a [LoopStep],
-    /// The steps that compute the next state, in the order of the schedule.
+    /// Steps that compute the next state, in the order of the schedule.
     pub body: &'a [LoopStep],
-    /// The place of the predicate: one byte, 0 or 1, which is there after the condition.
+    /// Location of the predicate: one byte, 0 or 1, which the condition writes.
     pub predicate: Slice,
-    /// The rounds of one launch.
+    /// Iterations of one launch.
     pub rounds: LoopRounds,
-    /// Arrays that the loop reads, each place once; the predicate is among them unless rounds are counted.
+    /// Arrays that the loop reads, each slice once; includes the predicate unless iterations are counted.
     pub operands: &'a [ArraySlice],
-    /// Arrays that the loop writes, each place once.
+    /// Arrays that the loop writes, each slice once.
     pub results: &'a [ArraySlice],
 }
 
-/// Rounds of a loop in one launch of its kernel.
+/// Iterations of a loop in one launch of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRounds {
-    /// The body so many times.
+    /// Runs the body this number of times.
     Counted(u64),
-    /// The condition, then, while the predicate is 1, body and condition again, the body at most so many times. The
-    /// predicate stays in its place: the kernel is launched again where it is 1.
+    /// Runs the condition; while the predicate is 1, runs body and condition again, with a limit on the number of body
+    /// runs. The predicate stays in memory: if it is still 1, the kernel is launched again.
     Tested {
-        /// Rounds of one launch, at least one.
+        /// Maximum number of iterations in one launch, at least one.
         at_most: u64,
     },
 }
 
-/// An instruction in a loop that does something.
+/// Instruction in a loop that computes or copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopStep {
-    /// The computation that the instruction is in.
+    /// Computation that contains the instruction.
     pub computation: CompId,
-    /// The instruction.
+    /// Instruction of the step.
     pub instruction: InstrId,
     /// Array leaves of the operands, as in a [`LoweringContext`].
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result.
     pub results: Vec<ArraySlice>,
-    /// Whether it only copies the bytes of operand 0 to result 0, which have the same size and never overlap in part.
+    /// Whether the step only copies the bytes of operand 0 to result 0, which have equal sizes and never overlap
+    /// partially.
     pub copies: bool,
 }
 
 impl LoopStep {
-    /// The instruction as one to lower.
+    /// Returns the lowering context of the instruction.
     pub fn context<'a>(&'a self, module: &'a Module) -> LoweringContext<'a> {
         LoweringContext {
             module,
@@ -127,14 +129,14 @@ impl LoopStep {
     }
 }
 
-/// A backend's answer.
+/// Result of lowering an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lowered {
-    /// A kernel to launch.
+    /// Kernel to launch.
     Kernel(KernelRef),
-    /// A call into a library.
+    /// Call of a library.
     LibraryCall(LibraryRef),
-    /// Nothing this backend does.
+    /// Not supported by this backend.
     NotMine,
 }
 

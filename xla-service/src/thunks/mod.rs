@@ -1,4 +1,4 @@
-//! Thunks: a scheduled module with buffers as a list of launches, for backends that work operation by operation.
+//! Thunks: a scheduled module with buffers as a list of launches, for backends that compile operation by operation.
 //!
 //! ```text
 //! Module + BufferAssignment ─ ThunkSequence::from_module ─> ThunkSequence ─┬─ ThunkExecutable, thunk by thunk
@@ -6,20 +6,20 @@
 //!                                  └ "not mine": HostFallback, or an error where that is forbidden
 //! ```
 //!
-//! The sequence is data: it can be printed, dumped, counted and walked; the backend resolves each [`KernelRef`].
-//! Instructions that only rename a value (tuples, their elements, bitcasts, calls) make no thunk. Thunks are launches,
-//! copies and control flow, each with the slices of memory that it reads and writes.
+//! The sequence is data: it can be printed, dumped, counted and traversed; the backend resolves each [`KernelRef`].
+//! Instructions that only rename a value (tuples, their elements, bitcasts, calls) produce no thunk. Thunks are
+//! launches, copies and control flow, each with the slices of memory that it reads and writes.
 //!
-//! - [`from_module`](ThunkSequence::from_module) builds it, asking a [`Lowering`];
-//! - [`BufferPlan`] knows where memory comes from, [`ExecutionBuffers`] is the memory of one execution: arguments,
-//!   donated or not, results, temporaries, constants;
-//! - [`run_fallback`] runs one thunk on the host, through the evaluator; [`run_custom_call`] through a custom call's
-//!   handler;
-//! - [`ThunkProgram`] is all of this for one module, and [`ThunkExecutable`] the [`Executable`](crate::Executable) of a
-//!   backend that has nothing but a [`Launcher`];
-//! - [`assign_streams`](streams::assign_streams) spreads it over several [`streams`];
-//! - [`DeviceLoops`] are loops that the device runs without asking the host, for backends whose devices can;
-//! - [`Lowering::lower_loop`] makes one kernel of a whole loop, where the backend wants to.
+//! - [`from_module`](ThunkSequence::from_module) builds the sequence with a [`Lowering`];
+//! - [`BufferPlan`] determines the source of each memory, and [`ExecutionBuffers`] is the memory of one execution:
+//!   arguments, donated or not, results, temporaries, constants;
+//! - [`run_fallback`] runs one thunk on the host with the evaluator, and [`run_custom_call`] runs one with a custom
+//!   call's handler;
+//! - [`ThunkProgram`] combines all of this for one module, and [`ThunkExecutable`] is the
+//!   [`Executable`](crate::Executable) of a backend that provides only a [`Launcher`];
+//! - [`assign_streams`](streams::assign_streams) distributes the thunks over several [`streams`];
+//! - [`DeviceLoops`] runs loops on the device without the host, for backends whose devices support it;
+//! - [`Lowering::lower_loop`] compiles a whole loop to one kernel, if the backend supports it.
 
 mod buffers;
 mod build;

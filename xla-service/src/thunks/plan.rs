@@ -15,11 +15,11 @@ use crate::signature::Signature;
 /// Sources of the [`ExecutionBuffers`](super::ExecutionBuffers) of every execution.
 #[derive(Debug)]
 pub struct BufferPlan {
-    /// One for each allocation.
+    /// Source of each allocation.
     pub(super) sources: Vec<Source>,
     /// Allocations of the results, in the order of the signature's outputs.
     pub(super) results: Vec<AllocationId>,
-    /// Purposes of new memory, one text for each allocation that wants some; for errors.
+    /// Purpose of each newly allocated memory, for error messages.
     purposes: Vec<(AllocationId, String)>,
     arguments: usize,
     constants: Constants,
@@ -29,16 +29,16 @@ pub struct BufferPlan {
 /// Source of an allocation's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The argument of that number; copied if it is written or returned and was not donated.
+    /// Argument with this number; copied if the program writes or returns it and it was not donated.
     Argument { index: usize, is_written: bool },
-    /// The constant of that number.
+    /// Constant with this number.
     Constant(usize),
-    /// New memory of that many bytes.
+    /// New memory of this size in bytes.
     Fresh(usize),
 }
 
 impl BufferPlan {
-    /// The plan of a module's assignment. [`Error::Internal`] where module, assignment and signature disagree.
+    /// Computes the plan of a module's assignment. [`Error::Internal`] if module, assignment and signature disagree.
     pub fn new(module: &Module, assignment: &BufferAssignment, signature: &Signature) -> Result<BufferPlan> {
         let mut sources = Vec::with_capacity(assignment.allocations().len());
         let mut constants = Vec::new();
@@ -77,23 +77,23 @@ impl BufferPlan {
         Ok(BufferPlan { sources, results, purposes, arguments: signature.arguments().len(), constants, analysis })
     }
 
-    /// Purpose of an allocation's new memory: `the result %add f32[8] (a2)`.
+    /// Describes an allocation's new memory: `the result %add f32[8] (a2)`.
     pub(super) fn purpose(&self, id: AllocationId) -> String {
         let found = self.purposes.iter().find(|(allocation, _)| *allocation == id);
         found.map_or_else(|| format!("allocation {id}"), |(_, purpose)| format!("{purpose} ({id})"))
     }
 
-    /// Memory that one execution takes; code is not counted.
+    /// Returns the memory that one execution takes, without code.
     pub fn memory_analysis(&self) -> MemoryAnalysis {
         self.analysis
     }
 
-    /// Number of arguments of an execution.
+    /// Returns the number of arguments of an execution.
     pub(super) fn argument_count(&self) -> usize {
         self.arguments
     }
 
-    /// The constants' memory on the context's device, uploaded at the first call.
+    /// Returns the constants' memory on the context's device, and uploads them at the first call.
     pub(super) fn constants(&self, context: &ExecutionContext<'_>) -> Result<Uploaded> {
         self.constants.on_device(context)
     }
@@ -125,14 +125,14 @@ fn argument(signature: &Signature, leaf: &ParameterLeaf) -> Result<usize> {
     })
 }
 
-/// The constants of a program: their values, and their memory on each device it has run on.
+/// Constants of a program: their values, and their memory on each device that has run the program.
 #[derive(Debug)]
 struct Constants {
     literals: Vec<Constant>,
     devices: Mutex<Vec<(usize, Uploaded)>>,
 }
 
-/// The constants' memory on one device.
+/// Memory of the constants on one device.
 pub(super) type Uploaded = Arc<[Arc<DeviceMemory>]>;
 
 #[derive(Debug)]
@@ -144,7 +144,7 @@ struct Constant {
 }
 
 impl Constant {
-    /// The constant that an allocation of `bytes` bytes holds.
+    /// Returns the constant in an allocation of `bytes` bytes.
     fn new(module: &Module, value: &ValueRef, bytes: usize) -> Result<Constant> {
         let instruction = &module[value.computation][value.instruction];
         let literal = match instruction.op() {
@@ -185,7 +185,7 @@ impl Constants {
             };
             memories.push(context.during(|| format!("the constant %{name}, {shape}"), upload)?);
         }
-        // Kept for later runs, on other streams too, so they must really be there.
+        // Later runs on other streams reuse the memory, so wait until the upload is complete.
         context.stream.record_event()?.wait().context(|| "the program's constants")?;
         let uploaded = Uploaded::from(memories);
         devices.push((ordinal, uploaded.clone()));

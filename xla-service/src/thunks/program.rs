@@ -11,27 +11,27 @@ use crate::options::CompileOptions;
 use crate::signature::Signature;
 use crate::transfer::TransferManager;
 
-/// A module to run: thunks and the places of all values, as far as they are the same for every backend.
+/// Executable form of a module that is common to all backends: thunks and the locations of all values.
 #[derive(Debug)]
 pub struct ThunkProgram {
     /// Arguments and results, in the device's layouts.
     pub signature: Signature,
-    /// Place of every value.
+    /// Location of every value.
     pub assignment: BufferAssignment,
-    /// Sources of its memory.
+    /// Sources of the memory.
     pub plan: BufferPlan,
-    /// The thunks.
+    /// Thunks of the entry computation.
     pub sequence: ThunkSequence,
-    /// Report of the stream assignment, where there is one.
+    /// Report of the stream assignment, if there is one.
     pub streams: Option<StreamReport>,
 }
 
 impl ThunkProgram {
-    /// Assigns buffers and builds the thunks, asking `lowering` for each operation.
+    /// Assigns buffers and builds the thunks; `lowering` compiles each operation.
     ///
-    /// `transfer` says how arrays lie on the device; the passes must have left the layouts that it has (see
-    /// [`TileProfile`](xla_passes::TileProfile)). Errors: those of [`ThunkSequence::from_module`] and of
-    /// [`assign_buffers`].
+    /// `transfer` determines the layout of arrays on the device, and the passes must have assigned layouts that the
+    /// device supports (see [`TileProfile`](xla_passes::TileProfile)). Errors: those of [`ThunkSequence::from_module`]
+    /// and of [`assign_buffers`].
     pub fn new(
         module: &OptimizedModule,
         lowering: &mut dyn Lowering,
@@ -48,22 +48,22 @@ impl ThunkProgram {
         Ok(ThunkProgram { signature, assignment, plan, sequence, streams: None })
     }
 
-    /// Spreads the thunks over streams; see [`assign_streams`](super::streams::assign_streams).
+    /// Assigns streams to the thunks; see [`assign_streams`](super::streams::assign_streams).
     pub fn assign_streams(&mut self, profile: &StreamProfile, cost: &dyn Fn(&Thunk) -> ThunkCost) -> Result<()> {
         self.streams = Some(assign_streams(&mut self.sequence, profile, cost)?);
         Ok(())
     }
 
-    /// Text of the plan: thunks, allocations, places of results, without the names of instructions.
+    /// Returns the plan as text: thunks, allocations, locations of results, without the names of instructions.
     ///
-    /// Machine code that was generated for a program is right for another one of the same module and plan.
+    /// Machine code that was generated for one program is valid for another program with the same module and plan text.
     pub fn plan_text(&self) -> String {
         let mut text = self.sequence.without_names();
         for allocation in self.assignment.allocations() {
             let kind = match &allocation.kind {
                 AllocationKind::Parameter { leaf, output, written } => format!("{leaf:?} {output:?} {written}"),
                 AllocationKind::Output { path } => format!("output {path:?}"),
-                // Numbers of instructions are other ones in a module that was read back.
+                // Omits the instruction id, which changes when a module is serialised and parsed again.
                 AllocationKind::Constant { value } => format!("constant {:?}", value.path),
                 AllocationKind::Temporary => "temporary".to_string(),
             };
@@ -76,8 +76,8 @@ impl ThunkProgram {
         text
     }
 
-    /// Dump files, by name and text: thunks, buffers, the memory report as JSON; and of a
-    /// program on several streams who runs when, as text and as a picture.
+    /// Returns dump files by name: thunks, buffers, and the memory report as JSON. For a program on several streams
+    /// also the schedule of its streams, as text and as SVG.
     pub fn dumps(&self, module: &Module) -> Vec<(String, String)> {
         let mut dumps = vec![
             ("thunks.txt".to_string(), self.sequence.to_string()),
@@ -92,7 +92,7 @@ impl ThunkProgram {
     }
 }
 
-/// An error where the program would read or write arrays in another order of dimensions than callers are told.
+/// Returns an error if the program would access arrays in a dimension order other than callers see.
 fn check_border(module: &Module) -> Result<()> {
     let (entry, asked) = (module.entry(), module.entry_layout());
     let parameters = asked.parameters.iter().zip(entry.parameters());

@@ -1,4 +1,4 @@
-//! Custom calls in place: operands and results as slices of the memory that the program's thunks use.
+//! In-place custom calls: operands and results are slices of the memory of the program's thunks.
 #![expect(unsafe_code, reason = "one call reads and writes disjoint parts of the same allocations")]
 
 use std::ops::Range;
@@ -10,27 +10,27 @@ use super::{ArraySlice, ExecutionBuffers, Thunk};
 use crate::executable::ExecutionContext;
 use crate::host::HostMemory;
 
-/// An array or token of a custom call.
+/// Array or token of a custom call.
 pub(super) struct Leaf {
-    /// The shape, an array's with the layout that it has in memory.
+    /// Shape; for an array with its layout in memory.
     shape: Shape,
-    /// A part of host memory, not yet borrowed; empty for tokens.
+    /// Address in host memory, not yet borrowed; dangling for tokens.
     start: *mut u8,
     bytes: usize,
 }
 
-/// The operands and results of a custom call in host memory.
+/// Operands and results of a custom call in host memory.
 pub(super) struct InPlace {
     /// Leaves of the operands.
     pub operands: Vec<Leaf>,
     /// Leaves of the results.
     pub results: Vec<Leaf>,
-    /// Numbers of operands with those of the results that alias them.
+    /// Pairs of an operand and the result that aliases it.
     pub aliases: Vec<(usize, usize)>,
 }
 
 impl Leaf {
-    /// The leaves of some shapes, whose arrays have those slices; `None` where one is not in host memory.
+    /// Returns the leaves of shapes whose arrays have these slices; `None` if one is not in host memory.
     pub fn of(shapes: &[&Shape], arrays: &[ArraySlice], buffers: &ExecutionBuffers) -> Result<Option<Vec<Leaf>>> {
         let mut arrays = arrays.iter();
         let mut leaves = Vec::new();
@@ -53,12 +53,12 @@ impl Leaf {
         if slice.offset.checked_add(bytes).is_none_or(|end| end > memory.byte_size()) {
             return Err(Error::internal(format!("{} of a custom call is outside of its allocation", array.shape)));
         }
-        // SAFETY: the allocation has that many bytes from its first one on, and the offset is inside of it.
+        // SAFETY: the allocation has at least `offset + bytes` bytes (checked above), so the offset is inside of it.
         let start = unsafe { host.as_ptr().add(slice.offset) };
         Ok(Some(Leaf { shape: Shape::Array(array.shape.clone()), start, bytes }))
     }
 
-    /// The shape, an array's with the layout that it has in memory.
+    /// Returns the shape; for an array with its layout in memory.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -81,7 +81,7 @@ pub(super) fn execute_in_place(
     InPlace { operands, results, aliases: aliased }: &InPlace,
     (handler, call, state): (&dyn RawCustomCall, CustomCallContext<'_>, &CallState),
 ) -> Result<()> {
-    // Asked for writing, so that nobody else reads them.
+    // `memory_mut` fails for shared memory, so the results have no other readers.
     thunk.results.iter().try_for_each(|array| buffers.memory_mut(array.slice.allocation).map(drop))?;
     check_disjoint(thunk, operands, results)?;
     let mut aliases = vec![None; operands.len()];
@@ -89,7 +89,8 @@ pub(super) fn execute_in_place(
         if let (Some(from), Some(to)) = (operands.get(operand), results.get(result))
             && from.bytes == to.bytes
         {
-            // SAFETY: both places are valid for as many bytes and do not overlap; nobody has borrowed them yet.
+            // SAFETY: both locations are valid for `from.bytes` bytes, which equals `to.bytes`, and do not overlap;
+            // neither has been borrowed yet.
             unsafe { std::ptr::copy_nonoverlapping(from.start, to.start, from.bytes) };
             aliases[operand] = Some(result);
         }
@@ -104,7 +105,7 @@ pub(super) fn execute_in_place(
     }
     let mut outputs = Vec::with_capacity(results.len());
     for leaf in results {
-        // SAFETY: as above, and the memory is the results' own (`memory_mut`), each of them once (`check_disjoint`).
+        // SAFETY: as above, and the results own their memory (`memory_mut`), each location once (`check_disjoint`).
         let bytes = unsafe { std::slice::from_raw_parts_mut(leaf.start, leaf.bytes) };
         outputs.push(RawResult { shape: &leaf.shape, bytes });
     }
@@ -117,7 +118,7 @@ pub(super) fn execute_in_place(
     })
 }
 
-/// An error where a result overlaps another one or an operand.
+/// Returns an error if a result overlaps another result or an operand.
 fn check_disjoint(thunk: &Thunk, operands: &[Leaf], results: &[Leaf]) -> Result<()> {
     for (i, result) in results.iter().enumerate() {
         if results[..i].iter().chain(operands).any(|other| other.overlaps(result)) {

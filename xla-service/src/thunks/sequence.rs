@@ -1,4 +1,4 @@
-//! Thunk sequence, as data.
+//! Thunk sequence: launches, copies and control flow as data.
 
 use std::collections::BTreeMap;
 
@@ -7,67 +7,67 @@ use xla_passes::buffers::Slice;
 
 use super::{LibraryOp, LibraryRef};
 
-/// A sequence of thunks.
+/// Sequence of thunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThunkSequence {
-    /// In the order of the schedule. Thunks on one stream run in this order; others by [`Thunk::waits`].
+    /// Thunks in the order of the schedule. Thunks on one stream run in this order; others are ordered by
+    /// [`Thunk::waits`].
     pub thunks: Vec<Thunk>,
-    /// Streams that begin by waiting for earlier work of the sequence's own stream; see
-    /// [`streams`](super::streams).
+    /// Streams that start by waiting for earlier work of the sequence's own stream; see [`streams`](super::streams).
     pub forks: Vec<StreamId>,
     /// Thunks of other streams that the sequence's own stream waits for at the end.
     pub joins: Vec<ThunkId>,
 }
 
-/// The number of a thunk, unique in its module, nested sequences included. Numbers grow in the order of the schedule.
+/// Number of a thunk, unique in its module including nested sequences. Numbers increase in the order of the schedule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThunkId(pub u32);
 
-/// The number of a stream; 0 is the one the program was launched on.
+/// Number of a stream; 0 is the stream that the program was launched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
-/// One step: an instruction that does something, where it reads and where it writes.
+/// One step of a program: an instruction that does work, with the slices that it reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thunk {
-    /// Its number.
+    /// Number of the thunk.
     pub id: ThunkId,
-    /// The computation of the instruction that it carries out.
+    /// Computation that contains the instruction.
     pub computation: CompId,
-    /// That instruction.
+    /// Instruction that the thunk executes.
     pub instruction: InstrId,
-    /// The instruction's name, for people.
+    /// Name of the instruction, for display.
     pub name: String,
-    /// Its kind.
+    /// Kind of the thunk.
     pub kind: ThunkKind,
-    /// Array leaves of the operands: one operand after the other, each depth first.
+    /// Array leaves of the operands: operand by operand, each depth first.
     pub operands: Vec<ArraySlice>,
     /// Array leaves of the result, depth first.
     pub results: Vec<ArraySlice>,
-    /// Whether it does more than write results, as some custom calls and random number generators do. Such thunks keep
-    /// their order.
+    /// Whether the thunk has side effects beyond writing its results, as some custom calls and random number generators
+    /// do. Such thunks keep their order.
     pub has_effects: bool,
-    /// The stream it runs on.
+    /// Stream that the thunk runs on.
     pub stream: StreamId,
-    /// Thunks of other streams that must be done before, beyond those before it on its own stream.
+    /// Thunks of other streams that must be done before this one. Earlier thunks on its own stream are implied.
     pub waits: Vec<ThunkId>,
 }
 
-/// An array in memory.
+/// Array in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArraySlice {
-    /// Place of its bytes.
+    /// Location of its bytes.
     pub slice: Slice,
-    /// Its shape, with layout.
+    /// Shape, with layout.
     pub shape: ArrayShape,
 }
 
-/// A kernel of the backend.
+/// Kernel of the backend.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelRef {
-    /// Index into the backend's table of kernels. Equal kernels may share one.
+    /// Index into the backend's table of kernels. Equal kernels may share one entry.
     pub index: u32,
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
 }
 
@@ -78,9 +78,9 @@ pub enum ThunkKind {
     Kernel(KernelRef),
     /// Calls a library of the backend on operands and results.
     LibraryCall(LibraryRef),
-    /// Copies the bytes of operand 0 to result 0, which have the same size and never overlap in part.
+    /// Copies the bytes of operand 0 to result 0, which have equal sizes and never overlap partially.
     Copy,
-    /// Runs `condition`, then, while `predicate` is true, `body` and `condition` again. The state stays where it is:
+    /// Runs `condition`; while `predicate` is true, runs `body` and `condition` again. The state is updated in place:
     /// operands, results, and the parameters and roots of both computations are the same slices.
     While {
         /// Computes the predicate.
@@ -89,26 +89,26 @@ pub enum ThunkKind {
         body: ThunkSequence,
         /// One byte, 0 or 1.
         predicate: Slice,
-        /// Number of iterations, if it is known; then the condition need not run.
+        /// Number of iterations, if known; the condition then need not run.
         trip_count: Option<u64>,
     },
-    /// Runs one of the branches. Each writes the results.
+    /// Runs one of the branches; each branch writes the results.
     Conditional {
-        /// Kind of selector; the slice is of operand 0.
+        /// Kind of the selector; `slice` is its location in operand 0.
         selector: Selector,
-        /// Place of the selector.
+        /// Location of the selector.
         slice: Slice,
-        /// At least one.
+        /// Branches, at least one.
         branches: Vec<ThunkSequence>,
     },
-    /// Brings operands to the host, calls the handler of the custom call's target there, and writes the results back.
+    /// Copies operands to the host, calls the handler of the custom call's target, and copies the results back.
     CustomCall,
-    /// Brings operands to the host, evaluates the instruction there, and writes the results back.
+    /// Copies operands to the host, evaluates the instruction there, and copies the results back.
     HostFallback,
 }
 
 impl ThunkKind {
-    /// Whether the device does it without the host: a kernel, a library call, a copy.
+    /// Whether the device executes it without the host: a kernel, a library call, a copy.
     pub fn is_launch(&self) -> bool {
         match self {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => true,
@@ -123,14 +123,14 @@ impl ThunkKind {
 /// Selector of a conditional's branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// A byte: 1 chooses branch 0, 0 chooses branch 1.
+    /// Byte: 1 selects branch 0, 0 selects branch 1.
     Predicate,
-    /// A little-endian 32-bit signed integer: the branch's number; the last branch if there is none of that number.
+    /// Little-endian 32-bit signed integer: the number of the branch; out-of-range numbers select the last branch.
     Index,
 }
 
 impl Selector {
-    /// The bytes that it has.
+    /// Returns the size of the selector in bytes.
     pub fn byte_size(self) -> usize {
         match self {
             Selector::Predicate => 1,
@@ -138,7 +138,7 @@ impl Selector {
         }
     }
 
-    /// The number of the branch that those bytes choose of `branches`.
+    /// Returns the number of the branch, out of `branches`, that these bytes select.
     pub fn branch(self, bytes: [u8; 4], branches: usize) -> usize {
         let last = branches.saturating_sub(1);
         match self {
@@ -153,9 +153,9 @@ impl Selector {
 pub struct Coverage {
     /// Kernels.
     pub kernels: usize,
-    /// Library calls, by their operation.
+    /// Library calls, by operation.
     pub library_calls: BTreeMap<LibraryOp, usize>,
-    /// Custom calls by a handler on the host.
+    /// Custom calls with a handler on the host.
     pub custom_calls: usize,
     /// Copies.
     pub copies: usize,
@@ -166,7 +166,7 @@ pub struct Coverage {
 }
 
 impl ThunkSequence {
-    /// All thunks, nested ones after the one that contains them.
+    /// Returns all thunks, nested ones after the thunk that contains them.
     pub fn walk(&self) -> impl Iterator<Item = &Thunk> {
         let mut stack: Vec<&Thunk> = self.thunks.iter().rev().collect();
         std::iter::from_fn(move || {
@@ -178,19 +178,19 @@ impl ThunkSequence {
         })
     }
 
-    /// Whether the sequence itself, nested ones aside, uses no other stream than its own. That is 0, or that
-    /// of the loop or conditional it belongs to.
+    /// Whether the sequence itself, ignoring nested sequences, uses only its own stream: 0, or the stream of the loop
+    /// or conditional that contains it.
     pub fn is_on_one_stream(&self) -> bool {
-        // Another stream begins as a fork, or after a thunk that it waits for.
+        // Another stream starts either as a fork or with a wait.
         self.forks.is_empty() && self.thunks.iter().all(|thunk| thunk.waits.is_empty())
     }
 
-    /// The thunk of that number, wherever it is nested.
+    /// Returns the thunk with this number, at any nesting depth.
     pub fn find(&self, id: ThunkId) -> Option<&Thunk> {
         self.walk().find(|thunk| thunk.id == id)
     }
 
-    /// Counts of instructions by where they run.
+    /// Counts instructions by where they run.
     pub fn coverage(&self) -> Coverage {
         let mut coverage = Coverage::default();
         for thunk in self.walk() {
@@ -208,7 +208,7 @@ impl ThunkSequence {
 }
 
 impl ThunkKind {
-    /// Sequences inside, to be changed, in the order of [`ThunkKind::nested`].
+    /// Returns the nested sequences for modification, in the order of [`ThunkKind::nested`].
     pub(super) fn nested_mut(&mut self) -> Vec<&mut ThunkSequence> {
         match self {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
@@ -218,7 +218,7 @@ impl ThunkKind {
         }
     }
 
-    /// Sequences inside, in the order they would first run.
+    /// Returns the nested sequences, in the order of their first execution.
     pub fn nested(&self) -> Vec<&ThunkSequence> {
         match self {
             ThunkKind::While { condition, body, .. } => vec![condition, body],
@@ -229,13 +229,14 @@ impl ThunkKind {
     }
 }
 
-/// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host: from a recording,
-/// which is one stream. `conditionals` says whether it has [`DeviceConditionals`](super::DeviceConditionals) as well.
+/// Whether a device with [`DeviceLoops`](super::DeviceLoops) can run a sequence without the host, from a recording,
+/// which has only one stream. `conditionals` states whether it also has
+/// [`DeviceConditionals`](super::DeviceConditionals).
 pub(super) fn can_be_recorded(sequence: &ThunkSequence, conditionals: bool) -> bool {
     let can_be = |sequence: &ThunkSequence| can_be_recorded(sequence, conditionals);
     sequence.is_on_one_stream()
         && sequence.thunks.iter().all(|thunk| match &thunk.kind {
-            // Thunks with effects, such as drawing random numbers, are launched anew each time.
+            // Thunks with effects, such as drawing random numbers, must be launched anew each time.
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => !thunk.has_effects,
             ThunkKind::While { condition, body, .. } => can_be(condition) && can_be(body),
             ThunkKind::Conditional { branches, .. } => conditionals && branches.iter().all(can_be),

@@ -1,5 +1,5 @@
-//! Thunks end to end on the host: a backend that lowers `add` of f32 and leaves the rest to the fallback, against the
-//! evaluator.
+//! End-to-end tests of thunks on the host, compared with the evaluator: a backend that lowers only `add` of f32 and
+//! uses the fallback for the rest.
 
 mod runs;
 mod whole_loops;
@@ -27,7 +27,7 @@ use crate::{CancelToken, CompileOptions, OptimizedModule, TransferManager};
 const F32: ElementType = ElementType::F32;
 const S32: ElementType = ElementType::S32;
 
-/// A scheduled module with its buffers.
+/// Schedules a module and assigns its buffers.
 pub(super) fn prepare(module: VerifiedModule) -> (VerifiedModule, BufferAssignment) {
     let mut module = module.into_inner();
     let profile = TargetProfile::generic();
@@ -46,7 +46,7 @@ pub(super) fn lower_add(cx: &LoweringContext<'_>) -> Result<Lowered> {
     Ok(if is_add { Lowered::Kernel(kernel) } else { Lowered::NotMine })
 }
 
-/// Runs kernel 0.
+/// Launcher of kernel 0.
 #[derive(Debug)]
 struct Adder;
 
@@ -74,7 +74,7 @@ fn program(module: VerifiedModule) -> ThunkExecutable {
     ThunkExecutable::new(module, program, std::sync::Arc::new(Adder))
 }
 
-/// A module, and its thunks.
+/// Returns a module and its thunks.
 fn lowered(module: VerifiedModule) -> (OptimizedModule, ThunkProgram) {
     let (module, _) = prepare(module);
     let module = OptimizedModule::new(module);
@@ -83,7 +83,7 @@ fn lowered(module: VerifiedModule) -> (OptimizedModule, ThunkProgram) {
     (module, program)
 }
 
-/// A host device for one test, which checks that all memory came back when it goes.
+/// Host device for one test, which checks when dropped that all memory was freed.
 struct Host(HostExecutor, RandomState, CustomCallRegistry, CancelToken);
 
 impl Host {
@@ -111,7 +111,7 @@ impl Host {
         memory
     }
 
-    /// Runs a program with its arguments shared, and with them donated; returns the result of both.
+    /// Runs a program with shared and with donated arguments; checks that the results agree and returns them.
     fn run(&self, program: &ThunkExecutable, arguments: &[Literal]) -> Result<Literal> {
         let leaves: Vec<Literal> = arguments.iter().cloned().flat_map(ungroup).collect();
         let shared: Vec<_> = leaves.iter().map(|l| std::sync::Arc::new(self.upload(l))).collect();
@@ -134,7 +134,7 @@ impl Host {
     }
 }
 
-/// Runs a module by thunks and by the evaluator, and returns the sequence as text.
+/// Compares a module's thunks with the evaluator, and returns the sequence as text.
 fn check(module: VerifiedModule, arguments: &[Literal]) -> String {
     let expected = eval::evaluate(&module, arguments.to_vec()).unwrap();
     let program = program(module);
@@ -159,7 +159,7 @@ fn vector() -> Shape {
     Shape::array(F32, [4])
 }
 
-/// A module whose entry takes one `f32[4]` more than `f` says.
+/// Builds a module whose entry takes an `f32[4]`, plus any parameters that `f` adds, and returns the result of `f`.
 fn entry(f: impl FnOnce(&mut ComputationBuilder<'_>, InstrId) -> InstrId) -> VerifiedModule {
     let mut module = ModuleBuilder::new("test");
     let mut b = module.computation("main");
@@ -203,7 +203,7 @@ fn results_that_are_arguments_or_equal() {
     check(entry(|b, _| b.tuple([]).unwrap()), &[f32s(&[0.0; 4])]);
 }
 
-/// `state = (counter, total); while counter < 5 { total += total; counter += 1 }`.
+/// Builds `state = (counter, total); while counter < 5 { total += total; counter += 1 }`.
 fn doubling_loop(module: &mut ModuleBuilder, name: &str) -> (CompId, CompId) {
     let state = Shape::Tuple(vec![Shape::scalar(S32), vector()]);
     let mut b = module.computation(format!("{name}_condition"));
@@ -253,7 +253,7 @@ fn loops_run_in_place() {
     ");
 }
 
-/// A branch of `f32[4] -> f32[4]`.
+/// Builds a branch computation `f32[4] -> f32[4]`.
 fn branch(
     module: &mut ModuleBuilder,
     name: &str,

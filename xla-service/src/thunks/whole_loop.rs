@@ -1,4 +1,4 @@
-//! Loops that a backend makes one kernel of: their steps, and the thunks that launch them.
+//! Loops that a backend compiles to one kernel: their steps, and the thunks that launch them.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use xla_passes::buffers::Slice;
 use super::build::{SequenceBuilder, does_nothing};
 use super::{ArraySlice, LoopContext, LoopRounds, LoopStep, Thunk, ThunkKind, ThunkSequence};
 
-/// Rounds of a loop of one launch, at most: a launch cannot be cancelled, and should take no longer than a good part of
-/// a second, whatever a round takes.
+/// Maximum number of iterations of a loop in one launch. A launch cannot be cancelled; this limit keeps its duration
+/// below about a second even if iterations are slow.
 const MOST_ROUNDS: u64 = 1 << 14;
 
 impl SequenceBuilder<'_> {
-    /// A loop of one kernel, where the backend makes one: the launch itself, or, if the number of rounds is not known
-    /// or large, a loop whose condition is the launch of many rounds and whose body is empty. `thunk` is that of the
-    /// loop, whose arrays are in their places.
+    /// Compiles a loop to one kernel if the backend supports it. Returns the launch itself or, if the trip count is
+    /// unknown or large, a loop whose condition is a launch of many iterations and whose body is empty. `thunk` is the
+    /// loop's thunk, with its arrays assigned.
     pub fn whole_loop(
         &mut self,
         thunk: &Thunk,
@@ -27,7 +27,7 @@ impl SequenceBuilder<'_> {
             Some(count) if count <= MOST_ROUNDS => LoopRounds::Counted(count),
             Some(_) | None => LoopRounds::Tested { at_most: MOST_ROUNDS },
         };
-        // Steps are thunks only for as long as it takes to find their arrays.
+        // The steps' thunks are only needed to find their arrays, so their numbers are released again.
         let next = self.next;
         let condition = match rounds {
             LoopRounds::Counted(_) => Some(Vec::new()),
@@ -66,7 +66,7 @@ impl SequenceBuilder<'_> {
         Ok(Some(Thunk { kind, ..thunk.clone() }))
     }
 
-    /// The steps of a computation, in order; `None` if it does more than to compute and to copy.
+    /// Returns the steps of a computation, in order; `None` if it contains more than computations and copies.
     fn steps(&mut self, computation: CompId) -> Result<Option<Vec<LoopStep>>> {
         let module = self.module;
         let mut steps = Vec::new();
@@ -103,7 +103,7 @@ impl SequenceBuilder<'_> {
     }
 }
 
-/// Arrays, each place once.
+/// Returns the arrays without duplicate slices.
 fn distinct<'a>(arrays: impl Iterator<Item = &'a ArraySlice>) -> Vec<ArraySlice> {
     let mut seen = HashSet::new();
     arrays.filter(|array| seen.insert(array.slice)).cloned().collect()

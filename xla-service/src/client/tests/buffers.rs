@@ -1,19 +1,19 @@
-//! Tests of buffers: deletion, holds, views, memory from outside, copies, promises.
+//! Tests of buffers: deletion, holds, views, external memory, copies, promises.
 
 use std::sync::Mutex;
 
 use super::*;
 use crate::host::{HostOrder, OutsideMemory, StridedShape};
 
-/// Bytes of 32-bit floats.
+/// Returns the bytes of 32-bit floats.
 fn bytes_of(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Memory from outside with those bytes, its first byte `skew` bytes after an aligned one, and a count of its drops.
+/// Creates external memory with these bytes, `skew` bytes after an aligned address, and a counter of its drops.
 fn outside(bytes: &[u8], skew: usize) -> (OutsideMemory, Arc<AtomicUsize>) {
     let mut block = vec![0xee; bytes.len() + 128];
-    // The final place is known when the bytes are shared.
+    // The final address is known only after the bytes are moved into the shared allocation.
     let shared: Arc<[u8]> = Arc::from(std::mem::take(&mut block));
     let start = (64 - shared.as_ptr().addr() % 64) % 64 + skew;
     let mut shared = shared;
@@ -88,7 +88,7 @@ fn aligned_memory_from_outside_is_read_in_place_until_nobody_needs_it() {
     let address = memory.bytes().as_ptr().addr();
     let x = device.buffer_from_outside(memory, &floats(3), None).unwrap();
     assert_eq!(x.hold().unwrap().address(), Some(address));
-    // It is never donated, whatever the caller says, and never written.
+    // External memory is never donated, whatever the caller requests, and never written.
     let options = ExecuteOptions { donate: vec![0, 1].into(), ..ExecuteOptions::default() };
     let y = client.buffer(&f32s(&[1.0; 3])).unwrap();
     let hold = x.hold().unwrap();
@@ -110,7 +110,7 @@ fn other_memory_from_outside_is_copied_and_free_at_once() {
     let x = device.buffer_from_outside(memory, &floats(3), None).unwrap();
     assert_eq!(drops.load(Ordering::SeqCst), 1);
     assert_eq!(x.to_literal().unwrap(), f32s(&[1.0, 2.0, 3.0]));
-    // Backwards: dense, but in no layout.
+    // A negative stride: dense, but not representable as a layout.
     let (memory, drops) = outside(&bytes_of(&[1.0, 2.0, 3.0]), 0);
     let backwards = StridedShape { strides: Some(&[-4]), offset: 8, ..floats(3) };
     let x = device.buffer_from_outside(memory, &backwards, None).unwrap();
@@ -131,7 +131,7 @@ fn the_drop_of_outside_memory_may_use_the_client() {
     let (inner, outer) = (seen.clone(), client.clone());
     let bytes: Arc<[u8]> = Arc::from(memory.bytes());
     let start = (64 - bytes.as_ptr().addr() % 64) % 64;
-    // Empty arrays are aligned wherever there are aligned bytes; here the memory itself matters, not its contents.
+    // Empty arrays are aligned if the memory is; this test needs only the memory, not its contents.
     let memory = OutsideMemory::shared(bytes, start..start, move || {
         *inner.lock().unwrap() = Some(outer.buffer(&f32s(&[5.0])).unwrap());
     });
@@ -145,7 +145,7 @@ fn strided_arrays_come_in_and_any_order_goes_out() {
     let client = client();
     let device = client.first_device();
     let source: Vec<u8> = (0..48).collect();
-    // Rows backwards, every other column: rows of 8 bytes.
+    // Rows in reverse order, every other column; rows of 8 bytes.
     let array = StridedShape { element_type: ElementType::S8, dims: &[3, 4], strides: Some(&[-8, 2]), offset: 16 };
     let layout = Layout::from_minor_to_major(vec![0, 1]);
     for layout in [None, Some(&layout)] {
@@ -243,7 +243,7 @@ fn devices_of_the_host_share_memory_and_values_go_between_them() {
     let error = message(sum_program(&client).execute(&[&x, &copy]));
     assert!(error.contains("argument 1 (parameter 1 \"y\") of sum must be on device 0, it is on 2"), "{error}");
     assert!(x.copy_to_device(&super::client().first_device()).is_err());
-    // A copy of what is not there yet comes when it is.
+    // A copy of a pending buffer becomes ready after the buffer.
     let (alias, promise) = client.first_device().alias_buffer(x.shape()).unwrap();
     let copy = alias.copy_to_device(&third).unwrap();
     alias.delete();

@@ -1,4 +1,4 @@
-//! Races: many threads launch, donate, delete, hold and copy the same buffers.
+//! Stress tests for races: many threads launch, donate, delete, hold and copy the same buffers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,13 +6,13 @@ use xla_hlo::ops::CustomCallContext;
 
 use super::*;
 
-/// A number that looks random, always the same for the same seed.
+/// Returns a pseudo-random number that depends only on the seed.
 fn next(seed: &mut u64) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) as usize
 }
 
-/// Every value that is read must be the one that was written, or the buffer must be gone.
+/// Checks that a read returns the written value, or that the buffer is gone.
 fn check(buffer: &Buffer, value: f32) {
     match buffer.to_literal() {
         Ok(found) => assert_eq!(found, f32s(&[value; 3])),
@@ -107,7 +107,7 @@ fn the_end_of_several_is_that_of_the_last_with_the_first_error() {
     assert!(matches!(lost.wait(), Err(Error::Cancelled(_))));
 }
 
-/// A callback that panics must not take the thread along that ends the work, or those after it.
+/// A callback that panics must not unwind into the thread that ends the work, and later callbacks still run.
 #[test]
 fn a_callback_may_panic() {
     let (completion, completer) = Completion::pending();
@@ -121,7 +121,7 @@ fn a_callback_may_panic() {
     assert_eq!(heard.load(Ordering::SeqCst), 1);
 }
 
-/// A program runs by the handlers it was loaded with, or by those of the moment, while others exchange them.
+/// A program uses the handlers it was loaded with or the current ones, while other threads replace them.
 #[test]
 fn handlers_are_registered_while_programs_that_call_them_are_loaded_and_run() {
     let client = client();

@@ -1,9 +1,9 @@
-//! Tests of programs for several devices that work together.
+//! Tests of multi-device programs.
 
 use super::*;
 
-/// Halves of an array on two devices: its double on both, the second device's written over its argument, and the sum
-/// of all, which both have.
+/// Program on halves of an array on two devices: returns its double, sharded, which may alias the argument, and the sum
+/// of all elements, replicated.
 const HALVES: &str = r#"HloModule halves, num_partitions=2, input_output_alias={ {0}: (0, {}, may-alias) }
 plus {
  a = f32[] parameter(0)

@@ -1,4 +1,4 @@
-//! Tests of launches: several devices, errors among the arguments, order, programs run from inside of host calls.
+//! Tests of launches: several devices, failed arguments, order, programs launched inside host calls.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ pub(super) const QUEUED: ExecuteOptions = ExecuteOptions {
     context: None,
 };
 
-/// A client whose programs may call `host`, with that program: `x -> (x + host(x), (host(x)))`.
+/// Creates a client with handler `host`, and the program `x -> (x + host(x), (host(x)))`.
 fn with_handler(
     handler: impl Fn(&CustomCallContext<'_>, Vec<Literal>) -> Result<Literal> + Send + Sync + 'static,
 ) -> (Client, LoadedExecutable) {
@@ -84,7 +84,7 @@ fn programs_run_in_the_order_of_their_data() {
     let third = program.execute_with(&[&first[0], &second[0]], &QUEUED).unwrap();
     assert_eq!(second[0].to_literal().unwrap(), f32s(&[2.0; 3]));
     assert!(!first[0].is_ready().unwrap() && !third[0].is_ready().unwrap());
-    // The value that a program is waiting for may be given to another one: the first still sees what it was.
+    // A value that a pending program waits for may be donated to another program: the first still reads the old value.
     let donate = ExecuteOptions { donate: vec![0].into(), ..QUEUED };
     let fourth = program.execute_with(&[&late, &x], &donate).unwrap();
     promise.fulfil(Ok(&x)).unwrap();
@@ -107,7 +107,7 @@ fn cheap_programs_run_on_the_caller_when_nothing_is_missing() {
     assert!(!waiting[0].is_ready().unwrap());
     promise.fulfil(Ok(&x)).unwrap();
     waiting[0].wait().unwrap();
-    // One that calls the host may take any time.
+    // A program that calls the host may take any time, so `Auto` does not run it on the caller.
     let caller = thread::current().id();
     let (client, program) = with_handler(move |_, mut operands| {
         assert_ne!(thread::current().id(), caller);
@@ -117,7 +117,7 @@ fn cheap_programs_run_on_the_caller_when_nothing_is_missing() {
     assert_eq!(program.execute_with(&[&x], &auto).unwrap()[0].to_literal().unwrap(), f32s(&[2.0; 3]));
 }
 
-/// Programs of a handler must not wait for the thread that the handler is on, nor for a free one.
+/// Programs launched by a handler must not wait for the handler's thread, nor for a free thread.
 #[test]
 fn handlers_run_programs_on_their_own_device() {
     let inner: Arc<std::sync::OnceLock<(Client, LoadedExecutable)>> = Arc::default();
@@ -126,11 +126,11 @@ fn handlers_run_programs_on_their_own_device() {
         let (client, sum) = cell.get().unwrap();
         let x = client.buffer(&operands[0])?;
         let own = thread::current().id();
-        // Whatever it asks for, it runs here.
+        // All programs that the handler launches run on its own thread.
         let here = sum.execute_with(&[&x, &x], &QUEUED)?;
         assert!(here[0].is_ready()?);
         here[0].on_ready(move |_| assert_eq!(thread::current().id(), own));
-        // Another thread's program, which the handler waits for.
+        // Program launched by another thread, which the handler waits for.
         thread::scope(|scope| {
             scope.spawn(|| sum.execute_with(&[&here[0], &x], &QUEUED)?[0].to_literal()).join().unwrap()
         })
@@ -247,8 +247,8 @@ fn runs_are_timed_and_nothing_is_donated() {
     assert!(client.first_device().cache_bytes().unwrap() > 0);
 }
 
-/// An effect that comes after the call returned, or an error that comes out of another call, is not seen where the
-/// program was run.
+/// With `WhenReady`, effects and errors of the program are visible when the call returns, unless an argument is pending
+/// or has failed.
 #[test]
 fn a_ready_program_runs_on_its_caller_whatever_it_costs() {
     let caller = thread::current().id();
@@ -269,7 +269,7 @@ fn a_ready_program_runs_on_its_caller_whatever_it_costs() {
     assert_eq!(results[0].buffers[0].to_literal().unwrap(), f32s(&[2.0; 3]));
     let failed = program.launch(&[[&negative]], &ready).unwrap();
     assert!(failed[0].failure().unwrap().message().contains("negative"));
-    // An argument that is an error, and one that is not there, is no error of the call.
+    // A failed or pending argument is not an error of the call.
     let late = program.launch(&[[&failed[0].buffers[0]]], &ready).unwrap();
     assert!(late[0].failure().is_none());
     assert!(message(late[0].completion().wait()).contains("negative"));

@@ -1,4 +1,4 @@
-//! Tests of custom calls on raw memory: on a platform that evaluates, and on one whose thunks run on host memory.
+//! Tests of custom calls on raw memory, on the interpreter and on a platform whose thunks run in host memory.
 
 use xla_hlo::ops::{CallState, CustomCallContext, OnMemory, RawCall, RawCustomCall};
 use xla_passes::buffers::BufferOptions;
@@ -10,7 +10,7 @@ use super::*;
 use crate::RunContext;
 use crate::thunks::{KernelRef, Launch, Launcher, LibraryRef, Lowered, LoweringContext, ThunkExecutable, ThunkProgram};
 
-/// A platform whose thunks all run on the host, in host memory.
+/// Platform that runs all thunks on the host, in host memory.
 #[derive(Debug)]
 struct Thunks(Arc<HostExecutor>);
 
@@ -79,13 +79,13 @@ fn compile(client: &Client, text: &str) -> Result<LoadedExecutable> {
     client.compile(&module, &CompileOptions::default())
 }
 
-/// Adds the run's [`Summand`] to each byte, and counts its stages.
+/// Handler that adds the run's [`Summand`] to each byte, and counts its stages.
 #[derive(Clone, Default)]
 struct AddBytes {
     stages: Arc<[AtomicUsize; 4]>,
-    /// Address of the first operand at the last execution.
+    /// Address of the first operand in the last execution.
     address: Arc<AtomicUsize>,
-    /// Bytes of the first operand at the last execution.
+    /// Bytes of the first operand in the last execution.
     seen: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -143,7 +143,7 @@ fn stages_run_once_for_a_program_or_a_run_and_values_go_along() {
     for client in clients() {
         let error = compile(&client, PLAIN).unwrap_err();
         assert!(error.message().contains("no handler for the custom call target \"add_bytes\""), "{error}");
-        // Registered while the client lives.
+        // Handlers can be registered while the client is in use.
         let handler = AddBytes::default();
         client.custom_calls().register("add_bytes", Arc::new(OnMemory(handler.clone())));
         let program = compile(&client, PLAIN).unwrap();
@@ -158,7 +158,7 @@ fn stages_run_once_for_a_program_or_a_run_and_values_go_along() {
         let results = program.execute_with(&[&x], &options).unwrap();
         assert_eq!(results[0].to_literal().unwrap(), bytes("u8[4]", "{11, 12, 13, 9}"));
         assert_eq!(handler.counts(), [1, 2, 2, 2]);
-        // A program keeps the handler that it was loaded with; another loading takes the new one.
+        // A program keeps the handler it was loaded with; a later compilation uses the new one.
         let newer = AddBytes::default();
         client.custom_calls().register("add_bytes", Arc::new(OnMemory(newer.clone())));
         program.execute(&[&x]).unwrap();
@@ -249,7 +249,7 @@ fn aliased_operands_are_in_the_results_memory_and_tokens_keep_their_places() {
     }
 }
 
-/// OpenBLAS takes megabytes of stack, and does not see where it ends.
+/// OpenBLAS uses megabytes of stack and does not check its limit.
 #[test]
 fn handlers_have_the_stack_of_a_c_program() {
     struct Deep;
@@ -286,7 +286,7 @@ fn errors_and_panics_of_handlers_are_those_of_the_run() {
         assert!(one.contains("custom call \"add_bytes\": nothing there"), "{one}");
         let two = message(program.run(vec![bytes("u8[4]", "{2, 1, 1, 1}")]));
         assert!(two.contains("not one"), "{two}");
-        // The next one runs as if nothing had been.
+        // Later runs are unaffected.
         client.custom_calls().register("add_bytes", Arc::new(OnMemory(AddBytes::default())));
         compile(&client, PLAIN).unwrap().run(vec![bytes("u8[4]", "{2, 1, 1, 1}")]).unwrap();
     }
@@ -298,7 +298,7 @@ fn branches_that_are_never_taken_need_no_handlers() {
                 elsewhere { x = u8[4] parameter(0)\n ROOT y = u8[4] custom-call(x), custom_call_target=\"of_another\" }\n\
                 ENTRY main { x = u8[4] parameter(0)\n place = s32[] constant(0)\n \
                 ROOT y = u8[4] conditional(place, x, x), branch_computations={here, elsewhere} }";
-    // The evaluator runs what it is given, without passes.
+    // The interpreter evaluates the module without passes.
     let [_, client] = clients();
     let program = compile(&client, text).unwrap();
     let x = client.buffer(&bytes("u8[4]", "{1, 2, 3, 255}")).unwrap();

@@ -4,7 +4,7 @@ use super::launches::QUEUED;
 use super::*;
 use crate::host::HostOrder;
 
-/// `(x, k, l) -> (x[..k, ..l], (x[..k], k))` of `f32[2,3]`, where the first result is column major.
+/// Compiles `(x, k, l) -> (x[..k, ..l], (x[..k], k))` of `f32[2,3]`; the first result is column-major.
 fn cut(client: &Client) -> LoadedExecutable {
     let text = "HloModule cut, entry_computation_layout={(f32[2,3]{1,0}, s32[], s32[])->(f32[<=2,<=3]{0,1}, (f32[<=2,3]{1,0}, s32[]))}
 ENTRY main {
@@ -20,7 +20,7 @@ ENTRY main {
     client.compile(&module, &CompileOptions::default()).unwrap()
 }
 
-/// `f32[rows,columns]` of which each element says its place in `f32[2,3]`.
+/// Returns `f32[rows,columns]` whose elements are their own linear indices in `f32[2,3]`.
 fn places(rows: usize, columns: usize) -> Literal {
     let shape = ArrayShape::new(F32, [rows, columns]);
     Literal::from_fn(&shape, |i| Scalar::Float((i / columns * 3 + i % columns) as f64)).unwrap()

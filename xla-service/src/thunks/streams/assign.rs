@@ -1,8 +1,9 @@
-//! Assigns streams to thunks: list scheduling by a model of host and device.
+//! Assigns streams to thunks by list scheduling, with a timing model of host and device.
 //!
-//! Each thunk goes to the stream where it would be done first, events counted against it; ties go to the sequence's
-//! home and then to the lower number, so that a chain, or work that the host is too slow for, stays where it is. This
-//! is done for each number of streams up to the profile's limit, and the best is kept, if it is better than one stream.
+//! Each thunk is assigned to the stream where it finishes first, including the cost of events. Ties prefer the
+//! sequence's home, then the lower stream number. Therefore a chain, or work that the host sends too slowly, stays on
+//! one stream. The assignment is repeated for each number of streams up to the profile's limit; the best one is kept if
+//! it is better than a single stream.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,14 +17,13 @@ use super::order::HappensBefore;
 use super::report::StreamReport;
 use super::{StreamProfile, ThunkCost, verify_streams};
 
-/// Assigns each thunk its stream and its waits, nested sequences included; whatever was assigned before is
-/// forgotten.
+/// Assigns streams and waits to all thunks, including nested sequences. Replaces any earlier assignment.
 ///
-/// `cost` is asked about kernels, library calls and work on the host; copies cost what the profile says, control
-/// flow its nested thunks, in one iteration if the trip count is unknown. Costs that are negative or not finite count
-/// as 0. Numbers of streams are dense. Everything stays on one stream unless several are faster by the model. Debug
-/// builds check the product with [`verify_streams`], whose [`Error::Internal`](xla_hlo::Error::Internal) is the only
-/// error.
+/// `cost` is called for kernels, library calls and work on the host. The profile determines the cost of copies. The
+/// cost of control flow is that of its nested thunks, with one iteration if the trip count is unknown. Negative or
+/// non-finite costs count as 0. Stream numbers are dense. All work stays on one stream unless the model predicts that
+/// several are faster. Debug builds check the assignment with [`verify_streams`], whose
+/// [`Error::Internal`](xla_hlo::Error::Internal) is the only error.
 pub fn assign_streams(
     sequence: &mut ThunkSequence,
     profile: &StreamProfile,
@@ -43,7 +43,7 @@ pub fn assign_streams(
 struct Assigner<'a> {
     profile: &'a StreamProfile,
     cost: &'a dyn Fn(&Thunk) -> ThunkCost,
-    /// When each thunk begins and ends, after the beginning of its sequence.
+    /// Start and end of each thunk, relative to the start of its sequence.
     times: HashMap<ThunkId, (f64, f64)>,
 }
 
@@ -51,40 +51,40 @@ struct Assigner<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
     seconds: f64,
-    /// Until the host has sent everything.
+    /// Time until the host has sent all of its work.
     host: f64,
-    /// The part of the device that is busy, on average.
+    /// Average share of the device that is busy.
     share: f64,
 }
 
-/// Times of one run of a sequence as assigned, and all on one stream.
+/// Times of one run of a sequence, as assigned and on a single stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct SequenceLevel {
     best: Span,
     single: Span,
 }
 
-/// Streams of the thunks of a sequence.
+/// Assignment of the thunks of a sequence.
 struct StreamPlan {
     streams: Vec<usize>,
-    /// By thunk, nodes that it waits for.
+    /// Nodes that each thunk waits for.
     waits: Vec<Vec<usize>>,
     joins: Vec<usize>,
     times: Vec<Times>,
     span: Span,
 }
 
-/// Candidate streams of a thunk.
+/// Candidate stream of a thunk.
 struct ThunkPlacement {
     stream: usize,
     waits: Vec<usize>,
     times: Times,
-    /// Time at which it is done, events included.
+    /// Finish time of the thunk, including the cost of events.
     score: f64,
 }
 
 impl Assigner<'_> {
-    /// Assigns a sequence and its nested ones, as if its home were stream 0; on one stream unless `spread`.
+    /// Assigns a sequence and its nested sequences as if its home were stream 0. Uses a single stream unless `spread`.
     fn level(&mut self, sequence: &mut ThunkSequence, spread: bool) -> SequenceLevel {
         let mut best = Vec::with_capacity(sequence.thunks.len());
         let mut single = Vec::with_capacity(sequence.thunks.len());
@@ -110,7 +110,8 @@ impl Assigner<'_> {
         SequenceLevel { best: plan.span, single }
     }
 
-    /// Sets of streams to try: a few for kernels, and with each of these none or all of those for copies.
+    /// Returns the sets of streams to try: 1 to `compute_streams` streams for kernels, each with no or all copy
+    /// streams.
     fn choices(&self) -> Vec<Vec<usize>> {
         let (compute, copies) = (self.profile.compute_streams.max(1) as usize, self.profile.copy_streams as usize);
         let mut choices = Vec::new();
@@ -119,7 +120,7 @@ impl Assigner<'_> {
                 choices.push((0..count).chain(compute..compute + copies).collect());
             }
         }
-        // The first is one stream alone.
+        // The first set is the single stream.
         choices.remove(0);
         choices
     }
@@ -136,12 +137,12 @@ impl Assigner<'_> {
             span: Span::default(),
         };
         for (i, thunk) in sequence.thunks.iter().enumerate() {
-            // Everything is after the beginning of the sequence.
+            // Every thunk is ordered after the start of the sequence.
             let needed = conflicts.before(&touched[i]).into_iter().chain([0]);
             let place = |stream| {
                 let waits = order.waits(stream, needed.clone());
                 let times = machine.plan(&demands[i], stream, &waits);
-                // Another stream than home must be joined again.
+                // Streams other than home must be joined again.
                 let events = waits.len() + usize::from(stream != 0);
                 ThunkPlacement {
                     stream,
@@ -171,8 +172,8 @@ impl Assigner<'_> {
         plan
     }
 
-    /// Whether a thunk may be on a stream of these. If there are some for copies, large copies are there and nothing
-    /// else is: what would come after a copy on the stream of kernels is not known when the copy is sent.
+    /// Whether a thunk may run on a stream of this set. If the set has copy streams, large copies use only these, and
+    /// no other thunk does: when a copy is sent, it is unknown which thunks would follow it on a kernel stream.
     fn allows(&self, thunk: &Thunk, stream: usize, streams: &[usize]) -> bool {
         let for_copies = |stream: usize| stream >= self.profile.compute_streams.max(1) as usize;
         let is_large = matches!(thunk.kind, ThunkKind::Copy) && copied_bytes(thunk) >= self.profile.copy_stream_bytes;
@@ -189,7 +190,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// The demand of a thunk; `nested` is the time of the sequences inside.
+    /// Returns the demand of a thunk; `nested` returns the times of its nested sequences.
     fn demand(&self, thunk: &Thunk, recorded: bool, nested: &dyn Fn(usize) -> Span) -> Demand {
         let launch = self.profile.launch_seconds;
         let launched = |seconds, share| Demand { lead: launch, issue: launch, seconds, share, blocks: false };
@@ -223,8 +224,8 @@ impl Assigner<'_> {
         }
     }
 
-    /// New numbers for the kernel streams of sequences nested in a thunk on `home`. It was assigned as if that were
-    /// stream 0; others should be those that have nothing else to do, as far as there are any.
+    /// Returns new stream numbers for sequences nested in a thunk on `home`. They were assigned as if home were stream
+    /// 0. Their other streams should be those that this sequence does not use, as far as possible.
     fn moved(&self, used: &BTreeSet<u32>, home: u32) -> Vec<u32> {
         let mut others: Vec<u32> = (0..self.profile.compute_streams.max(1)).filter(|&stream| stream != home).collect();
         others.sort_by_key(|&stream| used.contains(&stream));
@@ -236,7 +237,7 @@ impl Assigner<'_> {
         ThunkCost { seconds: number(seconds), share: number(share).min(1.0) }
     }
 
-    /// Writes a plan down.
+    /// Writes a plan to the thunks of a sequence.
     fn apply(&mut self, sequence: &mut ThunkSequence, plan: &StreamPlan) {
         let ids: Vec<ThunkId> = sequence.thunks.iter().map(|thunk| thunk.id).collect();
         let thunk_of = |node: &usize| node.checked_sub(1).map(|i| ids[i]);
@@ -260,13 +261,13 @@ impl Assigner<'_> {
     }
 }
 
-/// Gains below this are none.
+/// Relative difference below which scores count as equal.
 const TIE: f64 = 1e-9;
 
-/// The part that several streams must gain: the model is no better than this.
+/// Relative gain that several streams must achieve; smaller gains are within the error of the model.
 const LEAST_GAIN: f64 = 0.02;
 
-/// A time or part that can be counted with.
+/// Replaces negative and non-finite values by 0.
 fn number(value: f64) -> f64 {
     if value.is_finite() { value.max(0.0) } else { 0.0 }
 }
@@ -294,7 +295,7 @@ fn renumber(sequence: &mut ThunkSequence, number: &dyn Fn(u32) -> u32) {
     }
 }
 
-/// The numbers of all streams, 0 among them.
+/// Returns the numbers of all streams, including 0.
 fn used_streams(sequence: &ThunkSequence) -> BTreeSet<u32> {
     sequence.walk().map(|thunk| thunk.stream.0).chain([0]).collect()
 }

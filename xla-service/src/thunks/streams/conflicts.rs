@@ -1,4 +1,4 @@
-//! Conflicts: accesses of thunks, and the earlier thunks that they must be ordered after.
+//! Conflicts: memory accesses of thunks, and the earlier thunks that must precede them.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use xla_passes::buffers::{AllocationId, Slice};
 use super::super::{Thunk, ThunkKind};
 use crate::intervals::IntervalMap;
 
-/// Bytes that a thunk touches, with all that is nested in it.
+/// Bytes that a thunk accesses, including its nested thunks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
-    /// Slices read; they may be written as well.
+    /// Slices that are read, and possibly written as well.
     pub reads: Vec<Slice>,
-    /// Slices written.
+    /// Slices that are written.
     pub writes: Vec<Slice>,
-    /// Whether something in it has effects.
+    /// Whether the thunk or a nested thunk has effects.
     pub effects: bool,
 }
 
 impl Touched {
-    /// The accesses of a thunk.
+    /// Returns the accesses of a thunk.
     pub fn of(thunk: &Thunk) -> Touched {
         let mut touched = Touched::default();
         touched.add(thunk);
@@ -44,7 +44,7 @@ impl Touched {
     }
 }
 
-/// Joins slices that overlap or follow each other, so that a loop's list stays short.
+/// Merges slices that overlap or are adjacent, so that the list of a loop stays short.
 fn merge(slices: &mut Vec<Slice>) {
     slices.retain(|slice| slice.size > 0);
     slices.sort_by_key(|slice| (slice.allocation, slice.offset));
@@ -65,7 +65,7 @@ pub(super) struct Conflicts {
     effect: Option<usize>,
 }
 
-/// The last node that wrote, and those that have read since, the last of each stream.
+/// Last node that wrote, and the last node of each stream that has read since.
 #[derive(Clone, Debug, Default)]
 struct Last {
     write: Option<usize>,
@@ -73,8 +73,8 @@ struct Last {
 }
 
 impl Conflicts {
-    /// The nodes that must come before an access to this memory, the latest first. Those that follow from these by the
-    /// orders that there must be between them anyway, and by streams, are left out where that is cheap.
+    /// Returns the nodes that must precede these accesses, latest first. Nodes whose order follows from others through
+    /// existing edges or streams are omitted where that is cheap.
     pub fn before(&self, touched: &Touched) -> Vec<usize> {
         let mut nodes: Vec<usize> = self.effect.filter(|_| touched.effects).into_iter().collect();
         self.each(&touched.reads, |last| nodes.extend(last.write));
@@ -87,7 +87,7 @@ impl Conflicts {
         nodes
     }
 
-    /// Says that `node`, which is later than all so far, touches this on `stream`.
+    /// Records that `node`, which follows all earlier nodes, performs these accesses on `stream`.
     pub fn add(&mut self, node: usize, stream: usize, touched: &Touched) {
         if touched.effects {
             self.effect = Some(node);

@@ -1,32 +1,32 @@
 //! Stream assignment: concurrency of thunks, and waits between streams.
 //!
 //! ```text
-//! slices of thunks ── conflicts (bytes) ──> what must be ordered ─┐
-//! StreamProfile, ThunkCost ── model ──> what it would take ───────┴─ assign ──> stream, waits, forks, joins
-//!                                                                       └────> StreamReport: text and picture
+//! slices of thunks ── conflicts (bytes) ──> required order ───────┐
+//! StreamProfile, ThunkCost ── model ──> modelled times ───────────┴─ assign ──> stream, waits, forks, joins
+//!                                                                       └────> StreamReport: text and SVG
 //! ```
 //!
-//! [`assign_streams`] assigns each thunk a stream, and lets it wait where bytes are read that another stream writes,
-//! written that another reads, or written twice. A sequence is launched thunk by thunk in the order of the schedule,
-//! whatever the streams; streams only allow the device to begin something before all that was sent earlier is done.
+//! [`assign_streams`] assigns a stream to each thunk. It inserts a wait where a thunk reads bytes that another stream
+//! writes, or writes bytes that another stream reads or writes. A sequence is launched thunk by thunk in the order of
+//! the schedule, whatever the streams; streams only allow the device to start a thunk before all earlier ones are done.
 //!
-//! **The edges** of a sequence are [`waits`](super::Thunk::waits) of its thunks, its
-//! [`forks`](super::ThunkSequence::forks) and its [`joins`](super::ThunkSequence::joins). Each sequence has a stream of
-//! its own, its *home*: 0 for a program, that of the thunk for sequences nested in a loop or conditional. Another
-//! stream begins after the work of home before the sequence: either its first thunk waits for a thunk of the sequence,
-//! or the stream is in `forks`. At the end home waits for `joins`, and so for everything. To its surroundings a loop is
-//! therefore one thunk on its stream that touches all memory touched inside; streams begin anew in each iteration, and
-//! are joined before a predicate is read.
+//! **The edges** of a sequence are the [`waits`](super::Thunk::waits) of its thunks, its
+//! [`forks`](super::ThunkSequence::forks) and its [`joins`](super::ThunkSequence::joins). Each sequence has its own
+//! stream, called *home*: 0 for a program, the thunk's stream for sequences nested in a loop or conditional. Work on
+//! another stream starts after home's work before the sequence: either its first thunk waits for a thunk of the
+//! sequence, or the stream is in `forks`. At the end, home waits for `joins` and thereby for all work of the sequence.
+//! From outside, a loop therefore acts as one thunk on its stream that touches all memory touched inside. Streams fork
+//! anew in each iteration, and are joined before a predicate is read.
 //!
-//! **No edge is superfluous.** What a stream knows of the others is a vector clock, so a wait that follows from others
-//! is left out, and of several thunks of a stream only the latest is waited for. Of its surroundings a sequence assumes
-//! that they touch everything.
+//! **No edge is superfluous.** Vector clocks track the happens-before order of the streams, so waits that follow from
+//! other waits are omitted, and of several thunks on one stream only the latest is waited for. A sequence assumes that
+//! the code around it touches all memory.
 //!
-//! **What touches nothing that slices say** (a library's workspace, a counter on the device) must be one for each
-//! stream. Thunks with effects keep their order: they are treated as if all of them wrote the same bytes.
+//! **Memory that is not a slice** (a library's workspace, a counter on the device) must exist once per stream. Thunks
+//! with effects keep their order: they are treated as if all of them wrote the same bytes.
 //!
-//! [`verify_streams`] checks an assignment by running it through a [race detector](crate::host::RaceDetector), and
-//! [`StreamPool`] has the streams that [`execute`](super::execute) sends the work to.
+//! [`verify_streams`] checks an assignment by replaying it in a [race detector](crate::host::RaceDetector), and
+//! [`StreamPool`] provides the streams to which [`execute`](super::execute) sends the work.
 
 mod assign;
 mod conflicts;
@@ -46,32 +46,32 @@ pub use verify::verify_streams;
 
 pub(super) use pool::SideStreams;
 
-/// Profile of a device's streams, for stream assignment. Times in seconds.
+/// Profile of a device's streams, for stream assignment. Times are in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamProfile {
-    /// Number of streams for kernels, library calls and host work. With 1 and no streams for copies, nothing is
-    /// assigned.
+    /// Number of streams for kernels, library calls and host work. If this is 1 and there are no copy streams, all work
+    /// stays on one stream.
     pub compute_streams: u32,
-    /// Number of further streams, for large copies alone.
+    /// Number of additional streams, for large copies only.
     pub copy_streams: u32,
-    /// The host's time for sending a kernel, library call or copy to a stream.
+    /// Host time to send a kernel, library call or copy to a stream.
     pub launch_seconds: f64,
-    /// The host's time for recording an event and letting a stream wait for it; also, how much later the stream goes on
-    /// that waits.
+    /// Host time to record an event and to make a stream wait for it; also the delay until the waiting stream
+    /// continues.
     pub event_seconds: f64,
-    /// Time of a copy on the device, for each byte.
+    /// Device time of a copy, per byte.
     pub copy_seconds_per_byte: f64,
-    /// The part of the device that a copy keeps busy, from 0 to 1.
+    /// Share of the device that a copy keeps busy, from 0 to 1.
     pub copy_share: f64,
-    /// Copies of fewer bytes stay on streams for kernels.
+    /// Smallest copy, in bytes, that uses the copy streams.
     pub copy_stream_bytes: usize,
-    /// Whether the launcher runs loops on the device ([`DeviceLoops`](super::DeviceLoops)); its recording stays on one
-    /// stream.
+    /// Whether the launcher runs loops on the device ([`DeviceLoops`](super::DeviceLoops)); a recorded loop stays on
+    /// one stream.
     pub device_loops: bool,
 }
 
 impl Default for StreamProfile {
-    /// Everything on one stream.
+    /// Profile with a single stream.
     fn default() -> Self {
         StreamProfile {
             compute_streams: 1,
@@ -89,9 +89,8 @@ impl Default for StreamProfile {
 /// Cost of a kernel, a library call, or a thunk on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThunkCost {
-    /// Seconds, if nothing else runs.
+    /// Time in seconds, if nothing else runs.
     pub seconds: f64,
-    /// The part of the device that it keeps busy meanwhile, from 0 to 1. Work that needs all of it gains nothing from
-    /// running beside others.
+    /// Share of the device that it keeps busy, from 0 to 1. Work with a share of 1 gains nothing from concurrency.
     pub share: f64,
 }

@@ -1,52 +1,52 @@
-//! Timing model: a host that sends, streams that go on in order, and a device that they share.
+//! Timing model: a host that sends work, streams that execute in order, and a device that they share.
 
 use super::StreamProfile;
 
-/// Demand of a node on host and device. Times in seconds.
+/// Demand of a node on host and device. Times are in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    /// The host's time until the first of its work is sent.
+    /// Host time until the first part of its work is sent.
     pub lead: f64,
-    /// The host's time until all of it is.
+    /// Host time until all of its work is sent.
     pub issue: f64,
-    /// From when it begins until it is done, if nothing else runs.
+    /// Duration on the device if nothing else runs.
     pub seconds: f64,
-    /// The part of the device it keeps busy.
+    /// Share of the device that it keeps busy.
     pub share: f64,
     /// Whether the host waits until it is done.
     pub blocks: bool,
 }
 
-/// When a node runs.
+/// Times at which a node runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Times {
     pub start: f64,
     pub finish: f64,
-    /// When the host goes on.
+    /// Time at which the host continues.
     host: f64,
 }
 
-/// The state of host and device while a sequence is sent.
+/// State of host and device while a sequence is sent.
 #[derive(Debug)]
 pub(super) struct Machine<'p> {
     profile: &'p StreamProfile,
-    /// When the host can send the next thing.
+    /// Time at which the host can send the next node.
     host: f64,
-    /// Time at which each stream has done its work.
+    /// Time at which each stream has finished its work.
     free: Vec<f64>,
     usage: Usage,
-    /// By node.
+    /// Times of each node.
     times: Vec<Times>,
 }
 
 impl<'p> Machine<'p> {
-    /// A sequence that begins at 0; its beginning is node 0.
+    /// Creates the state of a sequence that starts at time 0; its start is node 0.
     pub fn new(profile: &'p StreamProfile, streams: usize) -> Machine<'p> {
         let times = vec![Times::default()];
         Machine { profile, host: 0.0, free: vec![0.0; streams], usage: Usage::default(), times }
     }
 
-    /// When a next node would run on `stream` after these.
+    /// Returns the times of a next node on `stream` that waits for these nodes.
     pub fn plan(&self, demand: &Demand, stream: usize, waits: &[usize]) -> Times {
         let host = self.host + waits.len() as f64 * self.profile.event_seconds;
         let waited = waits.iter().map(|&node| self.times[node].finish + self.profile.event_seconds);
@@ -55,7 +55,7 @@ impl<'p> Machine<'p> {
         Times { start, finish, host: if demand.blocks { finish } else { host + demand.issue } }
     }
 
-    /// Sends the next node, at the times that [`Machine::plan`] returned.
+    /// Sends the next node at the times that [`Machine::plan`] returned.
     pub fn send(&mut self, demand: &Demand, stream: usize, times: Times) {
         self.host = times.host;
         self.free[stream] = times.finish;
@@ -64,25 +64,26 @@ impl<'p> Machine<'p> {
         self.times.push(times);
     }
 
-    /// When host and device are done, home having waited for `joins`; and when the host is.
+    /// Returns the time at which host and device are done, after home has waited for `joins`, and the time at which the
+    /// host is done.
     pub fn end(&self, joins: &[usize]) -> (f64, f64) {
         let nothing = Demand::default();
         let end = self.plan(&nothing, 0, joins);
         (end.finish.max(end.host), end.host)
     }
 
-    /// When each node runs, its beginning first.
+    /// Returns the times of all nodes, starting with node 0.
     pub fn into_times(self) -> Vec<Times> {
         self.times
     }
 }
 
-/// Share of the device that is busy over time: steps, the last one for ever.
+/// Busy share of the device over time, as a step function; the last step has no end.
 #[derive(Debug)]
 struct Usage {
-    /// When each step begins, and the part that is busy.
+    /// Start and busy share of each step.
     steps: Vec<(f64, f64)>,
-    /// Steps in front of this are over.
+    /// Number of steps that are entirely in the past.
     first: usize,
 }
 
@@ -92,19 +93,19 @@ impl Default for Usage {
     }
 }
 
-/// Steps that are over are thrown away when there are that many of them.
+/// Number of past steps that are kept before they are discarded.
 const KEPT: usize = 1024;
 
-/// Differences up to this are rounding.
+/// Rates below this are rounding errors.
 const ROUNDING: f64 = 1e-9;
 
 impl Usage {
-    /// End of work that begins at `start` and gets the share of the device that others leave.
+    /// Returns the end of work that starts at `start` and uses the share of the device that other work leaves free.
     fn finish(&self, start: f64, demand: &Demand) -> f64 {
         self.walk(start, demand, |_, _, _| {})
     }
 
-    /// Says that it is done.
+    /// Records that the work is done.
     fn occupy(&mut self, start: f64, demand: &Demand) {
         if demand.share <= 0.0 || demand.seconds <= 0.0 {
             return;
@@ -118,7 +119,8 @@ impl Usage {
         }
     }
 
-    /// Goes through the steps from `start` on until the work is done: from when to when, and how fast, from 0 to 1.
+    /// Visits the steps from `start` on until the work is done, each with start, end and rate from 0 to 1. Returns the
+    /// end of the work.
     fn walk(&self, start: f64, demand: &Demand, mut visit: impl FnMut(f64, f64, f64)) -> f64 {
         let (mut now, mut left) = (start, demand.seconds);
         let mut step = self.steps.partition_point(|(from, _)| *from <= start).saturating_sub(1);
@@ -129,7 +131,7 @@ impl Usage {
             let until = self.steps.get(step + 1).map_or(f64::INFINITY, |(from, _)| *from);
             let end = if rate > 0.0 { until.min(now + left / rate) } else { until };
             if end == f64::INFINITY {
-                // The last step is free, so this is a time beyond all numbers.
+                // The last step is always free, so the time itself overflows to infinity.
                 return end;
             }
             if end > now && rate > 0.0 {
@@ -144,7 +146,7 @@ impl Usage {
         now
     }
 
-    /// The step that begins at that time, made if there is none.
+    /// Returns the step that starts at this time; splits a step if necessary.
     fn border(&mut self, at: f64) -> usize {
         let next = self.steps.partition_point(|(from, _)| *from <= at);
         match next.checked_sub(1) {
@@ -157,7 +159,7 @@ impl Usage {
         }
     }
 
-    /// Nothing will begin before that time any more.
+    /// Marks steps before this time as past; no work will start there.
     fn forget(&mut self, before: f64) {
         while self.steps.get(self.first + 1).is_some_and(|(from, _)| *from <= before) {
             self.first += 1;
@@ -204,7 +206,7 @@ mod tests {
         let mut machine = Machine::new(&profile, 2);
         send(&mut machine, &kernel(10.0, 1.0), 0, &[]);
         assert_eq!(send(&mut machine, &kernel(10.0, 1.0), 1, &[]), (2.0, 21.0));
-        // The free part of the device is used: at half the speed from 2 to 11, and then alone.
+        // Work uses the free share of the device: half the speed from 2 to 11, then the full speed.
         let mut machine = Machine::new(&profile, 2);
         send(&mut machine, &kernel(10.0, 0.5), 0, &[]);
         assert_eq!(send(&mut machine, &kernel(9.0, 1.0), 1, &[]), (2.0, 15.5));

@@ -1,29 +1,29 @@
-//! Happens-before order that streams and waits imply: vector clocks over the nodes of one sequence.
+//! Happens-before order implied by streams and waits: vector clocks over the nodes of one sequence.
 
-/// The nodes of a sequence in the order they are sent: 0 is its beginning, then come its thunks, and at last its end.
-/// Beginning and end are on stream 0, the home of the sequence.
+/// Nodes of a sequence in the order in which they are sent: its start (node 0), its thunks, and its end. Start and end
+/// are on stream 0, the home of the sequence.
 #[derive(Debug)]
 pub(super) struct HappensBefore {
     streams: usize,
-    /// The stream of each node.
+    /// Stream of each node.
     stream_of: Vec<usize>,
-    /// For each node, one number for each stream: of its nodes those below are known to be done. All in a row.
+    /// Vector clock of each node, all in one array. The entry for a stream is an upper bound: nodes of that stream with
+    /// a smaller number are known to be done.
     known: Vec<usize>,
-    /// The last node of each stream.
+    /// Last node of each stream.
     last: Vec<Option<usize>>,
 }
 
 impl HappensBefore {
-    /// A sequence that has just begun.
+    /// Creates the order of a sequence that has only its start.
     pub fn new(streams: usize) -> HappensBefore {
         let mut order = HappensBefore { streams, stream_of: Vec::new(), known: Vec::new(), last: vec![None; streams] };
         order.push(0, &[]);
         order
     }
 
-    /// Nodes among `needed`, latest first, that a next node on `stream` must wait for, so that all of them are done
-    /// before it. A later node may be known to be after an earlier one, never the other way around, so each is asked
-    /// for once.
+    /// Returns the nodes among `needed`, latest first, that a next node on `stream` must wait for so that all of
+    /// `needed` precede it. A later node may imply an earlier one but not vice versa, so a single pass suffices.
     pub fn waits(&self, stream: usize, needed: impl Iterator<Item = usize>) -> Vec<usize> {
         let mut known = self.known_on(stream);
         let mut waits = Vec::new();
@@ -36,14 +36,14 @@ impl HappensBefore {
         waits
     }
 
-    /// The last node of each stream but home, the latest first: what the end needs.
+    /// Returns the last node of each stream except home, latest first: the nodes that the end must wait for.
     pub fn ends(&self) -> Vec<usize> {
         let mut ends: Vec<usize> = self.last.iter().skip(1).flatten().copied().collect();
         ends.sort_unstable_by(|a, b| b.cmp(a));
         ends
     }
 
-    /// Adds the next node.
+    /// Appends the next node.
     pub fn push(&mut self, stream: usize, waits: &[usize]) {
         let node = self.stream_of.len();
         let mut known = self.known_on(stream);
@@ -58,7 +58,7 @@ impl HappensBefore {
         &self.known[node * self.streams..(node + 1) * self.streams]
     }
 
-    /// The clock known after all that `stream` was sent so far.
+    /// Returns the vector clock after all work that `stream` was sent so far.
     fn known_on(&self, stream: usize) -> Vec<usize> {
         self.last[stream].map_or_else(|| vec![0; self.streams], |node| self.known(node).to_vec())
     }

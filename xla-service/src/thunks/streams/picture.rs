@@ -1,4 +1,4 @@
-//! The timeline of streams as a picture: rows are streams, boxes thunks, arrows events.
+//! Timeline of streams as an SVG: a row for each stream, a box for each thunk, an arrow for each event.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write};
@@ -6,9 +6,9 @@ use std::fmt::{self, Write};
 use super::super::{StreamId, ThunkId};
 use super::report::{StreamReport, Timeline, TimelineThunk, microseconds};
 
-/// All sizes in pixels.
+/// Width of the image. All sizes are in pixels.
 const WIDTH: f64 = 1200.0;
-/// For the names of streams.
+/// Margin for the names of streams.
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 44.0;
 const ROW: f64 = 46.0;
@@ -16,9 +16,9 @@ const BOX: f64 = 26.0;
 const TITLE: f64 = 44.0;
 const AXIS: f64 = 34.0;
 const CHARACTER: f64 = 6.8;
-/// Every box is at least so wide.
+/// Minimum width of a box.
 const LEAST: f64 = 1.5;
-/// A box that ends so little after the one before it is not drawn: it could not be seen.
+/// Boxes that end less than this distance after the previous one are invisible and not drawn.
 const SEEN: f64 = 0.2;
 const TICKS: u32 = 8;
 
@@ -37,8 +37,8 @@ text { fill: var(--text); font: 12px ui-monospace, monospace; }
 ";
 
 impl StreamReport {
-    /// A picture for a browser: a row for each stream, a box for each thunk, an arrow for each wait; sequences one
-    /// below the other. SVG, light or dark as the reader likes.
+    /// Returns the timeline as SVG: a row for each stream, a box for each thunk, an arrow for each wait; sequences are
+    /// stacked. The colours follow the viewer's light or dark mode.
     pub fn svg(&self) -> String {
         let mut body = String::new();
         // Writing to a string does not fail.
@@ -58,11 +58,11 @@ fn parts(report: &StreamReport, out: &mut String) -> Result<f64, fmt::Error> {
     report.sequences.iter().try_fold(30.0, |top, timeline| SequencePicture::new(timeline, top).draw(out))
 }
 
-/// The picture of one sequence.
+/// Layout of the timeline of one sequence.
 struct SequencePicture<'t> {
     timeline: &'t Timeline,
     top: f64,
-    /// By stream, the middle of its row.
+    /// Vertical centre of each stream's row.
     rows: HashMap<StreamId, f64>,
     bottom: f64,
     seconds: f64,
@@ -79,7 +79,7 @@ impl<'t> SequencePicture<'t> {
         SequencePicture { timeline, top, rows, bottom, seconds: timeline.seconds().max(f64::MIN_POSITIVE), thunks }
     }
 
-    /// Draws it, and says where it ends.
+    /// Draws the sequence and returns its lower edge.
     fn draw(&self, out: &mut String) -> Result<f64, fmt::Error> {
         let (events, waits) = (self.timeline.events(), self.timeline.waits());
         let place = escaped(&self.timeline.place);
@@ -131,7 +131,7 @@ impl<'t> SequencePicture<'t> {
         writeln!(out, "</g>")
     }
 
-    /// Arrows from the end of a thunk to the beginning of its waiter.
+    /// Draws arrows from the end of each thunk to the start of the thunks that wait for it.
     fn arrows(&self, out: &mut String) -> fmt::Result {
         let mut drawn = HashSet::new();
         for thunk in &self.timeline.thunks {
@@ -151,7 +151,7 @@ impl<'t> SequencePicture<'t> {
         Ok(())
     }
 
-    /// From point to point, unless there is such an arrow.
+    /// Draws an arrow between two points, unless the same arrow exists.
     fn arrow(
         &self,
         (x, y): (f64, f64),
@@ -162,7 +162,7 @@ impl<'t> SequencePicture<'t> {
         if !drawn.insert([x, y, to_x, to_y].map(|place| place.round() as i64)) {
             return Ok(());
         }
-        // Out of one box and into the other at the edge that faces it.
+        // Arrows leave and enter boxes at the edges that face each other.
         let edge = (BOX / 2.0).copysign(to_y - y);
         let (y, to_y) = (y + edge, to_y - edge);
         let middle = f64::midpoint(y, to_y);
@@ -183,7 +183,7 @@ impl<'t> SequencePicture<'t> {
     }
 }
 
-/// A text that may stand in markup.
+/// Escapes text for markup.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

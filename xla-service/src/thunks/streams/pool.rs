@@ -1,4 +1,4 @@
-//! Stream pool: streams beyond the one a program is launched on, kept between executions.
+//! Stream pool: streams in addition to the launch stream, kept between executions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,18 @@ use super::super::{StreamId, ThunkSequence};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Streams of a program's devices. Executions at the same time have streams of their own; released streams are reused.
+/// Pool of streams for each device of a program. Concurrent executions use different streams; released streams are
+/// reused.
 #[derive(Debug, Default)]
 pub struct StreamPool {
-    /// Number of streams of an execution beyond its first.
+    /// Number of streams of an execution, without its launch stream.
     count: usize,
-    /// By number of the device.
+    /// Free streams by device number.
     free: Mutex<HashMap<usize, Vec<Box<dyn Stream>>>>,
 }
 
 impl StreamPool {
-    /// A pool for that program, with no stream in it yet.
+    /// Creates an empty pool for a program.
     pub fn new(sequence: &ThunkSequence) -> StreamPool {
         let most = sequence.walk().map(|thunk| thunk.stream.0).max();
         StreamPool { count: most.unwrap_or(0) as usize, free: Mutex::default() }
@@ -30,7 +31,7 @@ impl StreamPool {
         self.count > 0
     }
 
-    /// Streams for one execution, made where there are not enough.
+    /// Takes the streams for one execution from the pool, and creates missing ones.
     pub(in super::super) fn take<'a>(&'a self, context: &ExecutionContext<'a>) -> Result<SideStreams<'a>> {
         let ordinal = context.executor.description().ordinal;
         let mut streams = {
@@ -45,8 +46,8 @@ impl StreamPool {
     }
 }
 
-/// The streams of one execution beyond its first, which is number 0. They go back to the pool when dropped; what they
-/// were sent is joined into the first one before, also where an execution ends early.
+/// Streams of one execution, without its launch stream (number 0). When dropped, they are joined into the launch
+/// stream, even if the execution ended early, and return to the pool.
 #[derive(Debug)]
 pub(in super::super) struct SideStreams<'a> {
     pool: &'a StreamPool,
@@ -57,13 +58,13 @@ pub(in super::super) struct SideStreams<'a> {
 }
 
 impl SideStreams<'_> {
-    /// The stream of that number, from 1 on.
+    /// Returns the stream with this number, starting at 1.
     pub fn get(&self, id: StreamId) -> Result<&dyn Stream> {
         let stream = (id.0 as usize).checked_sub(1).and_then(|i| self.streams.get(i));
         stream.map(|stream| &**stream).ok_or_else(|| Error::internal(format!("there is no stream {}", id.0)))
     }
 
-    /// Says that the first stream waits for all of them already.
+    /// Marks the streams as joined: the launch stream waits for all of them already.
     pub fn are_joined(&mut self) {
         self.are_joined = true;
     }
@@ -72,8 +73,8 @@ impl SideStreams<'_> {
 impl Drop for SideStreams<'_> {
     fn drop(&mut self) {
         for side in self.streams.iter().filter(|_| !self.are_joined) {
-            // The caller gets the error of the execution, which has failed already. A failure here becomes an error of
-            // the first stream.
+            // The caller receives the error of the execution, which has failed already. An error of the joined work is
+            // reported by the launch stream.
             drop(side.record_event().and_then(|event| self.home.wait_for(&event)));
         }
         let streams = std::mem::take(&mut self.streams);

@@ -5,12 +5,12 @@ use std::fmt;
 
 use super::super::{StreamId, ThunkId, ThunkKind, ThunkSequence};
 
-/// The product of [`assign_streams`](super::assign_streams), for people.
+/// Result of [`assign_streams`](super::assign_streams), for display.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StreamReport {
     /// Modelled time of the program, in seconds.
     pub seconds: f64,
-    /// Modelled time on one stream.
+    /// Modelled time on one stream, in seconds.
     pub seconds_on_one_stream: f64,
     /// Sequences on more than one stream, outer ones first.
     pub sequences: Vec<Timeline>,
@@ -21,37 +21,37 @@ pub struct StreamReport {
 pub struct Timeline {
     /// Name of the sequence: `the program`, `the body of thunk t3 (%while)`.
     pub place: String,
-    /// Its own stream.
+    /// Home stream of the sequence.
     pub home: StreamId,
-    /// Its thunks, in the order they are sent.
+    /// Thunks, in launch order.
     pub thunks: Vec<TimelineThunk>,
-    /// Streams that wait for earlier work.
+    /// Streams that start by waiting for earlier work.
     pub forks: Vec<StreamId>,
-    /// Thunks that its own stream waits for at the end.
+    /// Thunks that the home stream waits for at the end.
     pub joins: Vec<ThunkId>,
 }
 
-/// A thunk as it runs.
+/// Scheduled thunk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineThunk {
-    /// Its number.
+    /// Number of the thunk.
     pub id: ThunkId,
-    /// Its instruction.
+    /// Name of its instruction.
     pub name: String,
-    /// Its kind: `kernel`, `copy`.
+    /// Kind of the thunk: `kernel`, `copy`.
     pub kind: &'static str,
-    /// Its stream.
+    /// Stream of the thunk.
     pub stream: StreamId,
-    /// When it begins, in seconds since the sequence did.
+    /// Start in seconds, relative to the start of the sequence.
     pub start: f64,
-    /// When it is done.
+    /// End in seconds, relative to the start of the sequence.
     pub finish: f64,
     /// Thunks that it waits for.
     pub waits: Vec<ThunkId>,
 }
 
 impl StreamReport {
-    /// The report of a sequence whose thunks run at these times.
+    /// Creates the report of a sequence whose thunks run at these times.
     pub(super) fn new(
         sequence: &ThunkSequence,
         times: &HashMap<ThunkId, (f64, f64)>,
@@ -63,7 +63,7 @@ impl StreamReport {
         report
     }
 
-    /// Whether anything is on another stream than 0.
+    /// Whether any thunk uses a stream other than 0.
     pub fn uses_streams(&self) -> bool {
         !self.sequences.is_empty()
     }
@@ -92,24 +92,24 @@ impl StreamReport {
 }
 
 impl Timeline {
-    /// All streams that it uses.
+    /// Returns all streams that the sequence uses.
     pub fn streams(&self) -> BTreeSet<StreamId> {
         self.thunks.iter().map(|thunk| thunk.stream).chain([self.home]).collect()
     }
 
-    /// Number of recorded events.
+    /// Returns the number of recorded events.
     pub fn events(&self) -> usize {
         let waited_for: BTreeSet<ThunkId> =
             self.thunks.iter().flat_map(|t| &t.waits).chain(&self.joins).copied().collect();
         waited_for.len() + usize::from(!self.forks.is_empty())
     }
 
-    /// Number of waits for events.
+    /// Returns the number of waits for events.
     pub fn waits(&self) -> usize {
         self.thunks.iter().map(|thunk| thunk.waits.len()).sum::<usize>() + self.forks.len() + self.joins.len()
     }
 
-    /// When its last thunk is done, in seconds.
+    /// Returns the time at which the last thunk is done, in seconds.
     pub fn seconds(&self) -> f64 {
         self.thunks.iter().map(|thunk| thunk.finish).fold(0.0, f64::max)
     }
@@ -127,7 +127,7 @@ fn kind(kind: &ThunkKind) -> &'static str {
     }
 }
 
-/// Microseconds with as many digits as matter.
+/// Formats a time in microseconds with a suitable number of digits.
 pub(super) fn microseconds(seconds: f64) -> String {
     let value = seconds * 1e6;
     let digits = if value >= 1000.0 { 0 } else { 2 };

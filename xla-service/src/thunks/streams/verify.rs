@@ -1,4 +1,4 @@
-//! Verifies that a stream assignment orders every conflict, with a race detector.
+//! Verifies with a race detector that a stream assignment orders all conflicting accesses.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{Error, Result, ResultExt};
@@ -10,12 +10,12 @@ use super::super::{StreamId, Thunk, ThunkId, ThunkKind, ThunkSequence};
 use super::conflicts::Touched;
 use crate::host::{Clock, MemoryAccess, RaceDetector, RaceStream};
 
-/// Checks that every two thunks that touch the same bytes, one of them writing, are ordered by streams and waits, in
-/// all that may run; that thunks with effects are; and that everything happens after work before the program and in
-/// front of work after it, on stream 0.
+/// Checks that any two thunks that access the same bytes, one of them for writing, are ordered by streams and waits,
+/// for all possible control flow. Checks the same for thunks with effects, and that stream 0 orders all work after the
+/// work before the program and before the work after it.
 ///
-/// [`Error::Internal`] names two thunks and the wait that is missing, or the wait for a thunk that is not earlier in
-/// the same sequence.
+/// [`Error::Internal`] names two thunks and the missing wait, or a wait for a thunk that is not earlier in the same
+/// sequence.
 pub fn verify_streams(sequence: &ThunkSequence) -> Result<()> {
     let mut replay = Replay { detector: RaceDetector::new(), streams: HashMap::new() };
     let all = everything(sequence);
@@ -24,7 +24,7 @@ pub fn verify_streams(sequence: &ThunkSequence) -> Result<()> {
     replay.everything(&all, "work after the program")
 }
 
-/// The number of a memory that all effects write.
+/// Number of a pseudo memory that all effects write.
 const EFFECTS: u64 = u64::MAX;
 
 struct Replay {
@@ -32,7 +32,7 @@ struct Replay {
     streams: HashMap<StreamId, RaceStream>,
 }
 
-/// For each allocation, one more than its last byte that is touched.
+/// Returns for each allocation the end of the bytes that the sequence accesses.
 fn everything(sequence: &ThunkSequence) -> BTreeMap<AllocationId, usize> {
     let mut ends: BTreeMap<AllocationId, usize> = BTreeMap::new();
     for thunk in &sequence.thunks {
@@ -62,7 +62,7 @@ impl Replay {
         })
     }
 
-    /// One run of a sequence whose home is that stream.
+    /// Replays one run of a sequence with this home stream.
     fn sequence(&mut self, sequence: &ThunkSequence, home: StreamId) -> Result<()> {
         let home_stream = self.stream(home);
         let begin = self.detector.record(home_stream);
@@ -101,7 +101,7 @@ impl Replay {
             ThunkKind::Kernel(_) | ThunkKind::LibraryCall(_) | ThunkKind::Copy => self.leaf(thunk),
             ThunkKind::CustomCall | ThunkKind::HostFallback => self.leaf(thunk),
             ThunkKind::While { condition, body, predicate, trip_count } => {
-                // Twice, for conflicts between iterations.
+                // Two iterations, to find conflicts between iterations.
                 for _ in 0..2 {
                     if trip_count.is_none() {
                         self.sequence(condition, stream)?;
@@ -113,8 +113,8 @@ impl Replay {
             }
             ThunkKind::Conditional { slice, branches, .. } => {
                 self.access(stream, *slice, MemoryAccess::Read, &label)?;
-                // One after the other: each begins and ends on the same stream, so none orders more for the next than
-                // that does.
+                // Branches are replayed in sequence. Each starts and ends on the same stream, so a branch adds no order
+                // for the next one beyond that of the stream.
                 branches.iter().try_for_each(|branch| self.sequence(branch, stream))
             }
         }

@@ -1,10 +1,10 @@
-//! Runs of launches between steps of the host, by a backend that takes them at once.
+//! Tests of a backend that launches runs of thunks between host steps as one unit.
 
 use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// Takes runs of three thunks and more, and notes them.
+/// Launcher that accepts runs of at least three thunks and records them.
 #[derive(Debug, Default)]
 struct Runs(Mutex<Vec<Vec<String>>>);
 
@@ -40,7 +40,7 @@ impl SequenceLauncher for Runs {
     }
 }
 
-/// The runs of a program, which computes what the evaluator computes.
+/// Returns the runs of a program, after comparing its results with the evaluator.
 fn runs(module: VerifiedModule, arguments: &[Literal]) -> Vec<Vec<String>> {
     let expected = eval::evaluate(&module, arguments.to_vec()).unwrap();
     let launcher = Arc::new(Runs::default());

@@ -1,8 +1,8 @@
-//! Loops that a backend makes one kernel of.
+//! Tests of loops that a backend compiles to one kernel.
 
 use super::*;
 
-/// Takes every loop whose body has so many steps, and nothing else.
+/// Backend that accepts only loops whose body has exactly `steps` steps.
 struct Whole {
     steps: usize,
     asked: Vec<LoopRounds>,
@@ -30,7 +30,7 @@ impl Lowering for Whole {
     }
 }
 
-/// The thunks of a loop that starts at an argument, or at 0.
+/// Returns the thunks of a loop that starts at an argument, or at 0.
 fn thunks(starts_at_argument: bool, lowering: &mut Whole) -> String {
     let mut module = ModuleBuilder::new("loop");
     let (condition, body) = doubling_loop(&mut module, "double");

@@ -1,4 +1,4 @@
-//! Programs on several streams of a device that watches for races.
+//! Tests of programs on several streams of a device with a race detector.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,16 +19,16 @@ use crate::thunks::tests::{lower_add, prepare};
 use crate::thunks::{Launch, Launcher, LibraryRef, StreamPool, ThunkExecutable, ThunkProgram};
 use crate::{CancelToken, CompileOptions, OptimizedModule, TransferManager};
 
-/// A device whose streams do everything at once and tell a detector of it.
+/// Device whose streams execute synchronously and report every access to a race detector.
 #[derive(Debug)]
 struct Watched {
     host: HostExecutor,
     watch: Watch,
-    /// Number of streams that were created.
+    /// Number of streams created so far.
     made: Mutex<usize>,
 }
 
-/// The detector, and all that it found.
+/// Race detector and the errors it has found.
 #[derive(Clone, Debug, Default)]
 struct Watch(Arc<Mutex<(RaceDetector, Vec<Error>)>>);
 
@@ -149,7 +149,7 @@ impl Watched {
         WatchedStream { watch: self.watch.clone(), id: self.watch.lock().0.stream() }
     }
 
-    /// Runs a program with arguments that its stream has just written, and reads its results from that stream.
+    /// Runs a program on arguments that its stream has just written, and reads its results on that stream.
     fn run(&self, program: &ThunkExecutable, stream: &WatchedStream, arguments: &[Literal]) -> Result<Vec<Literal>> {
         let (random, custom_calls, cancel) = (RandomState::new(), CustomCallRegistry::new(), CancelToken::new());
         let context = ExecutionContext {
@@ -178,7 +178,7 @@ impl Watched {
     }
 }
 
-/// Runs the kernel that adds, and tells the detector; the launch of that number fails.
+/// Launcher of the add kernel that reports to the detector; fails at the given launch.
 #[derive(Debug, Default)]
 struct WatchedAdder {
     fails_at: Option<u32>,
@@ -227,7 +227,7 @@ ENTRY main {
   ROOT r = (f32[16], f32[16]) tuple(abc, c2)
 }";
 
-/// A loop that a trip count is known of, whose body has two independent halves, and a kernel beside it.
+/// Loop with known trip count whose body has two independent halves, next to an independent kernel.
 const LOOPING: &str = "
 HloModule looping
 condition {
@@ -260,7 +260,7 @@ ENTRY main {
   ROOT r = f32[16] add(ab, beside)
 }";
 
-/// A stream that begins after a thunk of another one, and is waited for before the end.
+/// Program with a stream that starts after a thunk of another stream, and is waited for before the end.
 const LATER: &str = "
 HloModule later
 ENTRY main {
@@ -274,7 +274,7 @@ ENTRY main {
   ROOT r = f32[16] add(b2, c2)
 }";
 
-/// The program of a text on several streams, before it is made executable.
+/// Compiles a program to several streams, before it becomes an executable.
 fn compile(text: &str) -> (OptimizedModule, ThunkProgram) {
     let (module, _) = prepare(VerifiedModule::new(parse_module(text).unwrap()).unwrap());
     let module = OptimizedModule::new(module);
@@ -313,7 +313,7 @@ fn programs_give_the_same_on_several_streams_and_nothing_races() {
         let program = ThunkExecutable::new(module, program, Arc::new(WatchedAdder::default()));
         let device = Watched::new();
         let stream = device.stream();
-        // Again and again in the same memory, and with the same streams.
+        // Repeated runs reuse the same memory and streams.
         for _ in 0..3 {
             assert_eq!(device.run(&program, &stream, &arguments()).unwrap(), expected(text), "{}", program.sequence());
         }

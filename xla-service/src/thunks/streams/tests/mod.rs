@@ -1,4 +1,4 @@
-//! Assignments of hand-made and random sequences: streams, absence of races and of superfluous edges.
+//! Tests of assignments for hand-made and random sequences: streams, no races, no superfluous edges.
 
 use xla_hlo::entity::EntityId;
 use xla_hlo::{ArrayShape, CompId, ElementType, InstrId};
@@ -13,12 +13,12 @@ mod random;
 
 const MICRO: f64 = 1e-6;
 
-/// A slice of `size` bytes of an allocation.
+/// Returns a slice of `size` bytes of an allocation.
 fn slice(allocation: usize, offset: usize, size: usize) -> Slice {
     Slice { allocation: AllocationId::from_index(allocation), offset, size }
 }
 
-/// A whole allocation of 64 bytes.
+/// Returns the slice of a whole allocation of 64 bytes.
 fn whole(allocation: usize) -> Slice {
     slice(allocation, 0, 64)
 }
@@ -51,22 +51,22 @@ fn sequence(thunks: Vec<Thunk>) -> ThunkSequence {
     ThunkSequence { thunks, ..ThunkSequence::default() }
 }
 
-/// A device on which launches and events take a microsecond.
+/// Returns the profile of a device on which launches and events take one microsecond.
 fn profile(compute_streams: u32) -> StreamProfile {
     StreamProfile { compute_streams, launch_seconds: MICRO, event_seconds: MICRO, ..StreamProfile::default() }
 }
 
-/// Kernels of these microseconds that need a fifth of the device.
+/// Returns the cost of kernels that take this time and a fifth of the device.
 fn small(microseconds: f64) -> impl Fn(&Thunk) -> ThunkCost {
     move |_| ThunkCost { seconds: microseconds * MICRO, share: 0.2 }
 }
 
-/// The stream of each thunk, nested ones included.
+/// Returns the stream of each thunk, including nested ones.
 fn streams(sequence: &ThunkSequence) -> Vec<u32> {
     sequence.walk().map(|thunk| thunk.stream.0).collect()
 }
 
-/// Three chains of two kernels that read `a0`, and one kernel that reads them all.
+/// Three chains of two kernels that read `a0`, and one kernel that reads the results of all.
 fn branches() -> ThunkSequence {
     sequence(vec![
         kernel(0, &[whole(0)], &[whole(1)]),
@@ -110,7 +110,7 @@ fn independent_branches_run_side_by_side() {
       end waits=[]
     ");
     assert!(report.seconds < 0.6 * report.seconds_on_one_stream, "{report}");
-    // The same again, and nothing of it with one stream.
+    // A second assignment yields the same result; an assignment to one stream removes it.
     let first = sequence.clone();
     assign_streams(&mut sequence, &profile(3), &small(20.0)).unwrap();
     assert_eq!(sequence, first);
@@ -120,7 +120,7 @@ fn independent_branches_run_side_by_side() {
 
 #[test]
 fn what_gains_nothing_stays_on_one_stream() {
-    // The host is too slow for more.
+    // The host is too slow to keep several streams busy.
     let mut sequence = branches();
     let report = assign_streams(&mut sequence, &profile(3), &small(0.5)).unwrap();
     assert_eq!(sequence, branches());
@@ -128,12 +128,12 @@ fn what_gains_nothing_stays_on_one_stream() {
     // Each kernel needs the whole device.
     assign_streams(&mut sequence, &profile(3), &|_| ThunkCost { seconds: 20.0 * MICRO, share: 1.0 }).unwrap();
     assert_eq!(sequence, branches());
-    // Each reads the output of the one before it.
+    // Each kernel reads the output of the previous one.
     let chain = |_| sequence_of_chain();
     let mut sequence = chain(());
     assign_streams(&mut sequence, &profile(3), &small(20.0)).unwrap();
     assert_eq!(sequence, chain(()));
-    // Costs that are no numbers.
+    // Non-finite costs.
     let mut sequence = branches();
     assign_streams(&mut sequence, &profile(3), &|_| ThunkCost { seconds: f64::NAN, share: f64::INFINITY }).unwrap();
     assert_eq!(sequence, branches());
@@ -146,8 +146,8 @@ fn sequence_of_chain() -> ThunkSequence {
 
 #[test]
 fn memory_that_is_used_again_is_an_order() {
-    // The second chain writes where the first one reads: in part, and it does not matter that the values have nothing
-    // to do with each other.
+    // The second chain overwrites part of the memory that the first one reads. The order is required although the
+    // values are unrelated.
     let mut sequence = sequence(vec![
         kernel(0, &[whole(0)], &[slice(1, 0, 64)]),
         kernel(1, &[slice(1, 0, 64)], &[whole(2)]),
@@ -199,13 +199,13 @@ fn large_copies_have_streams_of_their_own() {
     assign_streams(&mut sequence, &copies, &small(50.0)).unwrap();
     assert_eq!(streams(&sequence), [1, 0, 0, 0, 0], "{sequence}");
     assert_eq!(sequence.thunks[4].waits, [ThunkId(0)]);
-    // With two streams for kernels that nobody needs, numbers are dense nevertheless.
+    // Stream numbers are dense even if some kernel streams stay unused.
     let both = StreamProfile { compute_streams: 3, ..copies };
     assign_streams(&mut sequence, &both, &small(50.0)).unwrap();
     assert!(streams(&sequence).iter().all(|&stream| stream <= 2), "{sequence}");
 }
 
-/// A loop whose body has two independent kernels, beside a kernel that is independent of it.
+/// Loop whose body has two independent kernels, next to a kernel that is independent of the loop.
 fn looping(trip_count: Option<u64>) -> ThunkSequence {
     let condition = sequence(vec![kernel(2, &[whole(1)], &[slice(5, 0, 1)])]);
     let body = sequence(vec![kernel(3, &[whole(1)], &[whole(1)]), kernel(4, &[whole(2)], &[whole(2)])]);
@@ -250,7 +250,7 @@ fn loops_are_spread_inside_and_are_one_thunk_outside() {
 fn what_is_nested_takes_streams_that_have_nothing_else_to_do() {
     let mut sequence = looping(None);
     assign_streams(&mut sequence, &profile(3), &small(30.0)).unwrap();
-    // The kernel beside the loop, the loop, its condition and its body, and what reads both.
+    // Streams of the independent kernel, the loop, its condition, its body, and the kernel that reads both results.
     assert_eq!(streams(&sequence), [0, 1, 1, 1, 2, 0], "{sequence}");
 }
 

@@ -1,4 +1,4 @@
-//! Random sequences: everything is ordered that must be, and each edge is needed.
+//! Random sequences: all required orders hold, and each edge is necessary.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::thunks::streams::conflicts::Touched;
 
-/// One kernel: pieces that it reads and writes, of few small memories, how long it takes, and how much of the device.
+/// One kernel: the parts of a few small memories that it reads and writes, its time, and its share of the device.
 type Step = (Vec<(usize, usize, usize)>, Vec<(usize, usize, usize)>, u8, u8);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -22,7 +22,7 @@ fn build(steps: &[Step]) -> ThunkSequence {
     sequence(kernels.collect())
 }
 
-/// A thunk of a nested sequence, or a nested sequence.
+/// Kernel, or a thunk with nested sequences.
 #[derive(Clone, Debug)]
 enum Tree {
     Kernel(Step),
@@ -44,7 +44,7 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// The predicates of loops and conditionals are in a memory of their own.
+/// Memory of the predicates of loops and conditionals.
 const PREDICATE: usize = 9;
 
 fn plant(trees: &[Tree], next: &mut u32) -> ThunkSequence {
@@ -82,7 +82,7 @@ fn conflict(a: &Touched, b: &Touched) -> bool {
     meet(&a.writes, &b.writes) || meet(&a.writes, &b.reads) || meet(&a.reads, &b.writes)
 }
 
-/// Order of thunks by streams and waits alone: a table of all pairs, with the beginning first and the end last.
+/// Returns the order of thunks implied by streams and waits: a table of all pairs, including the start and the end.
 fn ordered(sequence: &ThunkSequence) -> Vec<Vec<bool>> {
     let count = sequence.thunks.len() + 2;
     let mut before = vec![vec![false; count]; count];
@@ -156,7 +156,7 @@ proptest! {
     }
 }
 
-/// The sequence without one of its waits, forks and joins, for each.
+/// Returns, for each wait, fork and join, the sequence without it.
 pub(super) fn without_each_edge(sequence: &ThunkSequence) -> Vec<ThunkSequence> {
     let mut all = Vec::new();
     for (i, thunk) in sequence.thunks.iter().enumerate() {
