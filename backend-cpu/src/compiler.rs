@@ -1,4 +1,4 @@
-//! The compiler: the standard stages for this machine, then thunks, kernels and the entry.
+//! Compiler: runs the standard stages for this machine, then builds thunks, kernels and the entry function.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,11 +30,11 @@ use crate::program::sequence::Plan;
 #[derive(Debug)]
 pub(crate) struct CpuCompiler {
     options: CpuOptions,
-    /// Threads that help with loops, where they are not the process's.
+    /// Helper threads for parallel loops; `None` for the process's own pool.
     helpers: Option<Arc<Helpers>>,
-    /// Made at the first use, since LLVM is asked for it.
+    /// Target, created on first use because this requires a query to LLVM.
     target: OnceLock<Target>,
-    /// Programs compiled so far.
+    /// Number of programs compiled so far.
     compiled: AtomicU64,
 }
 
@@ -71,15 +71,15 @@ impl AheadOfTimeCompiler for CpuCompiler {
 }
 
 impl LoadExecutable for CpuCompiler {
-    /// Takes the stored machine code, if it was made for this processor by this build of the compiler;
-    /// else makes it anew of the module.
+    /// Uses the stored machine code if this compiler build generated it for this processor; otherwise generates it
+    /// again from the module.
     fn load(&self, bytes: &[u8], options: &CompileOptions) -> Result<Arc<dyn Executable>> {
         let SerializedProgram { module, code } = serialized::read(NAME, bytes)?;
         self.executable(module, options, &code)
     }
 
     fn cache_target(&self) -> Option<String> {
-        // Code that is made dirty is another one each time.
+        // Dirty code differs at each compilation, so it is not cached.
         self.target().ok().filter(|_| !self.options.dirty).map(|target| machine_code::target_key(&target))
     }
 }
@@ -90,7 +90,7 @@ impl CpuCompiler {
         CpuCompiler { options, helpers, target: OnceLock::new(), compiled: AtomicU64::new(0) }
     }
 
-    /// Target of code generation; `InvalidArgument` for a processor of an unknown name.
+    /// Returns the target of code generation; `InvalidArgument` for an unknown processor name.
     pub fn target(&self) -> Result<Target> {
         if let Some(target) = self.target.get() {
             return Ok(target.clone());
@@ -99,7 +99,7 @@ impl CpuCompiler {
         Ok(self.target.get_or_init(|| target).clone())
     }
 
-    /// Thunks of the module, and their code: the stored one, where it fits.
+    /// Builds the executable of a module: its thunks, and the stored code if it matches or newly generated code.
     fn executable(
         &self,
         module: OptimizedModule,
@@ -150,7 +150,7 @@ impl CpuCompiler {
         })
     }
 
-    /// The standard stages, for the target; without optimisation, those that the backend cannot do without.
+    /// Returns the standard stages for the target; at level `O0`, only the stages that the backend needs.
     fn hlo_passes(&self, options: &CompileOptions) -> Result<HloPasses> {
         let profile = profile(&self.target()?, options.thread_count());
         Ok(HloPasses::for_level(options.opt_level, profile))

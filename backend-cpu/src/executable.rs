@@ -1,4 +1,4 @@
-//! The executable: machine code, the memory plan, and the operations left to the host.
+//! Executable: machine code, buffer plan, and the operations that the host evaluates.
 #![expect(unsafe_code, reason = "generated code is called through a function pointer")]
 
 use std::mem::MaybeUninit;
@@ -22,14 +22,15 @@ use crate::program::codegen::Code;
 use crate::program::entry::ENTRY;
 use crate::program::machine_code;
 
-/// Bytes of scratch memory that a run has on its caller's stack, sooner than the device's pool hands some out.
+/// Size in bytes up to which scratch memory is on the caller's stack; larger scratch memory comes from the device's
+/// pool.
 const NEAR_SCRATCH: usize = 4096;
 
-/// Scratch memory of runs that need no more.
+/// Scratch memory on the stack.
 #[repr(align(64))]
 struct NearScratch(MaybeUninit<[u8; NEAR_SCRATCH]>);
 
-/// `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`.
+/// Type of the entry function: `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`.
 type Entry = unsafe extern "C" fn(*const *mut u8, *mut RunContext<'_>, *const AtomicBool, i32) -> i32;
 
 pub(crate) struct CpuExecutable {
@@ -38,13 +39,13 @@ pub(crate) struct CpuExecutable {
     host_calls: Vec<HostCall>,
     entry: Entry,
     code: Code,
-    /// Target, version and options of the code.
+    /// Target, version and options that the code was generated for.
     compiled_for: String,
-    /// Descriptions of thunks, made for the first run that is profiled.
+    /// Descriptions of thunks, created for the first profiled run.
     thunk_table: OnceLock<ThunkTable>,
-    /// Threads that help with loops, where they are not the process's.
+    /// Helper threads for parallel loops; `None` for the process's own pool.
     helpers: Option<Arc<Helpers>>,
-    /// Keeps the code of `entry` alive.
+    /// Keeps the code of `entry` loaded.
     _loaded: LoadedCode,
 }
 
@@ -55,7 +56,7 @@ impl std::fmt::Debug for CpuExecutable {
 }
 
 impl CpuExecutable {
-    /// Loads the code of a program into this process; `compiled_for` is its target.
+    /// Loads the code of a program into this process. `compiled_for` identifies its target.
     pub fn new(
         module: OptimizedModule,
         program: ThunkProgram,
@@ -68,9 +69,9 @@ impl CpuExecutable {
         let loaded = code.machine.link()?;
         let address = loaded.address(ENTRY)?;
         drop(span);
-        // SAFETY: `entry::emit` emits the entry with this very signature, in this process or in the one that wrote the
-        // serialised program, for whose origin the caller of `LoadExecutable::load` vouches; `machine_code::read` takes
-        // code of this build alone. `_loaded` keeps it alive.
+        // SAFETY: `entry::emit` emits the entry with exactly this signature, either in this process or in the one that
+        // wrote the serialised program. The caller of `LoadExecutable::load` vouches for the origin of such a program,
+        // and `machine_code::read` accepts only code of this build. `_loaded` keeps the code alive.
         let entry = unsafe { std::mem::transmute::<*const std::ffi::c_void, Entry>(address) };
         Ok(CpuExecutable {
             module,
@@ -122,12 +123,12 @@ impl Executable for CpuExecutable {
         let table = self.code.machine.arguments.addresses(&pointers, scratch, host.cast());
         let table = table.ok_or_else(|| Error::internal("generated code uses an allocation that is not planned"))?;
         let (cancel, profile) = (context.cancel.flag(), i32::from(thunks.is_some()));
-        // SAFETY: the code was generated for this plan, or was read from a serialised program of an origin that the
-        // loader's caller vouches for, with a plan of the same key and a table within its allocations
-        // (`machine_code::read`): it reads and writes allocations as the assignment allows, at the addresses given
-        // here, which are valid until `buffers` is used again, by a host call or below, when it has returned; scratch
-        // memory is this run's alone, and as much as the code asks for; the table is the one that was laid out with the
-        // code; the flag lives in the context.
+        // SAFETY: the code was generated for this plan, or was read from a serialised program whose origin the loader's
+        // caller vouches for, with a plan of the same key and a table within its allocations (`machine_code::read`). It
+        // reads and writes allocations as the assignment allows, at the addresses in `table`. These are valid until
+        // `buffers` is used again, by a host call or below, after the code has returned. The scratch memory belongs to
+        // this run alone and is as large as the code requires. The table has the layout that the code was generated
+        // with. The flag lives in the context.
         let enter = || unsafe { (self.entry)(table.as_ptr(), host, &raw const **cancel, profile) };
         let status = match &self.helpers {
             Some(helpers) => helpers.scope(enter),
@@ -168,7 +169,8 @@ impl Executable for CpuExecutable {
 }
 
 impl SerializeExecutable for CpuExecutable {
-    /// The optimised module and its machine code; where that does not fit, code is made anew of the module.
+    /// Serialises the optimised module and its machine code. If the code does not match at loading, it is generated
+    /// again.
     fn serialize(&self) -> Result<Vec<u8>> {
         let code = machine_code::write(&self.compiled_for, &self.program, &self.code.machine)?;
         serialized::write(NAME, &self.module, &code)

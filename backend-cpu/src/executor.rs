@@ -1,4 +1,4 @@
-//! The device: the host, as the service has it.
+//! Device of the platform: the host, as `xla-service` implements it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The CPU backend: HLO to native code through LLVM.
+//! CPU backend: compiles HLO to native code with LLVM.
 //!
 //! ```text
 //! run_hlo_passes   the standard stages with this machine's profile             compiler.rs, capabilities.rs

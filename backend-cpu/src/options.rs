@@ -1,4 +1,4 @@
-//! Options of the CPU platform: the processor that code is for, the threads that help, checks for tests.
+//! Options of the CPU platform: target processor, helper threads, checks for tests.
 
 use std::sync::Arc;
 
@@ -8,41 +8,40 @@ pub use xla_llvm::target::CodeGenerators;
 pub use xla_llvm::target::HOST_CPUS as TARGET_CPUS;
 use xla_llvm::target::Target;
 
-/// The name of the platform.
+/// Name of the platform.
 pub const NAME: &str = "cpu";
 
 /// Options of the CPU platform.
 #[derive(Clone, Debug, Default)]
 pub struct CpuOptions {
-    /// The processor that code is generated for; this machine's unless given.
+    /// Processor that code is generated for; by default this machine's.
     pub cpu: TargetCpu,
-    /// Whether memory gets other contents at each allocation, and a kernel's stack and masked lanes at each
-    /// compilation. A program that is run twice, or compiled and run twice, then returns other results if they depend
-    /// on uninitialised memory. Kernels that store results over their inputs are run when they are compiled, too, and
-    /// must return the bits of a run in separate memory.
+    /// Whether memory gets different contents at each allocation, and a kernel's stack and masked lanes at each
+    /// compilation. If results depend on uninitialised memory, they then differ between runs or between compilations.
+    /// In addition, kernels that store results over their inputs are executed at compile time and must return the same
+    /// bits as with separate memory.
     pub dirty: bool,
-    /// The threads that help with loops; the process's rayon pool unless one is given. A caller takes part in its own
-    /// loops, and waits for no helper that has not begun.
+    /// Helper threads for parallel loops; by default the process's rayon pool. The calling thread takes part in its own
+    /// loops, and does not wait for helpers that have not started.
     pub pool: Option<Arc<ThreadPool>>,
-    /// The kinds of processor that files can be compiled for ahead of time; this machine's unless more are given.
+    /// Code generators for ahead-of-time compilation; by default only this machine's architecture.
     pub generators: CodeGenerators,
 }
 
-/// The processor that code is generated for.
+/// Processor that code is generated for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TargetCpu {
-    /// This machine's, with all its features.
+    /// Processor of this machine, with all its features.
     #[default]
     Native,
-    /// The processor of that name, one of [`TARGET_CPUS`], without instructions that this machine cannot execute.
+    /// Processor with this name, one of [`TARGET_CPUS`], restricted to instructions that this machine can execute.
     Executable(String),
-    /// The processor of that name, one of [`TARGET_CPUS`]: programs compile, but this machine may be unable to run
-    /// them.
+    /// Processor with this name, one of [`TARGET_CPUS`]. Programs compile, but this machine may be unable to run them.
     Whole(String),
 }
 
 impl TargetCpu {
-    /// Whether this machine executes the code.
+    /// Whether this machine can execute the code.
     pub(crate) fn is_executable(&self) -> bool {
         match self {
             TargetCpu::Native | TargetCpu::Executable(_) => true,
@@ -50,7 +49,7 @@ impl TargetCpu {
         }
     }
 
-    /// The target; `InvalidArgument` for a processor of an unknown name.
+    /// Returns the target; `InvalidArgument` for an unknown processor name.
     pub(crate) fn target(&self) -> Result<Target> {
         match self {
             TargetCpu::Native => Target::host(),

@@ -1,4 +1,4 @@
-//! The platform: names the parts.
+//! Platform: creates the compiler, executor and transfer manager.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::compiler::CpuCompiler;
 use crate::options::{CpuOptions, NAME};
 use crate::{executor, transfer};
 
-/// The CPU platform. It has one device, the host with all its cores, and as many more of the same cores as a client
-/// asks for.
+/// Returns the CPU platform. It has one device, the host with all its cores; a client can request further virtual
+/// devices that share these cores.
 pub fn platform() -> Arc<dyn Platform> {
     platform_with(CpuOptions::default())
 }
 
-/// The CPU platform with options of its own. Its name is that of the usual one, so a compilation cache must not be
-/// shared between clients of the two.
+/// Returns the CPU platform with custom options. It has the same name as the default one, so clients of the two must
+/// not share a compilation cache.
 pub fn platform_with(options: CpuOptions) -> Arc<dyn Platform> {
     Arc::new(CpuPlatform { executor: executor::host(options.dirty), compiler: Arc::new(CpuCompiler::new(options)) })
 }

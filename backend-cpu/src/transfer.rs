@@ -1,4 +1,4 @@
-//! Literals to and from the device: the host's way.
+//! Transfer manager of the platform: that of the host.
 
 use std::sync::Arc;
 

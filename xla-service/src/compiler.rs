@@ -141,7 +141,7 @@ pub struct AotCompilationOptions {
     /// Maximum number of the caller's threads that one call of a program may use; at most
     /// [`MOST_THREADS`](AotCompilationOptions::MOST_THREADS). `None` for the calling thread alone.
     pub threads: Option<NonZeroUsize>,
-    /// Smallest stack frame that is rejected, in bytes; `None` for 16 KiB.
+    /// Largest stack frame that is accepted, in bytes; `None` for 16 KiB.
     pub stack_limit: Option<u32>,
     /// Location of large constants.
     pub constants: ConstantsIn,

@@ -1,4 +1,4 @@
-//! `libNAME.a`: a static library of one object file, with the index of symbols that linkers ask for.
+//! `libNAME.a`: static library of one object file, with the symbol index that linkers need.
 
 use std::io::Cursor;
 
@@ -6,7 +6,7 @@ use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, wr
 use xla_hlo::{Error, Result};
 use xla_llvm::target::Target;
 
-/// The file's name, as linkers look for it.
+/// Returns the file name in the form that linkers search for.
 pub(super) fn name(name: &str, target: &Target) -> String {
     match kind(target.triple()) {
         ArchiveKind::Coff => format!("{name}.lib"),
@@ -14,7 +14,7 @@ pub(super) fn name(name: &str, target: &Target) -> String {
     }
 }
 
-/// A library of the object file, the same bytes each time.
+/// Builds a static library of the object file. The output is deterministic.
 pub(super) fn of(object: &[u8], name: &str, target: &Target) -> Result<Vec<u8>> {
     let member = NewArchiveMember::new(object, &DEFAULT_OBJECT_READER, format!("{name}.o"));
     let mut bytes = Cursor::new(Vec::new());
@@ -23,7 +23,7 @@ pub(super) fn of(object: &[u8], name: &str, target: &Target) -> Result<Vec<u8>> 
     Ok(bytes.into_inner())
 }
 
-/// The format that linkers of the target's system read.
+/// Returns the archive format for the linkers of the target's system.
 fn kind(triple: &str) -> ArchiveKind {
     let has = |part: &str| triple.split('-').any(|name| name.starts_with(part));
     match () {

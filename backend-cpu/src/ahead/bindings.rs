@@ -1,7 +1,7 @@
-//! `NAME.rs`: the programs of an object file for Rust, each a module of one function, without the standard library.
+//! `NAME.rs`: Rust bindings of the programs of an object file, one module with one function per program, for `no_std`.
 //!
-//! Types hold here what the header leaves to the caller: arrays have their sizes, the arena its alignment, and no two
-//! share a byte.
+//! The types guarantee the requirements that the C header leaves to the caller: arrays have their sizes, the arena has
+//! its alignment, and no two memories overlap.
 
 use std::fmt::Write as _;
 
@@ -9,21 +9,21 @@ use super::constants::{self, Constants};
 use super::description::Described;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, status};
 
-/// Words that are no names of parameters in Rust, raw or not.
+/// Words that cannot be parameter names in Rust, not even as raw identifiers.
 const NEVER_NAMES: &[&str] = &["self", "Self", "super", "crate", "_", "None", "Some", "Ok", "Err"];
 
-/// Words that are names only where they are marked.
+/// Keywords, which are parameter names only as raw identifiers.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "dyn", "extern", "final", "fn", "gen", "impl", "in", "let",
     "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "trait", "try", "type", "unsafe",
     "unsized", "use", "where", "yield",
 ];
 
-/// The function of the call that shares work among threads. The numbers are claimed here, so that each runs once,
-/// whatever the caller's function does.
+/// Function that distributes a call's tasks over threads. It claims the task numbers itself, so that each task runs
+/// exactly once, whatever the caller's function does.
 const SHARE: &str = include_str!("bindings_threads.txt");
 
-/// The module's text.
+/// Returns the text of the bindings.
 pub(super) fn text(described: &Described<'_>) -> String {
     let lines = [described.programs(), described.target()].into_iter().chain(described.needs());
     let mut text: String = lines.map(|line| format!("// {line}\n")).collect();
@@ -69,7 +69,7 @@ fn write_module(
     writeln!(out, "}}")
 }
 
-/// The type of the contents of the file of constants.
+/// Writes the type of the contents of the constants file.
 fn write_constants(out: &mut String, Constants { size, stamp }: Constants, object: &str) -> std::fmt::Result {
     let alignment = constants::ALIGNMENT;
     writeln!(
@@ -102,7 +102,7 @@ fn write_constants(out: &mut String, Constants { size, stamp }: Constants, objec
     )
 }
 
-/// The structure of the C interface, and the function that takes it.
+/// Writes the structure of the C interface, and the declaration of the entry function.
 fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
     writeln!(
         out,
@@ -119,7 +119,7 @@ fn write_call(out: &mut String, interface: &Interface, parameters: &[Parameter<'
     writeln!(out, "        fn entry(call: *const Call) -> i32;\n    }}\n")
 }
 
-/// The function; it is a safe one where the program calls no function of the application.
+/// Writes the function `run`, which is safe unless the program calls functions of the application.
 fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_>]) -> std::fmt::Result {
     let threads = interface.threads;
     match threads {
@@ -199,7 +199,7 @@ fn write_run(out: &mut String, interface: &Interface, parameters: &[Parameter<'_
     writeln!(out, "    }}")
 }
 
-/// The function that asks whether the processor has the features of the code: a call without a structure.
+/// Writes the function that checks whether the processor has the required features: a call with a null pointer.
 fn write_runs_here(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
@@ -227,7 +227,7 @@ fn write_word(out: &mut String, word: Word) -> std::fmt::Result {
     }
 }
 
-/// The form that functions of the application must have.
+/// Writes the documentation of the signature that the application's functions must have.
 fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result {
     let names: Vec<String> = interface.functions.iter().map(|function| format!("`{}`", function.symbol)).collect();
     for line in [
@@ -256,7 +256,7 @@ fn write_functions(out: &mut String, interface: &Interface) -> std::fmt::Result 
     Ok(())
 }
 
-/// The type of a word of the call.
+/// Returns the Rust type of a word of the call.
 fn rust_type(word: Word) -> &'static str {
     match word {
         Word::Constants => "*const ::core::ffi::c_void",
@@ -267,10 +267,10 @@ fn rust_type(word: Word) -> &'static str {
     }
 }
 
-/// A parameter of the function.
+/// Parameter of the function `run`.
 struct Parameter<'a> {
     name: String,
-    /// The array's type.
+    /// Array type in Rust.
     array: String,
     field: &'a Field,
 }
@@ -285,7 +285,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// Arrays of arrays, where elements lie in row-major order; else one array of all elements as they lie.
+/// Returns a type of nested arrays if elements are in row-major order; otherwise of one array with all elements in
+/// memory order.
 fn array_type(field: &Field) -> String {
     let (_, element) = field.element_types();
     if field.is_row_major() {
@@ -294,7 +295,7 @@ fn array_type(field: &Field) -> String {
     format!("[{element}; {}]", field.elements())
 }
 
-/// A name of C as one of Rust.
+/// Converts a C name to a Rust name.
 fn identifier(name: &str) -> String {
     match name {
         _ if NEVER_NAMES.contains(&name) => format!("{name}_"),

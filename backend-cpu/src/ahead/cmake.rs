@@ -1,6 +1,6 @@
-//! `NAME.cmake`: the program as a target that others link.
+//! `NAME.cmake`: the program as a CMake target for other projects to link.
 
-/// The file of a program of that name, beside its object and its header.
+/// Returns the CMake file of the program `name`. It is placed next to the object and the header.
 pub(super) fn text(name: &str) -> String {
     format!(
         "# include(.../{name}.cmake), then target_link_libraries(app PRIVATE {name}).\n\

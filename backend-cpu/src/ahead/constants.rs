@@ -1,7 +1,7 @@
-//! `NAME.bin`: large constants as a file to map, in the place of data in the object.
+//! `NAME.bin`: file of large constants to map, instead of data in the object.
 //!
-//! The file begins with a number that stands for its contents, in the target's byte order, by which the entry tells it
-//! from others. Constants are in the target's byte order too, aligned, each once.
+//! The file starts with a hash of its contents, by which the entry function detects a wrong file. The hash and the
+//! constants are in the target's byte order. Constants are aligned, and equal ones are stored once.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,28 +11,29 @@ use xla_llvm::elemental::array_bytes;
 use xla_passes::buffers::{Allocation, AllocationKind};
 use xla_service::thunks::ThunkProgram;
 
-/// Alignment in bytes of the file in memory, and of each constant in it.
+/// Alignment in bytes of the mapped file, and of each constant in it.
 pub(super) const ALIGNMENT: u64 = 64;
-/// Bytes from which on a constant is in the file; an address costs more than smaller ones gain.
+/// Size in bytes of the smallest constants that are stored in the file. For smaller ones the address would cost more
+/// than is saved.
 const LARGE: usize = 1024;
-/// Words for people at the file's beginning, after its number.
+/// Readable title at the start of the file, after the hash.
 const TITLE: &[u8] = b" constants of programs compiled ahead of time\n";
 
-/// Constants of several programs, to be written to a file.
+/// Builder of the constants file of several programs.
 #[derive(Debug)]
 pub(super) struct ConstantsFile {
     bytes: Vec<u8>,
-    /// Constants by a hash: first byte and length of each.
+    /// Offset and length of known constants, by the hash of their bytes.
     known: HashMap<u64, Vec<(usize, usize)>>,
     big_endian: bool,
 }
 
-/// The file, as calls need to know it.
+/// Properties of the file that calls check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Constants {
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// The number that the file begins with.
+    /// Hash at the start of the file.
     pub stamp: u32,
 }
 
@@ -43,7 +44,7 @@ impl ConstantsFile {
         ConstantsFile { bytes, known: HashMap::new(), big_endian }
     }
 
-    /// Adds the large constants of a program; their places in the file, by allocation.
+    /// Adds the large constants of a program. Returns the offset in the file for each allocation.
     pub fn add(&mut self, module: &Module, program: &ThunkProgram) -> Result<Vec<Option<u64>>> {
         let mut places = Vec::with_capacity(program.assignment.allocations().len());
         for allocation in program.assignment.allocations() {
@@ -55,7 +56,7 @@ impl ConstantsFile {
         Ok(places)
     }
 
-    /// Place of a constant.
+    /// Returns the offset of a constant, which is added if it is new.
     fn place(&mut self, literal: &Literal) -> Result<u64> {
         let data = array_bytes(literal, self.big_endian);
         let mut hasher = DefaultHasher::new();
@@ -74,9 +75,9 @@ impl ConstantsFile {
         Ok(start as u64)
     }
 
-    /// The file's bytes, and what calls know of it.
+    /// Returns the bytes of the file, and the properties that calls check.
     pub fn finish(mut self) -> (Vec<u8>, Constants) {
-        // FNV-1a, of 32 bits.
+        // 32-bit FNV-1a.
         let stamp =
             self.bytes.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         let word = if self.big_endian { stamp.to_be_bytes() } else { stamp.to_le_bytes() };
@@ -86,7 +87,7 @@ impl ConstantsFile {
     }
 }
 
-/// The array that a constant allocation holds.
+/// Returns the array of a constant allocation.
 pub(super) fn constant<'m>(module: &'m Module, allocation: &Allocation) -> Result<&'m Literal> {
     let AllocationKind::Constant { value } = &allocation.kind else {
         return Err(Error::internal("an allocation is no constant's"));

@@ -1,4 +1,4 @@
-//! `NAME.json`: the interface of an object file for other tools.
+//! `NAME.json`: description of an object file's interface, for other tools.
 
 use serde::Serialize;
 use xla_hlo::{Error, Result};
@@ -12,23 +12,23 @@ use super::identifiers::Names;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, SizeAt, Word, element_types};
 use super::object::Undefined;
 
-/// An object file, to be described.
+/// Object file to describe.
 pub(super) struct Described<'a> {
     pub names: &'a Names,
     /// Calls of the programs.
     pub interfaces: &'a [Interface],
     /// Functions of the application that the programs call.
     pub functions: &'a [Function],
-    /// The file of constants, if there is one.
+    /// Constants file, if there is one.
     pub constants: Option<Constants>,
-    /// The processors that there is code for, of one triple.
+    /// Processors that the object has code for; all have the same triple.
     pub targets: &'a [Target],
-    /// Functions outside of it that it calls.
+    /// Undefined functions that the object calls.
     pub undefined: &'a Undefined,
 }
 
 impl Described<'_> {
-    /// The programs and their object in one line, for people.
+    /// Returns one readable line about the programs and their object.
     pub fn programs(&self) -> String {
         let Names { object, entries, .. } = self.names;
         match &entries[..] {
@@ -37,7 +37,7 @@ impl Described<'_> {
         }
     }
 
-    /// The target in one line, for people.
+    /// Returns one readable line about the target.
     pub fn target(&self) -> String {
         let names: Vec<String> = self.targets.iter().map(processor).collect();
         let names = match &names[..] {
@@ -47,7 +47,7 @@ impl Described<'_> {
         format!("Target {}, {names}; LLVM {}.", self.targets[0].triple(), llvm_version())
     }
 
-    /// The functions outside of the object that it calls, in lines for people.
+    /// Returns readable lines about the undefined functions that the object calls.
     pub fn needs(&self) -> Vec<String> {
         let functions: Vec<&str> = self.functions.iter().map(|function| function.symbol.as_str()).collect();
         let kinds = [
@@ -65,7 +65,7 @@ impl Described<'_> {
     }
 }
 
-/// A target's processor and features, for people.
+/// Returns a readable description of a target's processor and features.
 fn processor(target: &Target) -> String {
     let cpu = if target.cpu().is_empty() { "generic" } else { target.cpu() };
     format!("{cpu}{}", features(target.features()))
@@ -77,33 +77,33 @@ struct Description<'a> {
     target: TargetNames<'a>,
     programs: Vec<ProgramOf<'a>>,
     constants: Option<FileOf>,
-    /// Names of functions outside of the object.
+    /// Names of all undefined functions.
     externals: &'a [String],
-    /// Those that the application has, for custom calls.
+    /// Functions that the application provides for custom calls.
     functions: Vec<FunctionOf<'a>>,
 }
 
-/// The file of constants.
+/// Constants file.
 #[derive(Serialize)]
 struct FileOf {
     file: String,
     size: u64,
     alignment: u64,
-    /// The number that it begins with.
+    /// Hash at the start of the file.
     stamp: u32,
 }
 
-/// A program of the object.
+/// Program of the object.
 #[derive(Serialize)]
 struct ProgramOf<'a> {
     name: &'a str,
     abi: u32,
     arena: Arena,
-    /// Threads that a call may use.
+    /// Maximum number of threads of one call.
     threads: usize,
-    /// The pointers of the call, in order.
+    /// Pointers of the call, in order.
     pointers: Vec<Pointer<'a>>,
-    /// The words of the call that follow them.
+    /// Words of the call after the pointers.
     words: Vec<NamedWord>,
 }
 
@@ -111,10 +111,10 @@ struct ProgramOf<'a> {
 struct TargetNames<'a> {
     llvm: String,
     triple: &'a str,
-    /// The processor, or several, separated by commas, and their features.
+    /// Processor, or several separated by commas, and their features.
     cpu: String,
     features: String,
-    /// Whether a call may fail because of the processor.
+    /// Whether a call may fail because the processor lacks features.
     checks_processor: bool,
     pointer_bytes: u32,
     big_endian: bool,
@@ -129,7 +129,7 @@ struct Arena {
 #[derive(Serialize)]
 struct Pointer<'a> {
     name: &'a str,
-    /// Offset in the structure of the call.
+    /// Offset in the call structure.
     offset: u64,
     c_type: &'a str,
     element_type: String,
@@ -139,22 +139,22 @@ struct Pointer<'a> {
     argument: Option<usize>,
     result: Option<usize>,
     written: bool,
-    /// Whether it is the state that random numbers are drawn from.
+    /// Whether it is the state of the random number generator.
     random_state: bool,
-    /// Of a result of dynamic size, where the sizes of its dimensions are.
+    /// Locations of the sizes of a result's dynamic dimensions.
     #[serde(skip_serializing_if = "<[SizeAt]>::is_empty")]
     sizes: &'a [SizeAt],
 }
 
-/// A word of the call.
+/// Word of the call.
 #[derive(Serialize)]
 struct NamedWord {
     name: &'static str,
-    /// Offset in the structure of the call.
+    /// Offset in the call structure.
     offset: u64,
 }
 
-/// A function of the application.
+/// Function of the application.
 #[derive(Serialize)]
 struct FunctionOf<'a> {
     symbol: &'a str,
@@ -162,7 +162,7 @@ struct FunctionOf<'a> {
     calls: Vec<CallOf<'a>>,
 }
 
-/// A call's configuration: text where it is UTF-8, a list of numbers otherwise.
+/// Configuration of a call: text if it is UTF-8, otherwise a list of numbers.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Config<'a> {
@@ -187,7 +187,7 @@ struct Array<'a> {
     bytes: usize,
 }
 
-/// The description as JSON.
+/// Returns the description as JSON.
 pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
     let Described { names, interfaces, functions, constants, targets, undefined } = *described;
     let target = &targets[0];
@@ -217,7 +217,7 @@ pub(super) fn json(described: &Described<'_>) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("the description cannot be written: {error}")))
 }
 
-/// Words with commas between them, each once.
+/// Joins the distinct words with commas.
 fn joined<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let mut all: Vec<&str> = Vec::new();
     for word in words.filter(|word| !word.is_empty()) {
@@ -283,9 +283,9 @@ fn array(ArraySlice { shape, .. }: &ArraySlice) -> Array<'_> {
     }
 }
 
-/// Features for people, after the processor.
+/// Returns a readable list of features, to append to the processor.
 fn features(features: &str) -> String {
-    // All of a machine's are hundreds.
+    // A list of all features of a machine would have hundreds of entries.
     match features.split(',').filter(|feature| !feature.is_empty()).count() {
         0 => String::new(),
         1..=12 => format!(" with {}", features.replace(',', " ")),

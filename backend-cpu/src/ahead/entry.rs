@@ -1,7 +1,7 @@
-//! The entry of an object file: `i32 NAME(ptr call)` checks the call, fills the table of addresses, runs the thunks.
+//! Entry function of an object file: `i32 NAME(ptr call)` checks the call, fills the address table, runs the thunks.
 //!
-//! The call is a structure: a 32-bit number (the ABI), a byte (whether to stop) and three that are reserved, the
-//! arena's address and size, then the pointers. Nothing is written before everything is checked.
+//! The call is a structure: a 32-bit ABI hash, the cancellation byte, three reserved bytes, the arena's address and
+//! size, then the pointers. The entry writes no memory before all checks have passed.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
@@ -21,28 +21,28 @@ use crate::program::refused::refused;
 use crate::program::sequence::{self, Plan, Surroundings};
 use crate::program::spread::ParallelFor;
 
-/// Places in the structure of a call, of pointers of that size.
+/// Layout of the call structure, for a given pointer size.
 pub(super) struct CallLayout {
     pointer_bytes: u64,
 }
 
 impl CallLayout {
-    /// Offset of the byte that stops the run.
+    /// Offset of the cancellation byte.
     const CANCEL: u64 = 4;
-    /// Offset of the arena's address, which its size follows.
+    /// Offset of the arena's address, which is followed by its size.
     const ARENA: u64 = 8;
 
     pub fn new(pointer_bytes: u32) -> CallLayout {
         CallLayout { pointer_bytes: pointer_bytes.into() }
     }
 
-    /// Offset of a pointer, by its number.
+    /// Returns the offset of pointer number `number`.
     pub fn field(&self, number: usize) -> u64 {
         CallLayout::ARENA + self.pointer_bytes * (2 + number as u64)
     }
 }
 
-/// Writes the entry, a function of that name; the interface learns how large the arena is.
+/// Emits the entry function `symbol`, and sets the size of the arena in `interface`.
 pub(super) fn emit(
     emitter: &Emitter<'_>,
     plan: &Plan,
@@ -89,7 +89,7 @@ pub(super) fn emit(
     emitter.check()
 }
 
-/// A constant table of numbers.
+/// Constant table of integers.
 #[derive(Clone, Copy)]
 struct NumberTable<'ctx> {
     table: PointerValue<'ctx>,
@@ -101,12 +101,12 @@ struct Entry<'a, 'ctx> {
     function: FunctionValue<'ctx>,
     call: PointerValue<'ctx>,
     layout: CallLayout,
-    /// Blocks that leave with an error, each with its status.
+    /// Blocks that return an error, each with its status.
     failures: Vec<(BasicBlock<'ctx>, IntValue<'ctx>)>,
 }
 
 impl<'ctx> Entry<'_, 'ctx> {
-    /// Checks that there is a call, and that it is one of this program.
+    /// Emits the checks that there is a call and that it belongs to this program.
     fn check_call(&mut self, interface: &Interface) -> Result<()> {
         let there = self.e.builder().build_is_not_null(self.call, "").map_err(refused)?;
         self.check(there, status::NO_CALL)?;
@@ -117,7 +117,8 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check(same, status::WRONG_ABI)
     }
 
-    /// The pointer for functions of the application, and the block for their errors, if the program calls any.
+    /// Loads the user data for functions of the application, and creates the block for their errors, if the program
+    /// calls such functions.
     fn external(&self, interface: &Interface) -> Result<Option<ExternalExit<'ctx>>> {
         let Some(place) = interface.place(Word::UserData) else { return Ok(None) };
         let user_data = self.load_pointer(self.layout.field(place))?;
@@ -129,18 +130,19 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok(Some(ExternalExit { user_data, failed, status }))
     }
 
-    /// The function that shares work among threads, if the program uses several.
+    /// Loads the application's function that distributes work over threads, if the program uses several.
     fn parallel(&self, interface: &Interface) -> Result<Option<ParallelFor<'ctx>>> {
         let places = [Word::ParallelFor, Word::Pool].map(|word| interface.place(word));
         let [Some(function), Some(pool)] = places else { return Ok(None) };
-        // Functions may be in an address space of their own.
+        // Functions may be in a separate address space.
         let pointer = self.function.as_global_value().as_pointer_value().get_type();
         let place = self.offset(self.call, self.layout.field(function))?;
         let function = self.e.builder().build_load(pointer, place, "").map_err(refused)?.into_pointer_value();
         Ok(Some(ParallelFor { function, pool: self.load_pointer(self.layout.field(pool))? }))
     }
 
-    /// Leaves with the number of a function of the application, where the caller wants to have it.
+    /// Emits the exit after a failed function of the application: stores its status, if the caller wants it, and
+    /// returns.
     fn external_failed(&self, exit: &ExternalExit<'ctx>, interface: &Interface) -> Result<()> {
         let builder = self.e.builder();
         builder.position_at_end(exit.failed);
@@ -157,7 +159,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.ret(status::EXTERNAL_FAILED)
     }
 
-    /// Checks size and alignment of the arena.
+    /// Emits the checks of the arena's size and alignment.
     fn check_arena(&mut self, arena: PointerValue<'ctx>, interface: &Interface) -> Result<()> {
         if interface.arena_bytes == 0 {
             return Ok(());
@@ -168,7 +170,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check_alignment(arena, ARENA_ALIGNMENT, status::ARENA_MISALIGNED)
     }
 
-    /// Checks the contents of the file of constants, if the program reads any.
+    /// Emits the checks of the constants file, if the program reads one.
     fn check_constants(&mut self, interface: &Interface) -> Result<()> {
         let Some(Constants { size, stamp }) = interface.constants else { return Ok(()) };
         let places = [Word::Constants, Word::ConstantsSize].map(|word| interface.place(word));
@@ -187,7 +189,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check(same, status::WRONG_CONSTANTS)
     }
 
-    /// Checks that the size at that place of the call is no less than that.
+    /// Emits the check that the size at offset `place` of the call is at least `least`.
     fn check_size(&mut self, place: u64, least: u64, status: u32) -> Result<()> {
         let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
         let place = self.offset(self.call, place)?;
@@ -206,7 +208,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.check(aligned, status)
     }
 
-    /// Checks the pointers of arrays with elements, in one loop over the call's structure.
+    /// Emits the null checks of pointers to non-empty arrays, as one loop over the call structure.
     fn check_pointers(&mut self, interface: &Interface) -> Result<()> {
         let byte = self.e.context().i8_type();
         let wanted: Vec<bool> = interface.fields.iter().map(|field| field.elements() > 0).collect();
@@ -237,8 +239,9 @@ impl<'ctx> Entry<'_, 'ctx> {
         })
     }
 
-    /// Fills the table of addresses, in one loop over two constant tables: the place in the call's structure of each
-    /// address's base, and the distance from there. Constants of the object have no base there; they follow.
+    /// Emits the loop that fills the address table, driven by two constant tables: for each address, the offset of its
+    /// base pointer in the call structure, and the distance from the base. Constants in the object have no such base;
+    /// their addresses are stored afterwards.
     fn fill(
         &mut self,
         table: PointerValue<'ctx>,
@@ -292,8 +295,8 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok(())
     }
 
-    /// Place in the call's structure of the address from which an allocation is found, and the distance from there;
-    /// `None` for a constant of the object.
+    /// Returns the offset in the call structure of an allocation's base pointer, and the distance from it; `None` for a
+    /// constant in the object.
     fn base(&self, allocation: usize, interface: &Interface) -> Result<Option<(u64, u64)>> {
         let base = interface.bases.get(allocation).ok_or_else(|| Error::internal("an allocation has no place"))?;
         Ok(match *base {
@@ -308,7 +311,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         })
     }
 
-    /// Writes a loop over the numbers below `count`, which is not 0; the builder continues after it.
+    /// Emits a loop over the numbers below `count`, which is not 0. The builder continues after the loop.
     fn each(&mut self, count: usize, body: impl FnOnce(&mut Self, IntValue<'ctx>) -> Result<()>) -> Result<()> {
         let word = self.e.int_type(8 * self.layout.pointer_bytes as u32);
         let (before, builder) = (self.here()?, self.e.builder());
@@ -328,7 +331,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok(())
     }
 
-    /// Makes a constant table of numbers, each as wide as the largest one needs.
+    /// Creates a constant table of integers, with the smallest width that holds the largest one.
     fn numbers(&self, name: &str, numbers: &[u64]) -> NumberTable<'ctx> {
         let bits = 64 - numbers.iter().fold(0, |all, number| all | number).leading_zeros();
         let ty = self.e.int_type(bits.next_power_of_two().max(8));
@@ -336,21 +339,21 @@ impl<'ctx> Entry<'_, 'ctx> {
         NumberTable { table: self.table(name, &ty.const_array(&values)), ty }
     }
 
-    /// Number at that place of a table, as wide as an address.
+    /// Loads an entry of a table, extended to the width of an address.
     fn load_number(&self, numbers: NumberTable<'ctx>, at: IntValue<'ctx>) -> Result<IntValue<'ctx>> {
         let place = self.element(numbers.table, at, u64::from(numbers.ty.get_bit_width() / 8))?;
         let value = self.e.builder().build_load(numbers.ty, place, "").map_err(refused)?.into_int_value();
         self.e.builder().build_int_z_extend_or_bit_cast(value, at.get_type(), "").map_err(refused)
     }
 
-    /// Address of an element of an array, by its number and the bytes of each.
+    /// Returns the address of array element `number`, for elements of `bytes` bytes.
     fn element(&self, array: PointerValue<'ctx>, number: IntValue<'ctx>, bytes: u64) -> Result<PointerValue<'ctx>> {
         let bytes = number.get_type().const_int(bytes, false);
         let offset = self.e.builder().build_int_mul(number, bytes, "").map_err(refused)?;
         self.e.byte_address(array, self.e.lanes(offset))
     }
 
-    /// A private constant table.
+    /// Creates a private constant table.
     fn table(&self, name: &str, values: &ArrayValue<'ctx>) -> PointerValue<'ctx> {
         let global = self.e.module().add_global(values.get_type(), None, name);
         global.set_initializer(values);
@@ -359,12 +362,12 @@ impl<'ctx> Entry<'_, 'ctx> {
         global.as_pointer_value()
     }
 
-    /// Goes on if the condition holds, else leaves with that status.
+    /// Emits a check: continues if the condition holds, otherwise returns `status`.
     fn check(&mut self, holds: IntValue<'ctx>, status: u32) -> Result<()> {
         self.check_with(holds, self.e.context().i32_type().const_int(status.into(), false))
     }
 
-    /// [`Entry::check`] with a status that is computed.
+    /// [`Entry::check`] with a computed status.
     fn check_with(&mut self, holds: IntValue<'ctx>, status: IntValue<'ctx>) -> Result<()> {
         let block = |name| self.e.context().append_basic_block(self.function, name);
         let (next, bad) = (block("next"), block("bad"));
@@ -374,7 +377,7 @@ impl<'ctx> Entry<'_, 'ctx> {
         Ok(())
     }
 
-    /// Ends the blocks of failures.
+    /// Terminates the blocks of failed checks.
     fn fail(&self) -> Result<()> {
         self.failures.iter().try_for_each(|&(block, status)| {
             self.e.builder().position_at_end(block);
@@ -387,14 +390,14 @@ impl<'ctx> Entry<'_, 'ctx> {
         self.e.builder().build_return(Some(&status)).map(|_| ()).map_err(refused)
     }
 
-    /// A pointer of the call's structure.
+    /// Loads a pointer from the call structure.
     fn load_pointer(&self, offset: u64) -> Result<PointerValue<'ctx>> {
         let place = self.offset(self.call, offset)?;
         let pointer = self.e.context().ptr_type(AddressSpace::default());
         Ok(self.e.builder().build_load(pointer, place, "").map_err(refused)?.into_pointer_value())
     }
 
-    /// The address so many bytes further on.
+    /// Returns the address `bytes` bytes after `base`.
     fn offset(&self, base: PointerValue<'ctx>, bytes: u64) -> Result<PointerValue<'ctx>> {
         let bytes = self.e.int_type(64).const_int(bytes, false);
         self.e.byte_address(base, self.e.lanes(bytes))

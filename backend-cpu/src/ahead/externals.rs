@@ -1,4 +1,4 @@
-//! Custom calls that become calls of the application's own functions: their names, and what each call hands over.
+//! Custom calls that are compiled to calls of the application's functions: their names, and the arguments of each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use xla_service::{AotCompilationOptions, ExternalCall as Listed};
 use super::identifiers::is_name;
 use crate::program::external::ExternalCall;
 
-/// Functions of the application, by the targets of the custom calls that they stand for.
+/// Functions of the application, by the target of their custom calls.
 pub(super) struct Externals {
     symbols: BTreeMap<String, String>,
 }
 
-/// A function of the application, as far as a program calls it.
+/// Function of the application, with the calls of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
     pub symbol: String,
-    /// Target of the custom calls that it stands for.
+    /// Target of the custom calls that it implements.
     pub target: String,
     pub calls: Vec<Call>,
 }
 
-/// The arrays of a call.
+/// Arrays of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// The custom call's name in the program.
+    /// Name of the custom call in the program.
     pub name: String,
     pub operands: Vec<ArraySlice>,
     pub results: Vec<ArraySlice>,
@@ -34,8 +34,8 @@ pub(super) struct Call {
 }
 
 impl Externals {
-    /// Those that the options list. [`Error::InvalidArgument`] for names that are none in C, and for functions that
-    /// stand for two targets or are the program's own.
+    /// Creates the functions that the options list. [`Error::InvalidArgument`] for invalid C names, for a function that
+    /// implements two targets, and for a function with the name of a program.
     pub fn new(options: &AotCompilationOptions, entries: &[String]) -> Result<Externals> {
         let mut symbols = BTreeMap::new();
         for Listed { target, symbol } in &options.externals {
@@ -59,27 +59,27 @@ impl Externals {
         Ok(Externals { symbols })
     }
 
-    /// The function that a thunk calls, if it is a custom call that was listed.
+    /// Returns the function that a thunk calls, if it is a listed custom call.
     fn symbol(&self, module: &Module, thunk: &Thunk) -> Option<&str> {
         let Op::CustomCall(op) = module[thunk.computation][thunk.instruction].op() else { return None };
-        // There is no way to tell a function how much of an array counts.
+        // The interface cannot pass actual sizes, so arrays of dynamic size are excluded.
         let is_static = thunk.operands.iter().chain(&thunk.results).all(|array| array.shape.is_static());
         let symbol = self.symbols.get(&op.target).map(String::as_str);
         symbol.filter(|_| is_static && matches!(thunk.kind, ThunkKind::CustomCall))
     }
 
-    /// Whether a thunk is such a call.
+    /// Whether a thunk is a call of a listed function.
     pub fn has(&self, module: &Module, thunk: &Thunk) -> bool {
         self.symbol(module, thunk).is_some()
     }
 
-    /// The calls of a program.
+    /// Returns the calls of a program.
     pub fn calls(&self, module: &Module, sequence: &ThunkSequence) -> Result<Vec<ExternalCall>> {
         let calls = sequence.walk().filter_map(|thunk| Some((thunk, self.symbol(module, thunk)?)));
         calls.map(|(thunk, symbol)| call(module, thunk, symbol)).collect()
     }
 
-    /// The functions that a program calls.
+    /// Returns the functions that a program calls.
     pub fn functions(&self, module: &Module, sequence: &ThunkSequence) -> Vec<Function> {
         let mut functions: Vec<Function> = Vec::new();
         for (target, symbol) in &self.symbols {
@@ -93,7 +93,7 @@ impl Externals {
     }
 }
 
-/// The functions of several programs, each once, in the order of their targets.
+/// Merges the functions of several programs, in the order of their targets.
 pub(super) fn joined<'f>(of_programs: impl Iterator<Item = &'f [Function]>) -> Vec<Function> {
     let mut joined: BTreeMap<&str, Function> = BTreeMap::new();
     for function in of_programs.flatten() {
@@ -105,7 +105,7 @@ pub(super) fn joined<'f>(of_programs: impl Iterator<Item = &'f [Function]>) -> V
     joined.into_values().collect()
 }
 
-/// Names of functions.
+/// Returns the names of functions.
 pub(super) fn names(functions: &[Function]) -> BTreeSet<&str> {
     functions.iter().map(|function| function.symbol.as_str()).collect()
 }
@@ -119,7 +119,7 @@ fn described(module: &Module, thunk: &Thunk) -> Call {
     }
 }
 
-/// The configuration that the program has for the function.
+/// Returns the configuration (`backend_config`) that the program passes to the function.
 fn config(module: &Module, thunk: &Thunk) -> Vec<u8> {
     let annotations = module[thunk.computation][thunk.instruction].annotations();
     annotations.map_or_else(Vec::new, |annotations| annotations.backend_config.as_bytes().to_vec())
@@ -140,7 +140,7 @@ fn call(module: &Module, thunk: &Thunk, symbol: &str) -> Result<ExternalCall> {
     Ok(ExternalCall { thunk: thunk.id, symbol: symbol.to_string(), config: config(module, thunk), aliases })
 }
 
-/// Numbers of leaves among arrays; tokens have none.
+/// Numbers the array leaves of shapes; tokens have no number.
 fn array_numbers(shapes: &[&Shape]) -> Vec<Option<usize>> {
     let mut arrays = 0..;
     let leaves = shapes.iter().flat_map(|shape| shape.leaves());
@@ -149,7 +149,8 @@ fn array_numbers(shapes: &[&Shape]) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// An error where an operand is not in the layout that the call states, or a result overlaps another array.
+/// Returns an error if an operand does not have the layout that the call specifies, or if a result overlaps another
+/// array.
 fn check_places(thunk: &Thunk, stated: &[Shape]) -> Result<()> {
     let stated = stated.iter().flat_map(Shape::leaves).filter_map(|(_, leaf)| leaf.as_array());
     for (stated, operand) in stated.zip(&thunk.operands) {

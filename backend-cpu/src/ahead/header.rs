@@ -1,4 +1,4 @@
-//! `NAME.h`: the call of an object file for C and C++.
+//! `NAME.h`: C and C++ header for calling an object file.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,7 +12,8 @@ use super::externals::Function;
 use super::identifiers::Names;
 use super::interface::{ARENA_ALIGNMENT, Field, Interface, Word, element_types, status};
 
-/// The header's text; [`Error::InvalidArgument`] where the programs' names make two macros of one name.
+/// Returns the text of the header; [`Error::InvalidArgument`] if the programs' names produce two macros of the same
+/// name.
 pub(super) fn text(described: &Described<'_>) -> Result<String> {
     let mut text = introduction(described);
     text += &functions(described.functions);
@@ -37,7 +38,7 @@ pub(super) fn text(described: &Described<'_>) -> Result<String> {
     }
 }
 
-/// The text before the programs.
+/// Returns the text before the programs.
 fn introduction(described: &Described<'_>) -> String {
     let name = match &described.names.entries[..] {
         [entry] => entry.clone(),
@@ -111,7 +112,7 @@ int32_t {symbol}(const void *const *operands, void *const *results, const char *
     )
 }
 
-/// The part of a program.
+/// Part of the header for one program.
 struct Header<'a> {
     text: String,
     interface: &'a Interface,
@@ -120,12 +121,12 @@ struct Header<'a> {
 }
 
 impl Header<'_> {
-    /// Adds a line. (Writing to a string does not fail.)
+    /// Appends a line. Writing to a string does not fail.
     fn line(&mut self, line: impl std::fmt::Display) {
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// A macro's name.
+    /// Returns the name of a macro.
     fn capitals(&self, suffix: &str) -> String {
         format!("{}_{suffix}", self.name).to_ascii_uppercase()
     }
@@ -243,7 +244,7 @@ impl Header<'_> {
         self.line(format!("int32_t {name}(const {name}_call *call);\n"));
     }
 
-    /// The declaration of a word of the structure.
+    /// Returns the declaration of a word of the structure.
     fn word(&self, word: Word) -> String {
         let (name, threads) = (word.name(), self.interface.threads);
         match word {
@@ -264,7 +265,7 @@ impl Header<'_> {
         }
     }
 
-    /// The class in C++, and the end.
+    /// Writes the C++ class and the end of the part.
     fn class(&mut self) {
         let name = self.name.to_string();
         let (abi, size, alignment) =
@@ -292,13 +293,13 @@ fn c_type(name: &str, field: &Field) -> String {
     }
 }
 
-/// Role and shape of an array, for people: `argument 0 (parameter 0 "x"), f32[2,3]`.
+/// Returns a readable role and shape of an array: `argument 0 (parameter 0 "x"), f32[2,3]`.
 fn role(field: &Field) -> String {
     let order = if field.is_row_major() { "" } else { " (in this order)" };
     format!("{}, {}{order}", uncommented(&field.role()), field.shape)
 }
 
-/// Type and shape of a function's array.
+/// Returns the type and shape of a function's array.
 fn array_text(ArraySlice { shape, .. }: &ArraySlice) -> String {
     let ty = match shape.element_type() {
         ElementType::C64 => "float (*)[2]".to_string(),
@@ -308,7 +309,7 @@ fn array_text(ArraySlice { shape, .. }: &ArraySlice) -> String {
     format!("{ty}, {shape}")
 }
 
-/// A text that does not end the comment that it is in, nor begin another line.
+/// Makes a text safe inside a comment: it neither ends the comment nor starts a new line.
 fn uncommented(text: &str) -> String {
     text.replace("*/", "* /").replace("/*", "/ *").replace(|c: char| c.is_control(), " ")
 }

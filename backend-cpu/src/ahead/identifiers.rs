@@ -1,14 +1,14 @@
-//! Names in C and C++: of the entry, of the fields of its call.
+//! C and C++ identifiers: names of entry functions and of the fields of their calls.
 
 use std::collections::{HashMap, HashSet};
 
 use xla_hlo::{Error, Result};
 use xla_service::AotCompilationOptions;
 
-/// Letters of the longest name.
+/// Maximum length of a name.
 const LONGEST: usize = 100;
 
-/// Words that are no names in C or in C++.
+/// Keywords of C or C++.
 const KEYWORDS: &[&str] = &[
     "alignas",
     "alignof",
@@ -104,19 +104,19 @@ const KEYWORDS: &[&str] = &[
     "xor_eq",
 ];
 
-/// Names that programs of one object have in C and C++.
+/// C and C++ names of the programs of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Of the files.
+    /// Stem of the file names.
     pub object: String,
-    /// Of the entry functions.
+    /// Names of the entry functions.
     pub entries: Vec<String>,
-    /// The namespace in C++, outermost first; empty for the global one.
+    /// C++ namespace, outermost part first; empty for the global one.
     pub namespace: Vec<String>,
 }
 
 impl Names {
-    /// As the options say, or the modules' names made into identifiers.
+    /// Takes the names from the options, or derives them from the modules' names.
     pub fn new<'m>(options: &AotCompilationOptions, modules: impl ExactSizeIterator<Item = &'m str>) -> Result<Names> {
         let (symbols, count) = (&options.symbols, modules.len());
         if count == 0 {
@@ -132,7 +132,7 @@ impl Names {
             [] => modules.map(|module| identifier(module, "program")).collect(),
             _ => symbols.iter().map(|symbol| checked(symbol, "symbol")).collect::<Result<_>>()?,
         };
-        // Macros have capitals alone.
+        // Macro names are upper case, so names must differ in more than case.
         let capitals: HashSet<String> = entries.iter().map(|entry| entry.to_ascii_uppercase()).collect();
         if capitals.len() < entries.len() {
             let entries = entries.join(", ");
@@ -150,7 +150,7 @@ impl Names {
     }
 }
 
-/// A name that a person chose; [`Error::InvalidArgument`] if it is none in C.
+/// Returns a name from the options; [`Error::InvalidArgument`] if it is not valid in C and C++.
 fn checked(name: &str, what: &str) -> Result<String> {
     if !name.is_empty() && identifier(name, "") == name {
         return Ok(name.to_string());
@@ -160,15 +160,15 @@ fn checked(name: &str, what: &str) -> Result<String> {
     )))
 }
 
-/// Whether that may be the name of a C function that somebody else has written, and who may use reserved names.
+/// Whether a text may be the name of an external C function, which may use reserved identifiers.
 pub(super) fn is_name(name: &str) -> bool {
     let letters = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     letters && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && !KEYWORDS.contains(&name)
 }
 
-/// A text made into a name; `otherwise` where nothing is left of it.
+/// Converts a text to an identifier; returns `otherwise` if no characters remain.
 pub(super) fn identifier(text: &str, otherwise: &str) -> String {
-    // Underscores in front, and two in a row, are reserved for compilers.
+    // Leading underscores, and two consecutive ones, are reserved for implementations.
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut name = words.collect::<Vec<_>>().join("_");
     name.truncate(LONGEST);
@@ -180,27 +180,27 @@ pub(super) fn identifier(text: &str, otherwise: &str) -> String {
     }
 }
 
-/// Hands out names of fields, each once.
+/// Generator of distinct field names.
 pub(super) struct Fields {
     taken: HashSet<String>,
-    /// The least number that may be free, by a name in small letters: all below it are taken.
+    /// Smallest number that may be free, by lower-case name: all smaller ones are taken.
     next: HashMap<String, usize>,
 }
 
 impl Fields {
-    /// With these names taken.
+    /// Creates a generator that does not return the `taken` names.
     pub fn new(taken: &[&str]) -> Fields {
         Fields { taken: taken.iter().map(ToString::to_string).collect(), next: HashMap::new() }
     }
 
-    /// The text made into a name that nobody has.
+    /// Converts a text to a name that was not returned before.
     pub fn name(&mut self, text: &str, otherwise: &str) -> String {
-        // XLA numbers names with a suffix, `x.1`, which nobody has written.
+        // XLA appends a numeric suffix to names, as in `x.1`; remove it.
         let number = |suffix: &str| !suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit());
         let stem = text.rsplit_once('.').filter(|(_, suffix)| number(suffix)).map_or(text, |(stem, _)| stem);
         let name = identifier(stem, otherwise);
         let with_number = |number: usize| if number == 0 { name.clone() } else { format!("{name}_{number}") };
-        // As macros they are written in capitals.
+        // Names become upper-case macros, so they must differ in more than case.
         let next = self.next.entry(name.to_ascii_lowercase()).or_default();
         let mut candidates = (*next..).map(|number| (number, with_number(number)));
         let free = candidates.find(|(_, name)| !self.taken.contains(&name.to_ascii_lowercase()));
@@ -237,7 +237,7 @@ mod tests {
         let mut fields = Fields::new(&["arena"]);
         let names = ["x", "X", "x.7", "arena", "", "p['w'].12"].map(|text| fields.name(text, "arg"));
         assert_eq!(names, ["x", "X_1", "x_2", "arena_1", "arg", "p_w"]);
-        // Numbers continue where they ended, but for names that have one already.
+        // Numbering continues from the last one, and skips names that already exist.
         let names = ["x_4", "x", "x.9", "X", "x_3"].map(|text| fields.name(text, "arg"));
         assert_eq!(names, ["x_4", "x_3", "x_5", "X_6", "x_3_1"]);
     }

@@ -1,4 +1,4 @@
-//! The call of a program: a structure of pointers to arguments, results and the arena, and where everything lies.
+//! Interface of a program: the call structure with pointers to arguments, results and arena, and the arena's layout.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,11 +16,11 @@ use super::identifiers::Fields;
 /// Alignment of the arena in bytes.
 pub(super) const ARENA_ALIGNMENT: u64 = 64;
 
-/// Results of the entry function.
+/// Status codes of the entry function.
 pub(super) mod status {
-    /// The results are there.
+    /// The results are complete.
     pub const OK: u32 = 0;
-    /// The call was cancelled; results hold anything.
+    /// The call was cancelled; the contents of results are undefined.
     pub const CANCELLED: u32 = 1;
     /// The call is a null pointer.
     pub const NO_CALL: u32 = 2;
@@ -28,21 +28,21 @@ pub(super) mod status {
     pub const WRONG_ABI: u32 = 3;
     /// The arena is too small, or a null pointer.
     pub const ARENA_TOO_SMALL: u32 = 4;
-    /// The arena is not aligned.
+    /// The arena is misaligned.
     pub const ARENA_MISALIGNED: u32 = 5;
-    /// A function of the application returned a number other than 0; results hold anything.
+    /// A function of the application returned a nonzero number; the contents of results are undefined.
     pub const EXTERNAL_FAILED: u32 = 6;
     /// The constants are a null pointer.
     pub const NO_CONSTANTS: u32 = 7;
-    /// The constants are those of other programs, too few, or not aligned.
+    /// The constants belong to other programs, are too short, or are misaligned.
     pub const WRONG_CONSTANTS: u32 = 8;
-    /// The processor lacks features that the code was compiled for.
+    /// The processor lacks features that the code requires.
     pub const WRONG_PROCESSOR: u32 = 9;
-    /// The first pointer is null; the second one's code is one higher, and so on.
+    /// Pointer number 0 is null; the code of pointer number `n` is larger by `n`.
     pub const NULL_POINTER: u32 = 16;
 }
 
-/// Names of the structure that no array has.
+/// Field names of the structure that no array may have.
 const RESERVED: &[&str] = &[
     "abi",
     "cancel",
@@ -57,78 +57,78 @@ const RESERVED: &[&str] = &[
     "pool",
 ];
 
-/// A program's call.
+/// Call of a program.
 #[derive(Debug)]
 pub(super) struct Interface {
     /// Name of the entry function.
     pub name: String,
     /// Pointers, in the order of the structure.
     pub fields: Vec<Field>,
-    /// Place of each allocation's first byte.
+    /// Location of each allocation.
     pub bases: Vec<Base>,
-    /// The field that is the program's random state, if it has one.
+    /// Field with the random state, if the program draws random numbers.
     pub random_state: Option<usize>,
-    /// The file of constants, if the program reads any from it.
+    /// Constants file, if the program reads one.
     pub constants: Option<Constants>,
     /// Functions of the application that the program calls.
     pub functions: Vec<Function>,
-    /// Threads that a call may use.
+    /// Maximum number of threads of one call.
     pub threads: usize,
-    /// Whether a call may fail because of the processor.
+    /// Whether a call may fail because the processor lacks features.
     pub checks_processor: bool,
-    /// Offset of the scratch memory of kernels in the arena.
+    /// Offset of the kernels' scratch memory in the arena.
     pub scratch: u64,
-    /// Offset of the table of addresses in the arena; it is the last part.
+    /// Offset of the address table, the last part of the arena.
     pub table: u64,
-    /// Bytes of the arena; known when the table is.
+    /// Size of the arena in bytes, final once the size of the table is known.
     pub arena_bytes: u64,
 }
 
-/// A pointer of the call.
+/// Pointer of the call.
 #[derive(Debug)]
 pub(super) struct Field {
     /// Name in C.
     pub name: String,
     pub shape: ArrayShape,
-    /// The argument that it is, by its number and for people.
+    /// Number and description of the argument, if it is one.
     pub argument: Option<(usize, String)>,
-    /// The result that it is.
+    /// Number of the result, if it is one.
     pub result: Option<usize>,
-    /// Places of the sizes of its dynamic dimensions in the array of sizes.
+    /// Locations of the sizes of its dynamic dimensions.
     pub sizes: Vec<SizeAt>,
-    /// For people, where the sizes of an array are, or which sizes it holds.
+    /// Description of where the sizes of the array are, or which sizes it holds.
     pub note: String,
-    /// Whether the program writes there.
+    /// Whether the program writes to the array.
     pub is_written: bool,
 }
 
-/// Place of the size of a dimension.
+/// Location of the size of a dimension.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct SizeAt {
     pub dimension: usize,
-    /// Number of the element of `result_sizes`.
+    /// Index into `result_sizes`.
     pub element: usize,
 }
 
-/// A word of the structure that follows its pointers to arrays.
+/// Word of the structure after its pointers to arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// The address of the contents of the file of constants.
+    /// Address of the contents of the constants file.
     Constants,
-    /// Bytes of these contents.
+    /// Size of these contents in bytes.
     ConstantsSize,
-    /// The application's own pointer, for its functions.
+    /// User data of the application, passed to its functions.
     UserData,
-    /// The place of the number that a function returned, if it is not 0.
+    /// Address for the nonzero status of a function of the application.
     ExternalStatus,
-    /// The application's function that shares work among threads.
+    /// Function of the application that distributes work over threads.
     ParallelFor,
-    /// The application's own pointer, for that function.
+    /// User data for that function.
     Pool,
 }
 
 impl Word {
-    /// Name in C.
+    /// Returns the name in C.
     pub fn name(self) -> &'static str {
         match self {
             Word::Constants => "constants",
@@ -141,38 +141,38 @@ impl Word {
     }
 }
 
-/// Place of an allocation's first byte.
+/// Location of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
-    /// At a pointer of the call.
+    /// Pointer of the call with this number.
     Field(usize),
-    /// So many bytes into the arena.
+    /// Offset in the arena, in bytes.
     Arena(u64),
-    /// In the object file.
+    /// Constant in the object file.
     Constant,
-    /// So many bytes into the file of constants.
+    /// Offset in the constants file, in bytes.
     File(u64),
 }
 
-/// Parts of a call that programs have or have not.
+/// Optional parts of a call.
 #[derive(Debug)]
 pub(super) struct Extras<'a> {
-    /// The file of constants, if the program reads any from it.
+    /// Constants file, if the program reads one.
     pub constants: Option<Constants>,
-    /// Places in the file of constants that are there, by allocation.
+    /// Offset in the constants file for each allocation that is stored there.
     pub places: &'a [Option<u64>],
     /// Arguments that the program writes to.
     pub written: &'a HashSet<usize>,
     /// Functions of the application that the program calls.
     pub functions: Vec<Function>,
-    /// Threads that a call may use.
+    /// Maximum number of threads of one call.
     pub threads: usize,
-    /// Whether a call may fail because of the processor.
+    /// Whether a call may fail because the processor lacks features.
     pub checks_processor: bool,
 }
 
 impl Interface {
-    /// The call of a program whose kernels need that much scratch memory.
+    /// Creates the interface of a program whose kernels need `scratch_bytes` bytes of scratch memory.
     pub fn new(
         (module, program): (&Module, &ThunkProgram),
         name: String,
@@ -254,7 +254,7 @@ impl Interface {
         })
     }
 
-    /// Makes room for the arena of the same program's code for another processor.
+    /// Enlarges the arena for the code of the same program for another processor.
     pub fn join(&mut self, other: &Interface) -> Result<()> {
         self.arena_bytes = self.arena_bytes.max(other.arena_bytes);
         match self.abi() == other.abi() {
@@ -263,7 +263,7 @@ impl Interface {
         }
     }
 
-    /// The words of the structure that follow its pointers to arrays.
+    /// Returns the words of the structure after its pointers to arrays.
     pub fn words(&self) -> Vec<Word> {
         let constants: &[Word] = if self.constants.is_some() { &[Word::Constants, Word::ConstantsSize] } else { &[] };
         let functions: &[Word] = if self.functions.is_empty() { &[] } else { &[Word::UserData, Word::ExternalStatus] };
@@ -271,19 +271,18 @@ impl Interface {
         [constants, functions, threads].concat()
     }
 
-    /// Place of a word among the structure's pointers, if it has the word.
+    /// Returns the position of a word among the structure's pointers, if it is present.
     pub fn place(&self, word: Word) -> Option<usize> {
         self.words().iter().position(|&w| w == word).map(|place| self.fields.len() + place)
     }
 
-    /// Says how many bytes the table takes.
+    /// Sets the size of the address table in bytes.
     pub fn set_table_bytes(&mut self, bytes: u64) -> Result<()> {
         self.arena_bytes = after(self.table, bytes)?;
         Ok(())
     }
 
-    /// Fails where addresses of that many bytes do not reach all of the program's memory, and where that is more than
-    /// is allowed.
+    /// Returns an error if the program's memory exceeds the address space of pointers of this size, or the limit.
     pub fn check_memory(&self, pointer_bytes: u64, limit: Option<u64>) -> Result<()> {
         let bytes = self.fields.iter().map(|field| field.bytes() as u64).fold(self.arena_bytes, u64::saturating_add);
         let bytes = bytes.saturating_add(self.constants.map_or(0, |constants| constants.size));
@@ -304,8 +303,8 @@ impl Interface {
         }
     }
 
-    /// Number that stands for the structure's layout and the arrays behind its pointers: a header of another program,
-    /// or of another version of this one, has another one.
+    /// Returns a hash of the structure's layout and of the arrays. A header of another program, or of another version
+    /// of this one, has a different hash.
     pub fn abi(&self) -> u32 {
         let describe = |field: &Field| {
             let Field { name, shape, argument, result, note, is_written, .. } = field;
@@ -315,7 +314,7 @@ impl Interface {
         let words = self.words().into_iter().map(|word| format!("{}\n", word.name()));
         let whole = [self.name.clone(), ARENA_ALIGNMENT.to_string()];
         let text = self.fields.iter().map(describe).chain(words).chain(whole);
-        // FNV-1a, of 32 bits.
+        // 32-bit FNV-1a.
         text.collect::<String>()
             .bytes()
             .fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
@@ -323,22 +322,22 @@ impl Interface {
 }
 
 impl Field {
-    /// Elements of the array.
+    /// Returns the number of elements.
     pub fn elements(&self) -> usize {
         self.shape.element_count()
     }
 
-    /// Bytes of the array.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.byte_size()
     }
 
-    /// The type that holds an element in C, and in Rust.
+    /// Returns the element type in C and in Rust.
     pub fn element_types(&self) -> (&'static str, &'static str) {
         element_types(self.shape.element_type())
     }
 
-    /// Role of the array, for people: `argument 0 (parameter 0 "x") and result 1`.
+    /// Returns a readable role of the array: `argument 0 (parameter 0 "x") and result 1`.
     pub fn role(&self) -> String {
         let argument = self.argument.as_ref().map(|(_, text)| text.clone());
         let result = self.result.map(|number| format!("result {number}"));
@@ -349,13 +348,14 @@ impl Field {
         argument.into_iter().chain(result).collect::<Vec<String>>().join(" and ") + overwritten + &self.note
     }
 
-    /// Whether elements lie in row-major order.
+    /// Whether elements are in row-major order.
     pub fn is_row_major(&self) -> bool {
         self.shape.layout().is_none_or(Layout::is_row_major)
     }
 }
 
-/// The type that holds an element in C, and in Rust: the bits, of formats that the language has not.
+/// Returns the element type in C and in Rust; formats without a native type are represented by an integer with their
+/// bits.
 pub(super) fn element_types(ty: ElementType) -> (&'static str, &'static str) {
     use ElementType::*;
     match ty {
@@ -375,7 +375,7 @@ pub(super) fn element_types(ty: ElementType) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether a program draws from a random state.
+/// Whether a program draws random numbers.
 fn draws(program: &ThunkProgram) -> bool {
     program
         .sequence
@@ -383,13 +383,13 @@ fn draws(program: &ThunkProgram) -> bool {
         .any(|thunk| matches!(&thunk.kind, ThunkKind::LibraryCall(call) if call.op == LibraryOp::RandomState))
 }
 
-/// The end of memory of so many bytes from `start` on, aligned.
+/// Returns the aligned end of `bytes` bytes from `start` on.
 fn after(start: u64, bytes: u64) -> Result<u64> {
     let end = start.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(ARENA_ALIGNMENT));
     end.ok_or_else(|| Error::resource_exhausted("the arena is larger than memory can be"))
 }
 
-/// Name of a result: `result`, `result_0_1`, or `result_sizes` for the sizes of results of dynamic size.
+/// Returns the name of a result: `result`, `result_0_1`, or `result_sizes` for the sizes of dynamic results.
 fn result_name(program: &ThunkProgram, number: usize) -> String {
     match program.signature.results().get(number) {
         Some(leaf) => leaf.path.iter().fold("result".to_string(), |text, element| format!("{text}_{element}")),
@@ -397,7 +397,7 @@ fn result_name(program: &ThunkProgram, number: usize) -> String {
     }
 }
 
-/// Says where the sizes of results of dynamic size are.
+/// Adds the locations of the sizes of dynamic results to their fields.
 fn describe_sizes(program: &ThunkProgram, fields: &mut [Field]) {
     let Some(at) = program.signature.sizes_output() else { return };
     let found = fields.iter().find(|field| field.result == Some(at));
@@ -421,7 +421,7 @@ fn describe_sizes(program: &ThunkProgram, fields: &mut [Field]) {
     }
 }
 
-/// Numbers of the arguments that a program writes to.
+/// Returns the numbers of the arguments that a program writes to.
 pub(super) fn written(program: &ThunkProgram) -> HashSet<usize> {
     let numbers = Numbers::new(program);
     let is_written = |allocation: &&Allocation| match &allocation.kind {
@@ -432,7 +432,7 @@ pub(super) fn written(program: &ThunkProgram) -> HashSet<usize> {
     written.filter_map(|allocation| numbers.argument(allocation).ok()).collect()
 }
 
-/// The pointers of arguments, with names that are not yet distinct.
+/// Returns the fields of arguments, with names that may not be distinct yet.
 fn arguments(program: &ThunkProgram, written: &HashSet<usize>) -> Vec<Field> {
     let leaves = program.signature.arguments().iter().enumerate();
     let field = |(number, leaf): (usize, &xla_service::signature::ArgumentLeaf)| Field {
@@ -447,7 +447,7 @@ fn arguments(program: &ThunkProgram, written: &HashSet<usize>) -> Vec<Field> {
     leaves.map(field).collect()
 }
 
-/// Numbers of arguments and results by their places in the program's signature.
+/// Numbers of arguments and results, by their paths in the program's signature.
 struct Numbers<'a> {
     arguments: HashMap<(usize, &'a [usize]), usize>,
     results: HashMap<&'a [usize], usize>,
@@ -457,14 +457,14 @@ impl<'a> Numbers<'a> {
     fn new(program: &'a ThunkProgram) -> Numbers<'a> {
         let arguments = program.signature.arguments().iter().enumerate();
         let results = program.signature.outputs().iter().enumerate();
-        // Of equal paths the first counts.
+        // Reversed, so that the first of several equal paths takes precedence.
         Numbers {
             arguments: arguments.rev().map(|(number, a)| ((a.parameter, &a.path[..]), number)).collect(),
             results: results.rev().map(|(number, result)| (&result.path[..], number)).collect(),
         }
     }
 
-    /// Number of the argument that an allocation is.
+    /// Returns the number of the argument in an allocation.
     fn argument(&self, allocation: &Allocation) -> Result<usize> {
         let AllocationKind::Parameter { leaf, .. } = &allocation.kind else {
             return Err(Error::internal("an argument's memory is no parameter's"));
@@ -473,7 +473,7 @@ impl<'a> Numbers<'a> {
         found.ok_or_else(|| Error::internal(format!("parameter {} has no argument", leaf.parameter)))
     }
 
-    /// Number of the result at that path.
+    /// Returns the number of the result at a path.
     fn result(&self, path: &[usize]) -> Result<usize> {
         let found = self.results.get(path).copied();
         found.ok_or_else(|| Error::internal(format!("there is no result at {path:?}")))

@@ -1,21 +1,21 @@
-//! Ahead of time: programs as an object file that stands alone, with a header for C and C++.
+//! Ahead-of-time compilation: programs as a self-contained object file, with bindings for C, C++ and Rust.
 //!
 //! ```text
-//! each module ── passes for the target ── thunks ── refusals.rs: instructions that need what the object has not
-//!    interface.rs   the structure of a call: pointers to arguments and results, the arena
-//!    entry.rs       checks of the call, the table of addresses, then the thunks (program/sequence.rs)
-//!    processor.rs   the check of the processor, the choice among entries for several
-//!    constants.rs   large constants as a file to map, where that is asked for
-//!    externals.rs   custom calls that are functions of the application
-//!    object.rs      the names that the object calls
+//! each module ── passes for the target ── thunks ── refusals.rs: rejects instructions that need a runtime
+//!    interface.rs   call structure: pointers to arguments and results, the arena
+//!    entry.rs       checks of the call, the address table, then the thunks (program/sequence.rs)
+//!    processor.rs   check of the processor, dispatch to the entry for its level
+//!    constants.rs   large constants as a file to map, if requested
+//!    externals.rs   custom calls as functions of the application
+//!    object.rs      undefined symbols of the object
 //!    header.rs, bindings.rs, description.rs      NAME.h, NAME.rs, NAME.json
-//!    archive.rs, cmake.rs      libNAME.a and NAME.cmake, where they are asked for
+//!    archive.rs, cmake.rs      libNAME.a and NAME.cmake, if requested
 //! ```
 //!
-//! One LLVM module holds kernels and entries of all programs, and their constants, of which equal ones are one; all
-//! names but the entries' are internal. An object for several processors has all of this for each, and one header.
-//! All memory that a run needs beside its arguments and results is in one piece,
-//! the arena, which the caller brings: temporary values, scratch memory of kernels, the table of addresses.
+//! One LLVM module contains the kernels, entries and constants of all programs; equal constants are merged. All symbols
+//! except the entries are internal. An object for several processors contains this code once per processor, with a
+//! single header. A run needs one memory in addition to its arguments and results, the arena, which the caller
+//! provides. It holds temporary values, the kernels' scratch memory and the address table.
 
 mod archive;
 mod bindings;
@@ -60,10 +60,10 @@ use interface::{Extras, Interface};
 use processor::Levels;
 use xla_cpu_runtime::LibraryCall;
 
-/// Bytes of the largest stack frame, where nothing else is said: a thread of musl has 128 KiB, a page of wasm 64.
+/// Default limit of a stack frame in bytes: a thread of musl has 128 KiB of stack, a page of wasm has 64 KiB.
 const STACK_LIMIT: u32 = 16 << 10;
 
-/// Compiles modules to `NAME.o`, `NAME.h`, `NAME.rs` and `NAME.json`, and what else is asked for.
+/// Compiles modules to `NAME.o`, `NAME.h`, `NAME.rs` and `NAME.json`, and to the other requested files.
 pub(crate) fn compile(
     modules: Vec<VerifiedModule>,
     options: &AotCompilationOptions,
@@ -130,7 +130,7 @@ pub(crate) fn compile(
     Ok(files)
 }
 
-/// The modules after the passes, for each target.
+/// Runs the passes on all modules, for each target.
 fn optimized(
     modules: &[VerifiedModule],
     names: &[String],
@@ -149,7 +149,7 @@ fn optimized(
     targets.iter().enumerate().map(for_target).collect()
 }
 
-/// The options for one of the processors: where there are several, each has a folder of its own for dumps.
+/// Returns the options for one of the processors. If there are several, each has its own folder for dumps.
 fn compile_options(options: &AotCompilationOptions, level: usize) -> CompileOptions {
     let folder = options.cpus.get(level).filter(|_| options.cpus.len() > 1);
     let dump_to = match (&options.compile.dump_to, folder) {
@@ -159,7 +159,7 @@ fn compile_options(options: &AotCompilationOptions, level: usize) -> CompileOpti
     CompileOptions { dump_to, ..options.compile.clone() }
 }
 
-/// The programs, for each target.
+/// Builds the programs, for each target.
 fn programs<'a>(
     optimized: &'a [Vec<OptimizedModule>],
     names: &'a [String],
@@ -177,12 +177,12 @@ fn programs<'a>(
     optimized.iter().zip(targets).enumerate().map(for_target).collect()
 }
 
-/// An error that names its program, where there are several.
+/// Adds the program's name to an error if there are several programs.
 fn of_program(error: Error, name: &str, names: &[String]) -> Error {
     if names.len() > 1 { error.context(format!("program {name}")) } else { error }
 }
 
-/// Name of a program's kernel, by their numbers and that of the processor; no function of C has such a name.
+/// Returns the name of a kernel, from the numbers of processor, program and kernel. C functions cannot have such names.
 fn kernel_name(level: usize, program: usize, kernel: usize) -> String {
     match level {
         0 => format!("kernel.{program}.{kernel}"),
@@ -190,7 +190,7 @@ fn kernel_name(level: usize, program: usize, kernel: usize) -> String {
     }
 }
 
-/// Threads that a call of a program may use.
+/// Returns the maximum number of threads of one call.
 fn threads(options: &AotCompilationOptions) -> Result<usize> {
     let threads = options.threads.map_or(1, NonZeroUsize::get);
     if threads > AotCompilationOptions::MOST_THREADS {
@@ -200,7 +200,7 @@ fn threads(options: &AotCompilationOptions) -> Result<usize> {
     Ok(threads)
 }
 
-/// The targets: one for each processor that is named, or that of the triple's baseline.
+/// Returns one target for each requested processor, or the triple's baseline.
 fn targets(options: &AotCompilationOptions, generators: CodeGenerators) -> Result<Vec<Target>> {
     if options.cpus.is_empty() {
         return Ok(vec![Target::of(&spec(options, None), generators)?]);
@@ -218,7 +218,8 @@ fn spec(options: &AotCompilationOptions, cpu: Option<String>) -> TargetSpec {
     }
 }
 
-/// The target without a library beside it: factorizations and Fourier transforms in terms of other operations.
+/// Returns the profile of a target without the runtime library, on which the passes expand factorizations and Fourier
+/// transforms to other operations.
 fn profile(target: &Target, threads: usize) -> TargetProfile {
     let profile = capabilities::profile(target, threads);
     TargetProfile {
@@ -228,7 +229,7 @@ fn profile(target: &Target, threads: usize) -> TargetProfile {
     }
 }
 
-/// A program that waits for its code.
+/// Program before code generation.
 struct Program<'a> {
     name: &'a str,
     /// Name of its entry for the processor.
@@ -237,7 +238,7 @@ struct Program<'a> {
     thunks: ThunkProgram,
     kernels: KernelTable<'a>,
     library_calls: Vec<LibraryCall>,
-    /// Places in the file of constants that are there, by allocation.
+    /// Offset in the constants file for each allocation that is stored there.
     places: Vec<Option<u64>>,
 }
 
@@ -248,7 +249,7 @@ impl<'a> Program<'a> {
         (target, externals): (&Target, &Externals),
         options: &AotCompilationOptions,
     ) -> Result<Program<'a>> {
-        // What cannot be compiled is found below, all of it.
+        // Allow the fallback here: `refusals::check` then reports all unsupported instructions in one error.
         let compile = CompileOptions { host_fallback: FallbackPolicy::Allow, ..options.compile.clone() };
         let mut lowering = CpuLowering::self_contained(module);
         let thunks = ThunkProgram::new(module, &mut lowering, &HostTransfer, &BufferOptions::default(), &compile)?;
@@ -260,22 +261,23 @@ impl<'a> Program<'a> {
 
 /// Programs of one object.
 struct Job<'a> {
-    /// Programs, for each of the targets.
+    /// Programs, for each target.
     parts: Vec<Vec<Program<'a>>>,
-    /// The file of constants.
+    /// Constants file.
     constants: Constants,
     externals: &'a Externals,
     targets: &'a [Target],
     levels: Levels,
     names: &'a identifiers::Names,
-    /// Threads that a call may use.
+    /// Maximum number of threads of one call.
     threads: usize,
     options: &'a AotCompilationOptions,
     generators: CodeGenerators,
 }
 
 impl Job<'_> {
-    /// The object file or assembly, the calls that it takes, and its LLVM IR where that is asked for.
+    /// Generates the object file or assembly. Returns it with the interfaces of its programs and, if requested, the
+    /// LLVM IR.
     fn generate(&self, kind: CodeKind) -> Result<(Vec<u8>, Vec<Interface>, Option<String>)> {
         let options = self.options;
         let bytes = self.parts.iter().flatten().map(|program| program.thunks.assignment.total_bytes());
@@ -288,7 +290,7 @@ impl Job<'_> {
             prefetch: options.optimize == Optimize::Speed && bytes.max().is_some_and(capabilities::reads_main_memory),
             ..EmitOptions::default()
         };
-        // Functions have features of their own; those of no function are the baseline's.
+        // Each function has its own features; code outside of functions uses those of the baseline.
         let target = match self.targets {
             [target] => target.clone(),
             _ => Target::of(&TargetSpec { features: Vec::new(), ..spec(options, None) }, self.generators)?,
@@ -320,7 +322,7 @@ impl Job<'_> {
         Ok((generated.code, joined, generated.text))
     }
 
-    /// Writes kernels and entry of a program.
+    /// Emits the kernels and the entry of a program.
     fn emit(&self, emitter: &Emitter<'_>, (level, number): (usize, usize), program: &Program<'_>) -> Result<Interface> {
         let Program { name, symbol, module, thunks, library_calls, places, .. } = program;
         let kernel = |(index, source)| emit_kernel(emitter, source, &kernel_name(level, number, index));
@@ -338,7 +340,7 @@ impl Job<'_> {
             self_contained: true,
         };
         let functions = self.externals.functions(module, &thunks.sequence);
-        // Calls are the same for each processor.
+        // The interface is the same for all processors.
         let of_levels = || self.parts.iter().filter_map(|programs| programs.get(number));
         let reads_file = of_levels().any(|program| program.places.iter().any(Option::is_some));
         let extras = Extras {
@@ -355,7 +357,7 @@ impl Job<'_> {
         Ok(interface)
     }
 
-    /// Names the instruction whose kernel takes too much of the stack.
+    /// Adds the instruction to the error about a kernel with too large a stack frame.
     fn explain(&self, error: Error) -> Error {
         let Error::ResourceExhausted(text) = &error else { return error };
         let text = text.to_string();
@@ -374,7 +376,7 @@ impl Job<'_> {
         Error::resource_exhausted(format!("the code{of} takes more of the stack than is allowed: {text}"))
     }
 
-    /// Writes thunks and buffers of each program for each processor into `dump_to`, and the code of all of them once.
+    /// Writes thunks and buffers of each program and processor to `dump_to`, and the LLVM IR of all of them once.
     fn dump(&self, text: &Option<String>) -> Result<()> {
         for (level, programs) in self.parts.iter().enumerate() {
             let options = compile_options(self.options, level);

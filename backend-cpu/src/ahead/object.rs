@@ -1,12 +1,12 @@
-//! Object files, looked into: the names that they call.
+//! Undefined symbols of object files.
 
 use std::collections::BTreeSet;
 
 use object::{BinaryFormat, Object, ObjectSymbol, pe};
 use xla_hlo::{Error, Result};
 
-/// Beginnings of the names of functions that every compiler for a processor brings with it (compiler-rt, libgcc), for
-/// arithmetic that the processor lacks.
+/// Name prefixes of the builtins that each compiler for a processor provides (compiler-rt, libgcc), for arithmetic that
+/// the processor lacks.
 const BUILTINS: &[&str] = &[
     "__add",
     "__aeabi_",
@@ -40,26 +40,26 @@ const BUILTINS: &[&str] = &[
     "__unord",
 ];
 
-/// Names of functions outside of an object, in order.
+/// Names of undefined functions of an object, sorted.
 #[derive(Debug)]
 pub(super) struct Undefined {
-    /// All of them, as the object has them.
+    /// All names, as they appear in the object.
     pub all: Vec<String>,
-    /// Those that compilers bring with them.
+    /// Names of compiler builtins.
     pub builtins: Vec<String>,
 }
 
-/// Names of a symbol that LLVM refers to in code with floating-point numbers for Windows: it links the C library's
-/// number formatting. Without that library it is not defined. No code reads it.
+/// Names of a symbol that LLVM references in floating-point code for Windows, to link the number formatting of the C
+/// library. Without that library it is undefined. No code reads it.
 const FLTUSED: [&str; 2] = ["_fltused", "__fltused"];
 
-/// Bytes of a symbol in an object file of Windows, and places in it: its section's number, its class.
+/// Size in bytes of a symbol in a COFF object file, and offsets of its section number and class.
 const COFF_SYMBOL: usize = 18;
 const COFF_SECTION: usize = 12;
 const COFF_CLASS: usize = 16;
 
-/// Reads an object file once: hides its reference to `_fltused`, and returns the names of functions outside of it, in
-/// order. These are the application's and builtins of compilers; any other is an error.
+/// Makes the reference of an object file to `_fltused` local, and returns the sorted names of its undefined functions.
+/// These are functions of the application and compiler builtins; any other name is an error.
 pub(super) fn finish(mut code: Vec<u8>, application: &BTreeSet<&str>) -> Result<(Vec<u8>, Undefined)> {
     let unreadable = |reason| Error::internal(format!("the object file cannot be read: {reason}"));
     let object = object::File::parse(&*code).map_err(unreadable)?;
@@ -78,9 +78,9 @@ pub(super) fn finish(mut code: Vec<u8>, application: &BTreeSet<&str>) -> Result<
     Ok((code, undefined(names, application)?))
 }
 
-/// Makes the symbol of that number one of an object file of Windows alone, with an absolute value.
+/// Turns a symbol of a COFF object file into a local one with an absolute value.
 fn hide(code: &mut [u8], number: usize) -> Result<()> {
-    // The file's header has the place of the symbols.
+    // The file header contains the offset of the symbol table.
     let table = code.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes).unwrap_or_default();
     let start = table as usize + number * COFF_SYMBOL;
     let symbol = code
@@ -91,11 +91,11 @@ fn hide(code: &mut [u8], number: usize) -> Result<()> {
     Ok(())
 }
 
-/// Sorts the names, and finds builtins of compilers among them.
+/// Sorts the names and classifies them as functions of the application or compiler builtins.
 fn undefined(mut names: Vec<String>, application: &BTreeSet<&str>) -> Result<Undefined> {
     names.sort();
     names.dedup();
-    // Mach-O and COFF write an underscore more.
+    // Mach-O and COFF prepend an underscore.
     let is_of = |name: &&str| {
         application.contains(name) || name.strip_prefix('_').is_some_and(|name| application.contains(name))
     };
@@ -112,12 +112,12 @@ fn undefined(mut names: Vec<String>, application: &BTreeSet<&str>) -> Result<Und
 }
 
 fn is_builtin(name: &str) -> bool {
-    // Mach-O and COFF write an underscore more.
+    // Mach-O and COFF prepend an underscore.
     let is = |name: &str| BUILTINS.iter().any(|builtin| name.starts_with(builtin));
     is(name) || name.strip_prefix('_').is_some_and(is)
 }
 
-/// Names that object formats and linkers define themselves.
+/// Whether an object format or linker defines the name.
 fn is_of_the_format(name: &str) -> bool {
     [
         "__linear_memory",

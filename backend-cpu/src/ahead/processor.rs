@@ -1,13 +1,13 @@
-//! The check of the processor, and the choice among entries for several: code that runs on every processor of x86.
+//! Check of the processor, and dispatch among entries for several processors. This code runs on every x86 processor.
 //!
 //! ```text
-//! i32 NAME(ptr call)     the choice, asked for once and kept in a byte; then a jump to an entry, or a status
-//! i8 entry.processor()   cpuid and xgetbv, compared with the features of each level, the last one first
-//! i32 NAME.0(ptr call)   the entry for the first level; NAME.1 that for the second one, ...
+//! i32 NAME(ptr call)     dispatch, cached in a byte after the first call: jumps to an entry or returns a status
+//! i8 entry.processor()   cpuid and xgetbv, compared with the features of each level; the last match wins
+//! i32 NAME.0(ptr call)   entry of the first level; NAME.1 that of the second one, ...
 //! ```
 //!
-//! Other kinds of processor have no instruction for programs by which they say what they can do (AArch64, POWER, ARM,
-//! RISC-V: an operating system does, through its library), or refuse code when it is loaded (WebAssembly).
+//! Other architectures have no unprivileged instruction that reports features (on AArch64, POWER, ARM and RISC-V the
+//! operating system reports them through its library), or reject code when it is loaded (WebAssembly).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,17 @@ use xla_llvm::target::{CpuidRegister, CpuidWord, OSXSAVE, Target, X86Checks};
 use super::interface::status;
 use crate::program::refused::refused;
 
-/// Choices that are kept: of none yet, of no level, and of the first one, which others follow.
+/// Values of the cached level: not determined yet, no matching level, and the first level, followed by the others.
 const UNKNOWN: u64 = 0;
 const NONE: u64 = 1;
 const FIRST: u64 = 2;
 
-/// Processors for which an object has code, each with its checks, if it has any.
+/// Levels: processors that an object has code for, each with its checks, if any.
 pub(super) struct Levels(Vec<Option<X86Checks>>);
 
 impl Levels {
-    /// The levels of those targets; [`Error::InvalidArgument`] for several that a program cannot tell from each other.
+    /// Creates the levels of targets; [`Error::InvalidArgument`] for several targets that code cannot distinguish at
+    /// run time.
     pub fn new(targets: &[Target]) -> Result<Levels> {
         let levels: Vec<Option<X86Checks>> = targets.iter().map(Target::x86_checks).collect();
         let first_without = targets.iter().zip(&levels).skip(1).find(|(_, checks)| checks.is_none());
@@ -45,22 +46,22 @@ impl Levels {
         }
     }
 
-    /// Whether entries are chosen or processors checked.
+    /// Whether the object selects among entries or checks the processor.
     pub fn is_checked(&self) -> bool {
         self.0.len() > 1 || self.0.iter().any(Option::is_some)
     }
 
-    /// Name of the entry of a program for a level.
+    /// Returns the name of a program's entry for a level.
     pub fn symbol(&self, name: &str, level: usize) -> String {
         if self.is_checked() { format!("{name}.{level}") } else { name.to_string() }
     }
 
-    /// Whether a processor may have none of the levels.
+    /// Whether a processor may match no level.
     pub fn may_fail(&self) -> bool {
         self.0.iter().all(Option::is_some)
     }
 
-    /// Writes functions of these names that check and choose, if there is anything to check.
+    /// Emits dispatch functions with these names, if there is anything to check.
     pub fn emit(&self, emitter: &Emitter<'_>, names: &[String]) -> Result<()> {
         if !self.is_checked() {
             return Ok(());
@@ -78,12 +79,12 @@ impl Levels {
 struct Writer<'a, 'ctx> {
     e: &'a Emitter<'ctx>,
     levels: &'a [Option<X86Checks>],
-    /// The byte that keeps the choice.
+    /// Byte that caches the level.
     kept: PointerValue<'ctx>,
 }
 
 impl<'ctx> Writer<'_, 'ctx> {
-    /// Writes the function of a program that chooses.
+    /// Emits the dispatch function of a program.
     fn choice(&self, name: &str, processor: FunctionValue<'ctx>) -> Result<()> {
         let (context, builder, byte) = (self.e.context(), self.e.builder(), self.byte());
         let int = context.i32_type();
@@ -124,7 +125,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         builder.build_return(Some(&status)).map(|_| ()).map_err(refused)
     }
 
-    /// Writes the function that finds the last level whose checks the processor passes, and keeps it.
+    /// Emits the function that determines and caches the last level whose checks the processor passes.
     fn processor(&self) -> Result<FunctionValue<'ctx>> {
         let (builder, byte) = (self.e.builder(), self.byte());
         let function =
@@ -151,7 +152,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(function)
     }
 
-    /// Whether the processor passes checks.
+    /// Emits the test whether the processor passes checks.
     fn fits(
         &self,
         checks: &X86Checks,
@@ -175,7 +176,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(fits)
     }
 
-    /// Executes `cpuid` for each leaf that is checked. Words of leaves that the processor does not have are 0.
+    /// `cpuid` for each leaf that is checked. The words of unsupported leaves are 0.
     fn words(&self) -> Result<BTreeMap<CpuidWord, IntValue<'ctx>>> {
         let builder = self.e.builder();
         let checked = self.levels.iter().flatten().flat_map(|checks| checks.cpuid.keys());
@@ -186,8 +187,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         let mut words = BTreeMap::new();
         let mut last: BTreeMap<u32, IntValue<'ctx>> = BTreeMap::new();
         for (leaf, subleaf) in leaves {
-            // Leaves are numbered from 0 and from 2^31 on; the first one has the number of the last one, as has the
-            // first subleaf.
+            // Leaf numbers start at 0 and at 2^31. The first leaf of each range contains the number of its last leaf,
+            // and subleaf 0 that of the last subleaf.
             let start = leaf & 1 << 31;
             let last_leaf = match last.get(&start) {
                 Some(&known) => known,
@@ -211,8 +212,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(words)
     }
 
-    /// `xgetbv`: the low half of XCR0, registers that the operating system saves; 0 where it does not allow the
-    /// instruction.
+    /// `xgetbv`: returns the low half of XCR0, the register state that the operating system saves; 0 if it does not
+    /// enable the instruction.
     fn saved_state(
         &self,
         function: FunctionValue<'ctx>,
@@ -228,7 +229,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         let allowed = builder.build_int_compare(IntPredicate::NE, allowed, self.int(0), "").map_err(refused)?;
         builder.build_conditional_branch(allowed, read, done).map_err(refused)?;
         builder.position_at_end(read);
-        // Its bytes: assemblers know the name for newer processors alone.
+        // Emitted as bytes, because assemblers accept the mnemonic only for newer processors.
         let state = self.instruction(".byte 15, 1, 208", ["={ax},={dx}", "{cx}"], &[self.int(0)])?[0];
         builder.build_unconditional_branch(done).map_err(refused)?;
         builder.position_at_end(done);
@@ -237,13 +238,13 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(phi.as_basic_value().into_int_value())
     }
 
-    /// `cpuid`: EAX, EBX, ECX and EDX of a leaf.
+    /// `cpuid`: returns EAX, EBX, ECX and EDX of a leaf.
     fn cpuid(&self, leaf: u32, subleaf: u32) -> Result<Vec<IntValue<'ctx>>> {
         let constraints = ["={ax},={bx},={cx},={dx}", "0,2"];
         self.instruction("cpuid", constraints, &[self.int(leaf), self.int(subleaf)])
     }
 
-    /// An instruction with results and operands in registers, which are 32 bits wide.
+    /// Emits an instruction with 32-bit results and operands in registers.
     fn instruction(
         &self,
         text: &str,
@@ -263,7 +264,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         (0..count as u32).map(|number| Ok(one(number)?.into_int_value())).collect()
     }
 
-    /// Makes a load or store of a byte one that other threads may do at the same time.
+    /// Makes a load or store of a byte atomic, because other threads may access it at the same time.
     fn make_atomic(&self, access: Option<InstructionValue<'ctx>>) -> Result<()> {
         let access = access.ok_or_else(|| Error::internal("an access is no instruction"))?;
         access.set_alignment(1).map_err(refused)?;
@@ -279,7 +280,7 @@ impl<'ctx> Writer<'_, 'ctx> {
     }
 }
 
-/// The value that a call returns.
+/// Returns the value that a call returns.
 fn basic(value: ValueKind<'_>) -> Result<BasicValueEnum<'_>> {
     match value {
         ValueKind::Basic(value) => Ok(value),

@@ -1,4 +1,4 @@
-//! Instructions that an object file without a runtime cannot compute: all of them in one error.
+//! Rejects instructions that need a runtime, and reports all of them in one error.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use xla_service::thunks::{LibraryOp, Thunk, ThunkKind, ThunkSequence};
 
 use super::externals::Externals;
 
-/// Instructions that an error names; more are counted.
+/// Maximum number of instructions that an error names; the rest is counted.
 const NAMED: usize = 20;
 
-/// Fails with [`Error::Unimplemented`] where thunks need a library or the host.
+/// Returns [`Error::Unimplemented`] if thunks need a library or the host.
 pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target, externals: &Externals) -> Result<()> {
     let is_refused = |thunk: &&Thunk| !externals.has(module, thunk) && is_refused(module, thunk, target);
     let refused: Vec<&Thunk> = sequence.walk().filter(is_refused).collect();
@@ -39,7 +39,7 @@ pub(super) fn check(module: &Module, sequence: &ThunkSequence, target: &Target, 
     Err(Error::unimplemented(text))
 }
 
-/// The target of a custom call of arrays whose sizes are known, which may be a function of the application.
+/// Returns the target of a custom call on arrays of static size, which a function of the application may implement.
 fn custom_call<'m>(module: &'m Module, thunk: &Thunk) -> Option<&'m str> {
     let Op::CustomCall(op) = module[thunk.computation][thunk.instruction].op() else { return None };
     let is_static = thunk.operands.iter().chain(&thunk.results).all(|array| array.shape.is_static());
@@ -50,13 +50,13 @@ fn is_refused(module: &Module, thunk: &Thunk, target: &Target) -> bool {
     match thunk.kind {
         ThunkKind::LibraryCall(ref call) => call.op != LibraryOp::RandomState,
         ThunkKind::CustomCall | ThunkKind::HostFallback => true,
-        // The bytes of a number are in another order there than in the module.
+        // Big-endian memory has another byte order than the module assumes.
         ThunkKind::Copy => target.is_big_endian() && changes_width(module, thunk),
         ThunkKind::Kernel(_) | ThunkKind::While { .. } | ThunkKind::Conditional { .. } => false,
     }
 }
 
-/// Whether a copy makes numbers of one width out of numbers of another.
+/// Whether a copy reinterprets elements of one width as elements of another width.
 fn changes_width(module: &Module, thunk: &Thunk) -> bool {
     let graph = &module[thunk.computation];
     let instruction = &graph[thunk.instruction];

@@ -1,4 +1,4 @@
-//! Sorts, top-k and scatters as kernels of their own.
+//! Sorts, top-k and scatters as separate kernels.
 
 use xla_hlo::Module;
 use xla_hlo::ops::Op;
@@ -6,8 +6,8 @@ use xla_llvm::fused::{KernelSource, is_scalar_computation};
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
 use xla_service::thunks::LoweringContext;
 
-/// The kernel of a sort, a top-k or a scatter; `None` for anything else, and where a comparator or combiner cannot be
-/// part of a kernel.
+/// Returns the kernel of a sort, a top-k or a scatter. `None` for other operations, and if a comparator or combiner
+/// cannot be compiled into a kernel.
 pub(super) fn source<'m>(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
     let can_be_called = |computation| is_scalar_computation(module, computation);
     let has_kernel = match cx.instruction().op() {

@@ -1,23 +1,23 @@
-//! Operations that the library can do, and kernels do sooner, as measured on x86-64.
+//! Operations that the library supports but kernels compute faster, as measured on x86-64.
 
 use xla_hlo::ops::{Convolution, Dot, Fusion, FusionKind, Op};
 use xla_hlo::{ArrayShape, Module};
 use xla_service::thunks::LoweringContext;
 
-/// Elements of a row from which on the library sorts it with several threads.
+/// Row length in elements above which the library sorts a row with several threads.
 const SHARED_ROW: usize = 1 << 15;
-/// Threads of the library that take as long for a row as a kernel, which does it with one.
+/// Number of library threads that sort a row as fast as a kernel does with one thread.
 const SORT_GAIN: usize = 4;
-/// As for [`SORT_GAIN`]; the best elements.
+/// Like [`SORT_GAIN`], for top-k.
 const TOP_K_GAIN: usize = 1;
-/// Multiplications of a matmul of a batch up to which the library's packing shows.
+/// Number of multiplications of one matrix product in a batch up to which the library's packing dominates its time.
 const SMALL_MATMUL: usize = 1 << 21;
 
-/// Multiplications of a convolution of real numbers up to which a kernel was sooner than the library in all of 47
-/// measured shapes, with a margin: the first that was not had 117,600.
+/// Number of multiplications of a real convolution up to which a kernel was faster than the library in all of 47
+/// measured shapes, with a margin: the smallest convolution with a faster library call had 117,600.
 const SMALL_CONVOLUTION: usize = 1 << 16;
 
-/// Whether a kernel does it sooner than the library, on so many threads.
+/// Whether a kernel computes the operation faster than the library, with this number of threads.
 pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, threads: usize) -> bool {
     match cx.instruction().op() {
         Op::Sort(op) => keeps_threads_busy(cx, op.dimension, SORT_GAIN, threads),
@@ -32,7 +32,7 @@ pub(super) fn is_sooner_as_kernel(module: &Module, cx: &LoweringContext<'_>, thr
     }
 }
 
-/// Whether rows along a dimension are so many, or so short, that one thread for each is enough.
+/// Whether the rows along a dimension are numerous or short enough that one thread per row is sufficient.
 fn keeps_threads_busy(cx: &LoweringContext<'_>, dimension: usize, gain: usize, threads: usize) -> bool {
     let Some(shape) = cx.operands.first().map(|operand| &operand.shape) else { return false };
     let length = shape.dims()[dimension];
@@ -40,7 +40,7 @@ fn keeps_threads_busy(cx: &LoweringContext<'_>, dimension: usize, gain: usize, t
     length < SHARED_ROW || rows * gain >= threads
 }
 
-/// Whether each channel is a group: no operand is read twice for a result, and there is nothing to pack.
+/// Whether each channel is a group: no operand element is read twice for one result, so packing gains nothing.
 fn is_depthwise(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
     let Some(kernel) = cx.operands.get(1).map(|kernel| kernel.shape.dims()) else { return false };
     op.feature_group_count > 1
@@ -48,7 +48,7 @@ fn is_depthwise(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
         && kernel[op.dims.kernel_output_feature] == op.feature_group_count
 }
 
-/// Whether a convolution of real numbers has few multiplications.
+/// Whether a real convolution has few multiplications.
 fn is_small(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
     let ([_, kernel], [result]) = (cx.operands, cx.results) else { return false };
     let features = kernel.shape.dims()[op.dims.kernel_output_feature].max(1);
@@ -57,7 +57,7 @@ fn is_small(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
     is_real && result.shape.element_count().saturating_mul(of_result) <= SMALL_CONVOLUTION
 }
 
-/// Whether it is many matmuls that are small, of real numbers.
+/// Whether it is a batch of small real matrix products.
 fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     let ([left, _], [result]) = (cx.operands, cx.results) else { return false };
     let batch: usize = op.dims.lhs_batch.iter().map(|&d| left.shape.dims()[d]).product();
@@ -66,8 +66,9 @@ fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     is_real && batch > 1 && results.saturating_mul(op.dims.contracted_elements(&left.shape)) <= SMALL_MATMUL
 }
 
-/// Whether real numbers of the right operand, a matrix, are packed slowly, or in vain: what is added up lies side by
-/// side, so that the library turns it around, one element after the other, or each is read once, for a single row.
+/// Whether packing the right operand, a real matrix, is slow or useless. It is slow if the contracting dimension is
+/// contiguous, because the library then transposes element by element. It is useless if the left operand is a single
+/// row (GEMV), because each element is read only once.
 fn is_hard_to_pack<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArrayShape>) -> bool {
     let (Some(left), Some(right)) = (operands.next(), operands.next()) else { return false };
     let minor = right.minor_to_major().into_iter().find(|&dim| right.dims()[dim] > 1);
@@ -78,8 +79,8 @@ fn is_hard_to_pack<'a>(op: &Dot, mut operands: impl Iterator<Item = &'a ArraySha
     !left.element_type().is_complex() && is_matrix && (is_turned || is_row)
 }
 
-/// Whether it is such a dot and what follows, which is computed from sums in registers if results lie apart from
-/// operands.
+/// Whether a fusion contains such a dot followed by an epilogue. The epilogue reads accumulators in registers, which
+/// requires that results do not overlap operands.
 fn finishes_hard_to_pack(module: &Module, cx: &LoweringContext<'_>, fusion: &Fusion) -> bool {
     let graph = &module[fusion.computation];
     let is_such = graph.iter().any(|(_, instruction)| match instruction.op() {

@@ -1,4 +1,4 @@
-//! One scheduled instruction to a kernel or a matrix product; equal ones share their code.
+//! Lowers each scheduled instruction to a kernel or a library call; equal ones share their code.
 
 mod alone;
 mod choice;
@@ -13,19 +13,19 @@ use xla_service::thunks::{
     ArraySlice, KernelRef, LibraryRef, LoopContext, Lowered, Lowering, LoweringContext, Thunk, ThunkKind, ThunkSequence,
 };
 
-/// Multiplications from which on the library is called; below, its packing costs more than the product.
+/// Number of multiplications from which a dot calls the library; for smaller dots, packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
 
-/// Collects the kernels and library calls of the sequence.
+/// Lowers instructions and collects the kernels and library calls of the sequence.
 pub(crate) struct CpuLowering<'m> {
-    /// Kernels, by [`KernelRef::index`].
+    /// Kernels, indexed by [`KernelRef::index`].
     pub kernels: KernelTable<'m>,
-    /// Library calls, by [`LibraryRef::index`].
+    /// Library calls, indexed by [`LibraryRef::index`].
     pub library_calls: Vec<LibraryCall>,
     module: &'m Module,
-    /// Whether contractions are kernels, however large, since there is no library to call.
+    /// Whether all contractions become kernels, because there is no library to call.
     self_contained: bool,
-    /// Threads that run the program.
+    /// Number of threads that run the program.
     threads: usize,
 }
 
@@ -35,7 +35,7 @@ impl<'m> CpuLowering<'m> {
         CpuLowering { kernels, library_calls, module, self_contained: false, threads }
     }
 
-    /// For code without a library beside it.
+    /// Creates a lowering for code without the runtime library.
     pub fn self_contained(module: &'m Module) -> CpuLowering<'m> {
         CpuLowering { self_contained: true, ..CpuLowering::new(module, 1) }
     }
@@ -44,7 +44,7 @@ impl<'m> CpuLowering<'m> {
         Lowered::Kernel(KernelRef { index: self.kernels.number(source), name: cx.instruction().name().to_string() })
     }
 
-    /// `None` where the comparator cannot be compiled as a kernel.
+    /// Returns the library call of a sort; `None` if its comparator cannot be compiled to a kernel.
     fn sort(&mut self, cx: &LoweringContext<'_>, sort: &Sort) -> Option<NamedCall> {
         calls::sort(self.module, cx, sort, || {
             let comparator = KernelSource::of_computation(self.module, sort.computation, |_| false)?;
@@ -56,7 +56,7 @@ impl<'m> CpuLowering<'m> {
         calls::dot(cx, dot, LIBRARY_DOT)
     }
 
-    /// `None` where the combiner cannot be compiled into a kernel.
+    /// Returns the library call of a scatter; `None` if its combiner cannot be compiled into a kernel.
     fn scatter(&mut self, cx: &LoweringContext<'_>, scatter: &Scatter) -> Option<NamedCall> {
         let shapes: Vec<&ArrayShape> = cx.operands.iter().map(|operand| &operand.shape).collect();
         let (inputs, rest) = shapes.split_at_checked(cx.results.len())?;
@@ -80,7 +80,7 @@ impl<'m> CpuLowering<'m> {
         Some(calls::scatter(cx, work_items, kernel))
     }
 
-    /// The library call that an operation becomes, if it becomes one.
+    /// Returns the library call that implements an operation, if there is one.
     fn library(&mut self, cx: &LoweringContext<'_>) -> Option<NamedCall> {
         match cx.instruction().op() {
             Op::Dot(_) | Op::Convolution(_) | Op::Sort(_) | Op::TopK(_) | Op::Scatter(_) if self.self_contained => None,
@@ -94,11 +94,11 @@ impl<'m> CpuLowering<'m> {
         }
     }
 
-    /// A contraction in the library, and a kernel for its epilogue.
+    /// Returns the library call of a contraction, with a kernel for its epilogue.
     fn epilogue(&mut self, cx: &LoweringContext<'_>, fusion: &Fusion) -> Option<NamedCall> {
         let graph = &self.module[fusion.computation];
         let contraction = graph.ids().find(|&id| matches!(graph[id].op(), Op::Dot(_) | Op::Convolution(_)))?;
-        // It is computed where the result goes to.
+        // The contraction writes to the memory of the result, so the shapes must match.
         if graph[contraction].shape() != graph[graph.root()].shape() {
             return None;
         }
@@ -119,7 +119,7 @@ impl<'m> CpuLowering<'m> {
         Some((call, format!("{name}, {}", cx.instruction().name())))
     }
 
-    /// The number of a library call. Equal calls share their description.
+    /// Stores a library call in the table. Equal calls share one entry.
     fn library_call(&mut self, (call, name): NamedCall) -> Lowered {
         let op = call.function.op();
         let index = self.library_calls.iter().position(|known| *known == call).unwrap_or_else(|| {
@@ -153,7 +153,7 @@ impl Lowering for CpuLowering<'_> {
     }
 }
 
-/// Thunks that need the host: custom calls and what it evaluates, in the order of their numbers.
+/// Returns the thunks that run on the host (custom calls and fallbacks), in order of their numbers.
 pub(crate) fn host_calls(sequence: &ThunkSequence) -> impl Iterator<Item = &Thunk> {
     sequence.walk().filter(|t| matches!(t.kind, ThunkKind::CustomCall | ThunkKind::HostFallback))
 }

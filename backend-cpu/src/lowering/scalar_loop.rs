@@ -1,10 +1,10 @@
-//! Loops of scalar steps as one kernel each.
+//! Loops of scalar steps as single kernels.
 
 use xla_hlo::{ArrayShape, ElementType, Module};
 use xla_llvm::fused::{KernelSource, ScalarLoop, ScalarPlace, ScalarRounds, ScalarStep};
 use xla_service::thunks::{ArraySlice, LoopContext, LoopRounds, LoopStep};
 
-/// The kernel of a loop whose steps compute single elements; `None` for any other.
+/// Returns the kernel of a loop whose steps compute single elements; `None` for other loops.
 pub(super) fn source<'m>(module: &'m Module, cx: &LoopContext<'_>) -> Option<KernelSource<'m>> {
     let mut places = Places { cx, arrays: Vec::new() };
     let condition = places.steps(module, cx.condition)?;
@@ -21,7 +21,7 @@ pub(super) fn source<'m>(module: &'m Module, cx: &LoopContext<'_>) -> Option<Ker
     Some(KernelSource::of_loop(module, (cx.computation, cx.instruction), scalar_loop))
 }
 
-/// The places of a loop's arrays.
+/// Memory locations of a loop's arrays.
 struct Places<'a> {
     cx: &'a LoopContext<'a>,
     arrays: Vec<ArraySlice>,
@@ -41,7 +41,7 @@ impl Places<'_> {
         (source.pointer_count() == places.len()).then_some(ScalarStep::Compute { source, places })
     }
 
-    /// The number of an array's place.
+    /// Returns the number of an array's location.
     fn number(&mut self, array: &ArraySlice) -> usize {
         let known = self.arrays.iter().position(|known| {
             known.slice == array.slice
@@ -54,7 +54,7 @@ impl Places<'_> {
         })
     }
 
-    /// All places; `None` if one has no pointer.
+    /// Returns all locations; `None` if one has no pointer.
     fn all(&self) -> Option<Vec<ScalarPlace>> {
         let pointers = || self.cx.operands.iter().chain(self.cx.results);
         let place = |(number, array): (usize, &ArraySlice)| {

@@ -1,8 +1,8 @@
-//! Lays out the table of addresses that the entry function hands to kernels, library calls and copies.
+//! Layout of the address table that the entry function passes to kernels, library calls and copies.
 //!
-//! The places of arrays are known when a run begins and do not change in it. All addresses are therefore computed at
-//! once, by [`ArgumentTable::addresses`], and the entry function needs no more than a place in the table for each call:
-//! its code stays small, however many arrays a program has, and loops do not compute addresses again.
+//! The locations of arrays are known when a run begins and do not change during the run. Therefore
+//! [`ArgumentTable::addresses`] computes all addresses once, and the entry function only needs a position in the table
+//! for each call. Its code stays small for any number of arrays, and loops do not recompute addresses.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use xla_passes::buffers::Slice;
 /// Entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ArgumentWord {
-    /// The address of the byte number `offset` of an allocation.
+    /// Address of byte `offset` of an allocation.
     Address { allocation: usize, offset: usize },
-    /// The run's context, for library functions that share state between programs.
+    /// Context of the run, for library functions that share state between programs.
     Context,
-    /// Scratch memory, for kernels that take it from their caller.
+    /// Scratch memory, for kernels that receive it from their caller.
     Scratch,
-    /// The caller's random state, of programs without a runtime.
+    /// Random state of the caller, in programs without runtime.
     RandomState,
 }
 
@@ -30,27 +30,27 @@ impl From<Slice> for ArgumentWord {
     }
 }
 
-/// The table of a program.
+/// Address table of a program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ArgumentTable {
     words: Vec<ArgumentWord>,
-    /// Bytes of the run's scratch memory.
+    /// Size of the run's scratch memory, in bytes.
     scratch_bytes: usize,
 }
 
 impl ArgumentTable {
-    /// The entries.
+    /// Returns the entries.
     pub fn words(&self) -> &[ArgumentWord] {
         &self.words
     }
 
-    /// Bytes of memory that the run's kernels need beside their arrays.
+    /// Returns the size of the kernels' scratch memory, in bytes.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
     }
 
-    /// Whether a table that was read from a file has addresses only within allocations of these sizes in bytes, and
-    /// needs nothing that a run of this process does not have.
+    /// Whether a table that was read from a file contains only addresses within allocations of these sizes, and only
+    /// entries that a run in this process can provide.
     pub fn fits(&self, sizes: &[usize]) -> bool {
         self.words.iter().all(|word| match *word {
             ArgumentWord::Address { allocation, offset } => sizes.get(allocation).is_some_and(|&size| offset <= size),
@@ -59,8 +59,8 @@ impl ArgumentTable {
         })
     }
 
-    /// The table of one run, by the first byte of each allocation and of scratch memory; `None` if there are too few
-    /// allocations.
+    /// Computes the table of one run from the addresses of the allocations and of scratch memory; `None` if there are
+    /// too few allocations.
     pub fn addresses(
         &self,
         allocations: &[*mut u8],
@@ -73,7 +73,7 @@ impl ArgumentTable {
                 ArgumentWord::Address { allocation, offset } => allocations.get(allocation)?.wrapping_add(offset),
                 ArgumentWord::Context => context,
                 ArgumentWord::Scratch => scratch,
-                // The device has it.
+                // Only programs without runtime have this entry.
                 ArgumentWord::RandomState => return None,
             });
         }
@@ -81,7 +81,7 @@ impl ArgumentTable {
     }
 }
 
-/// Lays a table out: runs of words, each the arguments of one call or more.
+/// Builder of a table from sequences of words. Each sequence holds the arguments of one or more calls.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentTableBuilder {
     table: ArgumentTable,
@@ -89,7 +89,7 @@ pub(crate) struct ArgumentTableBuilder {
 }
 
 impl ArgumentTableBuilder {
-    /// The place of the first of these words, which follow one another.
+    /// Returns the position of a sequence of words in the table; equal sequences are stored once.
     pub fn place(&mut self, run: Vec<ArgumentWord>) -> usize {
         let words = &mut self.table.words;
         *self.runs.entry(run).or_insert_with_key(|run| {
@@ -98,7 +98,7 @@ impl ArgumentTableBuilder {
         })
     }
 
-    /// The table with everything that was placed, for runs with so much scratch memory.
+    /// Returns the finished table, for runs with this size of scratch memory.
     pub fn finish(self, scratch_bytes: usize) -> ArgumentTable {
         ArgumentTable { scratch_bytes, ..self.table }
     }

@@ -1,4 +1,4 @@
-//! Kernels and entry to machine code.
+//! Code generation: compiles kernels and the entry function to machine code.
 
 use xla_hlo::Result;
 use xla_llvm::driver::{CodegenDriver, EmittedModule};
@@ -9,21 +9,21 @@ use crate::program::entry;
 use crate::program::machine_code::MachineCode;
 use crate::program::sequence::Plan;
 
-/// Output of code generation.
+/// Result of code generation.
 pub(crate) struct Code {
     pub machine: MachineCode,
-    /// LLVM IR of each module, where it was requested.
+    /// LLVM IR of each module, if requested.
     pub texts: Vec<(String, String)>,
 }
 
-/// The kernel's name in object code.
+/// Returns the name of a kernel in object code.
 pub(crate) fn kernel_name(index: usize) -> String {
     format!("kernel_{index}")
 }
 
-/// Emits the kernels, then the entry, which must know their work items, and generates the code of all of them in
-/// parallel. The kernels in `checks` are run here over the inputs that they overwrite, and must return the bits of a
-/// run that does not.
+/// Emits the kernels, then the entry function, which depends on their work items, and generates the code of all modules
+/// in parallel. Kernels in `checks` are executed here on inputs that they overwrite, and must return the same bits as
+/// with separate memory.
 pub(crate) fn generate(
     driver: &CodegenDriver<'_>,
     sources: &[KernelSource<'_>],
@@ -35,10 +35,10 @@ pub(crate) fn generate(
     })?;
     let (modules, kernels): (Vec<EmittedModule>, Vec<Vec<Kernel>>) = emitted.into_iter().unzip();
     let plan = plan(kernels.into_iter().flatten().collect())?;
-    // The entry is calls and little else: the quickest code generation is good enough for it.
+    // The entry function consists mainly of calls, so the fastest code generation is good enough.
     let machine = MachineOptions { level: CodegenLevel::None, ..MachineOptions::default() };
     let (entry, arguments) = driver.emit("entry", machine, |emitter| entry::emit(emitter, &plan))?;
-    // It goes first, since it is one module, and may take longer than any module of kernels.
+    // It is generated first, because it is a single module that may take longer than any module of kernels.
     let mut texts = Vec::new();
     let mut objects = Vec::with_capacity(modules.len() + 1);
     for module in driver.generate(std::iter::once(entry).chain(modules).collect())? {

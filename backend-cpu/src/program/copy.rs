@@ -1,4 +1,4 @@
-//! Copies as code, for programs that may not call the C library.
+//! Copies as inline code, for programs that may not call the C library.
 
 use inkwell::AddressSpace;
 use inkwell::module::Linkage;
@@ -10,11 +10,11 @@ use xla_service::thunks::ArraySlice;
 
 use crate::program::refused::refused;
 
-/// Bytes of the words that are copied at once, as many as the alignment of both places allows.
+/// Largest word that is copied at once, in bytes; the actual word depends on the alignment of both arrays.
 const LARGEST_WORD: usize = 8;
 
-/// `void copy(ptr to, ptr from, i64 count)`, emitted at the first request, and the count for these two arrays. Each is
-/// aligned to its elements; they are at one place or have no byte in common.
+/// Returns `void copy(ptr to, ptr from, i64 count)`, emitted on first use, and the count for these two arrays. Both
+/// must be aligned to their elements, and be identical or disjoint.
 pub(crate) fn function<'ctx>(
     emitter: &Emitter<'ctx>,
     [from, to]: [&ArraySlice; 2],
@@ -31,7 +31,7 @@ pub(crate) fn function<'ctx>(
     Ok((function, (bytes / word) as i64))
 }
 
-/// Writes the function.
+/// Emits the function.
 fn emit<'ctx>(emitter: &Emitter<'ctx>, name: &str, scalar: Scalar) -> Result<FunctionValue<'ctx>> {
     let context = emitter.context();
     let (pointer, long) = (context.ptr_type(AddressSpace::default()), context.i64_type());

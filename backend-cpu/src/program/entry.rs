@@ -1,9 +1,9 @@
-//! The entry function of a program that runs in this process.
+//! Entry function of a program that runs in this process.
 //!
-//! `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`: table holds the addresses of all arguments, as
-//! [`ArgumentTable`] lays them out, context is handed back to host calls, cancel is a byte that loops look at, and
-//! profile is not 0 if the runtime is called where each thunk begins and ends. The result is 0, or 1 when a host call
-//! failed or the byte was set.
+//! `i32 xla_entry(ptr table, ptr context, ptr cancel, i32 profile)`. `table` holds the addresses of all arguments in
+//! the layout of [`ArgumentTable`]. `context` is passed to host calls. `cancel` is a byte that loops poll. If `profile`
+//! is not 0, the runtime is called at the start and end of each thunk. The result is 0, or 1 if a host call failed or
+//! the run was cancelled.
 
 use inkwell::values::BasicValueEnum;
 use inkwell::{AddressSpace, IntPredicate};
@@ -14,7 +14,7 @@ use crate::program::arguments::ArgumentTable;
 use crate::program::refused::refused;
 use crate::program::sequence::{self, Plan, Surroundings};
 
-/// The entry function's name.
+/// Name of the entry function.
 pub(crate) const ENTRY: &str = "xla_entry";
 
 /// Emits the entry function into the emitter's module; returns the layout of the table that it takes.

@@ -1,9 +1,7 @@
-//! Calls of functions outside of the object, which whoever links it has: custom calls of programs compiled ahead of
-//! time.
+//! Calls of external functions that the linker resolves: custom calls of programs compiled ahead of time.
 //!
 //! `i32 SYMBOL(ptr operands, ptr results, ptr config, size config_size, ptr user_data)`: tables of the arrays'
-//! addresses, the call's configuration, and the application's own pointer. A result that is not zero ends the program's
-//! call.
+//! addresses, the call's configuration, and the application's user data. A nonzero result ends the program's call.
 
 use inkwell::basic_block::BasicBlock;
 use inkwell::module::Linkage;
@@ -15,30 +13,30 @@ use xla_service::thunks::ThunkId;
 
 use crate::program::refused::refused;
 
-/// A custom call that is a function outside of the object.
+/// Custom call that is compiled to a call of an external function.
 #[derive(Clone, Debug)]
 pub(crate) struct ExternalCall {
     pub thunk: ThunkId,
-    /// The function's name.
+    /// Name of the function.
     pub symbol: String,
-    /// The configuration that the program has for the function.
+    /// Configuration that the program passes to the function.
     pub config: Vec<u8>,
-    /// Operands that are at the place of a result, both by their numbers among arrays.
+    /// Pairs of an operand and the result whose memory it shares, by their numbers among the arrays.
     pub aliases: Vec<(usize, usize)>,
 }
 
-/// The pointer that functions take beside arrays and text, and the place of their errors.
+/// User data of external functions, and the exit after their errors.
 #[derive(Clone, Copy)]
 pub(crate) struct ExternalExit<'ctx> {
-    /// The application's own pointer.
+    /// User data of the application.
     pub user_data: PointerValue<'ctx>,
-    /// Leaves the entry; begins with `status`.
+    /// Block that leaves the entry function; starts with `status`.
     pub failed: BasicBlock<'ctx>,
-    /// The number that the function returned.
+    /// Status that the function returned.
     pub status: PhiValue<'ctx>,
 }
 
-/// Writes the call at the builder's place in `function`, with the addresses of the tables of operands and results.
+/// Emits the call at the builder's position in `function`, given the addresses of the tables of operands and results.
 pub(crate) fn call<'ctx>(
     emitter: &Emitter<'ctx>,
     (function, exit): (FunctionValue<'ctx>, &ExternalExit<'ctx>),
@@ -71,7 +69,7 @@ pub(crate) fn call<'ctx>(
     Ok(())
 }
 
-/// A private constant of the bytes, with the zero that ends a string in C.
+/// Creates a private constant of the bytes, with a terminating zero.
 fn config<'ctx>(emitter: &Emitter<'ctx>, bytes: &[u8]) -> PointerValue<'ctx> {
     let value = emitter.context().const_string(bytes, true);
     let global = emitter.module().add_global(value.get_type(), None, "config");

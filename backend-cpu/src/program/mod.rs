@@ -1,4 +1,4 @@
-//! Programs as machine code: kernels, the entry that calls them, the addresses that it takes, and files of both.
+//! Programs as machine code: kernels, entry function, address table, and serialisation.
 
 pub(crate) mod arguments;
 pub(crate) mod codegen;

@@ -2,7 +2,7 @@
 
 use xla_hlo::Error;
 
-/// The error for an instruction that LLVM's builder does not build.
+/// Returns the error for an instruction that LLVM's builder rejects.
 pub(crate) fn refused(reason: impl std::fmt::Display) -> Error {
     Error::internal(format!("LLVM refuses an instruction: {reason}"))
 }

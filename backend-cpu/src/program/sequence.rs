@@ -1,7 +1,7 @@
-//! Thunk sequences as native code, control flow included: what entries of programs have in common.
+//! Thunk sequences as native code, including control flow: the common part of all entry functions.
 //!
-//! Kernels that follow one another and may flush subnormals run in that mode, which is set once before them, and back
-//! before anything else is called and before the entry is left.
+//! Consecutive kernels that may flush subnormals run in flush mode. It is set once before them, and the caller's mode
+//! is restored before any other call and before the entry function returns.
 
 use inkwell::values::{
     ArrayValue, BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
@@ -22,57 +22,59 @@ use crate::program::random;
 use crate::program::refused::refused;
 use crate::program::spread::{self, ParallelFor, Spread};
 
-/// Input of an entry's emission.
+/// Input of the emission of an entry function.
 pub(crate) struct Plan {
     pub sequence: ThunkSequence,
     pub kernels: Vec<Kernel>,
     pub library_calls: Vec<LibraryCall>,
-    /// Thunks that the host evaluates, by the number that is passed to the runtime.
+    /// Thunks that the host evaluates, indexed by the number that is passed to the runtime.
     pub host_calls: Vec<ThunkId>,
-    /// Custom calls that are functions outside of the module.
+    /// Custom calls that are compiled to calls of external functions.
     pub external_calls: Vec<ExternalCall>,
-    /// Threads that kernels may be spread over.
+    /// Number of threads that kernels may use.
     pub threads: usize,
-    /// Whether nothing outside of the module may be called.
+    /// Whether the code must not call functions outside the module.
     pub self_contained: bool,
 }
 
 impl Plan {
-    /// Bytes of scratch memory that the kernels need: the most that one does, with all of its threads.
+    /// Returns the size of the kernels' scratch memory in bytes: the maximum over all kernels, for all threads of a
+    /// kernel.
     pub fn scratch_bytes(&self) -> u64 {
         self.kernels.iter().map(|kernel| spread::scratch_bytes(kernel, self.threads)).max().unwrap_or_default()
     }
 
-    /// Reads the thread's modes, where kernels may flush subnormals. The builder must be in the function's entry.
+    /// Reads the thread's denormal mode, if kernels may flush subnormals. The builder must be in the function's entry
+    /// block.
     pub fn denormal_modes<'ctx>(&self, emitter: &Emitter<'ctx>) -> Option<DenormalModes<'ctx>> {
         let flushes = || self.kernels.iter().any(|kernel| kernel.denormals == Denormals::MayFlush);
         if emitter.options().flush_denormals && flushes() { emitter.denormal_modes() } else { None }
     }
 }
 
-/// The values of the function that a sequence is written into.
+/// Values of the function that contains the sequence.
 pub(crate) struct Surroundings<'ctx> {
     pub function: FunctionValue<'ctx>,
-    /// The address of the table of addresses.
+    /// Address of the address table.
     pub table: PointerValue<'ctx>,
-    /// The run's context, for the runtime.
+    /// Context of the run, for the runtime.
     pub run: Option<PointerValue<'ctx>>,
-    /// A byte that is not zero when the run is to stop.
+    /// Address of a byte that is nonzero after cancellation.
     pub cancel: PointerValue<'ctx>,
-    /// Whether the runtime is called where each thunk begins and ends; `None` for a program without runtime.
+    /// Whether the runtime is called at the start and end of each thunk; `None` for a program without runtime.
     pub profiled: Option<IntValue<'ctx>>,
-    /// Leaves the function; empty so far.
+    /// Block that leaves the function, still empty.
     pub failed: inkwell::basic_block::BasicBlock<'ctx>,
-    /// The pointer for functions outside of the module and the place of their errors, if any are called.
+    /// User data of external functions and the exit after their errors, if any are called.
     pub external: Option<ExternalExit<'ctx>>,
-    /// The function outside of the module that shares work among threads, if there is no runtime that does.
+    /// External function that distributes work over threads, for programs without runtime.
     pub parallel: Option<ParallelFor<'ctx>>,
-    /// Those of [`Plan::denormal_modes`].
+    /// Result of [`Plan::denormal_modes`].
     pub modes: Option<DenormalModes<'ctx>>,
 }
 
-/// Writes the plan's sequence at the builder's place; returns the layout of the table that it takes. After it, and in
-/// the block that leaves the function, the mode is the caller's.
+/// Emits the plan's sequence at the builder's position; returns the layout of the table that it takes. The caller's
+/// mode is restored at the end, and in the block that leaves the function.
 pub(crate) fn emit<'ctx>(
     emitter: &Emitter<'ctx>,
     plan: &Plan,
@@ -100,7 +102,7 @@ pub(crate) fn emit<'ctx>(
     let end = emitter.builder().get_insert_block();
     let end = end.ok_or_else(|| Error::internal("a sequence is written outside of a function"))?;
     emitter.builder().position_at_end(failed);
-    // Loops are left from either mode.
+    // Loops may jump to this block in either mode.
     writer.mode = DenormalMode::Flush;
     writer.set_mode(DenormalMode::Callers);
     emitter.builder().position_at_end(end);
@@ -111,7 +113,7 @@ struct Writer<'a, 'ctx> {
     e: &'a Emitter<'ctx>,
     plan: &'a Plan,
     function: FunctionValue<'ctx>,
-    /// The address of the table, and its entries so far.
+    /// Address of the table, and its entries so far.
     table: PointerValue<'ctx>,
     words: ArgumentTableBuilder,
     run: Option<PointerValue<'ctx>>,
@@ -122,7 +124,7 @@ struct Writer<'a, 'ctx> {
     failed: inkwell::basic_block::BasicBlock<'ctx>,
     external: Option<ExternalExit<'ctx>>,
     parallel: Option<ParallelFor<'ctx>>,
-    /// The thread's modes, where kernels may flush subnormals, and the one at the place that is being written.
+    /// The thread's modes, if kernels may flush subnormals, and the mode at the current position.
     modes: Option<DenormalModes<'ctx>>,
     mode: DenormalMode,
 }
@@ -138,7 +140,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.report(last, None)
     }
 
-    /// Writes a switch of modes, where the mode is another one.
+    /// Emits a mode switch if the current mode differs.
     fn set_mode(&mut self, mode: DenormalMode) {
         if let Some(modes) = self.modes.as_ref().filter(|_| self.mode != mode) {
             self.e.set_denormal_mode(modes, mode);
@@ -146,8 +148,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
     }
 
-    /// The mode in which sequences are entered and left that run many times or instead of each other: the one that they
-    /// would have anyway, if all of their calls are kernels of one mode.
+    /// Returns the mode at the start and end of sequences that run repeatedly (loops) or alternatively (branches). It
+    /// avoids switches if all of their calls are kernels of one mode.
     fn mode_around(&self, sequences: &[&ThunkSequence]) -> DenormalMode {
         let mut mode = self.mode;
         for thunk in sequences.iter().flat_map(|sequence| sequence.walk()) {
@@ -165,7 +167,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         mode
     }
 
-    /// Calls the runtime in the caller's mode, if the run is profiled, where one thunk ends and another one begins.
+    /// Emits calls of the runtime in the caller's mode, for profiled runs, between the end of a thunk and the start of
+    /// the next.
     fn report(&mut self, ended: Option<&Thunk>, begun: Option<&Thunk>) -> Result<()> {
         let calls = [(END_THUNK, ended), (BEGIN_THUNK, begun)];
         let calls = calls.into_iter().filter_map(|(symbol, thunk)| Some((symbol, thunk?.id)));
@@ -189,8 +192,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.jump(next)
     }
 
-    /// Moves the blocks of [`Writer::report`] to the end of the function: runs that are not profiled do not jump over
-    /// them.
+    /// Moves the blocks of [`Writer::report`] to the end of the function, so that runs without profiling fall through.
     fn move_reports(&mut self) -> Result<()> {
         let last = self.function.get_last_basic_block();
         let last = last.ok_or_else(|| Error::internal("a function without blocks"))?;
@@ -223,12 +225,12 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.run_kernel(index, arrays.map(|array| array.slice.into()).collect())
     }
 
-    /// The run's context.
+    /// Returns the context of the run.
     fn run(&self) -> Result<PointerValue<'ctx>> {
         self.run.ok_or_else(|| Error::internal("a program without runtime calls it"))
     }
 
-    /// Runs a kernel on arrays, and scratch memory if it needs that.
+    /// Emits the execution of a kernel on arrays, with scratch memory if it needs some.
     fn run_kernel(&mut self, index: usize, mut words: Vec<ArgumentWord>) -> Result<()> {
         let kernel = self.known_kernel(index)?.clone();
         if kernel.work_items == 0 {
@@ -260,12 +262,12 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.call(function, &[arguments.into(), self.long(0).into(), self.long(kernel.work_items as i64).into()])
     }
 
-    /// Whether a kernel's work is spread over threads.
+    /// Whether the kernel's work is distributed over threads.
     fn is_spread(&self, kernel: &Kernel) -> bool {
         spread::is_spread(kernel, self.plan.threads)
     }
 
-    /// A kernel for the runtime to call, which does not call it in the mode that it may have.
+    /// Returns a function for the runtime to call: the kernel, or a wrapper that runs it in flush mode if it may flush.
     fn flushing(&self, kernel: &Kernel, function: FunctionValue<'ctx>) -> FunctionValue<'ctx> {
         let flushes = self.modes.is_some() && kernel.denormals == Denormals::MayFlush;
         if flushes { self.e.flushing(function) } else { function }
@@ -300,7 +302,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.run_kernel(epilogue as usize, arrays.map(|array| array.slice.into()).collect())
     }
 
-    /// The code of a call for which there is no library.
+    /// Emits inline code for a library call in a program without runtime.
     fn self_contained_call(&mut self, thunk: &Thunk, call: &LibraryCall) -> Result<()> {
         match (call.function, &call.descriptor[..], &thunk.results[..]) {
             (LibraryFunction::RandomState, &[delta], [drawn]) => {
@@ -313,7 +315,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         }
     }
 
-    /// A private constant of that name.
+    /// Creates or returns the private constant with this name.
     fn constant(&self, name: &str, value: &ArrayValue<'ctx>) -> PointerValue<'ctx> {
         let global = self.e.module().get_global(name).unwrap_or_else(|| {
             let global = self.e.module().add_global(value.get_type(), None, name);
@@ -325,8 +327,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         global.as_pointer_value()
     }
 
-    /// A kernel for a library function to call; one that is called for each of many elements, such as a comparator, is
-    /// sooner done than a switch of modes.
+    /// Returns a kernel for a library function to call. Kernels that are called for each of many elements, such as
+    /// comparators, do not switch modes, because a switch would take longer than the kernel.
     fn kernel_pointer(&self, index: usize, may_switch: bool) -> Result<PointerValue<'ctx>> {
         let kernel = self.known_kernel(index)?;
         if kernel.scratch_bytes > 0 {
@@ -389,7 +391,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(())
     }
 
-    /// Calls a function outside of the module. An operand that a result aliases is at the result's place.
+    /// Emits a call of an external function. Operands that a result aliases are first copied to the result's memory.
     fn external_call(&mut self, thunk: &Thunk, call: &ExternalCall) -> Result<()> {
         let mut operands = thunk.operands.clone();
         for &(operand, result) in &call.aliases {
@@ -426,8 +428,8 @@ impl<'ctx> Writer<'_, 'ctx> {
         Ok(())
     }
 
-    /// Leaves the function if somebody has set the flag, which another thread may do at any time: hence the volatile
-    /// load.
+    /// Emits a check that leaves the function if the cancellation flag is set. Another thread may set it at any time,
+    /// so the load is volatile.
     fn stop_if_cancelled(&mut self) -> Result<()> {
         let byte = self.e.context().i8_type();
         let flag = self.e.builder().build_load(byte, self.cancel, "cancel").map_err(refused)?.into_int_value();
@@ -480,7 +482,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.e.builder().build_int_compare(IntPredicate::NE, value, byte.const_zero(), "").map_err(refused)
     }
 
-    /// Place in the table of some words, followed by the addresses of arrays.
+    /// Returns the address in the table of a sequence of words, followed by the addresses of arrays.
     fn arguments<'s>(
         &mut self,
         first: &[ArgumentWord],
@@ -489,7 +491,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.place(first.iter().copied().chain(arrays.map(|array| array.slice.into())).collect())
     }
 
-    /// Address of the place in the table of some words.
+    /// Returns the address in the table of a sequence of words.
     fn place(&mut self, words: Vec<ArgumentWord>) -> Result<PointerValue<'ctx>> {
         let place = self.words.place(words);
         let offset = self.e.lanes(self.long(place as i64 * i64::from(self.e.target().pointer_bytes())));
@@ -519,7 +521,7 @@ impl<'ctx> Writer<'_, 'ctx> {
         self.e.context().i64_type().const_int(value as u64, true)
     }
 
-    /// Number of threads that a call may use.
+    /// Returns the number of threads that a call may use.
     fn threads(&self) -> IntValue<'ctx> {
         self.long(self.plan.threads as i64)
     }

@@ -1,8 +1,8 @@
-//! Kernels whose work items are shared among threads: by the runtime, or by a function of the application.
+//! Kernels whose work items are distributed over threads, by the runtime or by a function of the application.
 //!
-//! `void parallel_for(ptr pool, size count, ptr task, ptr data)` of the application calls `task(data, number)` for each
-//! number below `count`, once, on whatever threads, and returns when all have returned. A task does the work items of
-//! its number, with scratch memory of its number, so that it does not matter which thread it is.
+//! The application's `void parallel_for(ptr pool, size count, ptr task, ptr data)` calls `task(data, number)` once for
+//! each number below `count`, on any threads, and returns when all calls have returned. A task's number determines its
+//! work items and its scratch memory, so it can run on any thread.
 
 use inkwell::module::Linkage;
 use inkwell::types::IntType;
@@ -15,49 +15,50 @@ use xla_llvm::fused::Kernel;
 
 use crate::program::refused::refused;
 
-/// Work (elementary operations) of a kernel that is spread over threads; less is done sooner than threads wake up.
+/// Minimum work of a kernel that is distributed over threads, in elementary operations; less takes no longer than
+/// waking threads.
 const PARALLEL_WORK: f64 = 300_000.0;
-/// Work that a chunk of a spread kernel has at least.
+/// Minimum work of a chunk of a distributed kernel.
 const CHUNK_WORK: f64 = 60_000.0;
 
-/// Whether a kernel's work is spread over so many threads.
+/// Whether a kernel's work is distributed over this number of threads.
 pub(crate) fn is_spread(kernel: &Kernel, threads: usize) -> bool {
     threads > 1 && kernel.work_items > 1 && kernel.work >= PARALLEL_WORK
 }
 
-/// Bytes of scratch memory of all threads of a kernel.
+/// Returns the size of a kernel's scratch memory for all of its threads, in bytes.
 pub(crate) fn scratch_bytes(kernel: &Kernel, threads: usize) -> u64 {
     let users = if is_spread(kernel, threads) { kernel.work_items.min(threads as u64) } else { 1 };
     kernel.scratch_bytes.saturating_mul(users)
 }
 
-/// Work items of a chunk of a spread kernel at least.
+/// Returns the minimum number of work items of a chunk.
 fn grain(kernel: &Kernel) -> u64 {
     (kernel.work_items as f64 * CHUNK_WORK / kernel.work).ceil().max(1.0) as u64
 }
 
-/// The function of the application that shares work among threads.
+/// Function of the application that distributes work over threads.
 #[derive(Clone, Copy)]
 pub(crate) struct ParallelFor<'ctx> {
-    /// The function's address; null where there is none.
+    /// Address of the function; null if the application provides none.
     pub function: PointerValue<'ctx>,
-    /// The application's own pointer, for the function.
+    /// User data of the application, passed to the function.
     pub pool: PointerValue<'ctx>,
 }
 
-/// A call of a kernel whose work is shared.
+/// Call of a kernel whose work is distributed.
 pub(crate) struct Spread<'a, 'ctx> {
     pub kernel: &'a Kernel,
-    /// The kernel, or what calls it.
+    /// The kernel, or its wrapper.
     pub callee: FunctionValue<'ctx>,
-    /// The address of its arguments, and their number; scratch memory, if it takes that, is the last one.
+    /// Address of the arguments and their number; scratch memory, if used, is the last argument.
     pub arguments: (PointerValue<'ctx>, usize),
-    /// Threads at most.
+    /// Maximum number of threads.
     pub threads: usize,
 }
 
 impl<'ctx> Spread<'_, 'ctx> {
-    /// Writes a call of the runtime, which shares the work, at the builder's place.
+    /// Emits a call of the runtime, which distributes the work, at the builder's position.
     pub fn by_runtime(&self, e: &Emitter<'ctx>) -> Result<()> {
         let Spread { kernel, callee, arguments: (arguments, count), threads } = *self;
         let long = |value: u64| BasicValueEnum::from(e.int_type(64).const_int(value, false));
@@ -77,8 +78,8 @@ impl<'ctx> Spread<'_, 'ctx> {
         e.builder().build_call(runtime, &words, "").map(|_| ()).map_err(refused)
     }
 
-    /// Writes a call of the application's function at the builder's place in `function`, and one of the kernel for
-    /// where there is none.
+    /// Emits a call of the application's function at the builder's position in `function`, and a direct call of the
+    /// kernel for the case that the function is null.
     pub fn by_application(
         &self,
         e: &Emitter<'ctx>,
@@ -109,12 +110,12 @@ impl<'ctx> Spread<'_, 'ctx> {
         Ok(())
     }
 
-    /// Work items of a task of the application: there are no more tasks than threads.
+    /// Returns the number of work items of one task. The number of tasks is at most the number of threads.
     fn chunk(&self) -> u64 {
         self.kernel.work_items.div_ceil(self.threads.max(1) as u64).max(grain(self.kernel))
     }
 
-    /// `void task(ptr data, size number)` of the kernel; data are its arguments.
+    /// Emits `void task(ptr data, size number)` for the kernel; `data` points to its arguments.
     fn task(&self, e: &Emitter<'ctx>) -> Result<FunctionValue<'ctx>> {
         let name = format!("{}.task", self.kernel.name);
         if let Some(task) = e.module().get_function(&name) {
@@ -142,7 +143,7 @@ impl<'ctx> Spread<'_, 'ctx> {
         Ok(task)
     }
 
-    /// The first work item of a task, and the one after its last.
+    /// Emits the range of work items of a task: its first one, and one past its last.
     fn work_items(&self, e: &Emitter<'ctx>, number: IntValue<'ctx>) -> Result<[IntValue<'ctx>; 2]> {
         let long = |value: u64| e.int_type(64).const_int(value, false);
         let begin = e.builder().build_int_mul(number, long(self.chunk()), "begin").map_err(refused)?;
@@ -153,7 +154,7 @@ impl<'ctx> Spread<'_, 'ctx> {
         Ok([begin, end])
     }
 
-    /// A copy of the arguments, with scratch memory of that number.
+    /// Emits a copy of the arguments with the scratch memory of task `number`.
     fn own_arguments(
         &self,
         e: &Emitter<'ctx>,
@@ -177,7 +178,7 @@ impl<'ctx> Spread<'_, 'ctx> {
     }
 }
 
-/// The target's `size_t`.
+/// Returns the type of the target's `size_t`.
 fn word<'ctx>(e: &Emitter<'ctx>) -> IntType<'ctx> {
     e.int_type(8 * e.target().pointer_bytes())
 }
