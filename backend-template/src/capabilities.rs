@@ -70,6 +70,7 @@ pub(crate) fn thunk_cost(thunk: &Thunk) -> ThunkCost {
     ThunkCost { seconds: bytes as f64 * SECONDS_PER_BYTE, share: CORE_SHARE }
 }
 
+/// Time per byte that a kernel or copy accesses, in seconds.
 const SECONDS_PER_BYTE: f64 = 1e-7;
 
 /// Share of the device that a kernel or copy keeps busy: 0, because each queue has its own core and does not slow the

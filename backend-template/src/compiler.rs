@@ -13,6 +13,7 @@ use crate::executable::TemplateLauncher;
 use crate::lowering::TemplateLowering;
 use crate::transfer::TemplateTransfer;
 
+/// Compiler of the platform.
 #[derive(Debug)]
 pub(crate) struct TemplateCompiler {
     /// Number of streams that one program may use.

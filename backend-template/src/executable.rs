@@ -66,10 +66,12 @@ impl DeviceLoops for TemplateLauncher {
     }
 }
 
+/// Returns the device memory of a slice.
 fn bind(launch: &Launch<'_>, slice: Slice) -> Result<Region> {
     region(launch.buffers.memory(slice.allocation)?, slice.offset, slice.size)
 }
 
+/// Returns the stream of a launch.
 fn stream<'a>(launch: &Launch<'a>) -> Result<&'a TemplateStream> {
     launch.context.stream.downcast()
 }

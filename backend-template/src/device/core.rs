@@ -20,6 +20,7 @@ pub(super) fn run(kernel: &Kernel, bindings: &[Region], memory: &mut Locked<'_>)
     Core { program, bindings, memory, registers, indices: vec![0; program.indices] }.run(&program.body)
 }
 
+/// State of one kernel execution.
 struct Core<'a, 'm> {
     program: &'a Program,
     bindings: &'a [Region],

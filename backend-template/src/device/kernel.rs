@@ -67,6 +67,7 @@ fn length(body: &[Instruction]) -> usize {
     body.iter().map(of).sum()
 }
 
+/// Checker of a program's instructions.
 struct ProgramChecker<'a>(&'a Program);
 
 impl ProgramChecker<'_> {

@@ -1,4 +1,4 @@
-//! Instruction set of the core.
+//! Instruction set of the core: a program is a tree of loops over tile instructions.
 
 use std::ops::RangeInclusive;
 
@@ -10,24 +10,24 @@ use xla_hlo::{ElementType, Result, Scalar};
 
 use super::tensor::TensorDescriptor;
 
-/// A register: one tile of elements of one type.
+/// Vector register, which holds one tile of elements of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Register(pub usize);
 
-/// An index register: the counter of a loop, or a number read from memory.
+/// Index register, which holds a loop counter or an integer read from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(pub usize);
 
 /// Affine expression over index registers: a constant plus a sum of index registers with coefficients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
-    /// The constant.
+    /// Constant term.
     pub constant: i64,
     /// Index registers and their coefficients.
     pub terms: Vec<(Index, i64)>,
 }
 
-/// A number for each lane of a tile: `start + row * per_row + column * per_column`.
+/// Affine value in each lane of a tile: `start + row * per_row + column * per_column`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Coordinate {
     /// Value in the first lane.
@@ -61,7 +61,7 @@ pub enum VectorOp {
     ReducePrecision(ReducePrecision),
 }
 
-/// One instruction. Every register has one element type, which the program declares.
+/// Instruction of the core. Every register has one element type, which the program declares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Instruction {
     /// Runs `body` for each `index` in `0`, `step`, `2 * step`, ... below `extent`.
@@ -141,7 +141,7 @@ pub enum Instruction {
     /// Computes `to = to op from` in each lane. Floats in `to` keep their wide precision, as in
     /// [`Instruction::MatMul`].
     Accumulate {
-        /// The accumulator.
+        /// Accumulator.
         to: Register,
         /// Operation.
         op: BinaryOp,
@@ -151,7 +151,7 @@ pub enum Instruction {
     /// Reduces the lanes of the accumulator. Each lane receives the result of its row (`columns`), of its column
     /// (`rows`), or of the whole tile (both).
     Reduce {
-        /// The accumulator.
+        /// Accumulator.
         register: Register,
         /// Operation.
         op: BinaryOp,
@@ -164,7 +164,7 @@ pub enum Instruction {
     /// is wide: 64-bit floats, integers modulo 2^64. Booleans are combined by or. Operand types may differ from the
     /// accumulator's, but must have the same kind.
     MatMul {
-        /// The accumulator.
+        /// Accumulator.
         to: Register,
         /// Left operand; only its first [`TILE_ROWS`](super::TILE_ROWS) columns are used.
         lhs: Register,

@@ -174,7 +174,7 @@ impl ProgramBuilder {
         to
     }
 
-    /// `to = to op from`.
+    /// Emits `to = to op from`, lane by lane.
     pub fn accumulate(&mut self, to: Register, op: BinaryOp, from: Register) {
         self.push(Instruction::Accumulate { to, op, from });
     }

@@ -63,6 +63,7 @@ pub(super) fn lower(cx: &LoweringContext<'_>, op: &Dot) -> Result<Option<Program
     Ok(Some(b.finish()))
 }
 
+/// Opens a loop; returns its counter as a coordinate with the same value in all lanes.
 fn axis(b: &mut ProgramBuilder, extent: usize, step: usize) -> Coordinate {
     Coordinate::of(b.begin_loop(extent, step))
 }

@@ -45,6 +45,7 @@ impl<'a> Expression<'a> {
         Expression::new(computation, computation.parameters(), cx.operands.len())
     }
 
+    /// Creates an expression whose leaves are the first tensors of the program. `None` if a leaf is not an array.
     fn new(computation: &'a Computation, leaves: &[InstrId], operands: usize) -> Option<Expression<'a>> {
         let are_arrays = leaves.iter().all(|&leaf| matches!(computation[leaf].shape(), Shape::Array(_)));
         let tensors = leaves.iter().copied().zip((0..).map(Leaf::Tensor)).collect();
@@ -88,6 +89,7 @@ impl<'a> Expression<'a> {
         Ok(value)
     }
 
+    /// Computes an instruction that is not a leaf.
     fn compute(&mut self, b: &mut ProgramBuilder, id: InstrId, at: &[Coordinate]) -> Result<Option<Register>> {
         let instruction = &self.computation[id];
         let Some(shape) = instruction.shape().as_array() else { return Ok(None) };
@@ -126,6 +128,7 @@ impl<'a> Expression<'a> {
         }
     }
 
+    /// Computes the operands at the same coordinates, then applies the operation.
     fn elementwise(
         &mut self,
         b: &mut ProgramBuilder,
@@ -152,6 +155,7 @@ impl<'a> Expression<'a> {
         Ok(Some(b.vector(ty, op, operands)))
     }
 
+    /// Selects the array in lanes within its bounds, otherwise the padding value.
     fn pad(
         &mut self,
         b: &mut ProgramBuilder,
@@ -170,6 +174,7 @@ impl<'a> Expression<'a> {
         Ok(Some(b.choose(array, padding, inside.into_iter().zip(dims.iter().copied()).collect())))
     }
 
+    /// Selects, in each lane, the array that contains the lane's coordinate.
     fn concatenate(
         &mut self,
         b: &mut ProgramBuilder,
@@ -191,6 +196,7 @@ impl<'a> Expression<'a> {
         Ok(result)
     }
 
+    /// Reads the starts into index registers and adds them to the coordinates.
     fn dynamic_slice(
         &mut self,
         b: &mut ProgramBuilder,
@@ -212,6 +218,7 @@ impl<'a> Expression<'a> {
     }
 }
 
+/// Maps coordinates in a slice to coordinates in its operand.
 fn sliced(op: &Slice, at: &[Coordinate]) -> Vec<Coordinate> {
     let ranges = at.iter().zip(&op.ranges);
     ranges.map(|(coordinate, range)| coordinate.clone().scaled(range.stride as i64, range.start as i64)).collect()

@@ -70,14 +70,17 @@ fn replaces(combiner: &Computation) -> bool {
 
 /// Dimension numbers that gather and scatter have in common, named by their role.
 struct Windows<'a> {
-    /// Dimensions of the slices (a gather's result, a scatter's updates) that run inside a window.
+    /// Dimensions of the slices (a gather's result, a scatter's updates) that index into a window.
     window_dims: &'a [usize],
     /// Dimensions of the array whose window size is 1 and which the slices omit.
     dropped_dims: &'a [usize],
     /// Dimension of the array to which each component of a start index belongs.
     start_index_map: &'a [usize],
+    /// Batching dimensions of the array; the window has size 1 in them.
     batching_dims: &'a [usize],
+    /// Batching dimensions of the indices, in the order of `batching_dims`.
     indices_batching_dims: &'a [usize],
+    /// Dimension of the indices that holds the components of a start index.
     index_vector_dim: usize,
     /// Distance by which starts may be out of bounds: 0 clamps each window into the array, 1 keeps windows that do not
     /// fit distinguishable.
@@ -86,7 +89,9 @@ struct Windows<'a> {
 
 /// Coordinates of the lanes in the array and in the slices.
 struct Places {
+    /// Coordinates in the array, one per dimension.
     in_array: Vec<Coordinate>,
+    /// Coordinates in the slices, one per dimension.
     in_slices: Vec<Coordinate>,
     /// Bounds that mask lanes outside the window and windows that do not fit.
     bounds: Vec<(Coordinate, usize)>,

@@ -48,13 +48,17 @@ struct Life {
     last: usize,
 }
 
+/// Live ranges of all values.
 #[derive(Default)]
 struct Lives {
+    /// Live range of each value.
     of: HashMap<Register, Life>,
+    /// Number of the current instruction.
     now: usize,
 }
 
 impl Lives {
+    /// Records the live ranges of a body's registers, in program order.
     fn visit(&mut self, body: &mut [Instruction]) {
         for instruction in body {
             self.now += 1;
@@ -73,6 +77,7 @@ impl Lives {
     }
 }
 
+/// Replaces each virtual register by the register assigned to it.
 fn rename(body: &mut [Instruction], places: &HashMap<Register, Register>) {
     for instruction in body {
         instruction.for_each_register_mut(&mut |register| {

@@ -194,7 +194,7 @@ impl Buffer {
         }
     }
 
-    /// Whether the buffer has this shape. Usually both are the same allocation, because they come from one program.
+    /// Whether the buffer has this shape. Usually both are the same `Arc`, from the signature of one program.
     pub(super) fn has_shape(&self, shape: &Arc<ArrayShape>) -> bool {
         Arc::ptr_eq(&self.0.shape, shape) || *self.0.shape == **shape
     }

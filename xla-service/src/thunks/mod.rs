@@ -3,7 +3,7 @@
 //! ```text
 //! Module + BufferAssignment ─ ThunkSequence::from_module ─> ThunkSequence ─┬─ ThunkExecutable, thunk by thunk
 //!                                  │ Lowering::lower                       └─ a backend's own code generator
-//!                                  └ "not mine": HostFallback, or an error where that is forbidden
+//!                                  └ NotMine: HostFallback, or an error if the fallback is forbidden
 //! ```
 //!
 //! The sequence is data: it can be printed, dumped, counted and traversed; the backend resolves each [`KernelRef`].
