@@ -10,7 +10,7 @@ use xla_service::{ExecutionContext, Stream};
 use crate::device::{Command, Kernel, Predicate, Region};
 use crate::executor::{TemplateStream, region};
 
-/// Launches the lowered kernels of one program.
+/// Launcher of the lowered kernels of one program.
 #[derive(Debug)]
 pub(crate) struct TemplateLauncher {
     kernels: Vec<Arc<Kernel>>,

@@ -7,7 +7,7 @@ use xla_service::{DeviceMemory, Stream, TransferManager};
 use crate::capabilities::TILES;
 use crate::device::{Access, TensorDescriptor};
 
-/// Copies values between the host and the device.
+/// Transfer manager: copies values between the host and the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplateTransfer;
 

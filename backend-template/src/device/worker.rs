@@ -13,7 +13,7 @@ use super::fault::{FaultKind, Faults};
 use super::locked::Locked;
 use super::memory::{Region, SharedError};
 
-/// Executes the tasks of one queue.
+/// Executor of the tasks of one queue.
 pub(super) struct Worker {
     faults: Arc<Faults>,
     /// First error since the last event.

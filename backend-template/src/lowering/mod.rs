@@ -34,7 +34,7 @@ use xla_service::thunks::{KernelRef, Lowered, Lowering, LoweringContext};
 
 use crate::device::{Kernel, Program};
 
-/// Lowers instructions and collects the kernels of a module.
+/// Lowering of a module, with the kernels that it has collected.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateLowering {
     /// Kernels, indexed by [`KernelRef::index`].
