@@ -210,7 +210,8 @@ pub enum AotExtra {
     Cmake,
 }
 
-/// Whether a multiplication and a following addition may be contracted to one operation with one rounding (FMA).
+/// Whether a multiplication and an addition from separate instructions may be contracted to an FMA, with a single
+/// rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Contraction {
     /// Contract on targets with fused multiply-add.

@@ -10,7 +10,7 @@ use xla_hlo::{Error, Result};
 
 use crate::host::OutsideMemory;
 
-/// One device: allocates memory and executes work.
+/// Executor of one device: allocates memory and executes work.
 ///
 /// # Contract
 ///

@@ -6,7 +6,7 @@ use xla_hlo::{ArrayShape, Literal, Result};
 
 use crate::executor::{DeviceMemory, Stream};
 
-/// Copies values between host and device, and determines their layout on the device.
+/// Transfer manager: copies values between host and device, and determines their layout on the device.
 ///
 /// # Contract
 ///

@@ -15,7 +15,7 @@ use crate::workers::{blocking, host_call};
 #[derive(Clone, Default)]
 pub struct Completion(Option<Arc<Shared>>);
 
-/// Completes a [`Completion`], once. If it is dropped unused, the outcome is [`Error::Cancelled`].
+/// Handle that completes a [`Completion`], once. If it is dropped unused, the outcome is [`Error::Cancelled`].
 #[derive(Debug)]
 pub struct Completer(Option<Arc<Shared>>);
 

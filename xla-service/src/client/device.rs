@@ -44,8 +44,7 @@ pub(super) struct ClientState {
     /// Token for runs that cannot be cancelled.
     pub never: CancelToken,
     pub devices: Vec<DeviceState>,
-    /// Threads for programs that do not run on the calling thread. The last field, so that its threads end before the
-    /// state that they use is dropped.
+    /// Threads for programs that do not run on the calling thread. Dropped last; the drop waits for their jobs.
     pub workers: Arc<Workers>,
 }
 

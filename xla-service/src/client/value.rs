@@ -38,7 +38,7 @@ struct WorkState {
     done: OnceLock<Completion>,
 }
 
-/// Reports that work was sent.
+/// Handle that marks work as sent.
 #[derive(Debug)]
 pub(super) struct Sender {
     work: Work,

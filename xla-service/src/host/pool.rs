@@ -227,8 +227,8 @@ impl PoolState {
     }
 }
 
-/// Size class. Sizes are rounded up to multiples of 64 bytes up to 256, then to four steps per power of two (at most 25
-/// % more).
+/// Size class. Sizes are rounded up to multiples of 64 bytes up to 256, then to four steps per power of two. Rounding
+/// adds at most 25 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SizeClass {
     index: usize,

@@ -9,7 +9,7 @@ use super::{ExecutionBuffers, KernelRef, LibraryRef, Selector, Thunk};
 use crate::executable::ExecutionContext;
 use crate::executor::Stream;
 
-/// Launches the kernels and library calls that a backend lowered.
+/// Launcher of the kernels and library calls that a backend lowered.
 ///
 /// # Contract
 ///

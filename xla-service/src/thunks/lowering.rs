@@ -5,7 +5,7 @@ use xla_passes::buffers::Slice;
 
 use super::{ArraySlice, KernelRef, LibraryRef};
 
-/// Compiles scheduled instructions to device code, one at a time.
+/// Lowering of scheduled instructions to device code, one at a time.
 ///
 /// # Contract
 ///
