@@ -13,8 +13,8 @@ use xla_service::thunks::ThunkProgram;
 
 /// Alignment in bytes of the mapped file, and of each constant in it.
 pub(super) const ALIGNMENT: u64 = 64;
-/// Size in bytes of the smallest constants that are stored in the file. For smaller ones the address would cost more
-/// than is saved.
+/// Minimum size in bytes of the constants in the file. For smaller ones, loading the address would cost more than the
+/// smaller object saves.
 const LARGE: usize = 1024;
 /// Readable title at the start of the file, after the hash.
 const TITLE: &[u8] = b" constants of programs compiled ahead of time\n";

@@ -57,7 +57,7 @@ fn is_small(cx: &LoweringContext<'_>, op: &Convolution) -> bool {
     is_real && result.shape.element_count().saturating_mul(of_result) <= SMALL_CONVOLUTION
 }
 
-/// Whether it is a batch of small real matrix products.
+/// Whether a dot is a batch of small real matrix products.
 fn is_batch_of_small(cx: &LoweringContext<'_>, op: &Dot) -> bool {
     let ([left, _], [result]) = (cx.operands, cx.results) else { return false };
     let batch: usize = op.dims.lhs_batch.iter().map(|&d| left.shape.dims()[d]).product();

@@ -16,7 +16,7 @@ use xla_service::thunks::{
 /// Number of multiplications from which a dot calls the library; for smaller dots, packing costs more than the product.
 pub(crate) const LIBRARY_DOT: f64 = 8192.0;
 
-/// Lowers instructions and collects the kernels and library calls of the sequence.
+/// Lowering of a module, with the kernels and library calls that it has collected.
 pub(crate) struct CpuLowering<'m> {
     /// Kernels, indexed by [`KernelRef::index`].
     pub kernels: KernelTable<'m>,

@@ -15,8 +15,8 @@ use xla_llvm::fused::Kernel;
 
 use crate::program::refused::refused;
 
-/// Minimum work of a kernel that is distributed over threads, in elementary operations; less takes no longer than
-/// waking threads.
+/// Minimum work of a kernel that is distributed over threads, in elementary operations. Smaller kernels finish before
+/// other threads wake up.
 const PARALLEL_WORK: f64 = 300_000.0;
 /// Minimum work of a chunk of a distributed kernel.
 const CHUNK_WORK: f64 = 60_000.0;
