@@ -14,8 +14,8 @@ use crate::device::{ALIGNMENT, TILE_COLUMNS, TILE_ROWS};
 /// Name of the platform.
 pub const NAME: &str = "template";
 
-// VENDOR(layout): describe the device's array layout. For plain row-major memory, delete this constant and set `tiles`
-// to `None` in `profile`.
+// VENDOR(layout): describe the device's array layout.
+// For plain row-major memory, delete this constant and set `tiles` to `None` in `profile`.
 /// Tile shape of arrays in device memory.
 pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TILE_COLUMNS };
 
@@ -23,8 +23,8 @@ pub(crate) const TILES: TileProfile = TileProfile { rows: TILE_ROWS, columns: TI
 /// Alignment of values in memory, in bytes.
 pub(crate) const MEMORY_ALIGNMENT: usize = ALIGNMENT;
 
-// VENDOR(profile): describe the hardware: its rates and sizes, and the operations that its lowering can put into one
-// kernel. List missing operations and types in `lacks` and `floats`.
+// VENDOR(profile): describe the rates and sizes of the hardware, and the operations that one kernel can contain.
+// List missing operations and types in `lacks` and `floats`.
 /// Returns the target profile for the passes. Rates and sizes only select between correct programs, so rough values are
 /// enough.
 pub(crate) fn profile() -> TargetProfile {
@@ -48,8 +48,8 @@ pub(crate) fn profile() -> TargetProfile {
     TargetProfile { fusion, tiles: Some(TILES), threads: 1, launch_seconds: 1e-5, ..TargetProfile::generic() }
 }
 
-// VENDOR(streams): set the times of launches, events and copies, if the device has several concurrent queues. Other
-// devices use one stream and need no profile.
+// VENDOR(streams): set the times of launches, events and copies, if the device has several concurrent queues.
+// Other devices use one stream and need no profile.
 /// Returns the profile for stream assignment.
 pub(crate) fn stream_profile(streams: u32) -> StreamProfile {
     StreamProfile {

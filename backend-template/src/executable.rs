@@ -38,8 +38,8 @@ impl Launcher for TemplateLauncher {
         Err(Error::internal(format!("library call {} was never lowered", call.name)))
     }
 
-    // VENDOR(loops): return `None` unless the device can test a predicate and repeat recorded work; the host then runs
-    // loops. If a running loop cannot be stopped, return `None` where `context.cancel.can_cancel()`.
+    // VENDOR(loops): return `None` unless the device can test a predicate and repeat recorded work.
+    // The host then runs loops. If a running loop cannot be stopped, return `None` where `context.cancel.can_cancel()`.
     fn device_loops(&self, _: &ExecutionContext<'_>) -> Option<&dyn DeviceLoops> {
         Some(self)
     }

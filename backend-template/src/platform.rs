@@ -34,8 +34,8 @@ pub fn platform() -> Arc<dyn Platform> {
     platform_with(DeviceOptions::default())
 }
 
-// VENDOR(devices): ask the driver for the number of devices in `TemplatePlatform::check`, not here. Creating a platform
-// must be cheap and must not touch a device.
+// VENDOR(devices): ask the driver for the number of devices in `TemplatePlatform::check`, not here.
+// Creating a platform must be cheap and must not touch a device.
 /// Returns the platform with the given simulated devices.
 pub fn platform_with(options: DeviceOptions) -> Arc<dyn Platform> {
     let executors = (0..options.devices).map(|ordinal| Arc::new(TemplateExecutor::new(ordinal, options.memory_bytes)));
@@ -53,8 +53,8 @@ impl Platform for TemplatePlatform {
         NAME
     }
 
-    // VENDOR(devices): load the driver and search for devices; the error names the missing component and how to install
-    // it.
+    // VENDOR(devices): load the driver and search for devices.
+    // The error names the missing component and how to install it.
     fn check(&self) -> Result<()> {
         Ok(())
     }

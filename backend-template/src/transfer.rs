@@ -11,8 +11,8 @@ use crate::device::{Access, TensorDescriptor};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TemplateTransfer;
 
-// VENDOR(layout): convert arrays between row-major order and the device's layout. If the device uses plain row-major
-// memory, copy the literal's bytes unchanged.
+// VENDOR(layout): convert arrays between row-major order and the device's layout.
+// If the device uses plain row-major memory, copy the literal's bytes unchanged.
 impl TransferManager for TemplateTransfer {
     fn device_shape(&self, shape: &ArrayShape) -> Result<ArrayShape> {
         let order = host_shape(shape)?.minor_to_major();
