@@ -4,12 +4,12 @@
 //! A program stores the profile that it was compiled for and is loaded with it, so its plan is the same on every
 //! device. Rates only choose between two correct programs, so one model suffices for its whole architecture.
 
-mod products;
+mod models;
 
 use serde::{Deserialize, Serialize};
 
 use crate::program::compiled_for::capability;
-use products::{PRODUCTS, Product};
+use models::{GpuModel, MODELS};
 
 /// Sizes and rates of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,26 +38,26 @@ impl GpuProfile {
     /// older one, or the oldest entry if there is none.
     pub fn of_architecture(architecture: &str) -> Option<GpuProfile> {
         let (major, minor, _) = capability(architecture)?;
-        let is_before = |product: &&Product| capability(product.architecture) <= Some((major, minor, false));
-        Some(GpuProfile::of(PRODUCTS.iter().rev().find(is_before).unwrap_or(&PRODUCTS[0])))
+        let is_before = |model: &&GpuModel| capability(model.architecture) <= Some((major, minor, false));
+        Some(GpuProfile::of(MODELS.iter().rev().find(is_before).unwrap_or(&MODELS[0])))
     }
 
     /// Returns the default profile, of a data centre GPU, for planning without a device.
     #[cfg_attr(not(any(feature = "compile", test)), expect(dead_code, reason = "programs come with theirs"))]
     pub fn usual() -> GpuProfile {
-        GpuProfile::of_architecture("sm_90").unwrap_or_else(|| GpuProfile::of(&PRODUCTS[0]))
+        GpuProfile::of_architecture("sm_90").unwrap_or_else(|| GpuProfile::of(&MODELS[0]))
     }
 
-    fn of(product: &Product) -> GpuProfile {
+    fn of(model: &GpuModel) -> GpuProfile {
         GpuProfile {
-            name: product.name.to_string(),
-            multiprocessors: product.multiprocessors,
-            clock_hz: product.clock_hz,
-            memory_bandwidth: product.memory_bandwidth,
-            l2_bytes: product.l2_bytes,
-            shared_bytes: product.shared_bytes,
-            multiply_adds: product.multiply_adds,
-            tensor: product.tensor_tera.map(|tera| (tera * 1e12 / 2.0) as u64),
+            name: model.name.to_string(),
+            multiprocessors: model.multiprocessors,
+            clock_hz: model.clock_hz,
+            memory_bandwidth: model.memory_bandwidth,
+            l2_bytes: model.l2_bytes,
+            shared_bytes: model.shared_bytes,
+            multiply_adds: model.multiply_adds,
+            tensor: model.tensor_tera.map(|tera| (tera * 1e12 / 2.0) as u64),
         }
     }
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn every_product_is_plausible_and_in_order() {
-        for profile in PRODUCTS.iter().map(GpuProfile::of) {
+        for profile in MODELS.iter().map(GpuProfile::of) {
             let GpuProfile { name, multiprocessors, clock_hz, shared_bytes, .. } = &profile;
             assert!(profile.is_sound(), "{name}");
             assert!((16..=256).contains(multiprocessors), "{name}");
@@ -93,8 +93,8 @@ mod tests {
             assert!(narrow >= 3.9 * profile.flops(), "{name}");
             assert!(twice(narrow, tf32) && twice(small, narrow), "{name}");
         }
-        assert!(PRODUCTS.is_sorted_by_key(|product| capability(product.architecture)));
-        assert!(PRODUCTS.iter().all(|product| capability(product.architecture).is_some()));
+        assert!(MODELS.is_sorted_by_key(|model| capability(model.architecture)));
+        assert!(MODELS.iter().all(|model| capability(model.architecture).is_some()));
     }
 
     /// The f32 peak computed from lanes and clock matches the data sheet.

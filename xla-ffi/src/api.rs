@@ -13,8 +13,8 @@ use crate::abi::{
     FutureCreate, FutureSetAvailable, FutureSetError, HandlerRegister, Head, MemoryAllocate, MemoryFree, OptionsGet,
     OrdinalGet, PoolSchedule, PoolThreads, RunIdGet, StateAccess, StreamGet, TypeRegister,
 };
-use crate::border::{future, lend_error, lend_future, take_error};
 use crate::context::CallContext;
+use crate::convert::{future, lend_error, lend_future, take_error};
 use crate::error::FfiError;
 use crate::types;
 

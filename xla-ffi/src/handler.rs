@@ -13,8 +13,8 @@ use crate::abi::{
 };
 use crate::api::api;
 use crate::attributes::EncodedAttributes;
-use crate::border::{await_future, end_object, take_error};
 use crate::context::{CallContext, UserData};
+use crate::convert::{await_future, end_object, take_error};
 use crate::element_type::number;
 use crate::packing::{packed, unpack};
 use crate::types;

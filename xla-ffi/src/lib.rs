@@ -13,8 +13,8 @@
 mod abi;
 mod api;
 mod attributes;
-mod border;
 mod context;
+mod convert;
 mod element_type;
 mod error;
 mod handler;

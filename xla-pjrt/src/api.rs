@@ -1,6 +1,6 @@
 //! The structures in which C finds the functions: the API table and the list of extensions.
 
-use crate::border::Slot;
+use crate::ffi::Slot;
 
 /// `PJRT_Api`: the table of the API. Opaque in Rust; only C reads it.
 #[repr(C)]

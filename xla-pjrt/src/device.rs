@@ -8,7 +8,7 @@ use crate::abi::device::{
     DeviceLocalHardwareIdArgs, DeviceMemoryStatsArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Deleter, Flag, Handle, Kind, List, Out, Text};
+use crate::ffi::{Deleter, Flag, Handle, Kind, List, Out, Text};
 use crate::named::{Attributes, Value};
 use crate::status::Status;
 

@@ -1,7 +1,7 @@
 //! `PJRT_Error_*`: message, code, payloads, destruction.
 
 use crate::abi::errors::{ErrorDestroyArgs, ErrorForEachPayloadArgs, ErrorGetCodeArgs, ErrorMessageArgs};
-use crate::border::{Text, code, visit};
+use crate::ffi::{Text, code, visit};
 use crate::status::Status;
 
 pub(crate) fn destroy(args: &ErrorDestroyArgs) {

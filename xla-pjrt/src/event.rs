@@ -9,7 +9,7 @@ use crate::abi::errors::{
     EventAwaitArgs, EventCreateArgs, EventDestroyArgs, EventErrorArgs, EventIsReadyArgs, EventOnReadyArgs, EventSetArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Handle, Kind};
+use crate::ffi::{Handle, Kind};
 use crate::status::{Code, Status};
 
 impl Kind for kinds::Event {

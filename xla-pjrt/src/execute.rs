@@ -11,11 +11,11 @@ use crate::abi::executable::{
     ExecuteContextCreateArgs, ExecuteContextDestroyArgs, ExecuteOptions, LoadedExecutableExecuteArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Handle, Kind};
 use crate::buffer::{BufferState, Place};
 use crate::effects;
 use crate::event::Event;
 use crate::executable::{LoadedState, Value, ValueList};
+use crate::ffi::{Handle, Kind};
 use crate::status::Status;
 
 impl Kind for kinds::ExecuteContext {

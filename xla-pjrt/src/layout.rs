@@ -4,8 +4,8 @@ use xla_hlo::{ArrayShape, Layout};
 
 use crate::abi::kinds;
 use crate::abi::transfer::BufferMemoryLayout;
-use crate::border::{Field, Head, Image, Kind, List, Pointer};
 use crate::element_type::element_type;
+use crate::ffi::{Field, Head, Image, Kind, List, Pointer};
 use crate::status::Status;
 
 impl Kind for kinds::MemoryLayout {

@@ -1,7 +1,7 @@
 //! PJRT plugins: the PJRT C API for any registered platform.
 //!
 //! ```text
-//! jaxlib ── GetPjrtApi() ──> table ──> border ──> client, buffer, compile, execute, ... ──> xla-service
+//! jaxlib ── GetPjrtApi() ──> table ──> ffi ──> client, buffer, compile, execute, ... ──> xla-service
 //!                                   (unsafe here)              (safe Rust)
 //! ```
 //!
@@ -14,7 +14,6 @@
 
 mod abi;
 mod api;
-mod border;
 mod buffer;
 mod client;
 mod compile;
@@ -26,6 +25,7 @@ mod event;
 mod executable;
 mod execute;
 mod extensions;
+mod ffi;
 mod layout;
 mod memory;
 mod named;

@@ -6,7 +6,7 @@ use crate::abi::device::{
     MemoryAddressableByDevicesArgs, MemoryDebugStringArgs, MemoryIdArgs, MemoryKindArgs, MemoryKindIdArgs,
     MemoryToStringArgs,
 };
-use crate::border::{List, Text};
+use crate::ffi::{List, Text};
 use crate::status::Status;
 
 pub(crate) fn id(args: &MemoryIdArgs) -> Result<(), Status> {

@@ -1,7 +1,7 @@
 //! Named values: options from callers, and attributes for callers.
 
 use crate::abi::errors::NamedValue;
-use crate::border::{Counted, Head, Image, List, Text, Word};
+use crate::ffi::{Counted, Head, Image, List, Text, Word};
 use crate::status::Status;
 
 /// Value of an option or attribute.

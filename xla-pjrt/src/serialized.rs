@@ -1,7 +1,7 @@
 //! Byte strings that are passed to C together with a deleter.
 
 use crate::abi::kinds;
-use crate::border::{Handle, Kind, List, Text};
+use crate::ffi::{Handle, Kind, List, Text};
 
 impl Kind for kinds::Serialized {
     type Value = Vec<u8>;

@@ -8,8 +8,8 @@ use crate::abi::executable::*;
 use crate::abi::transfer::*;
 use crate::api::Api;
 #[cfg(test)]
-use crate::border::Image;
-use crate::border::{Slot, slot};
+use crate::ffi::Image;
+use crate::ffi::{Slot, slot};
 use crate::{
     buffer, client, compile, device, errors, event, executable, execute, extensions, memory, plugin, topology, transfer,
 };

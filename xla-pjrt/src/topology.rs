@@ -8,8 +8,8 @@ use crate::abi::device::{
     TopologyPlatformVersionArgs, TopologySerializeArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Deleter, Handle, List, Text};
 use crate::client::{PlatformSpec, TopologyState};
+use crate::ffi::{Deleter, Handle, List, Text};
 use crate::named::{self, Value};
 use crate::serialized::hand_out;
 use crate::status::Status;

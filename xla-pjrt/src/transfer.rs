@@ -13,9 +13,9 @@ use crate::abi::transfer::{
     TransferManagerRetrieveBufferArgs, TransferManagerSetBufferErrorArgs, TransferManagerTransferDataArgs,
     TransferManagerTransferLiteralArgs,
 };
-use crate::border::{Field, Handle, Kind, Pointer};
 use crate::buffer::{BufferState, Place};
 use crate::event::Event;
+use crate::ffi::{Field, Handle, Kind, Pointer};
 use crate::layout;
 use crate::status::{Code, Status};
 

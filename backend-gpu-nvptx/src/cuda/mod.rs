@@ -10,7 +10,7 @@
 //!   stream       copies, launches, events, capture: queue (streams of the driver), clock, in_flight (for late errors)
 //!   resources    state that the executor and the streams of a device share
 //!   graph        CUDA graphs: recording, hazards (their edges), driver (building and updating)
-//!   launch       command sequences, one by one or as graphs: context, resolve, trial (of candidates), loaded (code)
+//!   launch       command sequences, one by one or as graphs: context, resolve, measure (candidates), loaded (code)
 //!   library      cuBLASLt, cuDNN, cuFFT
 //!   nvtx         ranges for NVIDIA's profilers
 //! ```

@@ -1,20 +1,20 @@
 //! Rates of GPUs, from the compiler's table of them.
 
-#[path = "../../../backend-gpu-nvptx/src/gpu_profile/products.rs"]
+#[path = "../../../backend-gpu-nvptx/src/gpu_profile/models.rs"]
 #[expect(dead_code, reason = "the compiler looks at the others")]
-mod products;
+mod models;
 
 use anyhow::{Context, Result};
 
 use crate::class::TensorType;
-use products::{PRODUCTS, Product};
+use models::{GpuModel, MODELS};
 
 /// Rates of the largest GPU of an architecture.
 #[derive(Debug)]
 pub struct Rates {
     pub architecture: String,
-    /// The product, for people.
-    pub product: &'static str,
+    /// Name of the GPU model.
+    pub model: &'static str,
     pub multiprocessors: u64,
     /// Clock in Hz.
     pub clock: f64,
@@ -44,17 +44,17 @@ fn without_letter(architecture: &str) -> &str {
 }
 
 impl Rates {
-    /// Rates of an architecture with a product in the table, such as `sm_90` or `sm_90a`.
+    /// Rates of an architecture with a model in the table, such as `sm_90` or `sm_90a`.
     pub fn of(architecture: &str) -> Result<Rates> {
-        let known = || PRODUCTS.iter().map(|product| product.architecture).collect::<Vec<_>>().join(", ");
+        let known = || MODELS.iter().map(|model| model.architecture).collect::<Vec<_>>().join(", ");
         let plain = without_letter(architecture);
-        let product = PRODUCTS.iter().find(|product| product.architecture == plain);
-        let product =
-            product.with_context(|| format!("no rates of {architecture} are known, only those of {}", known()))?;
-        let Product { name, multiprocessors, clock_hz, memory_bandwidth, tensor_tera, .. } = *product;
+        let model = MODELS.iter().find(|model| model.architecture == plain);
+        let model =
+            model.with_context(|| format!("no rates of {architecture} are known, only those of {}", known()))?;
+        let GpuModel { name, multiprocessors, clock_hz, memory_bandwidth, tensor_tera, .. } = *model;
         Ok(Rates {
             architecture: architecture.to_owned(),
-            product: name,
+            model: name,
             multiprocessors: multiprocessors.into(),
             clock: clock_hz as f64,
             issues: SCHEDULERS,
@@ -76,9 +76,9 @@ mod tests {
 
     #[test]
     fn architectures_without_rates_are_named() {
-        assert_eq!(Rates::of("sm_90").unwrap().product, "H100 SXM");
+        assert_eq!(Rates::of("sm_90").unwrap().model, "H100 SXM");
         let with_letter = Rates::of("sm_90a").unwrap();
-        assert_eq!((with_letter.architecture.as_str(), with_letter.product), ("sm_90a", "H100 SXM"));
+        assert_eq!((with_letter.architecture.as_str(), with_letter.model), ("sm_90a", "H100 SXM"));
         let error = Rates::of("sm_76").unwrap_err().to_string();
         assert!(error.contains("sm_76") && error.contains("sm_89, sm_90"), "{error}");
     }

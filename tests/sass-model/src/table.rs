@@ -265,7 +265,7 @@ impl Table {
 #             which is counted once
 {HEAD}
 {rows}",
-            rates.architecture, rates.product
+            rates.architecture, rates.model
         )
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kinds::{Buffer, Device, Donation, Event, Memory, RawCopy};
 use super::transfer::BufferMemoryLayout;
-use crate::border::{Address, Flag, FutureCallback, Handle, List, Out, Owned, Pointer, Text, args, sized};
+use crate::ffi::{Address, Flag, FutureCallback, Handle, List, Out, Owned, Pointer, Text, args, sized};
 
 args! {
     "PJRT_Buffer_Destroy" BufferDestroyArgs 24 {

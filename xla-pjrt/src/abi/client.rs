@@ -2,7 +2,7 @@
 
 use super::errors::NamedValue;
 use super::kinds::{Client, Device, Executable, LoadedExecutable, Memory, Topology};
-use crate::border::{Address, Handle, List, Out, Owned, Pointer, Slots, Text, args, sized};
+use crate::ffi::{Address, Handle, List, Out, Owned, Pointer, Slots, Text, args, sized};
 
 args! {
     "PJRT_Client_Create" ClientCreateArgs 88 from 72 {

@@ -3,7 +3,7 @@
 use super::errors::NamedValue;
 use super::kinds::{AsyncTrackingEvent, Attributes, Device, DeviceDescription, Memory, Serialized, Topology};
 use super::transfer::BufferMemoryLayout;
-use crate::border::{Counted, Deleter, Flag, Handle, List, Out, Owned, Pointer, Text, args};
+use crate::ffi::{Counted, Deleter, Flag, Handle, List, Out, Owned, Pointer, Text, args};
 
 args! {
     "PJRT_DeviceDescription_Id" DeviceDescriptionIdArgs 28 {

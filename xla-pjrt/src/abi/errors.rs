@@ -1,7 +1,7 @@
 //! Argument structures of error, event and plugin functions, and named values.
 
 use super::kinds::Event;
-use crate::border::{Address, Failed, Flag, Handle, List, OnReady, Out, Owned, Text, Visitor, Word, args};
+use crate::ffi::{Address, Failed, Flag, Handle, List, OnReady, Out, Owned, Text, Visitor, Word, args};
 
 args! {
     "PJRT_Error_Destroy" ErrorDestroyArgs 24 {

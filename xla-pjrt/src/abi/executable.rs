@@ -3,7 +3,7 @@
 use super::client::Program;
 use super::errors::NamedValue;
 use super::kinds::{Buffer, Client, Device, Event, Executable, ExecuteContext, LoadedExecutable, Serialized};
-use crate::border::{
+use crate::ffi::{
     Address, Counted, Deleter, Flag, Handle, List, Many, Out, Owned, Pointer, Slots, Text, args, plain, sized,
 };
 

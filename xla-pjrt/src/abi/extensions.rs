@@ -4,7 +4,7 @@ use super::kinds::{
     Buffer, Client, DeviceDescription, Executable, ExecuteContext, MemoryDescription, MemoryLayout, Serialized,
     Topology,
 };
-use crate::border::{Address, Counted, Deleter, Handle, List, Many, Out, Owned, Text, args, sized};
+use crate::ffi::{Address, Counted, Deleter, Handle, List, Many, Out, Owned, Text, args, sized};
 
 args! {
     "PJRT_Layouts_MemoryLayout_Destroy" MemoryLayoutDestroyArgs 24 {

@@ -2,7 +2,7 @@
 //! structures.
 
 use super::kinds::Profiler;
-use crate::border::{Address, Handle, Out, Owned, Text, whole};
+use crate::ffi::{Address, Handle, Out, Owned, Text, whole};
 
 whole! {
     "PLUGIN_Profiler_Create" ProfilerCreateArgs 32 {

@@ -2,7 +2,7 @@
 
 use super::errors::NamedValue;
 use super::kinds::{AliasPromise, Buffer, Client, CopyToDeviceStream, Device, Event, Memory, TransferManager};
-use crate::border::{Address, Flag, Handle, Head, List, Many, Out, Owned, Pointer, Release, Text, args, plain};
+use crate::ffi::{Address, Flag, Handle, Head, List, Many, Out, Owned, Pointer, Release, Text, args, plain};
 
 args! {
     "PJRT_AsyncHostToDeviceTransferManager_Destroy" TransferManagerDestroyArgs 24 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::state::{BufferState, Place};
 use crate::abi::buffer::{BufferBitcastArgs, BufferCopyToDeviceArgs, BufferCopyToMemoryArgs};
 use crate::abi::kinds;
-use crate::border::{Field, Handle};
+use crate::ffi::{Field, Handle};
 use crate::layout;
 use crate::status::Status;
 

@@ -8,8 +8,8 @@ use super::state::{BufferState, Place};
 use crate::abi::transfer::{
     ClientBufferFromHostBufferArgs, ClientCreateErrorBufferArgs, ClientCreateUninitializedBufferArgs,
 };
-use crate::border::HostRegion;
 use crate::event::Event;
+use crate::ffi::HostRegion;
 use crate::layout;
 use crate::named::payload;
 use crate::status::{Code, Status};
@@ -63,7 +63,7 @@ pub(crate) fn uninitialized(args: &ClientCreateUninitializedBufferArgs) -> Resul
 /// the error as well.
 pub(crate) fn with_error(args: &ClientCreateErrorBufferArgs) -> Result<(), Status> {
     args.client.get()?;
-    let place = Place::of(args.memory, crate::border::Field::NULL)?;
+    let place = Place::of(args.memory, crate::ffi::Field::NULL)?;
     let shape = layout::shape(args.shape_element_type, &args.shape_dims, &args.shape_layout)?;
     let mut status = Status::new(Code::from_number(args.error_code), args.error_message.as_str()?);
     if status.code == Code::Ok {

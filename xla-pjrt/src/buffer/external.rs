@@ -8,7 +8,7 @@ use crate::abi::buffer::{
     BufferOpaqueDeviceMemoryDataPointerArgs, BufferUnsafePointerArgs,
 };
 use crate::abi::transfer::ClientCreateViewOfDeviceBufferArgs;
-use crate::border::{Address, HostRegion};
+use crate::ffi::{Address, HostRegion};
 use crate::layout;
 use crate::status::Status;
 

@@ -21,8 +21,8 @@ use crate::abi::buffer::{
     BufferElementTypeArgs, BufferGetMemoryLayoutArgs, BufferIsDeletedArgs, BufferIsOnCpuArgs, BufferMemoryArgs,
     BufferOnDeviceSizeInBytesArgs, BufferReadyEventArgs, BufferUnpaddedDimensionsArgs,
 };
-use crate::border::List;
 use crate::element_type::{TOKEN, number};
+use crate::ffi::List;
 use crate::layout;
 use crate::status::Status;
 

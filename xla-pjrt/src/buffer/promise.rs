@@ -9,7 +9,7 @@ use super::state::{BufferState, Place};
 use crate::abi::buffer::{BufferDonateWithControlDependencyArgs, BufferDonateWithControlDependencyCallbackArgs};
 use crate::abi::kinds;
 use crate::abi::transfer::{ClientCreateAliasBufferArgs, ClientFulfillAliasBufferArgs};
-use crate::border::{Awaited, Field, FutureCallback, Handle, Kind, Owned};
+use crate::ffi::{Awaited, Field, FutureCallback, Handle, Kind, Owned};
 use crate::layout;
 use crate::status::{Code, Status};
 

@@ -7,8 +7,8 @@ use crate::abi::buffer::{
     BufferCopyRawToHostArgs, BufferCopyRawToHostFutureArgs, BufferCopyRawToHostFutureCallbackArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Address, Awaited, FutureCallback, Handle, Kind, Owned};
 use crate::event::Event;
+use crate::ffi::{Address, Awaited, FutureCallback, Handle, Kind, Owned};
 use crate::status::{Code, Status};
 
 pub(crate) fn copy_raw_to_host(args: &BufferCopyRawToHostArgs) -> Result<(), Status> {

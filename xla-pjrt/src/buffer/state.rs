@@ -8,9 +8,9 @@ use xla_hlo::dynamic_result::dynamic_dimensions_of;
 use xla_service::{Buffer, BufferHold, Completion};
 
 use crate::abi::kinds;
-use crate::border::{Handle, Kind};
 use crate::client::ClientState;
 use crate::event::Event;
+use crate::ffi::{Handle, Kind};
 use crate::layout;
 use crate::status::Status;
 

@@ -15,7 +15,7 @@ use crate::abi::client::{
     ClientUpdateGlobalProcessInfoArgs,
 };
 use crate::abi::kinds::Device;
-use crate::border::{Handle, List, Text};
+use crate::ffi::{Handle, List, Text};
 use crate::named;
 use crate::status::{Code, Status};
 

@@ -8,7 +8,7 @@ use xla_service::ClientOptions;
 use super::spec::PlatformSpec;
 use super::topology_state::{TopologyState, camel_case};
 use crate::abi::kinds;
-use crate::border::{Handle, HasUserData, Hosted, Kind, UserData, user_data_table};
+use crate::ffi::{Handle, HasUserData, Hosted, Kind, UserData, user_data_table};
 use crate::status::Status;
 
 impl Kind for kinds::Client {

@@ -8,7 +8,7 @@ use xla_service::{FileCache, build_identity};
 
 use super::spec::PlatformSpec;
 use crate::abi::kinds;
-use crate::border::{Handle, Hosted, Kind};
+use crate::ffi::{Handle, Hosted, Kind};
 use crate::named::Attributes;
 
 impl Kind for kinds::Topology {

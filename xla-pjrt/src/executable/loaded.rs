@@ -13,8 +13,8 @@ use crate::abi::executable::{
     LogicalDeviceIds,
 };
 use crate::abi::kinds;
-use crate::border::{Deleter, Handle, Kind, List, Text};
 use crate::client::ClientState;
+use crate::ffi::{Deleter, Handle, Kind, List, Text};
 use crate::serialized::hand_out;
 use crate::status::Status;
 

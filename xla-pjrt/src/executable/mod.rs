@@ -19,7 +19,7 @@ use crate::abi::executable::{
     ExecutableParameterMemoryKindsArgs, ExecutableSerializeArgs, ExecutableSizeOfGeneratedCodeInBytesArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Deleter, List, Many, Text};
+use crate::ffi::{Deleter, List, Many, Text};
 use crate::serialized::hand_out;
 use crate::status::Status;
 

@@ -10,7 +10,7 @@ use xla_service::{CostAnalysis, Executable, Fingerprint, LoadedExecutable, Memor
 
 use super::values::ValueList;
 use crate::abi::kinds;
-use crate::border::Kind;
+use crate::ffi::Kind;
 use crate::named::{Attributes, Value};
 use crate::options::{ExecutableAndOptionsProto, HloModuleConfigProto, HloModuleProtoWithConfig, Options};
 use crate::status::Status;

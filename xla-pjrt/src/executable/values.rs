@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use xla_hlo::{ArrayShape, Layout, MEMORY_KINDS, Shape};
 
 use crate::abi::kinds;
-use crate::border::{Handle, Hosted, Many};
 use crate::element_type::{TOKEN, number};
+use crate::ffi::{Handle, Hosted, Many};
 use crate::layout;
 
 /// Parameters or results: their arrays and tokens in depth-first order, with properties that are lent to C.

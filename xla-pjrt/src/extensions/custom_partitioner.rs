@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::abi::extensions::{RegisterBatchPartitionableArgs, RegisterCustomPartitionerArgs};
-use crate::border::Address;
+use crate::ffi::Address;
 use crate::status::Status;
 
 /// Registered partitioners: target, and the address of the caller's functions. The address is null for targets that are
@@ -19,7 +19,7 @@ pub(super) fn register(args: &RegisterCustomPartitionerArgs) -> Result<(), Statu
 }
 
 pub(super) fn register_batch_partitionable(args: &RegisterBatchPartitionableArgs) -> Result<(), Status> {
-    keep(args.name.as_str()?, <Address as crate::border::Field>::NULL)
+    keep(args.name.as_str()?, <Address as crate::ffi::Field>::NULL)
 }
 
 fn keep(name: &str, callbacks: Address) -> Result<(), Status> {

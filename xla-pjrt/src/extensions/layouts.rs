@@ -8,9 +8,9 @@ use crate::abi::extensions::{
     TopologyGetDefaultLayoutArgs,
 };
 use crate::abi::kinds;
-use crate::border::{Counted, Deleter, Handle, List};
 use crate::client::TopologyState;
 use crate::element_type::element_type;
+use crate::ffi::{Counted, Deleter, Handle, List};
 use crate::layout::{self, dims};
 use crate::serialized::hand_out;
 use crate::status::Status;

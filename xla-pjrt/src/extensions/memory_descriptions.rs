@@ -3,7 +3,7 @@
 use xla_hlo::MEMORY_KINDS;
 
 use crate::abi::extensions::{DeviceDescriptionMemoryDescriptionsArgs, MemoryDescriptionKindArgs};
-use crate::border::{List, Text};
+use crate::ffi::{List, Text};
 use crate::status::Status;
 
 pub(super) fn of_device(args: &DeviceDescriptionMemoryDescriptionsArgs) -> Result<(), Status> {

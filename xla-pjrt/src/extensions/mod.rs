@@ -11,8 +11,8 @@ use crate::abi::errors::{ErrorDestroyArgs, ErrorGetCodeArgs, ErrorMessageArgs};
 use crate::abi::extensions::*;
 use crate::abi::profiler::*;
 use crate::api::{Extension, ExtensionHead, ProfilerExtension, ProfilerTable};
-use crate::border::slot;
 use crate::errors;
+use crate::ffi::slot;
 
 /// First extension of the list.
 pub(crate) static FIRST: &ExtensionHead = &PROFILER.head;

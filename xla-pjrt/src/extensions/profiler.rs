@@ -4,7 +4,7 @@ use crate::abi::kinds;
 use crate::abi::profiler::{
     ProfilerCollectDataArgs, ProfilerCreateArgs, ProfilerDestroyArgs, ProfilerStartArgs, ProfilerStopArgs,
 };
-use crate::border::{Address, Handle, Kind};
+use crate::ffi::{Address, Handle, Kind};
 use crate::profile::Profiler;
 use crate::status::Status;
 

@@ -2,8 +2,8 @@
 //! partition have none.
 
 use crate::abi::extensions::{ExecutableOutputShardingsArgs, ExecutableParameterShardingsArgs};
-use crate::border::{Field, Many};
 use crate::executable::{ExecutableState, ValueList};
+use crate::ffi::{Field, Many};
 use crate::status::Status;
 
 pub(super) fn of_parameters(args: &ExecutableParameterShardingsArgs) -> Result<(), Status> {

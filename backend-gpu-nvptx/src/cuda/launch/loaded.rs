@@ -7,7 +7,7 @@ use xla_hlo::Result;
 use xla_passes::buffers::AllocationId;
 use xla_service::thunks::{Thunk, ThunkId};
 
-use super::arrangement::{Arrangement, Step};
+use super::graph_order::{GraphOrder, Step};
 use crate::autotune::{Candidate, Work};
 use crate::cuda::graph::GraphSlot;
 use crate::cuda::library::Libraries;
@@ -44,7 +44,7 @@ impl LoadedProgram {
 pub(crate) struct KeptGraph {
     pub slot: GraphSlot,
     needs: OnceLock<RunNeeds>,
-    arrangement: Mutex<Option<Arc<Arrangement>>>,
+    order: Mutex<Option<Arc<GraphOrder>>>,
 }
 
 /// Memory that the commands of a run need, independent of its addresses.
@@ -67,19 +67,19 @@ impl KeptGraph {
         }
     }
 
-    /// Returns the arrangement of the last recorded run, if there is one.
-    pub fn latest_arrangement(&self) -> Option<Arc<Arrangement>> {
-        self.arrangement.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the order of the last recorded run, if there is one.
+    pub fn latest_order(&self) -> Option<Arc<GraphOrder>> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the arrangement of these commands: the last one if the commands are equal, otherwise a new one.
-    pub fn arrangement(&self, thunks: &[Thunk], steps: Vec<Step>) -> Arc<Arrangement> {
-        let mut known = self.arrangement.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the order of these commands: the last one if the commands are equal, otherwise a new one.
+    pub fn graph_order(&self, thunks: &[Thunk], steps: Vec<Step>) -> Arc<GraphOrder> {
+        let mut known = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // The fallback of a library call may have replaced it, or the reverse.
-        if let Some(arrangement) = known.as_ref().filter(|known| known.steps == steps) {
-            return arrangement.clone();
+        if let Some(order) = known.as_ref().filter(|known| known.steps == steps) {
+            return order.clone();
         }
-        let found = Arc::new(Arrangement::new(thunks, steps));
+        let found = Arc::new(GraphOrder::new(thunks, steps));
         *known = Some(found.clone());
         found
     }

@@ -1,11 +1,11 @@
 //! Launches of command sequences on a GPU: commands are sent one by one, or as graphs if they are repeated.
 
-mod arrangement;
 mod context;
+mod graph_order;
 mod loaded;
+mod measure;
 mod resolve;
 mod run;
-mod trial;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use xla_hlo::{Error, Result};
 
 use super::context::{LaunchContext, ResolvedCommand};
-use super::trial::WorkTrial;
+use super::measure::WorkTrial;
 use crate::autotune::cache::DeviceKey;
 use crate::autotune::{Candidate, Work};
 use crate::cuda::driver::Driver;

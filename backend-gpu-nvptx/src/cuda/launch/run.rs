@@ -6,8 +6,8 @@ use xla_hlo::{Error, Result};
 use xla_service::ExecutionContext;
 use xla_service::thunks::{ExecutionBuffers, KernelRef, LibraryRef, Thunk, ThunkKind};
 
-use super::arrangement::{Arrangement, Step};
 use super::context::{LaunchContext, ResolvedCommand, copy};
+use super::graph_order::{GraphOrder, Step};
 use super::loaded::{KeptGraph, LoadedProgram, RunNeeds};
 use crate::autotune::cache::AutotuneCache;
 use crate::cuda::graph::GraphBases;
@@ -47,9 +47,9 @@ impl<'c> GraphRun<'_, 'c> {
         };
         let mut workspaces = OwnMemory::default();
         // A captured run is part of another graph.
-        let expected = kept.latest_arrangement().filter(|_| !self.stream.is_capturing());
-        if let Some(arrangement) = &expected {
-            workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
+        let expected = kept.latest_order().filter(|_| !self.stream.is_capturing());
+        if let Some(graph_order) = &expected {
+            workspaces = OwnMemory::new(&graph_order.workspaces, self.stream)?;
             if let Some(bases) = bases(&workspaces)
                 && kept.slot.launch(&bases, self.stream)?
             {
@@ -57,12 +57,12 @@ impl<'c> GraphRun<'_, 'c> {
             }
         }
         let (commands, steps) = self.resolve(&scratch.addresses)?;
-        let arrangement = kept.arrangement(self.thunks, steps);
-        if !expected.is_some_and(|expected| Arc::ptr_eq(&expected, &arrangement)) {
-            workspaces = OwnMemory::new(&arrangement.workspaces, self.stream)?;
+        let graph_order = kept.graph_order(self.thunks, steps);
+        if !expected.is_some_and(|expected| Arc::ptr_eq(&expected, &graph_order)) {
+            workspaces = OwnMemory::new(&graph_order.workspaces, self.stream)?;
         }
         let bases = bases(&workspaces);
-        let mut recording = self.record(commands, &arrangement, &workspaces.addresses)?;
+        let mut recording = self.record(commands, &graph_order, &workspaces.addresses)?;
         scratch.kept.into_iter().chain(workspaces.kept).for_each(|memory| recording.keep(memory));
         match self.stream.capture_sequence(recording) {
             Some(recording) => kept.slot.run(recording, bases, &self.loaded.libraries, self.stream),
@@ -122,12 +122,12 @@ impl<'c> GraphRun<'_, 'c> {
     fn record(
         &self,
         commands: Vec<ResolvedCommand>,
-        arrangement: &Arrangement,
+        graph_order: &GraphOrder,
         workspaces: &[u64],
     ) -> Result<Recording> {
         let mut recording = Recording::default();
         for (number, command) in commands.into_iter().enumerate() {
-            let after = &arrangement.order[number];
+            let after = &graph_order.order[number];
             match command {
                 ResolvedCommand::Launch { function, blocks, arguments } => {
                     recording.kernel(self.loaded.module.call(function, blocks, &arguments)?, after);
@@ -135,7 +135,7 @@ impl<'c> GraphRun<'_, 'c> {
                 ResolvedCommand::Copy { from, to, bytes } => _ = recording.copy(from, to, bytes, after),
                 ResolvedCommand::Library { call, addresses } => {
                     // Calls that need no workspace receive address 0.
-                    let workspace = arrangement.workspace[number].map_or(0, |number| workspaces[number]);
+                    let workspace = graph_order.workspace[number].map_or(0, |number| workspaces[number]);
                     recording.library(&call, &addresses, workspace, after);
                 }
             }

@@ -1,5 +1,5 @@
 //! Objects that C refers to by pointer.
-#![expect(unsafe_code, reason = "objects cross the border as pointers")]
+#![expect(unsafe_code, reason = "objects cross the C API as pointers")]
 
 use std::marker::PhantomData;
 use std::ops::Deref;

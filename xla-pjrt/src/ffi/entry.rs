@@ -170,36 +170,36 @@ pub(super) fn guarded<R>(name: &str, work: impl FnOnce() -> Result<R, Status>) -
 macro_rules! slot {
     ($args:ty: $function:path) => {{
         struct Row;
-        impl $crate::border::Function for Row {
+        impl $crate::ffi::Function for Row {
             type Args = $args;
             fn run(args: &$args) -> Result<(), $crate::status::Status> {
                 $function(args)
             }
         }
-        $crate::border::entry::<Row>()
+        $crate::ffi::entry::<Row>()
     }};
     ($args:ty: procedure $function:path) => {{
         struct Row;
-        impl $crate::border::Procedure for Row {
+        impl $crate::ffi::Procedure for Row {
             type Args = $args;
             fn run(args: &$args) {
                 $function(args);
             }
         }
-        $crate::border::procedure::<Row>()
+        $crate::ffi::procedure::<Row>()
     }};
     ($args:ty:) => {{
         struct Row;
-        impl $crate::border::Function for Row {
+        impl $crate::ffi::Function for Row {
             type Args = $args;
             fn run(_: &$args) -> Result<(), $crate::status::Status> {
                 Err($crate::status::Status::unimplemented(format!(
                     "{} is not implemented",
-                    <$args as $crate::border::Image>::NAME
+                    <$args as $crate::ffi::Image>::NAME
                 )))
             }
         }
-        $crate::border::entry::<Row>()
+        $crate::ffi::entry::<Row>()
     }};
 }
 pub(crate) use slot;
@@ -209,7 +209,7 @@ mod tests {
     use super::super::handle::delete;
     use super::*;
     use crate::abi::errors::PluginInitializeArgs;
-    use crate::border::{Field, code};
+    use crate::ffi::{Field, code};
     use crate::status::Code;
 
     struct Panics;

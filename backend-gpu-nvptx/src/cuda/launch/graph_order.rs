@@ -1,4 +1,4 @@
-//! Arrangement of a run of thunks as a graph: the order of its commands, and the workspaces of its library calls.
+//! Graph order: the order of the commands of a run of thunks, and the workspaces of its library calls.
 
 use xla_hlo::entity::EntityId;
 use xla_passes::buffers::Slice;
@@ -20,7 +20,7 @@ pub(crate) struct Step {
 
 /// Order and workspaces of the commands of a run.
 #[derive(Debug)]
-pub(crate) struct Arrangement {
+pub(crate) struct GraphOrder {
     /// Commands of the run.
     pub steps: Vec<Step>,
     /// For each command, the indices of its predecessors.
@@ -31,9 +31,9 @@ pub(crate) struct Arrangement {
     pub workspaces: Vec<usize>,
 }
 
-impl Arrangement {
+impl GraphOrder {
     /// Arranges commands, each of which belongs to one of `thunks`. Commands of the same thunk follow each other.
-    pub fn new(thunks: &[Thunk], steps: Vec<Step>) -> Arrangement {
+    pub fn new(thunks: &[Thunk], steps: Vec<Step>) -> GraphOrder {
         let mut hazards = Hazards::default();
         let order = steps.iter().map(|step| hazards.add(&accesses(&thunks[step.owner], step.owner))).collect();
         let mut last_users: Vec<usize> = Vec::new();
@@ -50,7 +50,7 @@ impl Arrangement {
             workspaces[chosen] = workspaces[chosen].max(step.workspace);
             workspace[number] = Some(chosen);
         }
-        Arrangement { steps, order, workspace, workspaces }
+        GraphOrder { steps, order, workspace, workspaces }
     }
 }
 

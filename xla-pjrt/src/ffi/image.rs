@@ -108,8 +108,8 @@ macro_rules! args {
     ($(
         $name:literal $ty:ident $size:literal $(from $least:literal)? { $($offset:literal $field:ident: $t:ty,)* }
     )*) => {
-        $crate::border::sized! {$(
-            $name $ty $size $(from $least)? { 0 head: $crate::border::Head, $($offset $field: $t,)* }
+        $crate::ffi::sized! {$(
+            $name $ty $size $(from $least)? { 0 head: $crate::ffi::Head, $($offset $field: $t,)* }
         )*}
     };
 }
@@ -119,15 +119,15 @@ macro_rules! sized {
     ($(
         $name:literal $ty:ident $size:literal $(from $least:literal)? { $($offset:literal $field:ident: $t:ty,)* }
     )*) => {$(
-        $crate::border::plain! { $name $ty $size { $($offset $field: $t,)* } }
+        $crate::ffi::plain! { $name $ty $size { $($offset $field: $t,)* } }
 
-        impl $crate::border::Image for $ty {
+        impl $crate::ffi::Image for $ty {
             const NAME: &'static str = $name;
             const SIZE: usize = $size;
             const REQUIRED: usize = [$($least,)? $size][0];
 
             fn null() -> Self {
-                <$ty as $crate::border::Field>::NULL
+                <$ty as $crate::ffi::Field>::NULL
             }
         }
     )*};
@@ -136,16 +136,16 @@ macro_rules! sized {
 /// Declares structures that begin with a size that callers need not set, and that are always complete.
 macro_rules! whole {
     ($($name:literal $ty:ident $size:literal { $($offset:literal $field:ident: $t:ty,)* })*) => {$(
-        $crate::border::plain! { $name $ty $size { $($offset $field: $t,)* } }
+        $crate::ffi::plain! { $name $ty $size { $($offset $field: $t,)* } }
 
-        impl $crate::border::Image for $ty {
+        impl $crate::ffi::Image for $ty {
             const NAME: &'static str = $name;
             const SIZE: usize = $size;
             const REQUIRED: usize = $size;
             const IS_WHOLE: bool = true;
 
             fn null() -> Self {
-                <$ty as $crate::border::Field>::NULL
+                <$ty as $crate::ffi::Field>::NULL
             }
         }
     )*};
@@ -166,8 +166,8 @@ macro_rules! plain {
             assert!(size_of::<$ty>() == ends[ends.len() - 1].next_multiple_of(align_of::<$ty>()));
         };
 
-        impl $crate::border::Field for $ty {
-            const NULL: Self = $ty { $($field: <$t as $crate::border::Field>::NULL,)* };
+        impl $crate::ffi::Field for $ty {
+            const NULL: Self = $ty { $($field: <$t as $crate::ffi::Field>::NULL,)* };
         }
     )*};
 }

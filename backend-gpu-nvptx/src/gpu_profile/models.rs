@@ -4,7 +4,7 @@
 
 /// GPU model that represents its architecture.
 #[derive(Debug)]
-pub struct Product {
+pub struct GpuModel {
     /// Architecture, such as `sm_90`.
     pub architecture: &'static str,
     /// Name of the model in NVIDIA's documents.
@@ -40,8 +40,8 @@ const MIB: u64 = 1 << 20;
 /// - Bandwidths: data sheets of V100 SXM2, T4, A100 80GB SXM, RTX A6000, L40S, H100 SXM, HGX B200, RTX PRO 6000
 ///   Blackwell.
 /// - B200, which has no such white paper: the reported attributes, and the data sheet of HGX B200.
-pub const PRODUCTS: [Product; 8] = [
-    Product {
+pub const MODELS: [GpuModel; 8] = [
+    GpuModel {
         architecture: "sm_70",
         name: "V100 SXM2",
         multiprocessors: 80,
@@ -52,7 +52,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [64, 32],
         tensor_tera: [0.0, 0.0, 125.0, 0.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_75",
         name: "T4",
         multiprocessors: 40,
@@ -63,7 +63,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [64, 2],
         tensor_tera: [0.0, 0.0, 65.0, 130.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_80",
         name: "A100 80GB SXM",
         multiprocessors: 108,
@@ -74,7 +74,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [64, 32],
         tensor_tera: [19.5, 156.0, 312.0, 624.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_86",
         name: "RTX A6000",
         multiprocessors: 84,
@@ -85,7 +85,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [128, 2],
         tensor_tera: [0.0, 77.4, 154.8, 309.7],
     },
-    Product {
+    GpuModel {
         architecture: "sm_89",
         name: "L40S",
         multiprocessors: 142,
@@ -96,7 +96,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [128, 2],
         tensor_tera: [0.0, 183.0, 362.0, 733.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_90",
         name: "H100 SXM",
         multiprocessors: 132,
@@ -107,7 +107,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [128, 64],
         tensor_tera: [67.0, 494.5, 989.5, 1979.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_100",
         name: "B200",
         multiprocessors: 148,
@@ -118,7 +118,7 @@ pub const PRODUCTS: [Product; 8] = [
         multiply_adds: [128, 64],
         tensor_tera: [37.0, 1100.0, 2250.0, 4500.0],
     },
-    Product {
+    GpuModel {
         architecture: "sm_120",
         name: "RTX PRO 6000 Blackwell",
         multiprocessors: 188,

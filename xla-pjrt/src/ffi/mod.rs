@@ -5,7 +5,7 @@
 //!                           │ catches panics, checks null and struct_size
 //! ```
 //!
-//! - [`args!`](crate::border::args) declares the structures with their offsets. [`Image`] copies them in and out,
+//! - [`args!`](crate::ffi::args) declares the structures with their offsets. [`Image`] copies them in and out,
 //!   within the caller's `struct_size`.
 //! - [`Handle`] is a pointer to an object of this crate, [`Owned`] one that C returns to be destroyed, and [`Hosted`]
 //!   an object that another object owns.
