@@ -1,4 +1,4 @@
-//! Attention: a dot whose result goes through a softmax of rows into another dot.
+//! Attention: a dot whose result passes through a softmax of rows into another dot.
 //!
 //! ```text
 //! scores = dot(queries, keys)
@@ -17,29 +17,30 @@ use crate::analysis::elements::{Cone, Dependence, UnitDims, is_cheap, moved_dims
 pub struct Attention {
     /// The dot of queries and keys.
     pub scores: InstrId,
-    /// Number of its operand that are the queries; the other one are the keys, whose one free dimension the softmax
-    /// reduces.
+    /// Index of the queries among the operands of `scores`. The other operand holds the keys, and the softmax reduces
+    /// its only free dimension.
     pub queries: usize,
     /// The softmax's operand.
     pub logits: InstrId,
-    /// For each dimension of the logits, the one of the scores that it is; nothing for one of a single element that the
+    /// Maps each dimension of the logits to the dimension of the scores; `None` for a dimension of extent 1 that the
     /// scores lack.
     pub logit_dims: Vec<Option<usize>>,
     /// The dot of probabilities and values.
     pub result: InstrId,
-    /// Number of its operand that are the probabilities; the other one are the values.
+    /// Index of the probabilities among the operands of `result`; the other operand holds the values.
     pub probabilities: usize,
-    /// For each dimension of the result's rows, the number of that of the scores' rows that it is; of those with more
-    /// elements than one.
+    /// Maps each row dimension of the result to the index of the row dimension of the scores. Dimensions of extent 1
+    /// are left out.
     pub rows: Vec<usize>,
-    /// Whether the softmax is of 16-bit floats, and each of its operations rounds to them.
+    /// Whether the softmax is computed in 16-bit floats, with rounding after each operation.
     pub narrow: bool,
-    /// All that is computed from the scores on, and what is cheap and goes into it; the dots themselves.
+    /// The dots, all instructions on the path from the scores to the result, and cheap instructions that these read.
     pub members: Vec<InstrId>,
 }
 
 impl Attention {
-    /// That whose last dot is given; `None` for all others, and where something else reads one of its parts.
+    /// Returns the attention whose last dot is `result`; `None` if there is none or an instruction outside of it reads
+    /// one of its parts.
     pub fn find(module: &Module, graph: &Computation, result: InstrId) -> Option<Attention> {
         let Op::Dot(_) = graph[result].op() else { return None };
         (0..2).find_map(|probabilities| {
@@ -52,14 +53,14 @@ struct Finder<'a> {
     module: &'a Module,
     graph: &'a Computation,
     members: Vec<InstrId>,
-    /// Members that nothing outside may read.
+    /// Members that only other members may read.
     inner: Vec<InstrId>,
 }
 
 /// A softmax's parts.
 struct Softmax {
     logits: InstrId,
-    /// The dimension of the logits that it reduces.
+    /// Dimension of the logits that the softmax reduces.
     along: usize,
     narrow: bool,
 }
@@ -102,7 +103,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The operand of converts between floats.
+    /// Skips converts between floats and returns their operand.
     fn through_converts(&mut self, mut id: InstrId) -> InstrId {
         while let Op::Convert(_) = self.graph[id].op() {
             let operand = self.graph[id].operand(0);
@@ -116,8 +117,8 @@ impl<'a> Finder<'a> {
         id
     }
 
-    /// The operand of transposes and of reshapes to other dimensions of single elements, and for each dimension the one
-    /// that it is there.
+    /// Skips transposes and reshapes that only add or drop dimensions of extent 1. Returns the operand and maps each
+    /// dimension of `id` to a dimension of the operand.
     fn through_transposes(&mut self, id: InstrId) -> (InstrId, UnitDims) {
         let mut id = self.through_converts(id);
         let mut order: UnitDims = (0..self.array(id).map_or(0, ArrayShape::rank)).map(Some).collect();
@@ -171,8 +172,8 @@ impl<'a> Finder<'a> {
         Some([self.graph[id].operand(0), self.graph[id].operand(1)])
     }
 
-    /// The value that a broadcast repeats along the one dimension that it lacks, and that dimension; transposes
-    /// before it put the value's dimensions in another order.
+    /// Returns the value that a broadcast repeats along the only dimension that it lacks, and that dimension.
+    /// Transposes before the broadcast may permute the value's dimensions.
     fn broadcast(&mut self, id: InstrId, rank: usize) -> Option<(InstrId, usize)> {
         let id = self.through_converts(id);
         let Op::Broadcast(broadcast) = self.graph[id].op() else { return None };
@@ -190,8 +191,8 @@ impl<'a> Finder<'a> {
         places.is_sorted_by_key(|&(_, to)| to).then_some((operand, along))
     }
 
-    /// The largest of a row where that is finite, and 0 elsewhere: a row whose largest is infinite becomes NaN either
-    /// way, as its products with the values do.
+    /// Skips a `select` that replaces a row's maximum by 0 if it is not finite. The result is the same: a row with an
+    /// infinite maximum becomes NaN in both cases, and so do its products with the values.
     fn finite(&mut self, id: InstrId) -> InstrId {
         let graph = self.graph;
         let Op::Select(_) = graph[id].op() else { return id };
@@ -206,7 +207,7 @@ impl<'a> Finder<'a> {
         }
         self.member(id);
         self.member(test);
-        // Others may read these.
+        // Instructions outside of the attention may read these.
         self.members.extend([other, zero].iter().filter(|id| !self.members.contains(id)).copied().collect::<Vec<_>>());
         self.through_converts(largest)
     }
@@ -216,7 +217,7 @@ impl<'a> Finder<'a> {
         constant.literal.uniform() == Some(Scalar::Float(wanted))
     }
 
-    /// The operand of a reduction along one dimension, and others of single elements.
+    /// Returns the operand of a reduction along one dimension. It may also reduce dimensions of extent 1.
     fn reduced(&mut self, id: InstrId, wanted: BinaryOp, along: usize) -> Option<InstrId> {
         let graph = self.graph;
         let Op::Reduce(reduce) = graph[id].op() else { return None };
@@ -237,7 +238,8 @@ impl<'a> Finder<'a> {
         Some(self.through_converts(operand))
     }
 
-    /// The dot that logits are computed from, element by element, and for each of their dimensions the one of the dot.
+    /// Returns the dot that the logits are an elementwise function of, and maps each dimension of the logits to one of
+    /// the dot.
     fn scores(&mut self, logits: InstrId) -> Option<(InstrId, UnitDims)> {
         let cone = Cone::new(self.graph, logits)?;
         let scores = cone.dots().next()?;
@@ -246,7 +248,7 @@ impl<'a> Finder<'a> {
         Some((scores, dims))
     }
 
-    /// Adds what depends on the scores, and what is cheap to compute beside them.
+    /// Adds the instructions that depend on the scores, and cheap ones that these read.
     fn add_members(&mut self, logits: InstrId, scores: InstrId, known: &Dependence) {
         let graph = self.graph;
         let mut work = vec![logits];
@@ -267,7 +269,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Number of the operand that are the queries, where the softmax reduces the one free dimension of the other.
+    /// Returns the index of the operand that holds the queries if the softmax reduces the only free dimension of the
+    /// other operand.
     fn queries(&self, scores: InstrId, along: usize) -> Option<usize> {
         let graph = self.graph;
         let Op::Dot(dot) = graph[scores].op() else { return None };
@@ -283,8 +286,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The order of the result's rows, where the second dot sums over the keys and keeps batches in their order; `dims`
-    /// are the scores' dimensions that those of the probabilities are.
+    /// Returns the order of the result's rows if the second dot contracts the keys and keeps the order of the batch
+    /// dimensions. `dims` maps the dimensions of the probabilities to those of the scores.
     fn rows(
         &self,
         result: InstrId,
@@ -304,7 +307,7 @@ impl<'a> Finder<'a> {
             0 => (rank - 1, batch..rank - 1),
             _ => (batch, batch + 1..rank),
         };
-        // Dimensions of single elements may come and go.
+        // Dimensions of extent 1 may be added or dropped.
         let large = |d: &usize| extents[*d] != 1;
         let of = |own: &[usize]| own.iter().filter_map(|&d| dims[d]).filter(large).collect::<Vec<_>>();
         let rows: Vec<usize> = rows.filter(large).collect();

@@ -1,4 +1,4 @@
-//! Call graph: computations, their callers, and how they are run.
+//! Call graph: computations, their callers, and their execution contexts.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, InstrId, Module};
 
-/// Manner in which a computation is run.
+/// Execution context of a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunAs {
-    /// It is the program.
+    /// The computation is the program's entry.
     Entry,
-    /// As a program of its own: a loop's body, a branch, a called computation.
+    /// Under control flow: a loop's body, a branch or a called computation.
     Control,
-    /// As a part of the operation that calls it: a combiner, a comparator.
+    /// As a function that an operation applies to elements: a combiner or a comparator.
     Embedded,
-    /// As one kernel.
+    /// As the body of a fusion, compiled as one kernel.
     Fusion,
-    /// In several of these ways.
+    /// In several of these contexts.
     Several,
-    /// Never: nothing that runs calls it.
+    /// Never: no instruction that runs calls it.
     Never,
 }
 
@@ -35,14 +35,14 @@ pub struct CallSite {
     /// The instruction.
     #[serde(skip)]
     pub id: InstrId,
-    /// Its name.
+    /// Name of the instruction.
     pub instruction: String,
-    /// Its operation.
+    /// Opcode of the instruction.
     pub opcode: &'static str,
-    /// The context in which it runs its callees.
+    /// Execution context of the callees.
     #[serde(serialize_with = "context_name")]
     pub context: CallContext,
-    /// Its callees, in the order of its attributes; the same computation as often as it is named.
+    /// Called computations in the order of the attributes. A computation that is named twice occurs twice.
     #[serde(skip)]
     pub callees: Vec<CompId>,
     /// Names of the called computations.
@@ -50,39 +50,38 @@ pub struct CallSite {
     pub callee_names: Vec<String>,
 }
 
-/// A computation and its place in the call graph.
+/// A computation and its position in the call graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallGraphNode {
     /// The computation.
     #[serde(skip)]
     pub id: CompId,
-    /// Its name.
+    /// Name of the computation.
     pub name: String,
     /// Number of instructions.
     pub instructions: usize,
-    /// The context in which it runs.
+    /// Execution context of the computation.
     pub runs_as: RunAs,
-    /// Most calls between the program and it; `None` for computations that never run.
+    /// Length of the longest call chain from the entry; `None` for computations that never run.
     pub depth: Option<usize>,
     /// Number of calls by instructions that run.
     pub call_count: usize,
-    /// Its callers, each once.
+    /// Callers without duplicates.
     #[serde(skip)]
     pub callers: Vec<CompId>,
-    /// The names of who calls it.
+    /// Names of the callers.
     #[serde(rename = "callers")]
     pub caller_names: Vec<String>,
-    /// Its callees, in the order of its instructions.
+    /// Calls in the order of the instructions.
     pub calls: Vec<CallSite>,
 }
 
 /// The call graph of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallGraph {
-    /// The module's name.
+    /// Name of the module.
     pub module: String,
-    /// Whether each computation that runs as a program or a kernel is called from one place, once: required by buffer
-    /// assignment.
+    /// Whether each computation that runs as a program or a kernel has one call site. Buffer assignment requires this.
     pub is_flat: bool,
     /// All computations, callees before callers.
     pub computations: Vec<CallGraphNode>,
@@ -90,12 +89,12 @@ pub struct CallGraph {
     places: Places,
 }
 
-/// Place of each computation in the list.
+/// Position of each computation in the list.
 #[derive(Clone, Debug, Default)]
 struct Places(SecondaryMap<CompId, Option<usize>>);
 
 impl PartialEq for Places {
-    /// Follows from the list.
+    /// Returns true, since the positions follow from the list of computations.
     fn eq(&self, _: &Places) -> bool {
         true
     }
@@ -104,13 +103,13 @@ impl PartialEq for Places {
 impl Eq for Places {}
 
 impl CallGraph {
-    /// The node of a computation; `None` for one of another module.
+    /// Returns the node of a computation; `None` if it belongs to another module.
     pub fn node(&self, id: CompId) -> Option<&CallGraphNode> {
         self.places.0[id].map(|place| &self.computations[place])
     }
 }
 
-/// Analyses a module. Linear time.
+/// Computes the call graph of a module in linear time.
 pub fn analyze(module: &Module) -> CallGraph {
     let order = module.post_order();
     let mut places = SecondaryMap::default();
@@ -120,7 +119,7 @@ pub fn analyze(module: &Module) -> CallGraph {
         computations[entry].runs_as = RunAs::Entry;
         computations[entry].depth = Some(0);
     }
-    // Callers first.
+    // Callers are visited before callees.
     for caller in (0..computations.len()).rev() {
         let Some(depth) = computations[caller].depth else { continue };
         let (id, name) = (computations[caller].id, computations[caller].name.clone());
@@ -149,7 +148,7 @@ pub fn analyze(module: &Module) -> CallGraph {
 }
 
 impl RunAs {
-    /// Also run so.
+    /// Combines the context with a further one.
     fn and(self, context: CallContext) -> RunAs {
         let other = match context {
             CallContext::None => return self,
@@ -161,7 +160,7 @@ impl RunAs {
     }
 }
 
-/// A computation, its callers left out.
+/// Returns the node of a computation without its callers.
 fn node(module: &Module, id: CompId) -> CallGraphNode {
     let computation = &module[id];
     let mut calls = Vec::new();
@@ -192,7 +191,7 @@ fn node(module: &Module, id: CompId) -> CallGraphNode {
     }
 }
 
-/// The computations, callers first, each with its calls.
+/// Prints the computations, callers first, each with its calls.
 impl fmt::Display for CallGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flat = if self.is_flat { "flat" } else { "not flat" };

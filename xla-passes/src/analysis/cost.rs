@@ -1,10 +1,10 @@
 //! Cost analysis: arithmetic and memory traffic of each instruction, each computation and the module.
 //!
-//! Counted are operations on elements, whatever their type: an addition is one, a multiplication with an addition two,
-//! an exponential one transcendental. Bytes are those that an instruction reads and writes if nothing stays in a cache:
-//! none inside a fusion, only the slice of a sliced array, only the update of an update in place. A loop counts as
-//! often as it runs, where that is known; of a conditional's branches the most expensive counts. The arithmetic of
-//! library calls (custom calls) is unknown, and random bits count as one operation each.
+//! Flops count operations on elements of any type: an addition is 1 flop and a multiply-add is 2. An exponential is one
+//! transcendental. Bytes are the memory traffic of an instruction if no data stays in a cache. Inside a fusion they are
+//! zero, a slice counts only the elements that it selects, and an in-place update counts only the update. A loop's cost
+//! is multiplied by its trip count if that is known; a conditional costs as much as its most expensive branch. The
+//! arithmetic of library calls (custom calls) is unknown. Random bits count as one operation per value.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ use crate::analysis::trip_count::trip_count;
 /// Costs, in operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// Operations on single elements, transcendental ones aside.
+    /// Operations on single elements, excluding transcendental ones.
     pub flops: u64,
-    /// Exponentials, roots, trigonometric functions, powers of single elements.
+    /// Exponentials, roots, trigonometric functions and powers of single elements.
     pub transcendentals: u64,
     /// Bytes read from memory.
     pub bytes_read: u64,
@@ -33,14 +33,14 @@ pub struct Cost {
 /// The cost of one instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstructionCost {
-    /// Its name.
+    /// Name of the instruction.
     pub name: String,
-    /// Its operation.
+    /// Opcode of the instruction.
     pub opcode: &'static str,
-    /// Number of iterations of a loop; `None` also where that is unknown, which counts as one.
+    /// Number of iterations of a loop; `None` for other instructions and if it is unknown, which counts as 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trip_count: Option<u64>,
-    /// One run of it, with all that it calls.
+    /// Cost of one execution, including called computations.
     #[serde(flatten)]
     pub cost: Cost,
 }
@@ -48,37 +48,37 @@ pub struct InstructionCost {
 /// The cost of a computation that runs as a program: the entry, a loop's body, a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationCost {
-    /// Its name.
+    /// Name of the computation.
     pub name: String,
-    /// Number of runs in one run of the program: a branch as if it were always taken, and a loop of unknown trip count
-    /// once.
+    /// Number of executions per run of the program. Each branch counts as taken, and a loop of unknown trip count
+    /// counts once.
     pub runs: u64,
-    /// One run of it.
+    /// Cost of one execution.
     pub total: Cost,
-    /// Its instructions that cost something, in order.
+    /// Instructions with a nonzero cost, in order.
     pub instructions: Vec<InstructionCost>,
 }
 
 /// The costs of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostAnalysis {
-    /// The module's name.
+    /// Name of the module.
     pub module: String,
-    /// One run of the program.
+    /// Cost of one run of the program.
     pub total: Cost,
     /// Computations that run as programs, the entry last.
     pub computations: Vec<ComputationCost>,
-    /// Loops of unknown trip count; they count as one iteration.
+    /// Loops of unknown trip count, counted as one iteration.
     pub unknown_loops: Vec<String>,
 }
 
 impl Cost {
-    /// Bytes read and written.
+    /// Returns the sum of bytes read and written.
     pub fn bytes(&self) -> u64 {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    /// The arithmetic in flops, transcendental functions at about their cost.
+    /// Returns the arithmetic in flops; a transcendental function counts as 8.
     pub fn operations(&self) -> u64 {
         self.arithmetic().operations()
     }
@@ -109,7 +109,7 @@ impl Cost {
     }
 }
 
-/// Analyses a module. Linear time.
+/// Computes the costs of a module in linear time.
 pub fn analyze(module: &Module) -> CostAnalysis {
     let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
     let mut computations = Vec::new();
@@ -127,11 +127,11 @@ pub fn analyze(module: &Module) -> CostAnalysis {
     CostAnalysis { module: module.name().to_string(), total, computations, unknown_loops }
 }
 
-/// The cost of one instruction after the other, called computations included.
+/// Cost queries for single instructions, called computations included.
 pub struct Costs<'m>(Analyzer<'m>);
 
 impl<'m> Costs<'m> {
-    /// Looks at all computations once. Linear time.
+    /// Analyzes all computations once, in linear time.
     pub fn new(module: &'m Module) -> Costs<'m> {
         let mut analyzer = Analyzer { module, runs: SecondaryMap::default(), unknown_loops: Vec::new() };
         for id in module.post_order() {
@@ -140,19 +140,20 @@ impl<'m> Costs<'m> {
         Costs(analyzer)
     }
 
-    /// One run of an instruction.
+    /// Returns the cost of one execution of an instruction.
     pub fn of(&mut self, computation: CompId, id: InstrId) -> Cost {
         self.0.instruction(computation, id).0
     }
 }
 
-/// Number of runs of each computation as a program; 0 for those that never do.
+/// Returns the number of executions of each computation per run of the program; 0 for computations that never run as
+/// one.
 pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
     let mut times = SecondaryMap::new(0u64);
     if let Some(entry) = module.entry_if_set() {
         times[entry] = 1;
     }
-    // Callers first.
+    // Callers are visited before callees.
     for id in module.post_order().into_iter().rev() {
         for (instruction, i) in module[id].iter().filter(|(_, i)| i.op().call_context() == CallContext::Control) {
             let iterations = trip_count(module, id, instruction).unwrap_or(1);
@@ -166,7 +167,7 @@ pub(crate) fn times(module: &Module) -> SecondaryMap<CompId, u64> {
 
 struct Analyzer<'m> {
     module: &'m Module,
-    /// One run of each computation that was looked at; callees come first.
+    /// Cost of one execution of each analyzed computation; callees come first.
     runs: SecondaryMap<CompId, Cost>,
     unknown_loops: Vec<String>,
 }
@@ -215,7 +216,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Bytes that a fusion reads of its operands and writes.
+    /// Returns the bytes that a fusion reads from its operands and the bytes that it writes.
     fn fusion_bytes(&self, computation: &Computation, fusion: InstrId) -> (u64, u64) {
         let Op::Fusion(op) = computation[fusion].op() else { return (0, 0) };
         let body = &self.module[op.computation];
@@ -238,19 +239,19 @@ fn byte_size(shape: &Shape) -> u64 {
     shape.leaves().iter().map(|(_, leaf)| leaf.byte_size() as u64).fold(0, u64::saturating_add)
 }
 
-/// Bytes that an operation reads of an operand that it only reads a part of.
+/// Returns the bytes that an operation reads from an operand if it reads only a part of it.
 fn part_read(computation: &Computation, user: InstrId, operand: InstrId) -> Option<u64> {
     let instruction = &computation[user];
     let first_alone = instruction.operand(0) == operand && instruction.operands()[1..].iter().all(|&o| o != operand);
     match instruction.op() {
         Op::Slice(_) | Op::DynamicSlice(_) | Op::Gather(_) if first_alone => Some(byte_size(instruction.shape())),
-        // Elements outside of the update stay where they are.
+        // Elements outside of the update are not moved.
         Op::DynamicUpdateSlice(_) if first_alone => Some(0),
         _ => None,
     }
 }
 
-/// Bytes that an operation outside of fusions reads and writes.
+/// Returns the bytes that an operation outside of fusions reads and writes.
 fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
     let instruction = &computation[id];
     let size = |id: InstrId| byte_size(computation[id].shape());
@@ -267,13 +268,13 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
             (updates.saturating_mul(2).saturating_add(size(operands[arrays])), updates)
         }
         (Role::Compute, _) => (read(), written),
-        // Names for what is there; called computations move their own bytes.
+        // These only rename existing bytes; called computations count their own bytes.
         (Role::Parameter(_) | Role::Constant | Role::Forward | Role::First | Role::Element(_), _)
         | (Role::While { .. } | Role::Conditional(_) | Role::Call(_), _) => (0, 0),
     }
 }
 
-/// A table: the whole, then each computation with its most expensive instructions, most bytes and arithmetic first.
+/// Prints a table: the total, then each computation with its most expensive instructions by bytes and arithmetic.
 impl fmt::Display for CostAnalysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |f: &mut fmt::Formatter<'_>, cost: &Cost, what: &str| {

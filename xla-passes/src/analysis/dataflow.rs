@@ -1,8 +1,8 @@
-//! Dataflow: the value in each leaf of each instruction's result, as buffer assignment sees it.
+//! Dataflow: the value in each leaf of each instruction's result, as buffer assignment models it.
 //!
-//! Tuples, their elements, barriers and bitcasts hold the values of their operands; only instructions that compute
-//! something make a value. A *join* stands where control flow meets: a value of its own, into which others flow. A
-//! loop's state that every iteration passes on unchanged is no join, but the value it was started with.
+//! Tuples, their elements, barriers and bitcasts forward the values of their operands; only instructions that compute
+//! something define a value. A *join* is a value of its own into which other values flow where control flow meets. A
+//! loop's state that every iteration passes on unchanged is no join but an alias of its initial value.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,33 +14,33 @@ use xla_hlo::{CompId, Error, InstrId, Module, Op, Result};
 use crate::analysis::alias::ValueRef;
 use crate::analysis::alias::flow::{Flow, ValueId, ValueKind};
 
-/// Maker of a value.
+/// Kind of definition of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Maker {
-    /// It is a leaf of a parameter of the program.
+    /// A leaf of a parameter of the program.
     Parameter,
-    /// It is a leaf of a constant.
+    /// A leaf of a constant.
     Constant,
-    /// An instruction writes it.
+    /// Written by an instruction.
     Computed,
-    /// A loop's state, or a conditional's result.
+    /// A loop's state or a conditional's result.
     Join,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowValue {
-    /// `%name{path} of %computation`: where it is made; for a join the loop or conditional.
+    /// Text `%name{path} of %computation` of the definition; for a join, of the while or conditional.
     pub value: String,
-    /// The same for programs.
+    /// Definition as a reference into the module.
     #[serde(skip)]
     pub origin: ValueRef,
-    /// The instruction that makes it.
+    /// Kind of instruction that defines the value.
     pub made_by: Maker,
-    /// Its bytes; 0 for tokens and opaque values, which have no memory.
+    /// Size in bytes; 0 for tokens and opaque values, which have no memory.
     pub bytes: usize,
-    /// For a join the numbers of the values that flow into it.
+    /// Indices of the values that flow into a join.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<usize>,
 }
@@ -51,40 +51,40 @@ pub struct InstructionFlow {
     /// The instruction.
     #[serde(skip)]
     pub id: InstrId,
-    /// Its name.
+    /// Name of the instruction.
     pub name: String,
-    /// The number of the value in each leaf, depth first.
+    /// Index of the value in each leaf, depth first.
     pub leaves: Vec<usize>,
 }
 
-/// Values that the instructions of a computation hold that runs as a program: the entry, a loop's body, a branch.
+/// Values of the instructions of a computation that runs as a program: the entry, a loop's body or a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationFlow {
     /// The computation.
     #[serde(skip)]
     pub id: CompId,
-    /// Its name.
+    /// Name of the computation.
     pub name: String,
-    /// Its instructions, in order.
+    /// Instructions in order.
     pub instructions: Vec<InstructionFlow>,
 }
 
 /// The dataflow of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dataflow {
-    /// The module's name.
+    /// Name of the module.
     pub module: String,
-    /// The values; their numbers are their places here.
+    /// Values; other fields refer to them by index into this list.
     pub values: Vec<FlowValue>,
     /// Computations that run as programs, callees before callers.
     pub computations: Vec<ComputationFlow>,
 }
 
-/// Analyses a module, in time linear in the leaves of its instructions.
+/// Computes the dataflow of a module, in time linear in the leaves of its instructions.
 ///
-/// Errors: [`Error::FailedPrecondition`] where a computation is run by several callers (see
-/// [`FlattenCallGraph`](crate::FlattenCallGraph)) or there is no entry, [`Error::Unimplemented`] for control flow
-/// nested too deep.
+/// Errors: [`Error::FailedPrecondition`] if a computation has several callers (see
+/// [`FlattenCallGraph`](crate::FlattenCallGraph)) or the module has no entry, [`Error::Unimplemented`] for control flow
+/// that is nested too deeply.
 pub fn analyze(module: &Module) -> Result<Dataflow> {
     if module.entry_if_set().is_none() {
         return Err(Error::failed_precondition("the module has no entry"));
@@ -107,8 +107,8 @@ pub fn analyze(module: &Module) -> Result<Dataflow> {
 }
 
 impl Dataflow {
-    /// The numbers of the values in the leaves of each instruction, for programs that look many up; empty for
-    /// instructions that do not run.
+    /// Returns the values of each instruction's leaves as a map, for callers that look up many instructions.
+    /// Instructions that do not run have no entry.
     pub fn by_instruction(&self) -> SecondaryMap<CompId, HashMap<InstrId, &[usize]>> {
         let mut map: SecondaryMap<CompId, HashMap<InstrId, &[usize]>> = SecondaryMap::default();
         for computation in &self.computations {
@@ -118,7 +118,7 @@ impl Dataflow {
     }
 }
 
-/// Numbers the values that leaves hold, those left out that turned out to be others.
+/// Assigns indices to the values that leaves hold, except values that simplification replaced.
 struct Numbers<'m> {
     flow: &'m Flow,
     module: &'m Module,
@@ -149,7 +149,7 @@ impl Numbers<'_> {
         number
     }
 
-    /// Finds the values that flow into joins.
+    /// Fills in the sources of all joins.
     fn sources(&mut self) -> Result<()> {
         for &id in self.flow.executed() {
             for (instruction, i) in self.module[id].iter() {
@@ -174,7 +174,7 @@ impl Numbers<'_> {
     }
 }
 
-/// `%name{path} of %computation`.
+/// Formats a value as `%name{path} of %computation`.
 fn named(module: &Module, value: &ValueRef) -> String {
     let computation = &module[value.computation];
     let path: Vec<String> = value.path.iter().map(usize::to_string).collect();
@@ -182,7 +182,7 @@ fn named(module: &Module, value: &ValueRef) -> String {
     format!("%{}{path} of %{}", computation[value.instruction].name(), computation.name())
 }
 
-/// The values, then each computation with the values of its instructions, the entry first.
+/// Prints the values, then each computation with the values of its instructions, the entry first.
 impl fmt::Display for Dataflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[usize]| numbers.iter().map(|n| format!("#{n}")).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
-//! Values that are functions of the elements of others: of one element each, at the same place but for the order of
-//! dimensions.
+//! Elementwise functions: each element of the value depends on one element of each input, at the same index up to a
+//! permutation of the dimensions.
 
 use std::collections::HashMap;
 
@@ -8,24 +8,25 @@ use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
 use crate::analysis::op_cost::{EXPENSIVE, element_cost};
 
-/// The most instructions of a function.
+/// Maximum number of instructions of a function.
 const MOST_INSTRUCTIONS: usize = 96;
 
-/// For each dimension the one that it is elsewhere; nothing for one of a single element that is not there.
+/// Maps each dimension of a value to a dimension of another value; `None` for a dimension of extent 1 that the other
+/// value lacks.
 pub(crate) type UnitDims = Vec<Option<usize>>;
 
-/// Everything that a value is computed from, element by element, back to values that are not.
+/// The elementwise instructions that a value is computed from, transitively, and the other values that these read.
 pub(crate) struct Cone<'a> {
     graph: &'a Computation,
-    /// The value first.
+    /// Instructions of the cone; the value itself is the first.
     pub ids: Vec<InstrId>,
 }
 
-/// For each value that was looked at, the dimensions of the origin that its own are, if it depends on that.
+/// For each visited value that depends on the origin, the map from its dimensions to those of the origin.
 pub(crate) type Dependence = HashMap<InstrId, Option<UnitDims>>;
 
 impl<'a> Cone<'a> {
-    /// That of a value; `None` where it is too large.
+    /// Returns the cone of a value; `None` if it has more than `MOST_INSTRUCTIONS` instructions.
     pub fn new(graph: &'a Computation, value: InstrId) -> Option<Cone<'a>> {
         let (mut ids, mut next) = (vec![value], 0);
         while let Some(&id) = ids.get(next) {
@@ -41,14 +42,14 @@ impl<'a> Cone<'a> {
         Some(Cone { graph, ids })
     }
 
-    /// The dots that it begins with, nearest first.
+    /// Iterates over the dots that the cone starts from, nearest first.
     pub fn dots(&self) -> impl Iterator<Item = InstrId> {
         let rank = |id: InstrId| self.graph[id].shape().as_array().map_or(0, ArrayShape::rank);
         self.ids.iter().copied().filter(move |&id| matches!(self.graph[id].op(), Op::Dot(_)) && rank(id) > 1)
     }
 
-    /// For each dimension of the value the one of `origin` that it is, and the same of all values in between. `None`
-    /// where it is no function of one element each.
+    /// Maps each dimension of the value to a dimension of `origin`, and the same for all values in between. `None` if
+    /// the value is not an elementwise function of `origin`.
     pub fn dims(&self, origin: InstrId) -> Option<(UnitDims, Dependence)> {
         let rank = self.graph[origin].shape().as_array()?.rank();
         let mut known = HashMap::from([(origin, Some((0..rank).map(Some).collect()))]);
@@ -56,8 +57,9 @@ impl<'a> Cone<'a> {
         Some((dims, known))
     }
 
-    /// For each dimension of a value the one of the origin that it is, or nothing for what does not depend on that.
-    /// `None` where the value is no function of one element each. As deep as the cone is large, at most.
+    /// Maps each dimension of a value to a dimension of the origin; `Some(None)` if the value does not depend on the
+    /// origin. `None` if it is not an elementwise function of it. The recursion is at most as deep as the cone is
+    /// large.
     fn trace(&self, id: InstrId, known: &mut Dependence) -> Option<Option<UnitDims>> {
         if let Some(known) = known.get(&id) {
             return Some(known.clone());
@@ -87,7 +89,7 @@ impl<'a> Cone<'a> {
     }
 }
 
-/// For each dimension of a transpose, or of a reshape that adds or drops dimensions of single elements, the one of the
+/// Maps each dimension of a transpose, or of a reshape that adds or drops dimensions of extent 1, to a dimension of the
 /// operand.
 pub(crate) fn moved_dims(graph: &Computation, id: InstrId) -> Option<UnitDims> {
     match graph[id].op() {
@@ -105,7 +107,7 @@ pub(crate) fn moved_dims(graph: &Computation, id: InstrId) -> Option<UnitDims> {
     }
 }
 
-/// Whether each element of a value is computed from one element of each operand, or from none.
+/// Whether each element of a value is computed from at most one element of each operand.
 pub(crate) fn is_elementwise(graph: &Computation, id: InstrId) -> bool {
     let op = graph[id].op();
     let moves = matches!(op, Op::Broadcast(_) | Op::Iota(_)) || moved_dims(graph, id).is_some();
@@ -114,7 +116,7 @@ pub(crate) fn is_elementwise(graph: &Computation, id: InstrId) -> bool {
     array && (moves || scalar || op.opcode().family() == Family::Elementwise)
 }
 
-/// Whether a value costs less than to read it.
+/// Whether a value is cheaper to compute than to read from memory.
 pub(crate) fn is_cheap(graph: &Computation, id: InstrId) -> bool {
     let ty = graph[id].shape().element_type();
     let transposed = matches!(graph[id].op(), Op::Transpose(_));

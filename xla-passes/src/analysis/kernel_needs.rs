@@ -1,20 +1,20 @@
-//! Needs of kernels: code, and values that they keep at a time, in registers of 32 bits.
+//! Resource needs of kernels: code size, and register pressure in registers of 32 bits.
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 
 use super::op_cost::element_cost;
 
-/// Needs of a kernel.
+/// Resource needs of a kernel.
 pub struct Needs {
-    /// Machine instructions, about.
+    /// Estimated number of machine instructions.
     pub code: f64,
-    /// Most registers of values at a time.
+    /// Maximum number of 32-bit registers that are live at a time.
     pub registers: usize,
 }
 
 impl Needs {
-    /// Of an operation or a fusion.
+    /// Estimates the needs of an operation or a fusion.
     pub fn of(module: &Module, graph: &Computation, id: InstrId) -> Needs {
         match graph[id].op() {
             Op::Fusion(fusion) => {
@@ -29,7 +29,7 @@ impl Needs {
     }
 }
 
-/// Machine instructions for an element of an operation, about; a reduction is a loop over few of them.
+/// Estimates the machine instructions per element of an operation. A reduction is a loop over few of them.
 pub fn code(instruction: &Instruction) -> f64 {
     match instruction.op() {
         Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_) => 1.0,
@@ -37,16 +37,17 @@ pub fn code(instruction: &Instruction) -> f64 {
     }
 }
 
-/// Registers that an element of a value takes; narrow ones take a whole register, as machines compute with those.
+/// Returns the number of 32-bit registers that an element of a value takes. Narrower types take a whole register, since
+/// machines compute with whole registers.
 pub fn registers(shape: &Shape) -> usize {
     let of = |(_, leaf): (_, &Shape)| leaf.element_type().map_or(0, |ty| ty.bit_width().div_ceil(32));
     shape.leaves().into_iter().map(of).sum()
 }
 
-/// Most registers of values that a kernel keeps at a time, evaluated in that order, operands first. Those that are not
-/// evaluated are read when they are needed.
+/// Returns the peak register pressure of a kernel that evaluates instructions in the given order, operands first.
+/// Values that are not in `order` are read when they are needed.
 pub fn peak_registers(body: &Computation, order: &[InstrId]) -> usize {
-    // Results are stored one by one as they are computed; constants are part of instructions.
+    // Results are stored one at a time as they are computed; constants are immediate operands.
     let taken = |id: InstrId| match body[id].op() {
         Op::Tuple(_) | Op::Constant(_) => 0,
         _ => registers(body[id].shape()),

@@ -1,4 +1,4 @@
-//! Loops: the state of a `while` loop as the passes over loops see it.
+//! Loops: the state of a `while` loop as loop passes model it.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Shape};
 
 use crate::rewrite::graph;
 
-/// Number of instructions that call each computation.
+/// Counts the call sites of each computation.
 pub(crate) fn caller_counts(module: &Module) -> HashMap<CompId, usize> {
     let mut counts = HashMap::new();
     for (_, computation) in module.iter() {
@@ -20,31 +20,32 @@ pub(crate) fn caller_counts(module: &Module) -> HashMap<CompId, usize> {
     counts
 }
 
-/// The loops of a computation that somebody wants the state of, and that take part in no control dependency.
+/// Returns the loops of a computation whose results are used and which have no control dependencies.
 pub(crate) fn free_loops(module: &Module, caller: CompId) -> Vec<InstrId> {
     let wanted = |id, i: &Instruction| !i.users().is_empty() || module[caller].root() == id;
     let is_loop = |id, i: &Instruction| matches!(i.op(), Op::While(_)) && graph::is_free(i) && wanted(id, i);
     module[caller].iter().filter(|&(id, i)| is_loop(id, i)).map(|(id, _)| id).collect()
 }
 
-/// A loop over a tuple that its condition and its body take apart, and its body puts together, in the plain way.
+/// A loop whose state is a tuple that the condition and the body only access by element, and that the body's root
+/// builds.
 pub(crate) struct LoopState {
-    /// Computation of the loop.
+    /// Computation that contains the loop.
     pub caller: CompId,
     /// The `while`.
     pub id: InstrId,
-    /// State to `pred[]`.
+    /// Computation from the state to `pred[]`.
     pub condition: CompId,
-    /// State to state.
+    /// Computation from the state to the next state.
     pub body: CompId,
-    /// Shapes of the state's elements.
+    /// Shapes of the state elements.
     pub elements: Vec<Shape>,
-    /// Elements that the body hands on unchanged.
+    /// Whether the body passes each element on unchanged.
     pub invariant: Vec<bool>,
 }
 
 impl LoopState {
-    /// The state of a loop, unless it is not a plain tuple.
+    /// Returns the state of a loop; `None` if it has not this form.
     pub fn of(module: &Module, caller: CompId, id: InstrId) -> Option<LoopState> {
         let Op::While(op) = module[caller][id].op() else { return None };
         let elements = module[caller][id].shape().as_tuple()?.to_vec();
@@ -62,19 +63,20 @@ impl LoopState {
         Some(LoopState { caller, id, condition: op.condition, body: op.body, elements, invariant })
     }
 
-    /// The condition and the body.
+    /// Returns the condition and the body.
     pub fn computations(&self) -> [CompId; 2] {
         [self.condition, self.body]
     }
 
-    /// Initial value of element `i`, if the initial state is put together right there.
+    /// Returns the initial value of element `i` if the loop's operand is a `tuple` instruction.
     pub fn initial(&self, module: &Module, i: usize) -> Option<InstrId> {
         let caller = &module[self.caller];
         let init = &caller[caller[self.id].operand(0)];
         matches!(init.op(), Op::Tuple(_)).then(|| init.operand(i))
     }
 
-    /// Initial value of element `i`; taken from the initial state where that is not put together right there.
+    /// Returns the initial value of element `i`; adds a `get-tuple-element` if the loop's operand is not a `tuple`
+    /// instruction.
     pub fn initial_or_taken(&self, module: &mut Module, i: usize) -> InstrId {
         if let Some(initial) = self.initial(module, i) {
             return initial;
@@ -85,8 +87,8 @@ impl LoopState {
         caller.add(Instruction::new(op.into(), self.elements[i].clone(), [init]))
     }
 
-    /// Carries further elements, which begin as `begins` (instructions of the caller) and never change. Gives them in
-    /// the condition and in the body.
+    /// Adds loop-invariant elements to the state, with the initial values `begins` (instructions of the caller).
+    /// Returns the instructions that read them in the condition and in the body.
     pub fn carry(&self, module: &mut Module, begins: &[InstrId]) -> [Vec<InstrId>; 2] {
         let mut shapes = self.elements.clone();
         shapes.extend(begins.iter().map(|&b| module[self.caller][b].shape().clone()));
@@ -119,7 +121,7 @@ impl LoopState {
         if whole.is_empty() && !is_root {
             return;
         }
-        // Users of the whole state get the one without the new elements.
+        // Users of the whole state get a tuple without the new elements.
         let mut elements = take_elements(caller, self.id, 0);
         elements.truncate(self.elements.len());
         let before = caller.add(Instruction::new(Tuple.into(), Shape::Tuple(self.elements.clone()), elements));
@@ -133,7 +135,7 @@ impl LoopState {
     }
 }
 
-/// Takes the elements from number `first` on from a tuple.
+/// Adds a `get-tuple-element` for each element of a tuple from number `first` on.
 fn take_elements(computation: &mut Computation, tuple: InstrId, first: usize) -> Vec<InstrId> {
     let shapes = computation[tuple].shape().as_tuple().map(<[Shape]>::to_vec).unwrap_or_default();
     let take = |(index, shape): (usize, Shape)| {
@@ -142,7 +144,7 @@ fn take_elements(computation: &mut Computation, tuple: InstrId, first: usize) ->
     shapes.into_iter().enumerate().skip(first).map(take).collect()
 }
 
-/// The tuple and the index that an instruction takes an element from.
+/// Returns the tuple and the index that a `get-tuple-element` reads.
 pub(crate) fn element_of(computation: &Computation, id: InstrId) -> Option<(InstrId, usize)> {
     match computation[id].op() {
         Op::GetTupleElement(element) => Some((computation[id].operand(0), element.index)),
@@ -150,12 +152,12 @@ pub(crate) fn element_of(computation: &Computation, id: InstrId) -> Option<(Inst
     }
 }
 
-/// Whether nobody wants a tuple as a whole.
+/// Whether a tuple is only used through its elements.
 pub(crate) fn only_elements_used(computation: &Computation, tuple: InstrId) -> bool {
     computation.root() != tuple && computation[tuple].users().iter().all(|&u| element_of(computation, u).is_some())
 }
 
-/// Gives each element that is taken from `tuple` its place among those that were kept, which ascend.
+/// Renumbers the `get-tuple-element` users of `tuple` after all elements except `kept` (ascending) were removed.
 pub(crate) fn renumber(computation: &mut Computation, tuple: InstrId, kept: &[usize]) {
     for user in computation[tuple].users().to_vec() {
         let Some((_, old)) = element_of(computation, user) else { continue };

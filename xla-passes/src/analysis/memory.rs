@@ -1,4 +1,4 @@
-//! Memory report: bytes that a program needs, and the values alive at its peak.
+//! Memory report: bytes that a program needs, and the values that are live at peak usage.
 
 use std::fmt;
 
@@ -7,55 +7,55 @@ use xla_hlo::Module;
 
 use crate::buffers::{AllocationKind, BufferAssignment};
 
-/// Memory that a program needs, in bytes.
+/// Memory needs of a program in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryReport {
-    /// The module's name.
+    /// Name of the module.
     pub module: String,
-    /// Parameters.
+    /// Bytes of parameters.
     pub argument_bytes: usize,
-    /// Results that do not lie in parameters.
+    /// Bytes of results that do not alias parameters.
     pub output_bytes: usize,
-    /// Results that lie in parameters.
+    /// Bytes of results that alias parameters.
     pub alias_bytes: usize,
-    /// Constants.
+    /// Bytes of constants.
     pub constant_bytes: usize,
-    /// Scratch memory of one execution.
+    /// Bytes of scratch memory of one execution.
     pub temp_bytes: usize,
-    /// The moment at which most scratch memory is needed.
+    /// Time of peak scratch memory usage.
     pub peak: PeakReport,
 }
 
-/// The moment at which most scratch memory is needed.
+/// Time of peak scratch memory usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PeakReport {
-    /// Bytes that are needed then: no packing can do with less than this.
+    /// Bytes that are live at the peak. This is a lower bound for any buffer packing.
     pub bytes: usize,
-    /// The instruction that runs then.
+    /// Instruction that runs at the peak.
     pub instruction: String,
-    /// Its number among the steps of the program.
+    /// Index of that instruction among the steps of the program.
     pub step: usize,
-    /// Values live then, largest first.
+    /// Values that are live at the peak, largest first.
     pub makers: Vec<PeakMaker>,
 }
 
-/// A value that is alive at the peak.
+/// A value that is live at the peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PeakMaker {
-    /// `%name{path} f32[8,8]` in its computation.
+    /// Text `%name{path} f32[8,8]` of the value.
     pub value: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: usize,
-    /// The instruction that writes it.
+    /// Instruction that writes the value.
     pub written_by: String,
-    /// The last one that needs it.
+    /// Last instruction that reads the value.
     pub last_read_by: String,
-    /// The framework's name of the operation, where the program says it.
+    /// Framework name of the operation, if the program states it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub op_name: String,
 }
 
-/// The report of an assignment of the buffers of `module`.
+/// Returns the memory report for a buffer assignment of `module`.
 pub fn report(module: &Module, assignment: &BufferAssignment) -> MemoryReport {
     let bytes = |wanted: fn(&AllocationKind) -> bool| {
         assignment.allocations().iter().filter(|a| wanted(&a.kind)).map(|a| a.size).fold(0, usize::saturating_add)
@@ -88,7 +88,7 @@ pub fn report(module: &Module, assignment: &BufferAssignment) -> MemoryReport {
     }
 }
 
-/// The report for people.
+/// Prints a table for humans.
 impl fmt::Display for MemoryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "memory of {}", self.module)?;

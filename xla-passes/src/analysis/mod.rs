@@ -18,8 +18,8 @@ pub mod trip_count;
 
 use serde::Serialize;
 
-/// A report of an analysis as JSON, for programs.
+/// Formats the report of an analysis as JSON.
 pub fn json(report: &impl Serialize) -> String {
-    // Reports are numbers and texts, of which writing cannot fail.
+    // Reports contain only numbers and strings, whose serialization cannot fail.
     serde_json::to_string_pretty(report).unwrap_or_default() + "\n"
 }

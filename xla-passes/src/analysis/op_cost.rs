@@ -1,4 +1,4 @@
-//! Costs of single operations: the table of elementary functions, and arithmetic by shapes and attributes.
+//! Costs of single operations: a table of elementary functions, and arithmetic derived from shapes and attributes.
 
 use xla_hlo::ops::{BinaryOp, Convolution, DotDims, Fft, FftType, UnaryOp, Window, WindowDim};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Shape};
@@ -6,38 +6,37 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Sh
 /// Operations on single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arithmetic {
-    /// Additions, multiplications, comparisons and whatever takes about as long; a multiplication with an addition is
-    /// two.
+    /// Additions, multiplications, comparisons and operations of similar latency; a multiply-add counts as 2.
     pub flops: u64,
-    /// Exponentials, roots, trigonometric functions, powers.
+    /// Exponentials, roots, trigonometric functions and powers.
     pub transcendentals: u64,
 }
 
-/// Flops that take about as long as one transcendental function.
+/// Number of flops that one transcendental function counts as.
 const TRANSCENDENTAL_FLOPS: u64 = 8;
 
 impl Arithmetic {
-    /// All of it in flops, transcendental functions at about their cost.
+    /// Returns the total in flops; a transcendental function counts as 8.
     pub fn operations(self) -> u64 {
         self.flops.saturating_add(self.transcendentals.saturating_mul(TRANSCENDENTAL_FLOPS))
     }
 
-    /// Of `n` elements, one operation each.
+    /// Returns the cost of one simple operation on each of `n` elements.
     pub fn simple(n: u64) -> Arithmetic {
         Arithmetic { flops: n, transcendentals: 0 }
     }
 
-    /// Of `n` elements, one transcendental function each.
+    /// Returns the cost of one transcendental function on each of `n` elements.
     pub fn transcendental(n: u64) -> Arithmetic {
         Arithmetic { flops: 0, transcendentals: n }
     }
 
-    /// The same `n` times.
+    /// Returns the cost multiplied by `n`.
     pub fn times(self, n: u64) -> Arithmetic {
         Arithmetic { flops: self.flops.saturating_mul(n), transcendentals: self.transcendentals.saturating_mul(n) }
     }
 
-    /// The sum.
+    /// Returns the sum of two costs.
     pub fn plus(self, other: Arithmetic) -> Arithmetic {
         Arithmetic {
             flops: self.flops.saturating_add(other.flops),
@@ -46,14 +45,14 @@ impl Arithmetic {
     }
 }
 
-/// Elements of a value; of a tuple those of all its arrays.
+/// Returns the number of elements of a value; for a tuple, the sum over all arrays.
 pub fn elements(shape: &Shape) -> u64 {
     let of = |(_, leaf): (_, &Shape)| leaf.as_array().map_or(0, |a| a.element_count() as u64);
     shape.leaves().into_iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// The arithmetic of an operation, without that of called computations. `embedded` is that of one call of the function
-/// that it applies to elements (a combiner, a comparator).
+/// Returns the arithmetic of an operation without called computations. `embedded` is the cost of one call of the
+/// function that the operation applies to elements (a combiner or a comparator).
 pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) -> Arithmetic {
     let instruction = &computation[id];
     let result = elements(instruction.shape());
@@ -70,7 +69,7 @@ pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) 
         Op::RaggedDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::ScaledDot(dot) => contraction(&dot.dims, operand(0), result),
         Op::Convolution(op) => convolution(op, operand(0), operand(1), instruction),
-        // All but the first of the elements that become one are reduced into it.
+        // A reduction of `n` elements to one applies the combiner `n - 1` times.
         Op::Reduce(_) => {
             let (before, after) = (elements(operand(0)), leaf_elements(instruction.shape()));
             reductions(before.saturating_sub(after))
@@ -82,7 +81,7 @@ pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) 
             let updates = elements(operand(1));
             reductions(updates.saturating_mul(window_size(&op.window)))
         }
-        // Arrays, indices, as many updates.
+        // Operands are the arrays, the indices, and one update per array.
         Op::Scatter(_) => reductions(elements(operand(instruction.operands().len() / 2 + 1))),
         Op::Map(_) => reductions(result),
         Op::Scan(_) => reductions(leaf_elements(instruction.shape())),
@@ -97,9 +96,9 @@ pub fn arithmetic(computation: &Computation, id: InstrId, embedded: Arithmetic) 
             Arithmetic::simple(result.saturating_mul(n) / 3)
         }
         Op::TriangularSolve(_) => Arithmetic::simple(result.saturating_mul(last_dim(operand(0)))),
-        // Statistics, then a scale and an offset.
+        // Computes statistics, then applies a scale and an offset.
         Op::BatchNorm(_) => Arithmetic::simple(elements(operand(0)).saturating_mul(8)),
-        // As one function of each element, whatever it is expanded into.
+        // Counted as one operation per element, whatever the expansion.
         Op::RngBitGenerator(_) | Op::Rng(_) | Op::RngGetAndUpdateState(_) => Arithmetic::simple(result),
         Op::Collective(_) => reductions(result),
         Op::Parameter(_)
@@ -139,13 +138,13 @@ fn of_each(transcendental: bool, n: u64) -> Arithmetic {
     if transcendental { Arithmetic::transcendental(n) } else { Arithmetic::simple(n) }
 }
 
-/// [`element_cost`] from which on an operation is never done twice.
+/// [`element_cost`] at and above which an operation is never duplicated.
 pub const EXPENSIVE: f64 = 4.0;
 
-/// Neighbouring elements that a gather must take together to load them as vectors.
+/// Minimum number of contiguous elements that a gather must read to use vector loads.
 const LONG_SLICE: usize = 8;
 
-/// The cost of one element: vector instructions for a vector of results, where an addition takes 1.
+/// Returns the cost per element in vector instructions per vector of results; an addition costs 1.
 ///
 /// Orders of magnitude, not measurements: only the distinction between free, cheap and expensive matters.
 pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
@@ -162,7 +161,7 @@ pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
         Op::ReducePrecision(_) => 5.0,
         Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice(_) => 2.0,
         Op::Concatenate(_) => 2.0,
-        // Whole pieces of rows, or elements from anywhere.
+        // Reads contiguous parts of rows, or single elements from anywhere.
         Op::Gather(gather) if gather.slice_sizes.last().is_some_and(|&n| n >= LONG_SLICE) => 2.0,
         Op::Gather(_) | Op::Scatter(_) => 8.0,
         Op::Dot(_) | Op::RaggedDot(_) | Op::ScaledDot(_) | Op::Convolution(_) => 1e6,
@@ -176,9 +175,9 @@ pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
     instructions * complex
 }
 
-/// A function of elements.
+/// Cost of an elementwise function.
 struct Elementary {
-    /// Vector instructions for a vector of results.
+    /// Vector instructions per vector of results.
     instructions: f64,
     /// Whether [`Arithmetic`] counts it as transcendental.
     is_transcendental: bool,
@@ -211,7 +210,7 @@ fn binary(op: BinaryOp, float: bool) -> Elementary {
     Elementary { instructions, is_transcendental }
 }
 
-/// Elements of the first array: several arrays that are reduced together are one reduction.
+/// Returns the number of elements of the first array. A reduction of several arrays counts as one.
 fn leaf_elements(shape: &Shape) -> u64 {
     shape.leaves().first().map_or(0, |(_, leaf)| elements(leaf))
 }
@@ -228,14 +227,14 @@ fn window_size(window: &Window) -> u64 {
     window.dims.iter().map(|d| d.size as u64).fold(1, u64::saturating_mul)
 }
 
-/// A multiplication and an addition for each element of the result and each place that is contracted.
+/// Counts a multiply-add for each element of the result and each contracted index.
 fn contraction(dims: &DotDims, lhs: &Shape, result: u64) -> Arithmetic {
     let contracted = lhs.as_array().map_or(1, |lhs| dims.contracted_elements(lhs) as u64);
     Arithmetic::simple(result.saturating_mul(contracted).saturating_mul(2))
 }
 
-/// A multiplication and an addition for each element of the result, each channel of its group, and each place of the
-/// window that is in the array: padding and holes of dilation are no work.
+/// Counts a multiply-add for each element of the result, each channel of its group, and each window position inside the
+/// array. Padding and holes of dilation are not counted.
 fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruction) -> Arithmetic {
     let (Some(input), Some(kernel), Some(output)) = (input.as_array(), kernel.as_array(), result.shape().as_array())
     else {
@@ -252,13 +251,14 @@ fn convolution(op: &Convolution, input: &Shape, kernel: &Shape, result: &Instruc
     let images = size(output, op.dims.output_batch);
     let features = size(output, op.dims.output_feature);
     let each = images.saturating_mul(features).saturating_mul(channels).saturating_mul(2);
-    // Each group of images sees its part of the result's channels alone, which the result's shape says already.
+    // With batch groups, each group computes only a part of the output channels; the result's shape already accounts
+    // for it.
     Arithmetic::simple(each.saturating_mul(pairs))
 }
 
-/// Places of a window, over all its positions along one dimension, that hold an element.
+/// Counts the window elements, over all positions of the window along one dimension, that are inside the array.
 fn inside(window: &WindowDim, places: u64, bound: u64) -> u64 {
-    /// Limit of elements examined one by one; of more, all are taken to be inside.
+    /// Maximum number of elements that are examined one by one; above it, all are assumed to be inside.
     const MOST: u64 = 1 << 20;
     let size = window.size as u64;
     if places.saturating_mul(size) > MOST {
@@ -275,7 +275,7 @@ fn inside(window: &WindowDim, places: u64, bound: u64) -> u64 {
     (0..places).map(|p| (0..size).filter(|&k| holds(p, k)).count() as u64).sum()
 }
 
-/// `5 n log2 n` for a complex transform of n elements; half of that where one side is real.
+/// Returns `5 n log2 n` for a complex transform of n elements, and half of that if one side is real.
 fn transform(fft: &Fft, operand: &Shape) -> Arithmetic {
     let length = fft.fft_length.iter().fold(1usize, |n, &d| n.saturating_mul(d));
     let inner = operand.as_array().map_or(1, |a| {

@@ -1,10 +1,11 @@
-//! Reachability: whether one instruction needs another, through any number of operands and control dependencies.
+//! Reachability: whether one instruction depends on another through any number of operands and control dependencies.
 //!
-//! Every instruction has an interval of the places in a depth-first order: of all that it needs (H. Yildirim, V. Chaoji
-//! and M. J. Zaki, "GRAIL: Scalable Reachability Index for Large Graphs", 2010) and of what the search found below it.
-//! The first says no, the second yes; only what neither decides is searched, past what the first rules out. Space is
-//! linear, where a table of all pairs takes a gigabyte for 100,000 instructions. While a graph is edited, see the order
-//! that fusion keeps instead (`fuse/order.rs`).
+//! Every instruction has two intervals of positions in a depth-first order: one covers all its dependencies (H.
+//! Yildirim, V. Chaoji and M. J. Zaki, "GRAIL: Scalable Reachability Index for Large Graphs", 2010), the other covers
+//! the positions that the depth-first search reached from it. A position outside of the first interval is not a
+//! dependency, and a position inside the second is one. A search decides the remaining cases and prunes by the first
+//! interval. Space is linear, whereas a table of all pairs takes a gigabyte for 100,000 instructions. For graphs under
+//! edit, see the order that fusion maintains (`fuse/order.rs`).
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{Computation, InstrId, Module};
 
-/// Needs of the instructions of one computation, as it was when this was made.
+/// Dependencies between the instructions of one computation, for the graph as it was when this was built.
 #[derive(Clone, Debug)]
 pub struct Reachability<'g> {
     graph: &'g Computation,
@@ -23,23 +24,24 @@ pub struct Reachability<'g> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Label {
-    /// Its place: after all that it needs.
+    /// Position of the instruction, after all its dependencies.
     place: u32,
-    /// The first place that the search found from here: from there to `place` it needs everything.
+    /// First position that the search reached from here: all positions from it to `place` are dependencies.
     found_from: u32,
-    /// The first place of all that it needs.
+    /// First position among all dependencies.
     needs_from: u32,
-    /// The longest chain of instructions in front of it.
+    /// Length of the longest dependency chain before the instruction.
     level: u32,
 }
 
 impl<'g> Reachability<'g> {
-    /// Looks at a computation. Linear time.
+    /// Indexes a computation in linear time.
     pub fn of(graph: &'g Computation) -> Reachability<'g> {
         let mut found = Reachability { graph, labels: SecondaryMap::default(), order: Vec::with_capacity(graph.len()) };
         let mut entered: SecondaryMap<InstrId, bool> = SecondaryMap::new(false);
         for start in graph.ids().rev() {
-            // Instructions with how many of those they need were looked at, and the place at which that began.
+            // Stack of instructions with the number of their visited dependencies and the order's length when their
+            // visit started.
             let mut stack: Vec<(InstrId, usize, u32)> = Vec::new();
             if !std::mem::replace(&mut entered[start], true) {
                 stack.push((start, 0, found.order.len() as u32));
@@ -59,7 +61,7 @@ impl<'g> Reachability<'g> {
         found
     }
 
-    /// All that an instruction needs has its label.
+    /// Assigns the label of an instruction after all its dependencies have theirs.
     fn leave(&mut self, id: InstrId, found_from: u32) {
         let place = self.order.len() as u32;
         let mut label = Label { place, found_from, needs_from: place, level: 0 };
@@ -71,7 +73,7 @@ impl<'g> Reachability<'g> {
         self.order.push(id);
     }
 
-    /// Whether `to` needs `from`, which is another instruction: nothing may run `to` in front of `from`.
+    /// Whether `to` depends on the different instruction `from`, so that `from` must run first.
     pub fn needs(&self, to: InstrId, from: InstrId) -> bool {
         if to == from {
             return false;
@@ -88,7 +90,8 @@ impl<'g> Reachability<'g> {
         false
     }
 
-    /// Verdict of the intervals on whether `to` needs `from`, or is it.
+    /// Decides by intervals alone whether `to` depends on `from` or is the same instruction; `None` if they do not
+    /// decide it.
     fn at_once(&self, to: InstrId, from: InstrId) -> Option<bool> {
         let (to, from) = (self.labels[to], self.labels[from]);
         let may_need = to.needs_from <= from.needs_from && from.place <= to.place;
@@ -99,22 +102,22 @@ impl<'g> Reachability<'g> {
         }
     }
 
-    /// Whether neither needs the other: they may run in any order, or at the same time.
+    /// Whether neither depends on the other, so that they may run in any order or concurrently.
     pub fn are_independent(&self, a: InstrId, b: InstrId) -> bool {
         a != b && !self.needs(a, b) && !self.needs(b, a)
     }
 
-    /// Length of the longest chain of instructions that must run in front of one.
+    /// Returns the length of the longest dependency chain before an instruction.
     pub fn level(&self, id: InstrId) -> usize {
         self.labels[id].level as usize
     }
 
-    /// All instructions, each after its operands and control predecessors.
+    /// Returns all instructions in an order in which each follows its operands and control predecessors.
     pub fn order(&self) -> &[InstrId] {
         &self.order
     }
 
-    /// A longest chain of instructions of which each needs the one in front; empty for no instructions.
+    /// Returns a longest dependency chain; empty for an empty computation.
     pub fn longest_chain(&self) -> Vec<InstrId> {
         let mut chain: Vec<InstrId> = self.order.iter().copied().max_by_key(|&id| self.level(id)).into_iter().collect();
         while let Some(&first) = chain.last() {
@@ -129,40 +132,40 @@ impl<'g> Reachability<'g> {
     }
 }
 
-/// Direct needs of an instruction.
+/// Iterates over the direct dependencies of an instruction.
 fn direct(graph: &Computation, id: InstrId) -> impl Iterator<Item = InstrId> + '_ {
     graph[id].operands().iter().chain(graph[id].control_predecessors()).copied()
 }
 
-/// The same by number.
+/// Returns the direct dependency with that number.
 fn direct_at(graph: &Computation, id: InstrId, number: usize) -> Option<InstrId> {
     let operands = graph[id].operands();
     let after = number.checked_sub(operands.len());
     operands.get(number).or_else(|| graph[id].control_predecessors().get(after?)).copied()
 }
 
-/// Longest chains of dependences of a module.
+/// Longest dependency chains of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Chains {
-    /// The module's name.
+    /// Name of the module.
     pub module: String,
-    /// Computations, callees before callers.
+    /// Chains of the computations, callees before callers.
     pub computations: Vec<ComputationChains>,
 }
 
-/// Longest chain of dependences of a computation.
+/// Longest dependency chain of a computation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationChains {
-    /// Its name.
+    /// Name of the computation.
     pub name: String,
-    /// A longest chain of instructions of which each needs the one in front: no order, and no number of threads, makes
-    /// it shorter.
+    /// A longest dependency chain. It is the critical path: no order and no number of threads can shorten it.
     pub longest_chain: Vec<String>,
-    /// The instructions by the longest chain in front of each: those of one list need nothing of each other.
+    /// Instructions grouped by the length of the longest chain before each. Those of one level are independent of each
+    /// other.
     pub levels: Vec<Vec<String>>,
 }
 
-/// The chains of a module. Linear time.
+/// Computes the chains of a module in linear time.
 pub fn chains(module: &Module) -> Chains {
     let computations = module.post_order().into_iter().map(|id| {
         let graph = &module[id];
@@ -176,7 +179,7 @@ pub fn chains(module: &Module) -> Chains {
     Chains { module: module.name().to_string(), computations: computations.collect() }
 }
 
-/// Each computation with its longest chain, callers first.
+/// Prints each computation with its longest chain, callers first.
 impl fmt::Display for Chains {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "chains of {}", self.module)?;
@@ -206,7 +209,7 @@ mod tests {
         graph.add(Instruction::new(Tuple.into(), Shape::Token, operands))
     }
 
-    /// Random graphs of `count` instructions with up to three operands among those in front.
+    /// Generates a random graph of `count` instructions, each with up to three operands among the preceding ones.
     fn random_graph(seed: u64, count: usize) -> Computation {
         let mut state = seed;
         let mut below = |n: usize| {
@@ -253,7 +256,7 @@ mod tests {
         let mut last = [add(&mut graph, vec![]), add(&mut graph, vec![])];
         let first = last;
         for i in 0..50_000 {
-            // Two long chains that cross now and then.
+            // Builds two long chains with occasional cross edges.
             let other = if i % 100 == 0 { 1 } else { 0 };
             last = [add(&mut graph, vec![last[0]]), add(&mut graph, vec![last[1], last[1 - other]])];
         }

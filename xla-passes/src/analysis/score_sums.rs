@@ -1,55 +1,56 @@
-//! Sums of functions of scores: what is left of dots as large as their number of rows times that of their columns.
+//! Sums over functions of attention scores, which avoid storing the full `[rows, columns]` score matrix.
 //!
 //! ```text
 //! scores = dot(queries, keys), and dot(gradients, values), or one of them
 //! f      = any elementwise function of scores, of masks, of statistics of rows and of other arrays
-//! root   = dot(f, values), which sums over the keys of each query, or over the queries of each key
-//!        = reduce(f) along the same
+//! root   = dot(f, values), which contracts the keys of each query, or the queries of each key
+//!        = reduce(f) along the same dimension
 //! ```
 //!
-//! The maximum of an attention's logits is of this form, and so are the sum of its exponentials, its result from both,
-//! and the gradients of queries, keys and values.
+//! The maximum of an attention's logits has this form. So do the sum of its exponentials, its result computed from
+//! both, and the gradients of queries, keys and values.
 
 use xla_hlo::ops::{BinaryOp, Dot, simple_combiner};
 use xla_hlo::{Computation, InstrId, Module, Op, Scalar};
 
 use crate::analysis::elements::{Cone, Dependence, is_cheap};
 
-/// The most dots that a function may be of.
+/// Maximum number of dots that a function may read.
 const MOST_SCORES: usize = 2;
 
-/// The parts of a sum in a computation.
+/// The instructions of a sum in a computation.
 #[derive(Clone, Debug)]
 pub struct ScoreSum {
-    /// The dot or the reduction that sums.
+    /// The dot or reduction that computes the sum.
     pub root: InstrId,
-    /// Number of its operand that is the function of scores.
+    /// Index of the root's operand that is the function of scores.
     pub operand: usize,
-    /// The reduction's operation, an addition or a maximum; a dot adds.
+    /// Combiner of the reduction, an addition or a maximum; an addition for a dot.
     pub combiner: BinaryOp,
-    /// The dots that the function is of, one or two.
+    /// Dots that the function reads, one or two.
     pub scores: Vec<Scores>,
-    /// The function's dimension that is summed over: the scores' columns.
+    /// Dimension of the function that is summed over: the columns of the scores.
     pub along: usize,
-    /// The function's dimensions that number rows, of those with more elements than one, in the order of all scores.
+    /// Row dimensions of the function in the order that all scores share. Dimensions of extent 1 are left out.
     pub rows: Vec<usize>,
-    /// All that is computed from the scores on, and what is cheap and goes into it; scores and root themselves.
+    /// The scores, the root, all instructions on the path between them, and cheap instructions that these read.
     pub members: Vec<InstrId>,
 }
 
-/// Scores that a function is of.
+/// Scores that a function reads.
 #[derive(Clone, Debug)]
 pub struct Scores {
-    /// The dot.
+    /// The dot that computes the scores.
     pub dot: InstrId,
-    /// Number of its operand that has the rows; the other one has the columns.
+    /// Index of the dot's operand that has the rows; the other one has the columns.
     pub rows: usize,
-    /// For each dimension of the function, the dot's that it is; nothing for one of a single element.
+    /// Maps each dimension of the function to a dimension of the dot; `None` for a dimension of extent 1.
     pub dims: Vec<Option<usize>>,
 }
 
 impl ScoreSum {
-    /// The sum that a dot or a reduction is; `None` for all others. Others may read its parts.
+    /// Returns the sum that a dot or a reduction computes; `None` for all others. Instructions outside of it may read
+    /// its parts.
     pub fn find(module: &Module, graph: &Computation, root: InstrId) -> Option<ScoreSum> {
         match graph[root].op() {
             Op::Dot(dot) => (0..2).find_map(|operand| of_dot(graph, (root, dot), operand)),
@@ -59,11 +60,10 @@ impl ScoreSum {
     }
 }
 
-/// The way in which a root sums: a function's dimensions that it keeps apart and puts together, of those with more
-/// elements than one.
+/// Dimensions of a function that a root keeps and sums over. Dimensions of extent 1 are left out.
 struct Sum {
     along: usize,
-    /// Dimensions that are batches in the root, if it tells these from rows.
+    /// Batch dimensions of the root, if it distinguishes them from rows.
     batch: Option<Vec<usize>>,
     /// Rows in the root's order, if it has one.
     rows: Option<Vec<usize>>,
@@ -78,7 +78,7 @@ fn of_dot(graph: &Computation, (root, dot): (InstrId, &Dot), operand: usize) -> 
     let [along] = large(own.contracting)[..] else { return None };
     let sum = Sum { along, batch: Some(large(own.batch)), rows: Some(large(&own.free)) };
     let found = found(graph, (root, operand), sum, BinaryOp::Add)?;
-    // The other operand is in memory, row by row.
+    // The other operand is stored in memory in rows.
     let other = graph[root].operand(1 - operand);
     (values.free.len() == 1 && !found.members.contains(&other)).then_some(found)
 }
@@ -106,7 +106,7 @@ fn of_reduction(module: &Module, graph: &Computation, root: InstrId) -> Option<S
     Some(found)
 }
 
-/// The sum, if what is summed is a function of scores with these rows and columns.
+/// Returns the sum if the root's operand is a function of scores with these rows and columns.
 fn found(graph: &Computation, (root, operand): (InstrId, usize), sum: Sum, combiner: BinaryOp) -> Option<ScoreSum> {
     let function = graph[root].operand(operand);
     let dims = graph[function].shape().as_array().filter(|array| array.is_static())?.dims();
@@ -132,22 +132,23 @@ fn found(graph: &Computation, (root, operand): (InstrId, usize), sum: Sum, combi
         return None;
     }
     let mut members = members(graph, function, &known);
-    // Operands of scores are in memory.
+    // Operands of the scores are stored in memory.
     let apart = scores.iter().all(|s| graph[s.dot].operands().iter().all(|operand| !members.contains(operand)));
     members.push(root);
     apart.then_some(ScoreSum { root, operand, combiner, scores, along: sum.along, rows, members })
 }
 
-/// Sides of a dot of which one has the columns.
+/// Operands of a dot that computes scores.
 struct Sides {
-    /// Number of the operand with the rows.
+    /// Index of the operand that has the rows; the other one has the columns.
     rows: usize,
-    /// Number of the result's batch dimensions, which come first.
+    /// Number of batch dimensions of the result, which are its first dimensions.
     batch: usize,
 }
 
 impl Sides {
-    /// Those of a dot whose dimension `along` is the only large one of one operand, and another list that of rows.
+    /// Returns the operands of a dot. Dimension `along` must be the only free dimension of one operand, apart from
+    /// those of extent 1; the other operand has the rows.
     fn new(graph: &Computation, dot: InstrId, along: usize) -> Option<Sides> {
         let Op::Dot(op) = graph[dot].op() else { return None };
         let ranks = [0, 1].map(|number| graph[graph[dot].operand(number)].shape().as_array().map(|a| a.rank()));
@@ -165,7 +166,7 @@ impl Sides {
     }
 }
 
-/// Everything that depends on scores from there back, scores included, and what is cheap to compute beside it.
+/// Returns all instructions between the scores and `function`, both included, and cheap ones that these read.
 fn members(graph: &Computation, function: InstrId, known: &[Dependence]) -> Vec<InstrId> {
     let depends = |id: InstrId| known.iter().any(|known| known.get(&id).is_some_and(Option::is_some));
     let (mut members, mut next) = (vec![function], 0);

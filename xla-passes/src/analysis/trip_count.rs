@@ -1,16 +1,16 @@
 //! Trip counts of counting loops.
 //!
-//! Recognised is a counter in the loop's state that goes from one constant to another by constant steps. Looks through
-//! tuples, copies and fusions, at scalars only. All arithmetic is exact, and a counter that would leave its element
-//! type on the way is not counted.
+//! Recognizes a counter in the loop's state that runs from one constant to another in constant steps. Looks through
+//! tuples, copies and fusions, at scalars only. All arithmetic is exact. A counter that would overflow its element type
+//! is not counted.
 
 use std::cell::Cell;
 
 use xla_hlo::ops::{BinaryOp, CallContext, CompareDirection};
 use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
 
-/// Number of iterations of a loop that counts an element of its state from a constant in constant steps up (or down) to
-/// a constant, and whose condition does nothing else than compute the predicate. Also after fusion and copy insertion.
+/// Returns the number of iterations of a loop that counts a state element from one constant up or down to another in
+/// constant steps. The condition must only compute the predicate. Also works after fusion and copy insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
     // Called computations may have effects, too.
@@ -36,10 +36,10 @@ pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     touched.into_iter().all(|value| fits(ty, value)).then_some(trips)
 }
 
-/// Instructions looked at for one loop, at most: counters are simple, and long chains of arithmetic cost stack.
+/// Maximum number of instructions visited per loop. Counters are simple, and long chains of arithmetic cost stack.
 const FUEL: u32 = 256;
 
-/// `state leaf + plus`, or a number where there is no leaf.
+/// The sum `leaf + plus` of a state leaf and a constant; only the constant if there is no leaf.
 #[derive(Clone, Copy)]
 struct Linear {
     leaf: Option<usize>,
@@ -52,12 +52,12 @@ impl Linear {
     }
 }
 
-/// A computation, and the values of its parameters.
+/// A computation with known values of its parameters.
 struct Frame<'a> {
     module: &'a Module,
     computation: CompId,
     outer: Outer<'a>,
-    /// Instructions that may still be looked at, in all frames together.
+    /// Remaining number of instructions to visit, shared by all frames.
     fuel: &'a Cell<u32>,
 }
 
@@ -71,7 +71,7 @@ enum Outer<'a> {
 }
 
 impl Frame<'_> {
-    /// The value of a scalar.
+    /// Returns the value of a scalar.
     fn scalar(&self, id: InstrId) -> Option<Linear> {
         self.fuel.set(self.fuel.get().checked_sub(1)?);
         let instruction = &self.module[self.computation][id];
@@ -105,7 +105,7 @@ impl Frame<'_> {
         }
     }
 
-    /// The value of element `index` of a tuple of scalars; of the value itself where it is not a tuple.
+    /// Returns the value of element `index` of a tuple of scalars; the value itself if it is not a tuple.
     fn element(&self, id: InstrId, index: usize) -> Option<Linear> {
         self.fuel.set(self.fuel.get().checked_sub(1)?);
         let instruction = &self.module[self.computation][id];
@@ -121,7 +121,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Parts of the predicate: counter, comparison, bound.
+    /// Returns the parts of the predicate: counter, comparison and bound.
     fn predicate(&self, id: InstrId) -> Option<(Linear, CompareDirection, i128)> {
         let instruction = &self.module[self.computation][id];
         match instruction.op() {
@@ -158,7 +158,7 @@ fn flipped(direction: CompareDirection) -> CompareDirection {
     }
 }
 
-/// Number of times that `first, first + step, ...` compares true in a row; `None` for ever, or for more than 2^64.
+/// Returns how often `first, first + step, ...` compares true consecutively; `None` if that is endless or exceeds 2^64.
 fn steps(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
     let below = |first: i128, step: i128, bound: i128| match () {
         () if first >= bound => Some(0),
@@ -179,7 +179,7 @@ fn steps(first: i128, step: i128, direction: CompareDirection, bound: i128) -> O
     u64::try_from(count?).ok()
 }
 
-/// The element type of the counter: of leaf `leaf` of the condition's parameter.
+/// Returns the element type of the counter, leaf `leaf` of the condition's parameter.
 fn scalar_type(module: &Module, condition: CompId, leaf: usize) -> Option<ElementType> {
     let parameter = *module[condition].parameters().first()?;
     let shape = module[condition][parameter].shape();
@@ -203,7 +203,7 @@ mod tests {
     use super::CompareDirection::{Eq, Ge, Gt, Le, Lt, Ne};
     use super::*;
 
-    /// Counts by running, up to 1000 steps.
+    /// Counts by simulation, up to 1000 steps.
     fn slow(first: i128, step: i128, direction: CompareDirection, bound: i128) -> Option<u64> {
         let holds = |v: i128| match direction {
             Eq => v == bound,
@@ -228,8 +228,8 @@ mod tests {
         }
     }
 
-    /// A loop from `begin` by `step` while below 10, whose condition computes `counter + 0 + 0 + ...` in `chain`
-    /// additions.
+    /// Builds a loop from `begin` by `step` while the counter is below 10. Its condition computes `counter + 0 + 0 +
+    /// ...` with `chain` additions.
     fn counted(begin: i64, step: i64, chain: usize) -> Option<u64> {
         let s32 = |v| Literal::scalar(ElementType::S32, Scalar::Signed(v));
         let state = Shape::Tuple(vec![Shape::scalar(ElementType::S32)]);

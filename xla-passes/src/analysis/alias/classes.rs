@@ -1,4 +1,4 @@
-//! Classes of values that share memory: merged one at a time, unless two values are live at once.
+//! Alias classes: sets of values that share memory. Classes are merged pairwise unless two of their values interfere.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,37 +8,38 @@ use super::flow::Flow;
 use super::live::Time;
 use super::timeline::{Donation, Fixed, JoinPlace, Move, NodeId, Timeline, TimelineStep};
 
-/// A piece of memory and all that lives there.
+/// A piece of memory and the live ranges of the values stored in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// `(first, last, content)`: disjoint but for ends where an instruction overwrites a value at its last read.
+    /// Live ranges as `(first, last, content)`. They are disjoint, except that an instruction may overwrite a value at
+    /// its last read.
     live: BTreeSet<(Time, Time, NodeId)>,
     pub(crate) bytes: usize,
     pub(crate) memory_space: i64,
-    /// The parameter whose memory it is, by node.
+    /// The entry parameter whose memory the class uses, by node.
     pub(crate) parameter: Option<NodeId>,
-    /// The constant whose memory it is.
+    /// The constant whose memory the class uses.
     pub(crate) constant: Option<NodeId>,
-    /// The leaf of the program's result that it is.
+    /// The leaf of the program's result that is stored in this class.
     pub(crate) output: Option<usize>,
     /// Number of nodes.
     members: usize,
 }
 
 impl Class {
-    /// From when to when anything lives here; `None` for nothing.
+    /// Returns the span from the first to the last time the class holds a value; `None` if it never does.
     pub(crate) fn span(&self) -> Option<(Time, Time)> {
         let first = self.live.first()?.0;
-        // Ends ascend like starts, since intervals are disjoint but for their ends.
+        // Intervals overlap at most at their ends, so that their ends ascend with their starts.
         self.live.last().map(|&(_, last, _)| (first, last))
     }
 
-    /// From when to when something lives here, each time that something does.
+    /// Iterates over the live ranges stored in the class, in ascending order.
     pub(crate) fn times(&self) -> impl Iterator<Item = (Time, Time)> + '_ {
         self.live.iter().map(|&(first, last, _)| (first, last))
     }
 
-    /// Both in one, from the longer list of intervals.
+    /// Returns the union of both classes. The shorter list of intervals is inserted into the longer one.
     fn united(self, other: Class) -> Class {
         let (few, mut many) = if self.live.len() < other.live.len() { (self, other) } else { (other, self) };
         for interval in few.live {
@@ -51,7 +52,7 @@ impl Class {
         many
     }
 
-    /// Number of different contents that are written here one after the other.
+    /// Returns the number of distinct contents that are stored here over time.
     pub(crate) fn contents(&self) -> usize {
         let contents: std::collections::HashSet<NodeId> = self.live.iter().map(|&(_, _, c)| c).collect();
         contents.len()
@@ -66,12 +67,12 @@ pub(crate) struct Classes<'a> {
     timeline: &'a Timeline,
     donations: HashMap<NodeId, Donation>,
     parent: Vec<NodeId>,
-    /// At the representatives.
+    /// Class data, stored at the representative of each class.
     classes: Vec<Option<Class>>,
 }
 
 impl<'a> Classes<'a> {
-    /// Each node that needs memory alone.
+    /// Creates a class of its own for each node that needs memory.
     pub(crate) fn new(module: &'a Module, flow: &'a Flow, timeline: &'a Timeline) -> Classes<'a> {
         let donations = Timeline::donations(module);
         let mut by_node = HashMap::new();
@@ -107,10 +108,10 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// The classes that become buffers: all that can share memory does.
+    /// Computes the classes that become buffers: merges every pair of values that can share memory.
     ///
-    /// Copies must have been inserted; what two values still want at once is an error that names the place:
-    /// [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition).
+    /// Copies must have been inserted. If two values of a move still interfere, returns
+    /// [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition) with the place of the move.
     pub(crate) fn of_buffers(module: &'a Module, flow: &'a Flow, timeline: &'a Timeline) -> Result<Classes<'a>> {
         let mut classes = Classes::new(module, flow, timeline);
         classes.drop_moves()?;
@@ -126,7 +127,7 @@ impl<'a> Classes<'a> {
         Ok(classes)
     }
 
-    /// The representative of a node's class.
+    /// Returns the representative of a node's class.
     pub(crate) fn find(&self, mut node: NodeId) -> NodeId {
         while self.parent[node.index()] != node {
             node = self.parent[node.index()];
@@ -134,7 +135,7 @@ impl<'a> Classes<'a> {
         node
     }
 
-    /// The class of a node; `None` for values without memory.
+    /// Returns the class of a node; `None` for values without memory.
     pub(crate) fn class(&self, node: NodeId) -> Option<&Class> {
         self.classes[self.find(node).index()].as_ref()
     }
@@ -144,13 +145,13 @@ impl<'a> Classes<'a> {
         self.find(a) == self.find(b)
     }
 
-    /// Representatives of all classes, ascending.
+    /// Iterates over the representatives of all classes in ascending order.
     pub(crate) fn representatives(&self) -> impl Iterator<Item = NodeId> + '_ {
         (0..self.classes.len()).filter(|&i| self.classes[i].is_some()).map(|i| NodeId(i as u32))
     }
 
-    /// Puts two nodes' classes into one piece of memory if nothing in one is needed while the other holds something
-    /// else. Tells whether they share memory now.
+    /// Merges the classes of two nodes unless values with different contents interfere. Returns whether the two nodes
+    /// share memory afterwards.
     pub(crate) fn merge(&mut self, a: NodeId, b: NodeId) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         if a == b {
@@ -169,7 +170,7 @@ impl<'a> Classes<'a> {
         true
     }
 
-    /// Whether one piece of memory can be all that the two must be.
+    /// Whether one piece of memory can serve the parameter, the constant and the output of both classes.
     fn owners_agree(&self, x: &Class, y: &Class) -> bool {
         let parameter = x.parameter.or(y.parameter);
         let output = x.output.or(y.output);
@@ -190,7 +191,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Whether nothing else lives in the class during that interval.
+    /// Whether the class holds no other content during the interval.
     fn has_room(&self, class: &Class, (start, end, content): (Time, Time, NodeId)) -> bool {
         let until = (end, Time::MAX, NodeId(u32::MAX));
         for &(s, e, other) in class.live.range(..=until).rev() {
@@ -219,9 +220,10 @@ impl<'a> Classes<'a> {
         of_old.peek().is_some() && of_old.all(|(i, _)| shares.iter().any(|s| s.output == output && s.operand == i))
     }
 
-    /// Drops as many moves as can be, those first that would copy most: deepest in loops, then largest.
+    /// Removes moves greedily, the most expensive copies first: deepest loop nest, then largest size.
     ///
-    /// The second half of every move is the join's memory by definition; so is a parameter that must be the output.
+    /// The second half of each move is in the join's memory by definition, and so is a parameter that must alias the
+    /// output.
     pub(crate) fn drop_moves(&mut self) -> Result<()> {
         let timeline = self.timeline;
         for m in &timeline.moves {
@@ -241,7 +243,7 @@ impl<'a> Classes<'a> {
         Ok(())
     }
 
-    /// Lets outputs live in the parameters that were given away for them.
+    /// Merges outputs with the parameters that were donated for them.
     fn merge_donations(&mut self, wanted: impl Fn(Donation) -> bool) {
         let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
         for (&parameter, &donation) in &self.donations {
@@ -256,7 +258,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Lets outputs that are not aliased live in donated parameters of equal size that are not used otherwise.
+    /// Merges outputs that are not aliased with unused donated parameters of equal size.
     pub(crate) fn use_donors(&mut self) {
         let mut donors: Vec<NodeId> =
             self.donations.iter().filter(|(_, d)| **d == Donation::Any).map(|(n, _)| *n).collect();
@@ -270,8 +272,8 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Lets instructions write over operands that nobody needs any more: partial updates first, then the largest, those
-    /// that run first.
+    /// Lets instructions overwrite operands at their last read. Candidates are tried in this order: partial updates,
+    /// then the largest, then those that run first.
     pub(crate) fn share_operands(&mut self) {
         let mut wishes = Vec::new();
         for (time, step) in self.timeline.steps.iter().enumerate() {
@@ -283,7 +285,8 @@ impl<'a> Classes<'a> {
                 let (Some(&from), Some(&to)) = (read.get(share.operand), written.get(share.output)) else { continue };
                 let bytes = self.flow.value(to).bytes;
                 let (from, to) = (NodeId::from(from), NodeId::from(to));
-                // Of several results the one that is over first: short-lived values find room everywhere.
+                // Among several results, prefers the one with the shortest live range, since short-lived values also
+                // fit elsewhere.
                 let last = self.class(to).and_then(Class::span).map_or(0, |(_, last)| last);
                 wishes.push((std::cmp::Reverse((share.is_update(), bytes)), time, last, from, to));
             }
@@ -294,7 +297,7 @@ impl<'a> Classes<'a> {
         }
     }
 
-    /// Moves whose source and join are not in one buffer: those need copies.
+    /// Iterates over the moves whose source and join are in different buffers. They need copies.
     pub(crate) fn kept_moves(&self) -> impl Iterator<Item = (&Move, Kept)> {
         self.timeline.moves.iter().filter_map(|m| {
             let kept = Kept { first: !self.same(m.source, m.first), second: !self.same(m.first, m.second) };
@@ -303,7 +306,7 @@ impl<'a> Classes<'a> {
     }
 }
 
-/// Halves of a move that are copies.
+/// The halves of a move that become copies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     pub(crate) first: bool,
@@ -311,7 +314,7 @@ pub(crate) struct Kept {
 }
 
 impl JoinPlace {
-    /// For messages.
+    /// Formats the place for error messages.
     pub(crate) fn describe(self, module: &Module) -> String {
         match self {
             JoinPlace::LoopEntry(comp, id) => {
@@ -324,14 +327,14 @@ impl JoinPlace {
     }
 }
 
-/// The entry parameter's leaf that a node is.
+/// Returns the leaf of an entry parameter that a node represents.
 pub(crate) fn parameter_leaf(module: &Module, flow: &Flow, node: NodeId) -> ParameterLeaf {
     let origin = &flow.values()[node.index()].origin;
     let parameter = module.entry().parameters().iter().position(|&p| p == origin.instruction).unwrap_or(usize::MAX);
     ParameterLeaf { parameter, path: origin.path.clone() }
 }
 
-/// Adds an interval, uniting it with those of the same content that it meets.
+/// Inserts an interval and merges it with overlapping intervals of the same content.
 fn insert(live: &mut BTreeSet<(Time, Time, NodeId)>, (mut start, mut end, content): (Time, Time, NodeId)) {
     loop {
         let until = (end, Time::MAX, NodeId(u32::MAX));

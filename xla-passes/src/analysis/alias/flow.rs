@@ -1,10 +1,10 @@
 //! Dataflow: the value in each leaf of each executed instruction.
 //!
-//! Tuples, their elements, barriers and bitcasts hold the values of their operands, so only what computes something
-//! makes a value. A *join* stands where control flow meets (the state of a loop, the result of a conditional): a value
-//! of its own whose sources are the values that flow into it, like a phi function in SSA form. A loop's state leaf that
-//! every iteration passes on unchanged is no join but the value it was started with, and so is a conditional's result
-//! when all branches agree.
+//! Tuples, their elements, barriers and bitcasts forward the values of their operands, so that only instructions that
+//! compute something define a value. A *join* merges values where control flow meets, like a phi function in SSA form:
+//! the state of a loop or the result of a conditional. Its sources are the values that flow into it. A state leaf that
+//! every iteration passes on unchanged is no join but an alias of its initial value. So is a conditional's result if
+//! all branches agree.
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::{CompId, Computation, Error, InstrId, Module, Result, Shape};
@@ -38,13 +38,13 @@ pub(crate) enum ValueKind {
     Join,
 }
 
-/// The content of a leaf.
+/// The value of a leaf.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowValue {
-    /// Place of its origin: for a join, the while or conditional instruction.
+    /// The instruction that defines the value: for a join, the while or conditional instruction.
     pub(crate) origin: ValueRef,
     pub(crate) kind: ValueKind,
-    /// Bytes, 0 without memory.
+    /// Size in bytes; 0 without memory.
     pub(crate) bytes: usize,
     /// Whether it has memory; tokens and opaque values have none.
     pub(crate) in_memory: bool,
@@ -55,9 +55,9 @@ pub(crate) struct FlowValue {
 /// Joins of control flow, by leaf of the instruction's value.
 #[derive(Clone, Debug)]
 pub(crate) struct Joins {
-    /// The values after the join: joins of their own, or the values that they were simplified to.
+    /// Values after the join: joins of their own, or the values that they were simplified to.
     pub(crate) results: Vec<ValueId>,
-    /// Incoming values: for a loop, initial values and values after an iteration; else one list a branch.
+    /// Incoming values: initial values and values after an iteration for a loop, one list per branch for a conditional.
     pub(crate) sources: Vec<Vec<ValueId>>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Follows all values of the executed computations. Fails on computations with several callers.
+    /// Traces the values of all executed computations. Fails on computations with several callers.
     pub(crate) fn new(module: &Module) -> Result<Flow> {
         let mut builder = FlowBuilder {
             module,
@@ -100,7 +100,7 @@ impl Flow {
         Ok(builder.finish())
     }
 
-    /// All values, some of which are not used any more since they were simplified.
+    /// Returns all values, including unused ones that simplification replaced.
     pub(crate) fn values(&self) -> &[FlowValue] {
         &self.values
     }
@@ -109,25 +109,26 @@ impl Flow {
         &self.values[id.index()]
     }
 
-    /// Executed computations, callees before callers.
+    /// Returns the executed computations, callees before callers.
     pub(crate) fn executed(&self) -> &[CompId] {
         &self.executed
     }
 
-    /// The values of an instruction's leaves, depth first. Empty for instructions that are not executed.
+    /// Returns the values of an instruction's leaves in depth-first order. Empty for instructions that are not
+    /// executed.
     pub(crate) fn leaves(&self, computation: CompId, instruction: InstrId) -> &[ValueId] {
         let flow = self.computations[computation].as_ref();
         flow.and_then(|c| c.leaves[instruction].as_deref()).unwrap_or_default()
     }
 
-    /// The joins of a while or conditional instruction.
+    /// Returns the joins of a while or conditional instruction.
     pub(crate) fn joins(&self, computation: CompId, instruction: InstrId) -> Result<&Joins> {
         let flow = self.computations[computation].as_ref();
         flow.and_then(|c| c.joins[instruction].as_ref())
             .ok_or_else(|| Error::internal(format!("{instruction} of {computation} joins nothing")))
     }
 
-    /// The values that an instruction reads, one operand's leaves after the other's.
+    /// Returns the values that an instruction reads: the leaves of all operands, in operand order.
     pub(crate) fn operand_leaves(&self, module: &Module, computation: CompId, id: InstrId) -> Vec<ValueId> {
         let operands = module[computation][id].operands();
         operands.iter().flat_map(|&o| self.leaves(computation, o)).copied().collect()
@@ -137,14 +138,14 @@ impl Flow {
 struct FlowBuilder<'m> {
     module: &'m Module,
     values: Vec<FlowValue>,
-    /// A union-find forest: joins that turned out to be another value.
+    /// Union-find forest; maps each simplified join to the value that it is equal to.
     same_as: Vec<ValueId>,
     computations: SecondaryMap<CompId, Option<CompFlow>>,
     executed: Vec<CompId>,
 }
 
 impl FlowBuilder<'_> {
-    /// Makes a value for each leaf of `shape`.
+    /// Defines a value for each leaf of `shape`.
     fn new_values(
         &mut self,
         computation: CompId,
@@ -179,7 +180,7 @@ impl FlowBuilder<'_> {
         id
     }
 
-    /// Follows a computation whose parameters have those values; returns the values of its root.
+    /// Traces a computation with the given values of its parameters. Returns the values of its root.
     fn computation(&mut self, id: CompId, parameters: &[Vec<ValueId>], depth: usize) -> Result<Vec<ValueId>> {
         let module = self.module;
         let computation = &module[id];
@@ -288,7 +289,7 @@ impl FlowBuilder<'_> {
     }
 }
 
-/// The leaves of element `index` of operand 0, whose leaves are `all`.
+/// Returns the leaves of element `index` of operand 0, whose leaves are `all`.
 fn element(computation: &Computation, id: InstrId, all: &[ValueId], index: usize) -> Result<Vec<ValueId>> {
     let tuple = computation[computation[id].operand(0)].shape();
     let elements = tuple.as_tuple().ok_or_else(|| invalid(computation, id))?;

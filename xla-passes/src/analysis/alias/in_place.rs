@@ -1,4 +1,4 @@
-//! Outputs that an instruction may write over a dead operand, and the order of reads and stores that allows it.
+//! In-place execution: outputs that may overwrite a dead operand, and the order of reads and stores that permits it.
 
 use std::collections::HashSet;
 
@@ -10,43 +10,43 @@ use super::row_order::RowOrder;
 
 /// Order in which a kernel reads an operand and stores a result over it.
 ///
-/// Buffer assignment shares memory only in one of these orders, and a kernel's code keeps to it. Code that runs again
-/// for other elements of a result, such as the remainder of a vectorized loop, must not read an operand that the first
-/// run has overwritten.
+/// Buffer assignment shares memory only in one of these orders, and kernels must keep to it. Code that runs again for
+/// other elements of a result, such as the remainder of a vectorized loop, must not read an operand that the first run
+/// has overwritten.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReadOrder {
-    /// The operand's element at an index is read, if at all, before the result's element at this index is stored, and
-    /// for no other index.
+    /// The operand's element at an index is read at most for the result's element at the same index, before that
+    /// element is stored.
     Element,
-    /// All reads of a row of the operand precede the first store to this row, and no other row needs them.
+    /// All reads of a row of the operand precede the first store to this row, and no other row reads it.
     Row,
     /// The result has one element, whose store follows all reads.
     Single,
-    /// The operand is updated: elements that are not overwritten stay, and no new value depends on an element
-    /// elsewhere.
+    /// The operand is updated in place: elements outside of the update keep their values, and no new value depends on
+    /// an old element at another index.
     Update,
 }
 
-/// An output leaf that may be written over an operand leaf, both counted depth first.
+/// An output leaf that may overwrite an operand leaf. Both are numbered depth first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
-    /// Leaf of the result.
+    /// Leaf number in the result.
     pub(crate) output: usize,
-    /// Leaf among those of all operands, one operand after the other.
+    /// Leaf number among the leaves of all operands, in operand order.
     pub(crate) operand: usize,
     /// Order of reads and stores.
     pub(crate) order: ReadOrder,
 }
 
 impl Share {
-    /// Whether only a part of the operand is changed, so that sharing saves copying the rest.
+    /// Whether only a part of the operand changes, so that sharing avoids a copy of the rest.
     pub(crate) fn is_update(self) -> bool {
         self.order == ReadOrder::Update
     }
 }
 
-/// Whether the leaf at `output` of an instruction's result may be written over the leaf at `path` of operand `operand`:
-/// whether there is a [`read_order`] of the two.
+/// Whether the leaf at `output` of an instruction's result may overwrite the leaf at `path` of operand `operand`:
+/// whether [`read_order`] finds an order for the two.
 pub fn may_share(
     module: &Module,
     computation: CompId,
@@ -58,8 +58,8 @@ pub fn may_share(
     read_order(module, computation, instruction, output, operand, path).is_some()
 }
 
-/// The order that allows to write the leaf at `output` of an instruction's result over the leaf at `path` of operand
-/// `operand`; `None` where nothing does.
+/// Returns the order in which the leaf at `output` of an instruction's result may overwrite the leaf at `path` of
+/// operand `operand`; `None` if it may not.
 ///
 /// Elements of both must have one size. Elementwise operations, loop fusions of them (also through reshapes), and
 /// parameters that fusions with reductions read outside of the reductions have the order [`ReadOrder::Element`];
@@ -86,7 +86,7 @@ pub fn read_order(
     shares.iter().find(|s| s.output == output && s.operand == operand).map(|share| share.order)
 }
 
-/// All pairs that [`may_share`] allows.
+/// Returns all pairs that [`may_share`] permits.
 pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) -> Vec<Share> {
     let instruction = &computation[id];
     let mut found = Vec::new();
@@ -121,7 +121,7 @@ pub(crate) fn shares(module: &Module, computation: &Computation, id: InstrId) ->
     found
 }
 
-/// Whether equal linear indices of the two are equal addresses.
+/// Whether elements at equal linear indices of the two arrays have equal addresses.
 fn same_element_places(a: &Shape, b: &Shape) -> bool {
     let (Some(a), Some(b)) = (leaf_array(a), leaf_array(b)) else { return false };
     let width = |s: &ArrayShape| (s.element_type().byte_width(), s.layout().map_or(0, |l| l.element_size_in_bits));
@@ -129,7 +129,7 @@ fn same_element_places(a: &Shape, b: &Shape) -> bool {
     width(a) == width(b) && space(a) == space(b) && same_order(a, b)
 }
 
-/// Whether an element has one linear index in both: equal dimensions and layouts, or both row major.
+/// Whether each element has the same linear index in both: equal dimensions and layouts, or both row-major.
 fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
     if a.element_count() != b.element_count() || !a.is_static() || !b.is_static() {
         return false;
@@ -139,18 +139,18 @@ fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
         || (a.same_dims(b) && plain(a) && plain(b) && a.minor_to_major() == b.minor_to_major())
 }
 
-/// Access to an operand while an instruction computes its element at some linear index.
+/// Index of the operand element that an instruction reads for the result element at some linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum OperandAccess {
     /// At the same linear index, or not at all.
     Same,
-    /// At the index inside the update of that `dynamic-update-slice`.
+    /// At the index relative to the update of that `dynamic-update-slice`.
     Window(InstrId),
-    /// Somewhere else, or everywhere.
+    /// At another index, or at many.
     Other,
 }
 
-/// The access to operand `i` for an element of `id` itself.
+/// Returns the access to operand `i` for an element of `id` itself.
 fn operand_access(computation: &Computation, id: InstrId, i: usize) -> OperandAccess {
     let instruction = &computation[id];
     let operand = computation[instruction.operand(i)].shape();
@@ -172,7 +172,7 @@ fn operand_access(computation: &Computation, id: InstrId, i: usize) -> OperandAc
     }
 }
 
-/// The access to operand `i` when `id` itself is accessed in that way.
+/// Returns the access to operand `i` if `id` itself is accessed as `access` states.
 fn nested_access(computation: &Computation, id: InstrId, i: usize, access: OperandAccess) -> OperandAccess {
     match access {
         OperandAccess::Other => OperandAccess::Other,
@@ -198,8 +198,8 @@ fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool
         && slice.operands()[1..] == update.operands()[2..]
 }
 
-/// Pairs of a fusion, from the accesses to its parameters for each output. A reduction reads at other indices than its
-/// result's.
+/// Returns the pairs of a fusion, from the accesses of each output to the parameters. A reduction reads its operand at
+/// other indices than those of its result.
 fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     let root = fused.root();
     let outputs: Vec<InstrId> = match fused[root].op() {
@@ -210,18 +210,18 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     if !outputs.iter().all(only_arrays) || !fused.parameters().iter().all(only_arrays) {
         return Vec::new();
     }
-    // A reduction may be kept where its result goes to, so that its only element is written early.
+    // A kernel may accumulate a reduction in its result's memory, so that its only element is written early.
     if let [output] = outputs[..]
         && kind == FusionKind::Loop
         && element_count(fused, output) == Some(1)
     {
-        // Nothing is read after the only element was written.
+        // A parameter of one element is read completely before the only element of the result is written.
         let single = |p: &usize| element_count(fused, fused.parameters()[*p]) == Some(1);
         let parameters = (0..fused.parameters().len()).filter(single);
         return parameters.map(|operand| Share { output: 0, operand, order: ReadOrder::Single }).collect();
     }
-    // Outputs of the same dimensions are computed in one loop, all of them for an index before any is stored; of
-    // others, a parameter that two of them read is not shared.
+    // Outputs of the same dimensions are computed in one loop, which computes all of them at an index before it stores
+    // any. If the dimensions differ, a parameter that two outputs read is not shared.
     let dims = |id: InstrId| fused[id].shape().as_array().map(ArrayShape::dims);
     let one_loop = outputs.windows(2).all(|pair| dims(pair[0]) == dims(pair[1]));
     let leaves_intact = |a: ParameterAccess| a == ParameterAccess::None || (one_loop && a == ParameterAccess::Same);
@@ -241,7 +241,8 @@ fn fusion_shares(fused: &Computation, kind: FusionKind) -> Vec<Share> {
     found
 }
 
-/// Pairs that a fusion of rows asks for by its aliases, as far as it reads the parameters in its own rows only.
+/// Returns the pairs that a row fusion requests by its aliases, limited to parameters that it reads in the current row
+/// only.
 fn row_shares(computation: &Computation, id: InstrId, fusion: &Fusion, fused: &Computation) -> Vec<Share> {
     if fusion.kind != FusionKind::Input || fusion.aliases.is_empty() {
         return Vec::new();
@@ -266,7 +267,7 @@ fn element_count(fused: &Computation, id: InstrId) -> Option<usize> {
     fused[id].shape().as_array().map(ArrayShape::element_count)
 }
 
-/// Access of one output of a fusion to one parameter.
+/// How one output of a fusion accesses one parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParameterAccess {
     None,
@@ -274,7 +275,7 @@ enum ParameterAccess {
     Other,
 }
 
-/// Accesses to each parameter while the element of `output` at some index is computed.
+/// Returns the accesses to each parameter that computing an element of `output` needs.
 fn parameter_accesses(fused: &Computation, output: InstrId) -> Vec<ParameterAccess> {
     let mut found = vec![ParameterAccess::None; fused.parameters().len()];
     let mut seen = HashSet::from([(output, OperandAccess::Same)]);
@@ -297,7 +298,7 @@ fn parameter_accesses(fused: &Computation, output: InstrId) -> Vec<ParameterAcce
     found
 }
 
-/// Whether the output is a `dynamic-update-slice` of that parameter, perhaps under another shape.
+/// Whether the output is a `dynamic-update-slice` of that parameter, possibly with a different shape.
 fn is_update_of(fused: &Computation, mut id: InstrId, parameter: usize) -> bool {
     let mut updates = false;
     loop {
@@ -311,7 +312,7 @@ fn is_update_of(fused: &Computation, mut id: InstrId, parameter: usize) -> bool 
     }
 }
 
-/// The number, depth first, of the leaf at `path`.
+/// Returns the depth-first number of the leaf at `path`.
 pub(crate) fn leaf_number(shape: &Shape, path: &[usize]) -> Option<usize> {
     let mut number = 0;
     let mut shape = shape;
@@ -323,7 +324,7 @@ pub(crate) fn leaf_number(shape: &Shape, path: &[usize]) -> Option<usize> {
     Some(number)
 }
 
-/// Number of leaves of the operands before operand `i`.
+/// Returns the number of leaves of the operands before operand `i`.
 fn first_leaf(computation: &Computation, id: InstrId, i: usize) -> usize {
     computation[id].operands().iter().take(i).map(|&o| leaf_count(computation[o].shape())).sum()
 }

@@ -1,19 +1,19 @@
-//! Live ranges: intervals of a timeline in which control flow is folded into regions.
+//! Live ranges: intervals on a timeline whose control flow is nested into regions.
 
 /// A step's position in the linear order of a whole program.
 pub(crate) type Time = u32;
 
-/// A straight run of steps: the entry, a loop's condition or body, a branch.
+/// A straight-line sequence of steps: the entry, a loop's condition or body, or a branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegionId(u32);
 
-/// A loop or a choice of branches: it lies in a region and runs other regions.
+/// A loop or conditional: it is placed in a region and runs regions of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockId(u32);
 
 #[derive(Clone, Debug)]
 struct Region {
-    /// The block this region belongs to; the entry has none.
+    /// The block that this region belongs to; `None` for the entry.
     block: Option<BlockId>,
     start: Time,
     end: Time,
@@ -21,7 +21,7 @@ struct Region {
 
 #[derive(Clone, Debug)]
 struct LiveBlock {
-    /// Its region.
+    /// The region that contains the block.
     region: RegionId,
     start: Time,
     end: Time,
@@ -40,7 +40,7 @@ pub(crate) struct Regions {
     blocks: Vec<LiveBlock>,
 }
 
-/// A place that reads a value.
+/// Time and region of an instruction that reads a value.
 pub(crate) type Use = (Time, RegionId);
 
 impl Regions {
@@ -49,7 +49,7 @@ impl Regions {
         self.push_region(None, 0)
     }
 
-    /// The region of the entry computation, once it was opened.
+    /// Returns the region of the entry computation. It must be open.
     pub(crate) fn entry(&self) -> RegionId {
         RegionId(0)
     }
@@ -72,12 +72,12 @@ impl Regions {
         RegionId(self.regions.len() as u32 - 1)
     }
 
-    /// Ends a region with its last step.
+    /// Closes a region after its last step.
     pub(crate) fn close_region(&mut self, region: RegionId, end: Time) {
         self.regions[region.0 as usize].end = end;
     }
 
-    /// Ends a block with the step at which its results are there.
+    /// Closes a block at the step that makes its results available.
     pub(crate) fn close_block(&mut self, block: BlockId, end: Time) {
         self.blocks[block.0 as usize].end = end;
     }
@@ -90,7 +90,7 @@ impl Regions {
         &self.blocks[id.0 as usize]
     }
 
-    /// The block of `outer` that `inner` lies in; `None` when it is the same region.
+    /// Returns the outermost block inside `outer` that contains `inner`; `None` if both are the same region.
     fn block_around(&self, outer: RegionId, mut inner: RegionId) -> Option<&LiveBlock> {
         let mut found = None;
         while inner != outer {
@@ -101,11 +101,11 @@ impl Regions {
         found
     }
 
-    /// When a value is needed that is there from `from` on in `region`, for `uses` in time order in that region and the
-    /// regions inside it.
+    /// Appends the live range of a value that is defined at `from` in `region`. `uses` are in time order, in that
+    /// region and the regions nested in it.
     ///
-    /// A value used inside a loop it was not made in is needed until the loop ends, since iterations repeat. A value
-    /// whose last uses are in branches is needed in each branch only as far as that branch uses it.
+    /// A value that is used inside a loop but defined outside of it is live until the loop ends, since iterations
+    /// repeat. A value whose last uses are in branches is live in each branch only up to the last use in that branch.
     pub(crate) fn live(&self, region: RegionId, from: Time, uses: &[Use], out: &mut Vec<Interval>) {
         let Some(&(last, used_in)) = uses.last() else { return };
         let Some(block) = self.block_around(region, used_in) else {
@@ -123,11 +123,11 @@ impl Regions {
         }
     }
 
-    /// When the state of a loop, or the result of a choice, is needed.
+    /// Appends the live range of a loop's state or of a conditional's result.
     ///
-    /// State is needed from the start through the condition (after which it may be the result), then in the body as far
-    /// as the body uses it: from there on the values for the next iteration may take its place. The result is there
-    /// from the block's end on.
+    /// Loop state is live from the start to the end of the condition, after which it may become the result. In the
+    /// body, it is live up to its last use there; then the values for the next iteration may take its place. The result
+    /// is live from the block's end.
     pub(crate) fn live_join(&self, block: BlockId, uses: &[Use], out: &mut Vec<Interval>) {
         let block = self.block(block);
         let after = &uses[uses.partition_point(|u| u.0 < block.end)..];
@@ -142,7 +142,7 @@ impl Regions {
     }
 }
 
-/// The uses from `start` to `end`.
+/// Returns the uses in the closed interval from `start` to `end`.
 fn within(uses: &[Use], start: Time, end: Time) -> &[Use] {
     let first = uses.partition_point(|u| u.0 < start);
     let last = uses.partition_point(|u| u.0 <= end);

@@ -1,15 +1,15 @@
 //! Alias analysis: values that must or may share memory, and their live ranges.
 //!
 //! ```text
-//! Flow      which value each leaf of each instruction holds; joins where control flow meets   (no schedule needed)
+//! Flow      the value in each leaf of each instruction, with joins where control flow meets (needs no schedule)
 //!   v
-//! Timeline  the scheduled program as one line of steps, loops and branches in place; when each value is needed
+//! Timeline  the scheduled program as a linear sequence of steps, loops and branches in place; live ranges of values
 //!   v
-//! Classes   values put into one piece of memory as long as no two are needed at the same time
+//! Classes   values merged into one piece of memory unless their live ranges overlap
 //! ```
 //!
-//! Copy insertion asks the classes which values cannot meet in one buffer and copies those; buffer assignment demands
-//! that all meet, lets instructions write over operands they are the last to read, and assigns each class a place.
+//! Copy insertion copies the values that cannot be merged into one buffer. Buffer assignment requires that all moves
+//! are merged, lets instructions overwrite operands at their last read, and assigns an offset to each class.
 
 pub(crate) mod classes;
 pub(crate) mod flow;

@@ -1,36 +1,36 @@
-//! Roles of instructions towards their operands' values: forward, call, compute.
+//! Roles of instructions with respect to the values of their operands: forward, call or compute.
 
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Op, Shape};
 
 /// Origin of the leaves of an instruction's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The computation's parameter of that number: its caller knows.
+    /// The parameter with this number; the caller defines its value.
     Parameter(usize),
-    /// Known when compiling.
+    /// A compile-time constant.
     Constant,
-    /// The leaves of all operands, one operand after the other: tuples, barriers, other names for the same bytes.
+    /// The leaves of all operands in operand order: tuples, barriers, and operations that only rename the same bytes.
     Forward,
-    /// The leaves of operand 0; others only order.
+    /// The leaves of operand 0; the other operands only impose an order.
     First,
     /// The leaves of one element of operand 0.
     Element(usize),
     /// A loop over the leaves of operand 0.
     While {
-        /// State to `pred[]`.
+        /// Computation from the state to `pred[]`.
         condition: CompId,
-        /// State to state.
+        /// Computation from the state to the next state.
         body: CompId,
     },
-    /// One of the branches, on its own operand.
+    /// The result of one of the branches, applied to its own operand.
     Conditional(Vec<CompId>),
-    /// The result of another computation, run in place.
+    /// The result of another computation that runs in place.
     Call(CompId),
-    /// Something new in memory of its own.
+    /// A new value in its own memory.
     Compute,
 }
 
-/// The role of an instruction.
+/// Returns the role of an instruction.
 pub(crate) fn role(computation: &Computation, id: InstrId) -> Role {
     let instruction = &computation[id];
     match instruction.op() {
@@ -63,12 +63,12 @@ fn is_row_major(computation: &Computation, id: InstrId) -> bool {
     shapes.iter().all(|s| s.as_array().is_some_and(|a| a.is_static() && has_row_major_layout(a)))
 }
 
-/// Whether elements lie in row-major order, without tiles or padding. Arrays without a layout are row major.
+/// Whether elements are in row-major order without tiles or padding. An array without a layout is row-major.
 pub(crate) fn has_row_major_layout(array: &ArrayShape) -> bool {
     array.layout().is_none_or(|l| l.is_row_major() && l.tiles.is_empty() && l.tail_padding_alignment <= 1)
 }
 
-/// The array of a leaf that has memory; tokens and opaque values have none.
+/// Returns the array of a leaf that has memory; `None` for tokens and opaque values.
 pub(crate) fn leaf_array(leaf: &Shape) -> Option<&ArrayShape> {
     match leaf {
         Shape::Array(array) => Some(array),
@@ -77,7 +77,7 @@ pub(crate) fn leaf_array(leaf: &Shape) -> Option<&ArrayShape> {
     }
 }
 
-/// Number of leaves of a shape.
+/// Returns the number of leaves of a shape.
 pub(crate) fn leaf_count(shape: &Shape) -> usize {
     match shape {
         Shape::Tuple(elements) => elements.iter().map(leaf_count).sum(),

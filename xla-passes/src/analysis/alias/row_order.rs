@@ -1,24 +1,25 @@
-//! Kernels that reduce rows: parameters of which a row is read completely before the first store to this row.
+//! Row kernels: finds the parameters whose rows are read completely before the kernel's first store to the row.
 
 use std::collections::HashSet;
 
 use xla_hlo::ops::Family;
 use xla_hlo::{Computation, InstrId, Op, Shape};
 
-/// Rows of a kernel whose reductions all reduce the trailing dimensions of arrays of the same dimensions.
+/// Rows of a kernel in which all reductions reduce the trailing dimensions of arrays of equal dimensions.
 ///
-/// Such a kernel computes the reductions of a row in front of the loop that stores the row, and reads no other row for
-/// it. A result may thus be stored over a parameter of the result's dimensions that it reads in this order alone.
+/// Such a kernel computes the reductions of a row before the loop that stores the row, and reads no other row for it. A
+/// result may therefore overwrite a parameter of the same dimensions if all reads of the parameter are in this order.
 pub(crate) struct RowOrder<'m> {
     fused: &'m Computation,
     dims: &'m [usize],
-    /// Number of the leading dimensions that number rows.
+    /// Number of leading dimensions that index rows.
     rows: usize,
     outputs: Vec<InstrId>,
 }
 
 impl<'m> RowOrder<'m> {
-    /// The rows of a kernel; `None` if it reduces nothing, other dimensions, or in another way than by `reduce`.
+    /// Returns the rows of a kernel; `None` if it reduces nothing, reduces other dimensions, or uses another operation
+    /// than `reduce`.
     pub(crate) fn of(fused: &'m Computation) -> Option<RowOrder<'m>> {
         let mut found: Option<(&[usize], usize)> = None;
         for (_, instruction) in fused.iter() {
@@ -52,7 +53,7 @@ impl<'m> RowOrder<'m> {
         self.outputs.get(output).is_some_and(|&id| self.is_full(id))
     }
 
-    /// Parameters that every output reads in its own row only.
+    /// Returns the parameters that every output reads in its own row only.
     pub(crate) fn parameters(&self) -> Vec<usize> {
         let mut elsewhere = HashSet::new();
         let mut seen: HashSet<(InstrId, bool)> = self.outputs.iter().map(|&id| (id, true)).collect();
@@ -75,7 +76,7 @@ impl<'m> RowOrder<'m> {
         kept.map(|(number, _)| number).collect()
     }
 
-    /// Whether an instruction in some row reads operand `i` in this row only.
+    /// Whether an instruction, computed for some row, reads operand `i` in this row only.
     fn keeps_row(&self, id: InstrId, i: usize) -> bool {
         let instruction = &self.fused[id];
         let operand = instruction.operand(i);
@@ -96,7 +97,7 @@ impl<'m> RowOrder<'m> {
         self.fused[id].shape().as_array().is_some_and(|array| array.dims() == self.dims)
     }
 
-    /// Whether all arrays of a value have one element for each row.
+    /// Whether all arrays of a value have one element per row.
     fn is_row(&self, id: InstrId) -> bool {
         let row = |shape: &Shape| shape.as_array().is_some_and(|array| array.dims() == &self.dims[..self.rows]);
         self.fused[id].shape().leaves().iter().all(|(_, leaf)| row(leaf))

@@ -1,12 +1,12 @@
-//! Timeline of a scheduled program: one line of steps, with every place where values meet in one buffer.
+//! Timeline of a scheduled program: a linear sequence of steps, with every place where values meet in one buffer.
 //!
-//! Loops and branches are unfolded in place: a loop is its entry, condition and body, once each. At a join (a loop's
-//! entry and back edge, the end of a branch, the end of the program) all leaves move at once. Each leaf that is a join
-//! passes through two *moves*, first all sources to fresh places and then all of those to the joins, so that even two
-//! leaves that change places come out right. Whoever finds that source, fresh place and join can be one buffer drops
-//! the moves; those that remain are copies. This is how compilers leave SSA form (B. Boissinot et al., "Revisiting
-//! Out-of-SSA Translation", CGO 2009): copy everywhere, then merge values that do not interfere; two values known to be
-//! equal never interfere.
+//! Loops and branches are unfolded in place: a loop is its entry, its condition and its body, once each. At a join (a
+//! loop's entry and back edge, the end of a branch, the end of the program) all leaves move in parallel. Each leaf that
+//! is a join passes through two *moves*: first all sources move to fresh buffers, then all fresh buffers move to the
+//! joins. This is correct even if two leaves are swapped. A move is dropped if its source, its fresh buffer and its
+//! join can share one buffer; the remaining moves are copies. Compilers leave SSA form by this method (B. Boissinot et
+//! al., "Revisiting Out-of-SSA Translation", CGO 2009): copy everywhere, then merge values that do not interfere. Two
+//! values that are known to be equal never interfere.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::in_place::{Share, leaf_number, shares};
 use super::live::{BlockId, Interval, RegionId, Regions, Time, Use};
 use super::role::{Role, role};
 
-/// Something that needs a place in memory: a value of the [`Flow`] (of the same number) or the result of a move.
+/// Something that needs memory: a value of the [`Flow`] (with the same number) or the result of a move.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct NodeId(pub(crate) u32);
 
@@ -34,32 +34,32 @@ impl From<ValueId> for NodeId {
     }
 }
 
-/// A place in memory and when it is needed.
+/// A value in memory with its live range.
 #[derive(Clone, Debug)]
 pub(crate) struct TimelineNode {
-    /// Stands for the content: nodes with equal contents hold equal bytes whenever both are needed.
+    /// Represents the content: nodes with equal contents hold equal bytes whenever both are live.
     pub(crate) content: NodeId,
     pub(crate) bytes: usize,
     pub(crate) memory_space: i64,
-    /// Ascending; empty for values that were simplified away or have no memory.
+    /// Live range in ascending order; empty for values that were simplified away or have no memory.
     pub(crate) live: Vec<Interval>,
-    /// Whose memory this must be.
+    /// Memory that the node must use.
     pub(crate) fixed: Fixed,
 }
 
-/// Memory that is not the program's to choose.
+/// Constraint on the memory of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fixed {
-    /// Any.
+    /// No constraint.
     No,
-    /// That of an entry parameter's leaf.
+    /// Memory of a leaf of an entry parameter.
     Parameter {
-        /// Whether it may be written.
+        /// Whether the program may overwrite it.
         donated: bool,
     },
-    /// That of a constant.
+    /// Memory of a constant.
     Constant,
-    /// That of a leaf of the program's result, counted depth first.
+    /// Memory of a leaf of the program's result, numbered depth first.
     Output(usize),
 }
 
@@ -68,17 +68,17 @@ pub(crate) enum Fixed {
 pub(crate) enum TimelineStep {
     /// The program begins.
     Begin,
-    /// An instruction runs that computes something.
+    /// A computing instruction runs.
     Compute(CompId, InstrId),
-    /// A loop or choice starts, decides, or ends.
+    /// A loop or conditional starts, decides or ends.
     Control(CompId, InstrId),
-    /// A move; which is known from the joins.
+    /// A move; the joins determine which one.
     Move,
     /// The program ends.
     End,
 }
 
-/// Place where values flow into joins.
+/// Program point where values flow into joins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum JoinPlace {
     /// Before a while instruction of that computation.
@@ -91,30 +91,30 @@ pub(crate) enum JoinPlace {
     Output,
 }
 
-/// One leaf's way into a join: `source -> first -> second`, where `second` is the join's memory.
+/// Path of one leaf into a join: `source -> first -> second`, where `second` is the join's memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
     pub(crate) place: JoinPlace,
-    /// Leaf of the while's operand, of the body's or branch's root, of the result.
+    /// Leaf number in the operand of the while, in the root of the body or branch, or in the program's result.
     pub(crate) leaf: usize,
     pub(crate) source: NodeId,
     pub(crate) first: NodeId,
     pub(crate) second: NodeId,
     /// The join; `second` itself for the program's result.
     pub(crate) join: NodeId,
-    /// Number of loops around it.
+    /// Loop nesting depth.
     pub(crate) depth: u32,
 }
 
-/// A scheduled program as a line of steps.
+/// A scheduled program as a linear sequence of steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     pub(crate) steps: Vec<TimelineStep>,
     pub(crate) nodes: Vec<TimelineNode>,
     pub(crate) moves: Vec<Move>,
-    /// Values that each computing instruction may write over.
+    /// Operands that each computing instruction may overwrite.
     pub(crate) shares: HashMap<(CompId, InstrId), Vec<Share>>,
-    /// The program's result, by leaf; `None` without memory.
+    /// Nodes of the program's result, by leaf; `None` without memory.
     pub(crate) outputs: Vec<Option<NodeId>>,
 }
 
@@ -143,7 +143,7 @@ impl Timeline {
         Ok(line.finish(end))
     }
 
-    /// Donation of each leaf of an entry parameter: `None` where the module does not donate it.
+    /// Returns the donation of each donated leaf of the entry parameters.
     pub(crate) fn donations(module: &Module) -> HashMap<ParameterLeaf, Donation> {
         let attributes = module.attributes();
         let mut found: HashMap<ParameterLeaf, Donation> =
@@ -161,25 +161,25 @@ impl Timeline {
 /// Permitted use of a donated parameter's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Donation {
-    /// For anything.
+    /// The memory may be used for any value.
     Any,
-    /// For that leaf of the result.
+    /// The memory may be used for that leaf of the result.
     Output {
-        /// Leaf of the result, depth first.
+        /// Leaf of the result, numbered depth first.
         output: usize,
-        /// Whether the result must be there.
+        /// Whether the result must be stored there.
         must: bool,
     },
 }
 
-/// Facts that the walk learns of a node.
+/// Facts that the traversal collects about a node.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     written: Option<Use>,
     uses: Vec<Use>,
-    /// The block whose join it is.
+    /// The block that this node is a join of.
     joins: Option<BlockId>,
-    /// The whole of its life, where that is known at once.
+    /// The whole live range, if it is known at once.
     known: Option<Interval>,
 }
 
@@ -269,7 +269,7 @@ impl Line<'_> {
         }
         let shares = shares(self.module, computation, id);
         if matches!(computation[id].op(), Op::Copy(_)) && !shares.is_empty() {
-            // The same bytes again; a copy into another layout shares nothing.
+            // A copy holds the same bytes. A copy into another layout shares nothing.
             if let (Some(&from), Some(&to)) = (read.first(), written.first()) {
                 self.timeline.nodes[to.index()].content = self.timeline.nodes[from.index()].content;
             }
@@ -308,7 +308,7 @@ impl Line<'_> {
         self.regions.close_region(inner, back);
         let end = self.step(TimelineStep::Control(at.0, at.1));
         self.regions.close_block(block, end);
-        // State is kept through the loop even where nobody reads it.
+        // State stays live through the whole loop, even if it is never read.
         self.uses(&joins.results, (end, region));
         Ok(())
     }
@@ -341,7 +341,7 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// The leaves that are joins of this instruction, not simplified and in memory.
+    /// Returns the leaves that are joins of this instruction itself, not simplified and in memory.
     fn joined(&self, at: (CompId, InstrId), results: &[ValueId]) -> Vec<(usize, ValueId)> {
         let is_own = |v: ValueId| {
             let ValueRef { computation, instruction, .. } = self.flow.value(v).origin;
@@ -350,7 +350,8 @@ impl Line<'_> {
         results.iter().copied().enumerate().filter(|&(_, v)| is_own(v)).collect()
     }
 
-    /// Moves `sources` (by leaf) into joins. The second moves last until all of them are done.
+    /// Emits the moves of `sources` (by leaf) into joins. The results of the second moves stay live until all moves are
+    /// done.
     fn moves(
         &mut self,
         place: JoinPlace,
@@ -378,7 +379,7 @@ impl Line<'_> {
             self.step(TimelineStep::Move);
             self.uses(&[source], (start + i, region));
             let first = self.moved(source, (start + i, start + count + i));
-            // A program's result lasts until the step after the moves, the program's end.
+            // A program's result is live until the end of the program, one step after the moves.
             let last = if place == JoinPlace::Output { end } else { end - 1 };
             let second = self.moved(source, (start + count + i, last));
             let join = join.map_or(second, NodeId::from);
@@ -416,7 +417,7 @@ impl Line<'_> {
         }
     }
 
-    /// Turns the observations into intervals.
+    /// Computes live ranges from the collected facts.
     fn finish(mut self, end: Time) -> Timeline {
         for (i, facts) in self.facts.iter().enumerate() {
             let node = &mut self.timeline.nodes[i];

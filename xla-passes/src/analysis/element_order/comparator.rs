@@ -1,4 +1,4 @@
-//! Recognises comparators that order places by one number, as frontends write them for a sort.
+//! Recognizes comparators that order elements by one key, in the form that frontends emit for a sort.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,13 +7,12 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Scalar};
 
 use super::Key;
 
-/// The array and its keys, where a comparator says no more than that the key at one place is below the key at the
-/// other.
+/// Returns the number of the compared array and the key of its elements if the comparator only compares these keys.
 ///
-/// That is `f(a) < f(b)` or `f(a) > f(b)` for the elements `a` and `b` of one array, where `f` is the identity except
-/// that it may replace zeros of either sign, and NaNs, by something else: frontends do that so that -0 equals 0, and
-/// NaNs come last. NaNs that a comparator finds neither below nor above anything, which makes it no order, come last,
-/// too.
+/// The comparator has the form `f(a) < f(b)` or `f(a) > f(b)` for the elements `a` and `b` of one array. `f` is the
+/// identity, except that it may replace zeros of either sign and NaNs by other values. Frontends emit this so that -0
+/// equals 0 and NaNs come last. A comparator for which a NaN is neither less nor greater than any element is no total
+/// order; its NaNs come last, too.
 pub fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(usize, Key)> {
     let graph = &module[comparator];
     let root = &graph[graph.root()];
@@ -33,7 +32,7 @@ pub fn key_of_comparator(module: &Module, comparator: CompId) -> Option<(usize, 
     Some((first / 2, if ascending { key } else { key.reversed() }))
 }
 
-/// Whether the comparator looks at the elements of each array.
+/// Whether the comparator reads the elements of each array.
 pub fn compared(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool> {
     let graph = &module[comparator];
     let mut compared = vec![false; arrays];
@@ -50,17 +49,17 @@ pub fn compared(module: &Module, comparator: CompId, arrays: usize) -> Vec<bool>
     compared
 }
 
-/// A function that returns its argument, special values of floats aside.
+/// An identity function except for special float values.
 struct Function {
-    /// The parameter that is its argument.
+    /// Number of the parameter that is the argument.
     parameter: usize,
-    /// The patterns that it returns for zeros and for NaNs, if they differ.
+    /// Bit patterns returned for zeros and for NaNs, if they differ from the argument.
     zero: Option<u64>,
     nan: Option<u64>,
 }
 
 impl Function {
-    /// The function that an instruction computes of one parameter, if it is such a one.
+    /// Returns the function of one parameter that an instruction computes; `None` if it is not of this form.
     fn of(graph: &Computation, id: InstrId) -> Option<Function> {
         let ty = graph[id].shape().element_type().filter(|ty| !ty.is_complex())?;
         let Fact::Element(parameter) = *known(graph, None, Case::Ordinary).get(&id)? else { return None };
@@ -73,13 +72,13 @@ impl Function {
         ordinary.is_none().then_some(Function { parameter, zero: given(Case::Zero)?, nan: given(Case::Nan)? })
     }
 
-    /// The keys of elements for a comparison of results in that order.
+    /// Returns the key of the elements if results are compared in the given order.
     fn key(&self, ty: ElementType, order: CompareType) -> Option<Key> {
         let key = Key::total_order(ty)?;
         if order != CompareType::Float {
             return key.replacing(ty, self.zero, self.nan);
         }
-        // Zeros are equal whatever their signs, and NaNs get the last place.
+        // Zeros of both signs are equal, and NaNs come last.
         let last = (1 << (ty.bit_width() - 1)) - 1;
         let place = |pattern: u64| match Scalar::from_bits(ty, pattern) {
             Scalar::Float(0.0) => 0,
@@ -88,32 +87,32 @@ impl Function {
         };
         let (zero, nan) = (self.zero.map_or(0, place), self.nan.map_or(last, place));
         match key.replacing(ty, Some(zero), Some(nan)) {
-            // A type with one zero and one NaN: numbers are in the order of their patterns.
+            // A type with one zero and one NaN: patterns are already in numeric order.
             None if self.zero.is_none() && self.nan.is_none() => Some(key),
             key => key,
         }
     }
 }
 
-/// Kind of a float; other elements are always ordinary.
+/// Class of a float value; other element types are always ordinary.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Case {
     Nan,
-    /// Of either sign.
+    /// Zero of either sign.
     Zero,
     Ordinary,
 }
 
-/// Fact about a value.
+/// Known fact about a value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fact {
-    /// It is the parameter of that number.
+    /// The value is the parameter with this number.
     Element(usize),
     Number(Scalar),
     Truth(bool),
 }
 
-/// Facts about the values of a computation when a parameter (or each of them) is of that kind.
+/// Returns the facts about the values of a computation if a parameter (or each of them) belongs to `case`.
 fn known(graph: &Computation, parameter: Option<usize>, case: Case) -> HashMap<InstrId, Fact> {
     let mut facts: HashMap<InstrId, Fact> = HashMap::new();
     for id in graph.post_order() {
@@ -145,7 +144,7 @@ fn known(graph: &Computation, parameter: Option<usize>, case: Case) -> HashMap<I
             },
             Op::Binary(binary) => joined(binary.op, fact_of(0), fact_of(1)),
             Op::Copy(_) | Op::OptBarrier(_) => fact_of(0),
-            // Whatever else there is, nothing is known of it.
+            // Other operations yield no facts.
             _ => None,
         };
         facts.extend(fact.map(|fact| (id, fact)));
@@ -153,7 +152,7 @@ fn known(graph: &Computation, parameter: Option<usize>, case: Case) -> HashMap<I
     facts
 }
 
-/// Whether two floats are equal, where that is known when elements are of that kind.
+/// Whether two floats are equal, if elements of class `case` determine it.
 fn are_equal(case: Case, a: Fact, b: Fact) -> Option<bool> {
     match (a, b) {
         (Fact::Element(a), Fact::Element(b)) => (a == b).then_some(case != Case::Nan),
@@ -169,7 +168,7 @@ fn are_equal(case: Case, a: Fact, b: Fact) -> Option<bool> {
     }
 }
 
-/// A conjunction or disjunction of truth values, of which one may decide alone.
+/// Returns the conjunction or disjunction of two truth values. One operand may determine the result alone.
 fn joined(op: BinaryOp, a: Option<Fact>, b: Option<Fact>) -> Option<Fact> {
     let deciding = match op {
         BinaryOp::And => false,
@@ -194,8 +193,8 @@ mod tests {
 
     use super::*;
 
-    /// The key of the comparator with that body over two scalars of a type (and two of s32), which begins with `a` and
-    /// `b`.
+    /// Returns the key of a comparator whose `body` starts with the two scalars `a` and `b` of type `ty` (and two of
+    /// s32).
     fn key(ty: &str, body: &str) -> Option<(usize, Key)> {
         let text = format!(
             "HloModule m
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(partial.of(0), partial.of(0x8000_0000), "zeros are equal");
     }
 
-    /// Comparison as JAX writes it: all NaNs equal, all zeros equal.
+    /// Comparison as JAX emits it: all NaNs are equal, all zeros are equal.
     const CANONICAL: &str = "quiet = f32[] constant(nan)
         zero = f32[] constant(0)
         na = pred[] compare(a, a), direction=NE

@@ -1,51 +1,51 @@
-//! Integers in whose order elements are sorted.
+//! Sort keys: unsigned integers in the order of the elements.
 
 use xla_hlo::{ElementKind, ElementType};
 
-/// Makes an unsigned integer of an element's bits, so that integers come in the order of the elements.
+/// Maps the bits of an element to an unsigned integer, so that integer order is element order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Bits of an element and of its key.
+    /// Width in bits of an element and of its key.
     pub bits: u32,
-    /// Meaning of the bits.
+    /// Interpretation of the bits.
     pub form: Form,
-    /// Bits that are inverted at last: all of them for the opposite order.
+    /// Bits that are inverted last; all of them for the reversed order.
     pub flip: u64,
 }
 
-/// Meaning of an element's bits.
+/// Interpretation of an element's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The bits are the key.
     Integer,
-    /// Sign and magnitude. Patterns of special values are replaced first.
+    /// Sign and magnitude. Special values are replaced first.
     Float(SpecialValues),
 }
 
-/// Patterns of floats that are taken for others.
+/// Bit patterns of floats that are replaced by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpecialValues {
-    /// Magnitudes below this (0 or 1: none, or that of zero) become `zero`.
+    /// Magnitudes below this become `zero`. 0 replaces none, and 1 only the two zeros.
     pub zero_limit: u64,
-    /// The pattern of zeros.
+    /// Pattern that replaces zeros.
     pub zero: u64,
     /// Magnitudes above this become `nan`.
     pub nan_limit: u64,
-    /// The pattern of NaNs.
+    /// Pattern that replaces NaNs.
     pub nan: u64,
 }
 
 impl SpecialValues {
-    /// No pattern is taken for another one.
+    /// No pattern is replaced.
     const NONE: SpecialValues = SpecialValues { zero_limit: 0, zero: 0, nan_limit: u64::MAX, nan: 0 };
 }
 
 impl Key {
-    /// Number of numbers that a key is written as.
+    /// Number of integers in the encoding of a key.
     pub const NUMBERS: usize = 7;
 
-    /// The order of integers, and of the patterns of floats: -NaN < -inf < -0 < 0 < inf < NaN. `None` for complex
-    /// numbers.
+    /// Returns the numeric order of integers, or the order of float bit patterns: -NaN < -inf < -0 < 0 < inf < NaN.
+    /// `None` for complex numbers.
     pub fn total_order(ty: ElementType) -> Option<Key> {
         let bits = if ty == ElementType::Pred { 8 } else { ty.bit_width() as u32 };
         let (form, flip) = match ty.kind() {
@@ -58,8 +58,8 @@ impl Key {
         Some(Key { bits, form, flip })
     }
 
-    /// The same with the pattern of each zero, and of each NaN, taken for another one where it is given. `None` for a
-    /// type that is not a float with zeros of two signs, or has no such NaNs.
+    /// Returns this order with the pattern of all zeros or all NaNs replaced, where one is given. `None` if the type is
+    /// not a float with two signed zeros or lacks such NaNs.
     pub fn replacing(self, ty: ElementType, zero: Option<u64>, nan: Option<u64>) -> Option<Key> {
         if zero.is_none() && nan.is_none() {
             return Some(self);
@@ -70,17 +70,17 @@ impl Key {
         Some(Key { form: Form::Float(SpecialValues { zero_limit, zero, nan_limit, nan }), ..self })
     }
 
-    /// The opposite order.
+    /// Returns the reversed order.
     pub fn reversed(self) -> Key {
         Key { flip: self.flip ^ self.mask(), ..self }
     }
 
-    /// All bits of an element.
+    /// Returns a mask of all bits of an element.
     pub fn mask(&self) -> u64 {
         u64::MAX >> (64 - self.bits)
     }
 
-    /// The key of an element's bits; bits above the element's are ignored.
+    /// Returns the key of an element's bits. Bits above the element's width are ignored.
     #[inline(always)]
     pub fn of(&self, bits: u64) -> u64 {
         let pattern = bits & self.mask();
@@ -97,8 +97,8 @@ impl Key {
         }
     }
 
-    /// Whether keys are those of floats rather than of integers, and which bits are inverted at last; `None` where
-    /// special values are replaced.
+    /// Returns whether the key treats elements as floats rather than integers, and the bits that are inverted last.
+    /// `None` if special values are replaced.
     pub fn plain(&self) -> Option<(bool, u64)> {
         match self.form {
             Form::Integer => Some((false, self.flip)),
@@ -107,7 +107,7 @@ impl Key {
         }
     }
 
-    /// The key as numbers that generated code can carry.
+    /// Encodes the key as integers that generated code can carry.
     pub fn to_numbers(self) -> [i64; Key::NUMBERS] {
         let (is_float, [zero_limit, zero, nan_limit, nan]) = match self.form {
             Form::Integer => (0, [0; 4]),
@@ -116,7 +116,7 @@ impl Key {
         [i64::from(self.bits), is_float, self.flip as i64, zero_limit as i64, zero as i64, nan_limit as i64, nan as i64]
     }
 
-    /// Inverse of [`Key::to_numbers`].
+    /// Decodes a key that [`Key::to_numbers`] encoded.
     pub fn from_numbers(&[bits, is_float, flip, zero_limit, zero, nan_limit, nan]: &[i64; Key::NUMBERS]) -> Key {
         let [zero_limit, zero, nan_limit, nan] = [zero_limit, zero, nan_limit, nan].map(|n| n as u64);
         let special = SpecialValues { zero_limit, zero, nan_limit, nan };
@@ -125,7 +125,8 @@ impl Key {
     }
 }
 
-/// The greatest pattern that is no NaN, of types with signed zeros; all above it (up to the sign) are NaNs.
+/// Returns the pattern of the greatest number that is not NaN, for types with signed zeros. All greater magnitudes are
+/// NaNs.
 fn greatest_number(ty: ElementType) -> Option<u64> {
     use ElementType as T;
     Some(match ty {

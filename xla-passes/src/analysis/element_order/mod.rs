@@ -1,5 +1,5 @@
-//! Orders of elements as plain data: integers that come in the order of the elements, and comparators that say no more
-//! than such integers. Knows no LLVM.
+//! Element orders as plain data: sort keys, and comparators that are equivalent to a comparison of keys. Independent of
+//! LLVM.
 
 mod comparator;
 mod key;
