@@ -1,24 +1,25 @@
 //! Target-independent HLO passes and analyses.
 //!
-//! The folders, the stages in the order in which they run:
+//! Folders, with the stages in execution order:
 //!
 //! ```text
 //! framework/      the pass trait, pipelines, stages, the registry, target profiles, observers, bisection
 //! rewrite/        edits that passes share        analysis/   call graph, cost, dataflow, aliasing, trip counts
 //!
-//! join/           programs for several devices as programs for one
+//! join/           merges the programs of several devices into one program
 //!
-//! canonicalize/   one form for one meaning       expand/     operations that the target lacks, in terms of others
-//! simplify/       less work, to a fixed point    parallelize/  operations in parts for many threads
-//! layout/         every shape states its layout  fuse/       loops that a backend compiles as one kernel
-//! schedule/       order, copies, memory          buffers/    an offset in an allocation for every value
+//! canonicalize/   one form for each meaning      expand/       operations that the target lacks, as other operations
+//! simplify/       less work, to a fixpoint       parallelize/  operations split for many threads
+//! layout/         an explicit layout per shape   fuse/         loops that a backend compiles as one kernel
+//! schedule/       order, copies, memory          buffers/      an offset in an allocation for each value
 //!
-//! view/           modules as drawings
+//! view/           drawings of modules
 //! ```
 //!
-//! [`stages`] has each of these as a function that returns a [`Pipeline`]; a backend puts them together and states its
-//! differences. One file a pass; each rewrite keeps the results of the program bit for bit unless its own docs say
-//! otherwise. Passes that depend on the target ask the [`TargetProfile`] that the backend hands in.
+//! [`stages`] has a function for each stage, which returns a [`Pipeline`]. A backend assembles its pipeline from them
+//! and adds its own passes. Each pass has its own file. Unless its documentation states otherwise, a rewrite keeps the
+//! results of the program bit for bit. Passes that depend on the target query the [`TargetProfile`] that the backend
+//! supplies.
 //!
 //! ```
 //! use xla_passes::{PassContext, TargetProfile, stages};

@@ -1,4 +1,4 @@
-//! Bisection: the pass that breaks a program, and the rewrite in it.
+//! Bisection: finds the pass that breaks a program, and the rewrite in that pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -10,66 +10,67 @@ use crate::{PassContext, PassEvent, PassObserver, PassOptions, Pipeline, TargetP
 /// Verdict of a test on a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It works.
+    /// The program works.
     Good,
-    /// It is broken.
+    /// The program is broken.
     Bad,
-    /// That cannot be told.
+    /// The test is inconclusive.
     Skip,
 }
 
-/// A module to judge: the program after a number of passes and rewrites.
+/// A module to judge: the program after some number of passes and rewrites.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'m> {
     /// The module.
     pub module: &'m Module,
-    /// [`PassOptions::max_passes`] that makes it.
+    /// Value of [`PassOptions::max_passes`] that reproduces the module.
     pub max_passes: usize,
-    /// [`PassOptions::max_rewrites`] that makes it.
+    /// Value of [`PassOptions::max_rewrites`] that reproduces the module.
     pub max_rewrites: Option<u64>,
-    /// About how many more there will be.
+    /// Estimated number of probes that will follow.
     pub left: usize,
 }
 
 /// Result of a bisection.
 #[derive(Debug)]
 pub enum Bisected {
-    /// Before any pass has run.
+    /// The program is broken before any pass has run.
     AtStart,
-    /// Nowhere.
+    /// The program is never broken.
     Never,
-    /// In between.
+    /// One pass breaks the program.
     Broken(Box<Culprit>),
 }
 
-/// Pass and rewrite that break a program.
+/// The pass, and possibly the rewrite, that breaks a program.
 #[derive(Debug)]
 pub struct Culprit {
-    /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. Of several that cannot be told
-    /// apart, since modules in between were skipped, the last.
+    /// Stages and pass, such as `standard.simplify.simplify-group.simplify-algebra`. If skipped modules leave several
+    /// candidates, this is the last one.
     pub path: String,
-    /// The others.
+    /// Paths of the other candidates.
     pub others: Vec<String>,
-    /// The rule whose rewrite does it (or the pass's name), where the pass asks for each rewrite and one alone is
-    /// guilty.
+    /// The rule (or the pass's name) whose rewrite breaks the program, if the pass requests permission for each rewrite
+    /// and a single rewrite is responsible.
     pub rule: Option<&'static str>,
     /// The last module that is good.
     pub before: Module,
-    /// The first that is bad; `None` where the pass fails.
+    /// The first bad module; `None` if the pass fails.
     pub after: Option<Module>,
-    /// The error of the pass or of the verifier.
+    /// Error that the pass or the verifier returned.
     pub error: Option<Error>,
-    /// [`PassOptions::max_passes`] that makes the bad module.
+    /// Value of [`PassOptions::max_passes`] that reproduces the bad module.
     pub max_passes: usize,
-    /// [`PassOptions::max_rewrites`] that makes the bad module; with one less it is good.
+    /// Value of [`PassOptions::max_rewrites`] that reproduces the bad module; with one rewrite less, the module is
+    /// good.
     pub max_rewrites: Option<u64>,
 }
 
-/// Finds the first pass, and the first rewrite in it, after which `judge` calls the program bad.
+/// Finds the first pass, and the first rewrite in it, after which `judge` reports the program as bad.
 ///
-/// The program as it is should be good, and bad after the whole pipeline; a bad program should stay bad. Each module is
-/// judged once; a pass that fails, or breaks the module so that the verifier sees it, is bad without asking. Fails if
-/// the modules at the two ends are skipped, and as `judge` does.
+/// The initial program should be good, the program after the whole pipeline bad, and a bad program should stay bad.
+/// Each module is judged once. A pass that fails or produces a module that the verifier rejects is bad without a call
+/// of `judge`. Returns an error if `judge` does, or if it skips the first or the last module.
 pub fn bisect(
     pipeline: &Pipeline,
     module: &Module,
@@ -91,15 +92,15 @@ pub fn bisect(
         Verdict::Bad => {}
         Verdict::Skip => return Err(unknown("after all")),
     }
-    // Place 0 is the program as it is, place n the program after n passes that changed it.
+    // Position 0 is the initial program, position n the program after n passes that changed it.
     let passes = |place: usize| if place == 0 { 0 } else { steps[place - 1].max_passes };
     let (good, bad) = between(steps.len(), &mut |place, left| search.judge(passes(place), None, left))?;
     let others = steps[good..bad - 1].iter().map(|step| step.path.clone()).collect();
     Ok(Bisected::Broken(Box::new(search.culprit(passes(good), passes(bad), &steps[bad - 1].path, others)?)))
 }
 
-/// The nearest good and bad places of `0..=last`, of which the first is good and the last is bad. They are further
-/// apart than one where all between them are skipped.
+/// Returns the closest good and bad positions in `0..=last`, where the first is good and the last is bad. Their
+/// distance exceeds 1 if all positions in between are skipped.
 fn between(last: usize, judge: &mut dyn FnMut(usize, usize) -> Result<Verdict>) -> Result<(usize, usize)> {
     let (mut good, mut bad) = (0, last);
     let mut skipped = BTreeSet::new();
@@ -117,14 +118,14 @@ fn between(last: usize, judge: &mut dyn FnMut(usize, usize) -> Result<Verdict>) 
     }
 }
 
-/// A run of a pass that changed the program, or failed.
+/// A run of a pass that changed the program or failed.
 struct BisectStep {
-    /// Runs of passes up to and with this one.
+    /// Number of pass runs up to and including this one.
     max_passes: usize,
     path: String,
 }
 
-/// Collects the runs of passes that change something. A run that fails is told of before, but not after.
+/// Observer that records the runs of passes that change the program. For a run that fails, only `before` is called.
 #[derive(Default)]
 struct StepRecorder(Mutex<Vec<BisectStep>>);
 
@@ -151,14 +152,14 @@ struct Search<'a, 'j> {
     judge: &'j mut dyn FnMut(Probe<'_>) -> Result<Verdict>,
 }
 
-/// The module after some passes, and how often each rule was applied; or why they failed.
+/// The module after some passes and the number of applications of each rule, or the error of a pass.
 type Made = Result<(Module, BTreeMap<&'static str, u64>)>;
 
 impl Search<'_, '_> {
     fn steps(&self) -> Vec<BisectStep> {
         let watch = StepRecorder::default();
         let cx = PassContext::new(self.profile).with_options(self.options.clone()).with_observer(&watch);
-        // A pass that fails is the last of the steps.
+        // A failing pass is the last step, so that the error is ignored here.
         let _ = self.pipeline.run(&mut self.module.clone(), &cx);
         watch.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,7 +173,7 @@ impl Search<'_, '_> {
         Ok((module, report.rewrites))
     }
 
-    /// `span` places are left.
+    /// Judges a module while `span` positions remain.
     fn judge(&mut self, max_passes: usize, max_rewrites: Option<u64>, span: usize) -> Result<Verdict> {
         match self.make(max_passes, max_rewrites) {
             Ok((module, _)) => {
@@ -183,7 +184,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The culprit between a good and a bad number of passes; looks for the rewrite if it is a single pass.
+    /// Returns the culprit between a good and a bad number of passes. Searches for the rewrite if a single pass is
+    /// left.
     fn culprit(&mut self, good: usize, bad: usize, path: &str, others: Vec<String>) -> Result<Culprit> {
         let (before, counts) = self.make(good, None)?;
         let made = self.make(bad, None);
@@ -210,12 +212,12 @@ impl Search<'_, '_> {
         Ok(culprit)
     }
 
-    /// Narrows a guilty pass down to one of its rewrites, those after the first `first` up to `last`.
+    /// Narrows a guilty pass down to one of its rewrites with numbers in `first + 1 ..= last`.
     fn find_rewrite(&mut self, culprit: &mut Culprit, first: u64, last: u64) -> Result<()> {
         let passes = culprit.max_passes;
         let place = |place: usize| Some(first + place as u64);
         let span = usize::try_from(last - first).unwrap_or(usize::MAX);
-        // Edits that the pass makes without asking may be at fault.
+        // Edits that the pass makes without permission may be the cause.
         if self.judge(passes, place(0), span)? != Verdict::Good {
             return Ok(());
         }

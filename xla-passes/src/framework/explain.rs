@@ -5,146 +5,148 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use xla_hlo::{CompId, InstrId, Module, Opcode};
 
-/// Whether one value is computed in the kernel that reads it, and why. Told to
+/// Decision on whether one value is computed in the kernel that reads it, with the reason. Reported to
 /// [`PassObserver::fusion`](crate::PassObserver::fusion).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FusionDecision {
-    /// The pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
+    /// Pass that decided: `fuse`, `fuse-rows` or `fuse-outputs`.
     pub pass: &'static str,
     /// Name of the computation.
     pub computation: String,
-    /// Name of the instruction whose value it is, as it was when the pass began.
+    /// Name, at the start of the pass, of the instruction that defines the value.
     pub producer: String,
-    /// Name of the instruction that reads it; of the other kernel, where two that read the same array were looked at.
+    /// Name of the instruction that reads the value, or of the other kernel if two readers of the same array were
+    /// considered.
     pub consumer: String,
-    /// Name of the value that the consumer's kernel writes, if that is not the consumer itself.
+    /// Name of the value that the consumer's kernel writes, if it differs from the consumer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// The reason.
     pub reason: FusionReason,
 }
 
-/// Reason that a value is, or is not, computed in the kernel that reads it.
+/// Reason for computing a value in the kernel that reads it, or for not doing so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FusionReason {
-    /// Fused: made from next to nothing (constants, iotas), so that it is never read from memory.
+    /// Fused: a generator (constant, iota) that costs almost nothing, so that it is never read from memory.
     Generator,
-    /// Fused: each element is needed once, so that nothing is computed twice.
+    /// Fused: each element is used once, so that fusion duplicates no work.
     Once {
         /// Bytes that are neither written nor read back.
         saved_bytes: usize,
     },
-    /// Fused: computing elements again takes less time than writing and reading them.
+    /// Fused: recomputing elements takes less time than writing and reading them.
     Cheaper(Repeat),
-    /// Fused: both go over the same rows, and each reduction is used in its own row.
+    /// Fused: both iterate over the same rows, and each reduction is used in its own row.
     SameRows,
-    /// Fused: the consumer reads it element by element in a loop over the same dimensions.
+    /// Fused: the consumer reads the value element by element in a loop over the same dimensions.
     SameLoop,
-    /// Fused: the consumer goes on with each element of the contraction's result where it lies.
+    /// Fused: the consumer is an elementwise epilogue of the contraction and uses each element in registers.
     Epilogue,
-    /// Fused: scores of an attention stay in the kernel that makes them.
+    /// Fused: attention scores are consumed in the kernel that computes them.
     Attention,
     /// Fused: two kernels over the same dimensions read the same array.
     SharedInput,
-    /// Fused: two small kernels over the same dimensions, of which the launch of one costs more than its work.
+    /// Fused: two small kernels over the same dimensions, where one launch costs more than the work of one kernel.
     SmallKernels,
-    /// Not fused: this computes nothing (a parameter, an element of a tuple); its value is in memory.
+    /// Not fused: the instruction computes nothing (a parameter or an element of a tuple); its value is in memory.
     ComputesNothing(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: the target computes this operation alone.
+    /// Not fused: the target only compiles this operation as a kernel of its own.
     NotFusible(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: its reader is not a kernel (a dot, a call, a tuple) and takes it from memory.
+    /// Not fused: the reader is not a kernel (a dot, a call or a tuple) and reads the value from memory.
     ReaderIsNoKernel(#[serde(serialize_with = "by_name")] Opcode),
-    /// Not fused: the reader takes this operand from memory (a reduction's initial value, an array updated in place).
+    /// Not fused: the reader requires this operand in memory (a reduction's initial value or an array updated in
+    /// place).
     OperandFromMemory,
-    /// Not fused: the kernel updates an array in place, and this reads other elements of that array.
+    /// Not fused: the kernel updates an array in place, and this instruction reads other elements of that array.
     UpdateInPlace,
-    /// Not fused: the kernel would reduce the same elements more than once, or in front of its loop.
+    /// Not fused: the kernel would reduce the same elements more than once, or before its loop.
     ReducesTwice,
-    /// Not fused: several results, or none that is an array.
+    /// Not fused: the instruction has several results, or its result is not an array.
     NoArray,
-    /// Not fused: a dynamic size.
+    /// Not fused: the shape has a dynamic size.
     DynamicSize,
-    /// Not fused: control dependencies say when it runs.
+    /// Not fused: control dependencies determine when the instruction runs.
     ControlDependency,
-    /// Not fused: a constant of several elements is an array in memory.
+    /// Not fused: a constant with several elements is an array in memory.
     LargeConstant,
-    /// Not fused: reading across memory so far apart is slow.
+    /// Not fused: strided reads over such a large array are slow.
     TransposeTooLarge {
-        /// Bytes of the array.
+        /// Size of the array in bytes.
         bytes: usize,
-        /// Bytes that the target reads so.
+        /// Maximum size in bytes that the target reads with strides.
         limit: usize,
     },
-    /// Not fused: the kernel would compute too many instructions.
+    /// Not fused: the kernel would evaluate too many instructions.
     TooManyInstructions {
-        /// As many.
+        /// Number of instructions.
         count: usize,
         /// Limit of the target.
         limit: usize,
     },
-    /// Not fused: the kernel would be too much code to compile.
+    /// Not fused: the kernel's code would be too large to compile.
     TooMuchCode {
-        /// Machine instructions, about.
+        /// Estimated number of machine instructions.
         count: u64,
         /// Limit of the target.
         limit: u64,
     },
-    /// Not fused: the kernel would keep too many values at a time.
+    /// Not fused: the register pressure of the kernel would be too high.
     TooManyLiveValues {
-        /// Registers of 32 bits, about.
+        /// Estimated number of live 32-bit registers.
         registers: usize,
         /// Limit of the target.
         limit: usize,
     },
     /// Not fused: the kernel would read and write too many arrays.
     TooManyOperands {
-        /// As many.
+        /// Number of arrays.
         count: usize,
         /// Limit of the target.
         limit: usize,
     },
-    /// Not fused: it is in memory anyway, since it is a result of the program.
+    /// Not fused: the value is a result of the program and must be in memory.
     IsResult,
-    /// Not fused: it is in memory anyway, since another reader takes it from there.
+    /// Not fused: another reader requires the value in memory.
     InMemoryFor {
         /// The other reader.
         reader: String,
     },
-    /// Not fused: too much work to be done again.
+    /// Not fused: recomputing the value takes too much work.
     Expensive {
-        /// Vector instructions for a vector of elements, where an addition takes one.
+        /// Vector instructions per vector of elements, where an addition takes 1.
         work: f64,
-        /// Number of evaluations of an element.
+        /// Number of evaluations per element.
         times: f64,
     },
-    /// Not fused: computing elements again takes longer than writing and reading them.
+    /// Not fused: recomputing elements takes longer than writing and reading them.
     MoreExpensive(Repeat),
-    /// Not fused: a reshape of an array in memory is the same bytes.
+    /// Not fused: a reshape of an array in memory only renames the same bytes.
     FreeReshape,
-    /// Not fused: the two do not go over the same rows, or a reduction is used outside of its row.
+    /// Not fused: the two do not iterate over the same rows, or a reduction is used outside of its row.
     NotRowByRow,
-    /// Not fused: the loops run over other dimensions.
+    /// Not fused: the loops have other dimensions.
     OtherLoop {
-        /// The producer's.
+        /// Loop dimensions of the producer.
         producer: Vec<usize>,
-        /// The consumer's.
+        /// Loop dimensions of the consumer.
         consumer: Vec<usize>,
     },
-    /// Not fused: the consumer reads other elements than the one its loop stands at.
+    /// Not fused: the consumer reads other elements than that of its current iteration.
     OtherElements,
-    /// Not fused: something in between needs the one and makes the other.
+    /// Not fused: fusion would create a dependency cycle through an instruction in between.
     Cycle,
 }
 
-/// Cost of computing elements again, against storing them.
+/// Cost of recomputing elements compared with storing them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Repeat {
-    /// Times that an element is computed.
+    /// Number of evaluations per element.
     pub times: f64,
-    /// Seconds of repeated work.
+    /// Seconds of repeated computation.
     pub again_seconds: f64,
-    /// Seconds to write it and to read it back.
+    /// Seconds for writing the value and reading it back.
     pub stored_seconds: f64,
 }
 
@@ -153,7 +155,7 @@ fn by_name<S: Serializer>(opcode: &Opcode, serializer: S) -> Result<S::Ok, S::Er
 }
 
 impl FusionDecision {
-    /// A decision on the instructions of these ids.
+    /// Creates a decision on the instructions with these ids.
     pub(crate) fn new(
         pass: &'static str,
         module: &Module,
@@ -173,7 +175,7 @@ impl FusionDecision {
         }
     }
 
-    /// Whether the decision is about an instruction of that name, a `%` in front aside.
+    /// Whether the decision concerns an instruction with that name; a leading `%` is ignored.
     pub fn concerns(&self, name: &str) -> bool {
         let name = name.trim_start_matches('%');
         [Some(&self.producer), Some(&self.consumer), self.kernel.as_ref()].into_iter().flatten().any(|n| n == name)
@@ -199,7 +201,7 @@ impl FusionReason {
     }
 }
 
-/// `fuse: exp -> sum: fused: ...`.
+/// Formats as `fuse: exp -> sum: fused: ...`.
 impl fmt::Display for FusionDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let FusionDecision { pass, producer, consumer, kernel, reason, .. } = self;
@@ -277,7 +279,7 @@ impl fmt::Display for Repeat {
     }
 }
 
-/// Three digits are enough for an estimate.
+/// Formats with three decimals at most, which is precise enough for an estimate.
 fn rounded(value: f64) -> String {
     let text = if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") };
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }

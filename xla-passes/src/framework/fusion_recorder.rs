@@ -1,4 +1,4 @@
-//! An observer that keeps every decision about fusion.
+//! Observer that records fusion decisions.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,12 +7,12 @@ use xla_hlo::Result;
 use super::explain::FusionDecision;
 use super::observer::{PassEvent, PassObserver};
 
-/// Keeps every decision about fusion.
+/// Records every fusion decision.
 #[derive(Debug, Default)]
 pub struct FusionRecorder(Mutex<Vec<FusionDecision>>);
 
 impl FusionRecorder {
-    /// The decisions so far, in the order in which they were made; the recorder is then empty.
+    /// Removes and returns the recorded decisions in the order of their creation.
     pub fn take(&self) -> Vec<FusionDecision> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

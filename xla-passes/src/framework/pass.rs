@@ -9,18 +9,19 @@ use crate::TargetProfile;
 use crate::framework::explain::FusionDecision;
 use crate::framework::observer::PassObserver;
 
-/// A rewrite of a module that keeps its meaning.
+/// A rewrite of a module that preserves its meaning.
 ///
-/// A pass writes [`Pass::rewrite`]; everybody else calls [`Pass::run`], which finds out from [`Module::revision`]
-/// whether anything was edited. [`Changed`] has no public constructor, so no pass can misreport it.
+/// A pass implements [`Pass::rewrite`]; callers use [`Pass::run`], which compares [`Module::revision`] to detect edits.
+/// [`Changed`] has no public constructor, so that no pass can misreport it.
 pub trait Pass: Send + Sync {
-    /// The name in pipelines, reports, dumps and options: lower case with dashes, such as `dead-code`.
+    /// Returns the name in pipelines, reports, dumps and options: lower case with dashes, such as `dead-code`.
     fn name(&self) -> &'static str;
 
-    /// Rewrites the module in place. An unchanged module must stay unedited, or fixed-point groups never end.
+    /// Rewrites the module in place. A pass that changes nothing must not edit the module; otherwise fixpoint groups do
+    /// not terminate.
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()>;
 
-    /// Runs the pass and tells whether it edited the module.
+    /// Runs the pass and returns whether it edited the module.
     fn run(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<Changed> {
         let before = module.revision();
         self.rewrite(module, cx)?;
@@ -28,30 +29,30 @@ pub trait Pass: Send + Sync {
     }
 }
 
-/// Whether a pass edited the module; made by [`Pass::run`] alone.
+/// Whether a pass edited the module. Only [`Pass::run`] creates it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Changed(bool);
 
 impl Changed {
-    /// Whether there was an edit.
+    /// Returns true if the pass edited the module.
     pub fn is_changed(self) -> bool {
         self.0
     }
 }
 
-/// Options of a pipeline's run, the same for every pass.
+/// Options of a pipeline run, shared by all passes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PassOptions {
-    /// Whether the module is verified after each pass that changed it. On in debug builds unless said otherwise.
+    /// Whether the module is verified after each pass that changed it. On by default in debug builds.
     pub verify: bool,
-    /// Names of passes that are skipped wherever they occur.
+    /// Names of passes to skip.
     pub disabled: BTreeSet<String>,
-    /// Stop after the first run of the pass, or the stage, of that name.
+    /// Stops after the first run of the pass or stage with this name.
     pub until: Option<String>,
-    /// Stop after that many runs of passes; for bisecting.
+    /// Stops after this number of pass runs; for bisection.
     pub max_passes: Option<usize>,
-    /// Apply at most that many rewrites in all; for bisecting. Passes that rewrite everything in one go do not
-    /// count.
+    /// Applies at most this number of rewrites in total; for bisection. Passes that rewrite everything at once are not
+    /// counted.
     pub max_rewrites: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Default for PassOptions {
     }
 }
 
-/// Context of a pass, besides the module: the target, the options, and somebody who watches.
+/// Context of a pass in addition to the module: the target, the options and an observer.
 pub struct PassContext<'a> {
     profile: &'a TargetProfile,
     options: PassOptions,
@@ -82,54 +83,54 @@ struct Rewrites {
 }
 
 impl<'a> PassContext<'a> {
-    /// A context with default options and nobody watching.
+    /// Creates a context with default options and without an observer.
     pub fn new(profile: &'a TargetProfile) -> PassContext<'a> {
         PassContext { profile, options: PassOptions::default(), observer: None, rewrites: Mutex::default() }
     }
 
-    /// The same context with those options.
+    /// Sets the options.
     #[must_use]
     pub fn with_options(mut self, options: PassOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same context with somebody told before and after each pass.
+    /// Sets the observer, which is called before and after each pass.
     #[must_use]
     pub fn with_observer(mut self, observer: &'a dyn PassObserver) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// The target.
+    /// Returns the target profile.
     pub fn profile(&self) -> &'a TargetProfile {
         self.profile
     }
 
-    /// The options of the run.
+    /// Returns the options of the run.
     pub fn options(&self) -> &PassOptions {
         &self.options
     }
 
-    /// The observer.
+    /// Returns the observer, if any.
     pub fn observer(&self) -> Option<&'a dyn PassObserver> {
         self.observer
     }
 
-    /// The observer that asks for reasons of decisions, if any.
+    /// Returns the observer if it requests the reasons of decisions.
     pub fn explainer(&self) -> Option<&'a dyn PassObserver> {
         self.observer.filter(|observer| observer.explains())
     }
 
-    /// Tells of a decision, which is made only if somebody wants to know.
+    /// Reports a decision. `decision` is only called if an observer requests reasons.
     pub fn explain(&self, decision: impl FnOnce() -> FusionDecision) {
         if let Some(explainer) = self.explainer() {
             explainer.fusion(decision());
         }
     }
 
-    /// Asks to apply one more rewrite of that rule (or of the pass of that name), and counts it; false when the limit
-    /// is reached.
+    /// Requests permission for one more rewrite of a rule (or of a pass, by its name) and counts it. Returns false if
+    /// the limit is reached.
     pub fn allow_rewrite(&self, rule: &'static str) -> bool {
         let mut rewrites = self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.options.max_rewrites.is_some_and(|limit| rewrites.total >= limit) {
@@ -140,7 +141,7 @@ impl<'a> PassContext<'a> {
         true
     }
 
-    /// Counts of applications of each rule so far; a pass without rules counts under its own name.
+    /// Returns the number of applications of each rule so far. A pass without rules is counted under its own name.
     pub fn rewrite_counts(&self) -> BTreeMap<&'static str, u64> {
         self.rewrites.lock().unwrap_or_else(std::sync::PoisonError::into_inner).by_rule.clone()
     }

@@ -1,4 +1,4 @@
-//! Pipelines: named lists of passes, stages and fixed-point groups, with everything that surrounds a pass when it runs.
+//! Pipelines: named lists of passes, stages and fixpoint groups, with verification, reports and limits.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use crate::framework::observer::PassEvent;
 use crate::framework::report::{PassRun, PipelineReport};
 use crate::{Pass, PassContext};
 
-/// A named list of passes, inner pipelines and fixed-point groups, run in order.
+/// A named list of passes, inner pipelines and fixpoint groups that run in order.
 ///
-/// Read one with `Display`; it prints as an indented list.
+/// `Display` prints the pipeline as an indented list.
 pub struct Pipeline {
     name: &'static str,
     steps: Vec<PipelineStep>,
-    /// Maximum number of iterations while something changes; 1 for a plain stage.
+    /// Maximum number of iterations of a fixpoint group; 1 for a plain stage.
     iterations: usize,
 }
 
@@ -26,42 +26,42 @@ enum PipelineStep {
 }
 
 impl Pipeline {
-    /// An empty pipeline that runs its list once.
+    /// Creates an empty pipeline that runs its list once.
     pub fn new(name: &'static str) -> Pipeline {
         Pipeline { name, steps: Vec::new(), iterations: 1 }
     }
 
-    /// An empty pipeline that runs its list until a whole iteration changes nothing, but at most `iterations` times.
+    /// Creates an empty pipeline that runs its list until an iteration changes nothing, at most `iterations` times.
     pub fn fixed_point(name: &'static str, iterations: usize) -> Pipeline {
         Pipeline { name, steps: Vec::new(), iterations: iterations.max(1) }
     }
 
-    /// The same pipeline with a pass at its end.
+    /// Appends a pass.
     #[must_use]
     pub fn pass(self, pass: impl Pass + 'static) -> Pipeline {
         self.boxed(Box::new(pass))
     }
 
-    /// The same pipeline with a pass from the registry at its end.
+    /// Appends a boxed pass, for example from the registry.
     #[must_use]
     pub fn boxed(mut self, pass: Box<dyn Pass>) -> Pipeline {
         self.steps.push(PipelineStep::Pass(pass));
         self
     }
 
-    /// The same pipeline with another at its end.
+    /// Appends an inner pipeline.
     #[must_use]
     pub fn stage(mut self, pipeline: Pipeline) -> Pipeline {
         self.steps.push(PipelineStep::Pipeline(pipeline));
         self
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Names of all passes and inner pipelines, outermost first.
+    /// Returns the names of the pipeline and all passes and inner pipelines, outermost first.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names = vec![self.name];
         for step in &self.steps {
@@ -73,9 +73,9 @@ impl Pipeline {
         names
     }
 
-    /// Runs the list on the module as the context's options say.
+    /// Runs the list on the module under the context's options.
     ///
-    /// An error names the pass that failed, or after which the module was no longer valid.
+    /// An error names the pass that failed or after which the module was invalid.
     pub fn run(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<PipelineReport> {
         self.check_names(cx)?;
         let mut run = PipelineRun { cx, report: PipelineReport::default() };
@@ -116,7 +116,7 @@ impl fmt::Display for Pipeline {
     }
 }
 
-/// Whether the pipeline goes on.
+/// Whether the pipeline continues.
 #[derive(PartialEq)]
 enum Flow {
     Continue,
@@ -200,7 +200,7 @@ fn join(outer: &str, name: &str) -> String {
 
 fn verified(module: &Module, path: &str) -> Result<Duration> {
     let start = Instant::now();
-    // A module that a pass broke is a bug here, whoever wrote the program.
+    // An invalid module after a pass is a bug in the pass, not in the input program.
     verify::check(module).map_err(|e| Error::internal(format!("after pass {path}: {}", e.message())))?;
     Ok(start.elapsed())
 }

@@ -1,4 +1,4 @@
-//! Target profile: plain data that a backend hands to the passes.
+//! Target profile: plain data about a target that a backend supplies to the passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use xla_hlo::ops::Family;
 use xla_hlo::text::did_you_mean;
 use xla_hlo::{ElementType, Error, Op, Opcode, Result};
 
-/// Functions of one float that [`ExpandFunctions`](crate::ExpandFunctions) has formulas for.
+/// Functions of one float that [`ExpandFunctions`](crate::ExpandFunctions) can expand into formulas.
 pub(crate) const EXPANDABLE_FUNCTIONS: [Opcode; 22] = [
     Opcode::Acosh,
     Opcode::Asinh,
@@ -32,201 +32,206 @@ pub(crate) const EXPANDABLE_FUNCTIONS: [Opcode; 22] = [
     Opcode::IsFinite,
 ];
 
-/// Profile of a target, for target-independent passes.
+/// Properties of a target for target-independent passes.
 ///
-/// Passes ask this, never the name of a backend. All sizes are bytes, all rates are of the whole device.
+/// Passes query the profile, never the name of a backend. All sizes are in bytes. All rates are for the whole device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetProfile {
-    /// Width of a vector register; 4 where there are none.
+    /// Width of a vector register; 4 if there are none.
     pub vector_bytes: usize,
-    /// First-level data cache of one core.
+    /// Size of the L1 data cache of one core.
     pub l1_bytes: usize,
-    /// Second-level cache of one core.
+    /// Size of the L2 cache of one core.
     pub l2_bytes: usize,
-    /// Last-level cache of the device.
+    /// Size of the last-level cache of the device.
     pub l3_bytes: usize,
-    /// Threads (or cores, or multiprocessors) that a parallel loop is spread over.
+    /// Number of threads (or cores, or multiprocessors) that run a parallel loop.
     pub threads: usize,
-    /// Cycles in a second of one thread.
+    /// Clock rate of one thread in cycles per second.
     pub clock_hz: f64,
-    /// Bytes in a second to and from main memory.
+    /// Bandwidth of main memory in bytes per second.
     pub memory_bandwidth: f64,
-    /// Bytes in a second to and from the second-level caches.
+    /// Bandwidth of the L2 caches in bytes per second.
     pub cache_bandwidth: f64,
-    /// Seconds it takes to begin one kernel.
+    /// Latency of a kernel launch in seconds.
     pub launch_seconds: f64,
-    /// Whether threads may share a reduction with any combiner, each a part in order: HLO wants combiners to be
-    /// associative. Else only those that are one operation are; see [`SplitReductions`](crate::SplitReductions).
+    /// Whether threads may split a reduction with any combiner, each thread reducing a contiguous part: HLO requires
+    /// combiners to be associative. Otherwise, only combiners of a single operation are split; see
+    /// [`SplitReductions`](crate::SplitReductions).
     pub splits_any_reduction: bool,
-    /// Fusion: operations and limits.
+    /// Fusible operations and limits of fusion.
     pub fusion: FusionProfile,
-    /// Forms of a contraction that are as fast as any other.
+    /// Forms of a contraction that cost nothing extra.
     pub dot: DotProfile,
-    /// Orders of dimensions that are as fast as any other.
+    /// Dimension orders that cost nothing extra.
     pub layout: LayoutProfile,
-    /// The tiles that arrays lie in; `None` for plain row-major memory.
+    /// Tiles of arrays in memory; `None` for plain row-major memory.
     pub tiles: Option<TileProfile>,
-    /// Operations that the target has not: those of [`expandable`](TargetProfile::expandable) are put in terms of
-    /// others, the rest stays for the backend to refuse or to leave to the host.
+    /// Operations that the target lacks. The `expand` stage expands those in [`expandable`](TargetProfile::expandable)
+    /// into other operations. The backend rejects the rest or runs them on the host.
     pub lacks: BTreeSet<Opcode>,
-    /// Form of `topk` that it does by itself, though it lacks the others. None by default.
+    /// Forms of `topk` that the target supports natively, though it lacks the general one. None by default.
     pub top_k: TopKProfile,
-    /// Rows of the largest matrices of each element type that it factors and solves by itself, though it lacks
-    /// `cholesky` and `triangular-solve`: lower factors, and `x` in `a x = b` with `a` as it is. None by default.
+    /// Maximum number of rows, by element type, of the matrices that the target factors and solves natively, though it
+    /// lacks `cholesky` and `triangular-solve`: lower factors, and `x` in `a x = b` with `a` not transposed. None by
+    /// default.
     pub small_matrices: BTreeMap<ElementType, usize>,
-    /// The floats it computes in.
+    /// Float types with arithmetic on the target.
     pub floats: FloatProfile,
-    /// Floats of fewer than 32 bits whose convolutions, of operands and result of that one type, it sums as `f32` and
-    /// rounds once by itself; others are put in terms of `f32` by
-    /// [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes). None by default.
+    /// Float types narrower than 32 bits for which the target natively supports convolutions with operands and result
+    /// of this type: it accumulates in `f32` and rounds once. [`UnifyConvolutionTypes`](crate::UnifyConvolutionTypes)
+    /// rewrites the others to `f32`. None by default.
     pub convolution_floats: BTreeSet<ElementType>,
-    /// Whether products and convolutions of `f32` whose precision is `default` may round their factors to TF32; see
-    /// [`AllowTf32`](crate::AllowTf32). Not by default.
+    /// Whether dots and convolutions of `f32` with precision `default` may round their operands to TF32; see
+    /// [`AllowTf32`](crate::AllowTf32). Off by default.
     pub tf32: bool,
-    /// Bytes that one execution may need in all, arguments and results included: see
+    /// Maximum memory of one execution in bytes, including arguments and results; see
     /// [`Rematerialize`](crate::Rematerialize). `None` for no limit.
     pub memory_bytes: Option<u64>,
-    /// Memories besides the default one, the fastest first: see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
+    /// Memory spaces other than the default one, fastest first; see [`AssignMemorySpaces`](crate::AssignMemorySpaces).
     pub memory_spaces: Vec<MemorySpaceProfile>,
 }
 
-/// The `topk` of a target that has no general one; see [`ExpandTopK`](crate::ExpandTopK).
+/// Limits of a native `topk` on a target without a general one; see [`ExpandTopK`](crate::ExpandTopK).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopKProfile {
-    /// The most elements that it picks of a row.
+    /// Maximum number of elements that it selects per row.
     pub most: usize,
-    /// The element types that it does it for.
+    /// Supported element types.
     pub elements: BTreeSet<ElementType>,
 }
 
-/// Floats that a target computes in.
+/// Float types with arithmetic on a target.
 ///
-/// Arrays of the others are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
+/// Arrays of other float types are only stored, moved and converted; see [`NormalizeFloats`](crate::NormalizeFloats).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatProfile {
-    /// Floats that the target has no arithmetic for.
+    /// Float types without arithmetic on the target.
     pub storage_only: BTreeSet<ElementType>,
-    /// The type that it computes in instead: one that has every value of those in `storage_only`, `f32` as a rule.
+    /// Type for the arithmetic of `storage_only` types. It must represent all their values; usually `f32`.
     pub compute_in: ElementType,
 }
 
-/// A memory of a device besides its default one, such as a scratchpad, and the values that may live there.
+/// A memory of a device other than its default one, such as a scratchpad, and the values that may be placed in it.
 ///
 /// Arguments and results of programs are always in the default memory, and so are operands and results of custom calls,
 /// transfers and collectives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpaceProfile {
-    /// `S(n)` of layouts; not 0, which is the default memory.
+    /// Number `n` of `S(n)` in layouts; not 0, which is the default memory.
     pub space: i64,
-    /// Bytes of it that one execution may use.
+    /// Capacity for one execution in bytes.
     pub bytes: usize,
-    /// Alignment in bytes of values there: that of the backend's [`BufferOptions`](crate::buffers::BufferOptions).
+    /// Alignment in bytes of values in this memory. It must equal the alignment in the backend's
+    /// [`BufferOptions`](crate::buffers::BufferOptions).
     pub alignment: usize,
-    /// Bytes of the largest value that may live there.
+    /// Size in bytes of the largest value that may be placed there.
     pub max_value_bytes: usize,
-    /// Whether constants may live there, all the time.
+    /// Whether constants may be placed there, for the whole execution.
     pub constants: bool,
-    /// Operations whose operands are copied there just before where they are not there already and there is room.
+    /// Operations whose operands are copied into this memory right before them, if they are not there already and fit.
     pub staged: BTreeSet<Opcode>,
 }
 
-/// Tiles that arrays lie in on a device, padded up to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
+/// Tiles of arrays in device memory, padded to whole tiles; see [`Layout::tiles`](xla_hlo::Layout::tiles).
 ///
-/// The two minor dimensions of an array lie in tiles of `rows` by `columns` elements, a vector in tiles of as many
-/// elements, and a scalar as it is. Tiles follow one another in row-major order.
+/// The two minor dimensions of an array are stored in tiles of `rows` by `columns` elements. A vector is stored in
+/// tiles of `rows * columns` elements, and a scalar without tiles. Tiles are in row-major order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileProfile {
-    /// Elements along the second minor dimension.
+    /// Tile size along the second-minor dimension.
     pub rows: usize,
-    /// Elements along the minor dimension.
+    /// Tile size along the minor dimension.
     pub columns: usize,
 }
 
-/// Operations that a target's compiler can put into one fusion.
+/// Operations that a target's compiler can fuse, and limits of fusions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FusionProfile {
-    /// Operations that can be computed element by element inside a fusion. Empty: nothing is fused.
+    /// Operations that can be computed element by element inside a fusion. Nothing is fused if it is empty.
     pub inside: BTreeSet<Opcode>,
-    /// Operations that a fusion may be rooted in besides those in `inside`.
+    /// Operations that may be the root of a fusion in addition to those in `inside`.
     pub roots: BTreeSet<Opcode>,
-    /// Most instructions that one fusion evaluates, copies of an instruction at another index counted.
+    /// Maximum number of instructions that one fusion evaluates. An instruction that is evaluated at several indices
+    /// counts several times.
     pub max_instructions: usize,
-    /// The same for kernels of whole rows, which evaluate many of their instructions in several loops.
+    /// Maximum number of instructions of a row kernel, which evaluates many of its instructions in several loops.
     pub max_row_instructions: usize,
-    /// Most code of one fusion, in machine instructions for an element of each evaluation: compilation takes time in
-    /// proportion, and a sine is as much as 25 additions.
+    /// Maximum code size of one fusion, in machine instructions per element, summed over all evaluations. Compile time
+    /// is proportional to it. A sine counts as 25 additions.
     pub max_code: u64,
-    /// Most registers of 32 bits that values of one fusion take at a time, by the number of those that are still to be
-    /// computed for others: a target that would keep more of them in memory is better off with two kernels.
+    /// Maximum register pressure of one fusion, in live 32-bit registers. Above it, the target would spill, and two
+    /// kernels are faster.
     pub max_live_registers: usize,
-    /// Most arrays that one fusion reads and writes.
+    /// Maximum number of arrays that one fusion reads and writes.
     pub max_operands: usize,
     /// Whether one kernel may reduce rows and use the reductions in the same row; see [`FuseRows`](crate::FuseRows). It
-    /// reduces a row before it stores anything of it, so that its result may lie where an operand does; see
-    /// [`AliasRowOutputs`](crate::AliasRowOutputs).
+    /// finishes the reductions of a row before it stores any element of the row, so that its result may alias an
+    /// operand; see [`AliasRowOutputs`](crate::AliasRowOutputs).
     pub row_kernels: bool,
-    /// Whether a fusion may write several arrays of the same dimensions.
+    /// Whether a fusion may have several results of equal dimensions.
     pub multi_output: bool,
-    /// Bytes of results up to which kernels over the same dimensions become one though they share nothing: about the
-    /// bytes that memory moves in the time of one launch. 0 where launches cost next to nothing.
+    /// Maximum size in bytes of the results of independent kernels that are merged if they have equal dimensions. About
+    /// the bytes that memory transfers during one launch; 0 if launches are almost free.
     pub horizontal_bytes: usize,
-    /// Whether elementwise operations on the result of a reduction may go into the reduction's fusion.
+    /// Whether elementwise operations on the result of a reduction may be part of the reduction's fusion.
     pub reduce_epilogue: bool,
-    /// Elementwise operations that may go with the contraction whose result they take.
+    /// Elementwise epilogues of contractions.
     pub epilogues: EpilogueProfile,
     /// Attentions that may become one fusion.
     pub attention: AttentionProfile,
-    /// Largest array that may be read along another dimension than its minor-most inside a fusion.
+    /// Size in bytes of the largest array that a fusion may read along another dimension than the minor-most one.
     pub max_transposed_bytes: usize,
-    /// Whether `dynamic-update-slice` may be a root that writes only the update, in place.
+    /// Whether `dynamic-update-slice` may be a root that only writes the update, in place.
     pub in_place_update: bool,
 }
 
-/// Contractions that a target finishes with elementwise operations; see [`FuseEpilogues`](crate::FuseEpilogues). None
-/// by default.
+/// Contractions that a target can compute with an elementwise epilogue; see [`FuseEpilogues`](crate::FuseEpilogues).
+/// None by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpilogueProfile {
-    /// Operations: dots, convolutions.
+    /// Supported operations: dots, convolutions.
     pub of: BTreeSet<Opcode>,
-    /// Element types of operands and result for which it can.
+    /// Supported element types of operands and result.
     pub types: BTreeSet<ElementType>,
-    /// Arithmetic operations below which a contraction is better alone, or a kernel's own loop.
+    /// Minimum number of flops. A smaller contraction is faster without epilogue, or as a loop in a kernel.
     pub least_flops: u64,
 }
 
-/// Attentions that a target computes in one kernel, without scores in memory; see
+/// Attentions that a target computes in one kernel without storing the scores; see
 /// [`FuseAttention`](crate::FuseAttention). None by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttentionProfile {
-    /// Element types of the dots' operands; f32 of those that may be rounded to TF32, unless queries are few.
+    /// Element types of the dots' operands. f32 requires that dots may be rounded to TF32, except with few queries.
     pub types: BTreeSet<ElementType>,
-    /// Sizes of heads by the bytes of their elements; nothing for a target that has no such kernel.
+    /// Head sizes by element size in bytes; empty for a target without such a kernel.
     pub head_sizes: BTreeMap<usize, HeadSizes>,
-    /// The same for sums of functions of scores, such as an attention's gradients; see
+    /// Head sizes for sums of functions of scores, such as an attention's gradients, by element size in bytes; see
     /// [`FuseScores`](crate::FuseScores).
     pub sum_head_sizes: BTreeMap<usize, HeadSizes>,
-    /// Queries of a batch's head from which on a kernel has something to share, and keys.
+    /// Minimum number of queries per head of a batch, so that the queries can share loads of the keys.
     pub least_queries: usize,
-    /// As for `least_queries`.
+    /// Minimum number of keys per head of a batch.
     pub least_keys: usize,
-    /// Queries of a batch's head up to which a kernel goes at the pace of memory: in full precision, and with the keys
-    /// of a head in parts where heads are few. 0 for a target that has no such kernel.
+    /// Maximum number of queries per head of a batch for the decode kernel, which is bound by memory bandwidth. It
+    /// computes in full precision, and splits the keys of a head if there are few heads. 0 for a target without such a
+    /// kernel.
     pub few_queries: usize,
-    /// Queries that a block of threads has.
+    /// Number of queries per thread block.
     pub tile: usize,
-    /// Keys up to which a kernel pays whose blocks leave most of the machine idle.
+    /// Maximum number of keys for which a kernel is worthwhile although its blocks leave most of the machine idle.
     pub few_keys: usize,
-    /// Whether 16-bit floats may be rounded elsewhere than where the program says: a softmax of them at its end, and
-    /// probabilities before they are divided.
+    /// Whether 16-bit floats may be rounded at other points than the program states: a 16-bit softmax only at its end,
+    /// and probabilities before the division.
     pub excess_precision: bool,
 }
 
-/// Sizes of an attention's heads.
+/// Supported sizes of an attention's heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadSizes {
-    /// Number that they are multiples of.
+    /// Sizes must be multiples of this number.
     pub step: usize,
-    /// The largest.
+    /// Largest size.
     pub most: usize,
 }
 
@@ -237,65 +242,65 @@ impl HeadSizes {
 }
 
 impl AttentionProfile {
-    /// Whether heads may have as many elements of a type.
+    /// Whether heads may have this size and element type.
     pub fn takes_head(&self, (size, ty): (usize, ElementType)) -> bool {
         self.head_sizes.get(&ty.byte_width()).is_some_and(|sizes| sizes.contain(size))
     }
 
-    /// The same for sums of functions of scores.
+    /// Whether heads may have this size and element type in sums of functions of scores.
     pub fn takes_head_of_sum(&self, (size, ty): (usize, ElementType)) -> bool {
         self.sum_head_sizes.get(&ty.byte_width()).is_some_and(|sizes| sizes.contain(size))
     }
 }
 
-/// Forms that a target's contractions take without extra cost.
+/// Forms of contractions that cost nothing extra on a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DotProfile {
-    /// Operands in any order of dimensions: transposes that feed a dot fold into its dimension numbers.
+    /// Whether operands may have any dimension order, so that a transpose of an operand folds into the dot's dimension
+    /// numbers.
     pub any_operand_order: bool,
-    /// Whether right operands are read sooner where contracted dimensions come before free ones; see
-    /// [`OrderRightOperands`](crate::OrderRightOperands). Not by default.
+    /// Whether right operands are faster with contracted dimensions before free ones; see
+    /// [`OrderRightOperands`](crate::OrderRightOperands). Off by default.
     pub right_rows: bool,
-    /// Bytes of operands and result up to which dots are merged; see
-    /// [`MergeDots`](crate::MergeDots). 0 where dots stay as they are: by default, since only a measurement tells
-    /// whether a target gains by it.
+    /// Maximum size in bytes of operands and result of dots that are merged; see [`MergeDots`](crate::MergeDots). 0
+    /// disables merging. This is the default, since only measurements show whether a target profits.
     pub merge_bytes: usize,
 }
 
-/// Orders of dimensions that a target prefers, besides those of contractions; see
+/// Dimension orders that a target prefers, in addition to those of contractions; see
 /// [`AssignLayouts`](crate::AssignLayouts).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutProfile {
-    /// Of the arrays of convolutions.
+    /// Order of the arrays of convolutions.
     pub convolution: ConvolutionOrder,
-    /// Of filters that are the same in all runs, or in all iterations of a loop; see
+    /// Order of filters that are constant or invariant in a loop; see
     /// [`OrderRightOperands`](crate::OrderRightOperands).
     pub filters: FilterOrder,
-    /// Whether reductions along minor dimensions stay so, since rows are reduced in the kernel that makes them.
+    /// Whether reductions of minor dimensions stay minor, since rows are reduced in the kernel that computes them.
     pub minor_reductions: bool,
 }
 
-/// The order of dimensions in which a target takes convolutions.
+/// Dimension order that a target requires of convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvolutionOrder {
-    /// Any: transposes of operands and results fold into the dimension numbers.
+    /// Any order: transposes of operands and results fold into the dimension numbers.
     Any,
-    /// Images, places, channels; in the kernel places, input channels, output channels (NHWC, HWIO).
+    /// Batch, spatial, features; for the kernel spatial, input features, output features (NHWC, HWIO).
     ChannelsLast,
 }
 
-/// The order of dimensions in which a target takes the filters of convolutions.
+/// Dimension order that a target prefers for convolution filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterOrder {
-    /// Any, or the one of [`ConvolutionOrder`].
+    /// Any order, or the one of [`ConvolutionOrder`].
     Any,
-    /// Output features, then input features on the side on which the images have theirs: OHWI for images in NHWC, OIHW
-    /// for NCHW. So do libraries that take others only after a copy.
+    /// Output features first; input features at the position where the images have theirs: OHWI for images in NHWC,
+    /// OIHW for NCHW. Libraries with this preference copy filters of another order first.
     OutputFeaturesFirst,
 }
 
 impl TargetProfile {
-    /// A machine of no special abilities, for tests and as a start: one thread, 16-byte vectors, nothing unusual fused.
+    /// Returns a profile without special abilities, for tests and as a base: one thread, 16-byte vectors, basic fusion.
     pub fn generic() -> TargetProfile {
         TargetProfile {
             vector_bytes: 16,
@@ -327,7 +332,7 @@ impl TargetProfile {
         }
     }
 
-    /// A target that can do everything that passes know of, to try them on.
+    /// Returns a profile with every ability that passes know, for tests.
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::reductions() };
@@ -344,7 +349,7 @@ impl TargetProfile {
         }
     }
 
-    /// A target like [`able`](TargetProfile::able) that lacks everything that passes can do without.
+    /// Returns a profile like [`able`](TargetProfile::able) that lacks everything that passes can expand.
     pub fn poor() -> TargetProfile {
         let narrow = |ty: &ElementType| ty.is_float() && ty.bit_width() < 32;
         let storage_only = ElementType::ALL.iter().copied().filter(narrow).collect();
@@ -352,10 +357,10 @@ impl TargetProfile {
         TargetProfile { lacks: TargetProfile::expandable(), floats, ..TargetProfile::able() }
     }
 
-    /// A target like this one without the named abilities: operations (`cholesky`), and floats (`bf16`) that it then
-    /// only stores.
+    /// Removes the named abilities: operations (`cholesky`), and arithmetic in float types (`bf16`), which are then
+    /// only stored.
     ///
-    /// [`Error::InvalidArgument`] for what is neither, and for what programs cannot do without.
+    /// Returns [`Error::InvalidArgument`] for other names, and for abilities that cannot be expanded.
     pub fn without<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<TargetProfile> {
         let expandable = TargetProfile::expandable();
         for name in names {
@@ -377,8 +382,8 @@ impl TargetProfile {
         Ok(self)
     }
 
-    /// Operations that a target may lack without losing anything but speed: stage `expand` puts them in terms of
-    /// others.
+    /// Returns the operations that a target may lack at no other cost than speed: stage `expand` expands them into
+    /// other operations.
     pub fn expandable() -> BTreeSet<Opcode> {
         use Opcode::{Cholesky, Clamp, Fft, SelectAndScatter, TopK, TriangularSolve};
         let others = [Cholesky, TriangularSolve, TopK, Fft, SelectAndScatter, Clamp];
@@ -397,7 +402,7 @@ impl TargetProfile {
 }
 
 impl EpilogueProfile {
-    /// Dots and convolutions of those types, from `least_flops` arithmetic operations on.
+    /// Returns an epilogue profile for dots and convolutions of these types with at least `least_flops` flops.
     pub fn contractions(types: impl IntoIterator<Item = ElementType>, least_flops: u64) -> EpilogueProfile {
         let of = BTreeSet::from([Opcode::Dot, Opcode::Convolution]);
         EpilogueProfile { of, types: types.into_iter().collect(), least_flops }
@@ -405,19 +410,20 @@ impl EpilogueProfile {
 }
 
 impl FloatProfile {
-    /// Arithmetic in every float type.
+    /// Returns a profile with arithmetic in all float types.
     pub fn all() -> FloatProfile {
         FloatProfile { storage_only: BTreeSet::new(), compute_in: ElementType::F32 }
     }
 }
 
 impl FusionProfile {
-    /// Profile of a compiler of loop nests over an elemental emitter: elementwise and movement inside; reductions and
-    /// in-place updates as roots.
+    /// Returns the profile of a compiler for loop nests with an elemental emitter: elementwise operations and data
+    /// movement inside, reductions and in-place updates as roots.
     pub fn loops() -> FusionProfile {
         let of = |family| Opcode::ALL.iter().copied().filter(move |o| o.family() == family);
         let mut inside: BTreeSet<Opcode> = of(Family::Elementwise).chain(of(Family::Movement)).collect();
-        // Copies are made on purpose, bitcasts are free outside; updates change a buffer and can only be the root.
+        // Copies are deliberate, and bitcasts are free outside of fusions. In-place updates write a buffer and can only
+        // be roots.
         for opcode in [Opcode::Copy, Opcode::Bitcast, Opcode::DynamicUpdateSlice] {
             inside.remove(&opcode);
         }
@@ -441,13 +447,13 @@ impl FusionProfile {
         }
     }
 
-    /// Profile of a compiler that also keeps reductions at hand: loops, whole rows in one kernel, and operations on a
-    /// reduction's result in the kernel that reduces.
+    /// Returns the profile of a compiler that also uses reductions inside a kernel: loops, row kernels, and epilogues
+    /// of reductions.
     pub fn reductions() -> FusionProfile {
         FusionProfile { row_kernels: true, reduce_epilogue: true, ..FusionProfile::loops() }
     }
 
-    /// Nothing is fused: each operation is compiled alone.
+    /// Returns a profile without fusion: each operation is compiled separately.
     pub fn none() -> FusionProfile {
         FusionProfile { inside: BTreeSet::new(), roots: BTreeSet::new(), ..FusionProfile::loops() }
     }
@@ -463,7 +469,7 @@ mod tests {
         assert_eq!(poor.lacks, BTreeSet::from([Opcode::Cholesky, Opcode::Tanh]));
         assert_eq!(poor.floats.storage_only, BTreeSet::from([ElementType::BF16]));
         assert_eq!(poor.floats.computed_in(ElementType::BF16), ElementType::F32);
-        // Types that are not storage-only are computed as they are.
+        // Types that are not storage-only are computed in their own type.
         for ty in [ElementType::F16, ElementType::F32, ElementType::F64, ElementType::S8, ElementType::C64] {
             assert_eq!(poor.floats.computed_in(ty), ty);
         }

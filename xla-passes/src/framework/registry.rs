@@ -5,7 +5,7 @@ use xla_hlo::{Error, Result};
 
 use crate::*;
 
-/// A name, a sentence, and how to make the pass.
+/// Name, description and constructor of a pass.
 type Entry = (&'static str, &'static str, fn() -> Box<dyn Pass>);
 
 /// All passes: name, description, constructor.
@@ -101,7 +101,7 @@ const PASSES: &[Entry] = &[
     ("widen-linalg", "computes linear algebra on narrow floats in f32", || Box::new(WidenLinalg)),
 ];
 
-/// Passes that were called otherwise, by their old names.
+/// Former names of renamed passes.
 const RENAMED: &[(&str, &str)] = &[
     ("drop-dependencies", "simplify-tokens"),
     ("free-reshapes", "reshape-to-bitcast"),
@@ -109,12 +109,12 @@ const RENAMED: &[(&str, &str)] = &[
     ("split-folds", "split-reductions"),
 ];
 
-/// Names and descriptions of all passes, in alphabetical order.
+/// Iterates over the names and descriptions of all passes in alphabetical order.
 pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
     PASSES.iter().map(|(name, what, _)| (*name, *what))
 }
 
-/// The pass of that name. The error says the new name of a pass that was renamed, else lists the names there are.
+/// Returns the pass with this name. The error names the replacement of a renamed pass, or lists all passes.
 pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
     if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
         return Err(Error::not_found(format!("pass {old:?} is called {new:?} now")));
@@ -126,19 +126,19 @@ pub fn pass(name: &str) -> Result<Box<dyn Pass>> {
     })
 }
 
-/// A pipeline of the named passes in that order.
+/// Returns a pipeline of the named passes in this order.
 pub fn pipeline<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Pipeline> {
     names.into_iter().try_fold(Pipeline::new("custom"), |pipeline, name| Ok(pipeline.boxed(pass(name)?)))
 }
 
-/// Rounds of a group with a star.
+/// Maximum number of iterations of a group with a star.
 const ROUNDS: usize = 12;
 
-/// Groups in groups, at most.
+/// Maximum nesting depth of groups.
 const DEPTH: usize = 32;
 
-/// A pipeline as text: names of passes with commas between, groups in brackets, with a star if they are to be run until
-/// an iteration changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
+/// Parses a pipeline: names of passes separated by commas, and groups in brackets. A group with a star runs until an
+/// iteration changes nothing (at most 12 times): `inline-calls,[simplify-tuples,dead-code]*,fuse`.
 pub fn parse(text: &str) -> Result<Pipeline> {
     let mut reader = PipelineParser { rest: text, text };
     let (pipeline, end) = reader.list(0)?;
@@ -148,7 +148,7 @@ pub fn parse(text: &str) -> Result<Pipeline> {
     Ok(pipeline(Pipeline::new("custom")))
 }
 
-/// Adds parsed passes to a pipeline.
+/// Appends the parsed passes to a pipeline.
 type Steps = Box<dyn FnOnce(Pipeline) -> Pipeline>;
 
 struct PipelineParser<'t> {
@@ -157,7 +157,7 @@ struct PipelineParser<'t> {
 }
 
 impl PipelineParser<'_> {
-    /// Reads a list up to its end; returns what it is ended by, a bracket or nothing.
+    /// Parses a list up to its end. Returns the steps and the closing bracket, if any.
     fn list(&mut self, depth: usize) -> Result<(Steps, Option<char>)> {
         let mut steps: Vec<Steps> = Vec::new();
         loop {

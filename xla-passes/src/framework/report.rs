@@ -1,4 +1,4 @@
-//! Report of a pipeline's run, as data: time and edits of each pass.
+//! Report of a pipeline run as data: time and edits of each pass.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,43 +7,43 @@ use std::time::Duration;
 /// One run of one pass.
 #[derive(Clone, Debug)]
 pub struct PassRun {
-    /// Counts runs from 0 over the whole pipeline.
+    /// Number of the run, counted from 0 over the whole pipeline.
     pub index: usize,
     /// Stages and pass, such as `standard.simplify.dead-code`.
     pub path: String,
-    /// The pass's name.
+    /// Name of the pass.
     pub pass: &'static str,
     /// Whether it edited the module.
     pub changed: bool,
-    /// Time in the pass.
+    /// Time spent in the pass.
     pub time: Duration,
-    /// Time in the verifier afterwards; zero when it did not run.
+    /// Time spent in the verifier afterwards; zero if it did not run.
     pub verify_time: Duration,
-    /// Instructions of the module afterwards.
+    /// Number of instructions in the module afterwards.
     pub instructions: usize,
 }
 
-/// All runs of a pipeline in order.
+/// All runs of a pipeline, in order.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineReport {
-    /// Each run of each pass.
+    /// All runs of all passes.
     pub runs: Vec<PassRun>,
-    /// Counts of applications of each simplifier rule; a pass without rules counts its rewrites under its own name.
+    /// Number of applications of each simplifier rule. A pass without rules counts its rewrites under its own name.
     pub rewrites: BTreeMap<&'static str, u64>,
-    /// Path of the step at which an option (`until`, `max_passes`) cut the pipeline short.
+    /// Path of the step at which an option (`until`, `max_passes`) stopped the pipeline.
     pub cut_at: Option<String>,
-    /// Fixed-point groups that were still changing the module when their limit was reached.
+    /// Paths of fixpoint groups that still changed the module when they reached their iteration limit.
     pub unfinished: Vec<String>,
 }
 
-/// The runs of one pass put together.
+/// Totals over all runs of one pass.
 #[derive(Clone, Debug, Default)]
 pub struct PassTotal {
     /// Number of runs.
     pub runs: usize,
     /// Number of runs that edited the module.
     pub changes: usize,
-    /// Time in the pass, the verifier aside.
+    /// Time spent in the pass, without the verifier.
     pub time: Duration,
 }
 
@@ -53,12 +53,12 @@ impl PipelineReport {
         self.runs.iter().any(|run| run.changed)
     }
 
-    /// Time in passes, the verifier aside.
+    /// Returns the time spent in passes, without the verifier.
     pub fn time(&self) -> Duration {
         self.runs.iter().map(|run| run.time).sum()
     }
 
-    /// Runs, changes and time by pass name.
+    /// Returns runs, changes and time by pass name.
     pub fn by_pass(&self) -> BTreeMap<&'static str, PassTotal> {
         let mut totals = BTreeMap::<_, PassTotal>::new();
         for run in &self.runs {
@@ -71,7 +71,7 @@ impl PipelineReport {
     }
 }
 
-/// A table: a line for each pass, most time first, then the rules that were applied.
+/// Prints a table: one line per pass in order of decreasing time, then the applied rules.
 impl fmt::Display for PipelineReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<28} {:>5} {:>8} {:>10}", "pass", "runs", "changes", "ms")?;

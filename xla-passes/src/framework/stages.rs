@@ -1,10 +1,10 @@
-//! Stages of a compilation: named pipelines that backends put together.
+//! Compilation stages: named pipelines that backends combine.
 
 use xla_hlo::Opcode;
 
 use crate::*;
 
-/// All stages in order.
+/// Returns all stages in order.
 pub fn standard(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("standard")
         .stage(canonicalize(profile))
@@ -16,7 +16,7 @@ pub fn standard(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// The stages without which a program cannot run: nothing is simplified or fused.
+/// Returns only the stages that a program needs to run, without simplification and fusion.
 pub fn needed(profile: &TargetProfile) -> Pipeline {
     Pipeline::new("needed")
         .stage(canonicalize(profile))
@@ -25,8 +25,8 @@ pub fn needed(profile: &TargetProfile) -> Pipeline {
         .stage(schedule(profile))
 }
 
-/// One form for one meaning: no layouts that matter, nothing asynchronous, no calls, each loop body called from one
-/// place.
+/// Converts a program to canonical form: no significant layouts, no asynchronous operations, no calls, and one call
+/// site per loop body.
 pub fn canonicalize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("canonicalize")
         .pass(NormalizeLayouts)
@@ -42,10 +42,10 @@ pub fn canonicalize(_: &TargetProfile) -> Pipeline {
         .pass(FlattenCallGraph)
 }
 
-/// Less work for the same result, to a fixed point.
+/// Reduces the work of a program, to a fixpoint.
 pub fn simplify(profile: &TargetProfile) -> Pipeline {
     let group = Pipeline::fixed_point("simplify-group", 12);
-    // Fused slices cost nothing where they are.
+    // A fused slice is free.
     let slices_cost = !profile.fusion.inside.contains(&Opcode::Slice);
     let group = if slices_cost { group.pass(SinkSlices) } else { group };
     let group = group
@@ -63,25 +63,26 @@ pub fn simplify(profile: &TargetProfile) -> Pipeline {
         .pass(DeadCode);
     Pipeline::new("simplify")
         .stage(group)
-        // After the laws, which slice the operands of a sliced dot. Concatenated operands may be constants.
+        // Runs after the algebraic rules, which slice the operands of a sliced dot. Concatenated operands may be
+        // constant.
         .pass(MergeDots)
         .pass(FoldConstants)
-        // The laws would undo it: to them one order is as good as another. The old order may be dead state of a loop.
+        // Runs last, since the algebraic rules would undo it. The array in the old order may become dead state of a
+        // loop.
         .pass(OrderRightOperands)
         .pass(SimplifyLoops)
         .pass(DeadCode)
         .pass(AnnotateTripCounts)
 }
 
-/// Operations that a target lacks, put in terms of those it has; before simplification, which then sees their
-/// expansions.
+/// Expands operations that a target lacks. Runs before simplification, which then simplifies the expansions.
 pub fn expand(_: &TargetProfile) -> Pipeline {
     Pipeline::new("expand")
         .pass(ExpandScans)
         .pass(ExpandBatchNorms)
         .pass(ExpandRaggedDots)
         .pass(ExpandScaledDots)
-        // Random numbers become random bits.
+        // Expands random numbers into random bits first.
         .pass(ExpandRng)
         .pass(ExpandBitGenerators)
         .pass(ExpandStochasticConverts)
@@ -89,7 +90,7 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(WidenLinalg)
         .pass(UnifyConvolutionTypes)
         .pass(UnifyDotTypes)
-        // Before linear algebra becomes dots.
+        // Runs before linear algebra is expanded into dots.
         .pass(AllowTf32)
         // The following passes expand only operations that the target's profile lacks.
         .pass(ExpandCholesky)
@@ -104,20 +105,21 @@ pub fn expand(_: &TargetProfile) -> Pipeline {
         .pass(DeadCode)
 }
 
-/// Operations in parts that run side by side or cost less; after simplification, which would put them together again.
+/// Splits operations into parts that run in parallel or cost less. Runs after simplification, which would merge them
+/// again.
 pub fn parallelize(_: &TargetProfile) -> Pipeline {
     Pipeline::new("parallelize").pass(SplitWindows).pass(SplitReductions)
 }
 
-/// Every array states its layout.
+/// Assigns an explicit layout to each array.
 pub fn layout(_: &TargetProfile) -> Pipeline {
     Pipeline::new("layout").pass(NormalizeLayouts).pass(DeadCode)
 }
 
-/// Kernels: operations that a backend compiles as one.
+/// Forms kernels: groups of operations that a backend compiles as one.
 pub fn fuse(_: &TargetProfile) -> Pipeline {
     Pipeline::new("fuse")
-        // Before its softmax becomes a kernel.
+        // Runs before other passes fuse the softmax of an attention.
         .pass(FuseAttention)
         .pass(FuseScores)
         .pass(Fuse)
@@ -125,14 +127,14 @@ pub fn fuse(_: &TargetProfile) -> Pipeline {
         .pass(FuseOutputs)
         .pass(FuseEpilogues)
         .pass(FoldKernels)
-        // Kernels that were merged may compute the same thing twice.
+        // Merged kernels may contain equal instructions.
         .pass(CommonSubexpressions)
         .pass(ReshapeToBitcast)
         .pass(DeadCode)
         .pass(AliasRowOutputs)
 }
 
-/// Layouts, the order of instructions, rematerialization for want of memory, the copies that this order needs, and
+/// Assigns tiles, an instruction order, rematerialization if memory is short, the copies that this order needs, and
 /// memory spaces. [`assign_buffers`](crate::buffers::assign_buffers) follows.
 pub fn schedule(_: &TargetProfile) -> Pipeline {
     Pipeline::new("schedule")
