@@ -5,9 +5,9 @@ use xla_hlo::{CompId, InstrId, Module, Result};
 use crate::analysis::trip_count::trip_count;
 use crate::{Pass, PassContext};
 
-/// Writes `{"known_trip_count":{"n":"12"}}` into the backend configuration of loops that count, where that is empty.
+/// Writes `{"known_trip_count":{"n":"12"}}` into the backend configuration of counting loops if that is empty.
 ///
-/// A note for backends, not an edit of the program: the pass never reports a change.
+/// This is an annotation for backends and no edit of the program, so that the pass never reports a change.
 pub struct AnnotateTripCounts;
 
 impl Pass for AnnotateTripCounts {

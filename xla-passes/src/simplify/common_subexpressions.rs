@@ -1,4 +1,4 @@
-//! Common subexpression elimination: equal operations on equal operands, and equal computations, become one.
+//! Common subexpression elimination (CSE) of instructions and of embedded computations.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,11 +10,11 @@ use xla_hlo::{CompId, Computation, InstrId, Instruction, Module, Op, Result};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Keeps the first of equal instructions: same operation with same attributes, operands and shape.
+/// Merges equal instructions into the first: same operation with the same attributes, operands and shape.
 ///
-/// Constants are compared by their bits, so NaNs and zeros keep their signs and payloads. Combiners, comparators and
-/// mapped functions that are equal but for names become one computation first, so that equal reductions are seen.
-/// Barriers, instructions with effects, and async starts and dones, are left alone.
+/// Constants are compared by their bits, so that the signs of zeros and the payloads of NaNs are preserved. Combiners,
+/// comparators and mapped functions that only differ in names are merged first, so that equal reductions are found.
+/// Barriers, instructions with effects, and async starts and dones are not merged.
 pub struct CommonSubexpressions;
 
 impl Pass for CommonSubexpressions {
@@ -33,7 +33,7 @@ impl Pass for CommonSubexpressions {
     }
 }
 
-/// Makes equal instructions of one computation one.
+/// Merges equal instructions of one computation.
 pub(crate) fn merge_in(module: &mut Module, id: CompId, effects: &Effects, cx: &PassContext<'_>) -> Result<()> {
     merge_instructions(module.computation_mut(id), &|i| is_mergeable(i, effects), cx)
 }
@@ -74,7 +74,7 @@ fn hash_of(instruction: &Instruction) -> u64 {
     hasher.finish()
 }
 
-/// Hashes an operation, but of a large constant only its shape and its ends.
+/// Hashes an operation, but only the shape and both ends of a large constant.
 fn hash_op(op: &Op, hasher: &mut DefaultHasher) {
     const ENDS: usize = 256;
     match op {
@@ -95,13 +95,14 @@ fn is_equal(a: &Instruction, b: &Instruction) -> bool {
         && a.annotations().and_then(|a| a.sharding.as_ref()) == b.annotations().and_then(|b| b.sharding.as_ref())
 }
 
-/// Whether two instructions do the same to equal operands. For custom calls the backend configuration counts, too.
+/// Whether two operations compute the same from equal operands. For custom calls, the backend configurations must be
+/// equal too.
 fn is_same_op(a: &Instruction, b: &Instruction) -> bool {
     let config = |i: &Instruction| i.annotations().map(|a| a.backend_config.clone()).unwrap_or_default();
     a.op() == b.op() && (!matches!(a.op(), Op::CustomCall(_)) || config(a) == config(b))
 }
 
-/// Lets callers of equal embedded computations call the first of them.
+/// Redirects calls of equal embedded computations to the first of them.
 fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
     let mut kept: HashMap<u64, Vec<CompId>> = HashMap::new();
     let mut replacement: HashMap<CompId, CompId> = HashMap::new();
@@ -134,8 +135,8 @@ fn merge_computations(module: &mut Module, cx: &PassContext<'_>) {
     }
 }
 
-/// Hashes a computation so that [`computations_equal`] holds for hardly any others: thousands of branches of equal
-/// operations with different constants are not compared with each other.
+/// Hashes a computation such that collisions of computations for which [`computations_equal`] is false are rare.
+/// Thousands of branches with equal operations but different constants must not be compared pairwise.
 fn structure_hash(computation: &Computation) -> u64 {
     let mut hasher = DefaultHasher::new();
     let order = computation.post_order();
@@ -150,7 +151,7 @@ fn structure_hash(computation: &Computation) -> u64 {
     hasher.finish()
 }
 
-/// Whether two computations are the same but for names, metadata and the order in which independent instructions stand.
+/// Whether two computations are equal except for names, metadata and the order of independent instructions.
 pub(crate) fn computations_equal(a: &Computation, b: &Computation) -> bool {
     if a.len() != b.len() {
         return false;
@@ -216,7 +217,8 @@ mod tests {
             "q = f32[2] parameter(0)  m = f32[2] negate(q)  ROOT s = f32[4] concatenate(q, m), dimensions={0}"
         ));
         for other in [
-            // Other operands, results, shapes and operations; more operands, instructions and orders.
+            // Cases differ in operands, results, shapes or operations, or have further operands, instructions or
+            // orders.
             "p = f32[2] parameter(0)  n = f32[2] negate(p)  ROOT r = f32[4] concatenate(n, p), dimensions={0}",
             "p = f32[2] parameter(0)  ROOT n = f32[2] negate(p)  r = f32[4] concatenate(p, n), dimensions={0}",
             "p = f64[2] parameter(0)  n = f64[2] negate(p)  ROOT r = f64[4] concatenate(p, n), dimensions={0}",

@@ -1,4 +1,4 @@
-//! Replaces zero-sized arrays, and results that depend on their emptiness, by constants.
+//! Replaces zero-sized arrays, and results that only depend on their emptiness, by constants.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::ops::{Broadcast, Constant};
@@ -8,10 +8,10 @@ use crate::analysis::loops::element_of;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Replaces instructions that return an array without elements, and have no effects, by a constant, and reductions,
-/// scatters and convolutions of such an array by their value without it.
+/// Replaces effect-free instructions with a zero-sized result by a constant, and reductions, scatters and convolutions
+/// of a zero-sized array by their result for empty input.
 ///
-/// Dots, concatenations, pads and updates have laws of their own in the algebraic simplifier.
+/// Dots, concatenations, pads and updates have rules in the algebraic simplifier.
 pub struct DropZeroSized;
 
 impl Pass for DropZeroSized {
@@ -40,9 +40,9 @@ impl Pass for DropZeroSized {
 
 /// Known result of an instruction.
 enum KnownResult {
-    /// An array of the element type's zeros; one without elements too.
+    /// An array of zeros of the element type, possibly without elements.
     Zeros,
-    /// A value that is there, or an array of it where that is a scalar.
+    /// An existing value, broadcast if it is a scalar and the result is an array.
     Value(InstrId),
 }
 
@@ -69,7 +69,7 @@ fn known_value(computation: &Computation, id: InstrId, effects: &Effects) -> Opt
     })
 }
 
-/// Result `index` of an operation that is given an array without elements.
+/// Returns result `index` of an operation on a zero-sized array.
 fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize) -> Option<KnownResult> {
     let operands = instruction.operands();
     let is_empty = |i: usize| {
@@ -80,15 +80,16 @@ fn of_nothing(computation: &Computation, instruction: &Instruction, index: usize
     match instruction.op() {
         Op::Convolution(_) if is_empty(0) || is_empty(1) => Some(KnownResult::Zeros),
         Op::SelectAndScatter(_) if is_empty(1) => Some(KnownResult::Value(operands[2])),
-        // Arrays, then as many initial values.
+        // Operands are the arrays, then one initial value per array.
         Op::Reduce(_) if is_empty(0) => Some(KnownResult::Value(operands[count + index])),
-        // Arrays, indices, as many updates.
+        // Operands are the arrays, the indices, and one update per array.
         Op::Scatter(_) if is_empty(count + 1) => Some(KnownResult::Value(operands[index])),
         _ => None,
     }
 }
 
-/// Whether an instruction without a result that matters may go: communication, ordering and deliberate barriers stay.
+/// Whether an instruction without a significant result may be removed. Communication, ordering and deliberate barriers
+/// are kept.
 fn is_replaceable(instruction: &Instruction) -> bool {
     let stays = matches!(
         instruction.op(),
@@ -106,7 +107,7 @@ fn is_replaceable(instruction: &Instruction) -> bool {
 }
 
 impl KnownResult {
-    /// The value; `id` is what it stands for.
+    /// Adds the value to the computation; `id` is the instruction that it replaces.
     fn write(&self, computation: &mut Computation, id: InstrId) -> Result<InstrId> {
         let shape = computation[id].shape().clone();
         let Shape::Array(array) = &shape else { return Ok(id) };

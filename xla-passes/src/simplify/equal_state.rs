@@ -8,17 +8,17 @@ use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Shape};
 use crate::analysis::loops::{LoopState, element_of};
 use crate::rewrite::graph;
 
-/// Rounds in which classes of elements may fall apart; of those that still do, nothing is said.
+/// Maximum number of refinements of the equality classes. If they still change then, no elements are reported as equal.
 const ROUNDS: usize = 8;
 
-/// Constants of more bytes are only the same as themselves.
+/// Maximum size in bytes of constants that are compared by content; larger ones are equal only to themselves.
 const MAX_CONSTANT_BYTES: usize = 64;
 
-/// For each element of the state the first that has the same value before each iteration.
+/// Maps each element of the state to the first element with the same value before each iteration.
 ///
-/// Elements that begin as the same value are taken to be the same, until the body is seen to make different values of
-/// them: what is left at the end is so by induction. Linear time in the body for each of few iterations, and none where
-/// all elements begin as different values.
+/// Elements with the same initial value are assumed to be equal until the body is found to compute different values for
+/// them. Equality at the fixpoint follows by induction. The time is linear in the body for each of few iterations, and
+/// zero if all initial values differ.
 pub(crate) fn representatives(module: &Module, state: &LoopState, effects: &Effects) -> Vec<usize> {
     let count = state.elements.len();
     let itself: Vec<usize> = (0..count).collect();
@@ -43,24 +43,25 @@ pub(crate) fn representatives(module: &Module, state: &LoopState, effects: &Effe
     itself
 }
 
-/// For each of `n` things the first with the same key.
+/// Maps each of `count` items to the first item with the same key.
 fn firsts<K: std::hash::Hash + Eq>(count: usize, key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut first = HashMap::new();
     (0..count).map(|i| *first.entry(key(i)).or_insert(i)).collect()
 }
 
-/// Key of a value: equal keys make equal values.
+/// Value number key: equal keys imply equal values.
 #[derive(PartialEq, Eq, Hash)]
 enum ValueKey<'a> {
-    /// An element of the state, by its class.
+    /// An element of the state, represented by its class.
     Element(usize),
-    /// An operation on values of those numbers.
+    /// An operation on values with these numbers.
     Made(&'a Op, Vec<usize>, &'a Shape),
-    /// Like nothing else.
+    /// Equal only to itself.
     Itself(InstrId),
 }
 
-/// Numbers the values of a loop's body, equal ones alike, where elements of a class are equal.
+/// Numbers the values of a loop's body under the assumption that elements of a class are equal; equal values get equal
+/// numbers.
 fn numbers(body: &Computation, class: &[usize], effects: &Effects) -> HashMap<InstrId, usize> {
     let parameter = body.parameters()[0];
     let mut numbers: HashMap<InstrId, usize> = HashMap::with_capacity(body.len());
@@ -81,7 +82,7 @@ fn numbers(body: &Computation, class: &[usize], effects: &Effects) -> HashMap<In
     numbers
 }
 
-/// Whether the same operation on the same operands returns the same value, and says all that it does in its attributes.
+/// Whether the operation is a pure function of its operands and attributes.
 fn is_function(instruction: &Instruction, effects: &Effects) -> bool {
     let plain = match instruction.op() {
         Op::Constant(constant) => {

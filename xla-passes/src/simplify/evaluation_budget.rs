@@ -1,4 +1,4 @@
-//! Evaluation budget: the work that a compiler does to compute constants instead of the program.
+//! Evaluation budget: limit on the work for constant evaluation at compile time.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,26 @@ use xla_hlo::{CompId, Computation, InstrId, Module};
 
 use crate::analysis::op_cost::{Arithmetic, arithmetic, elements};
 
-/// Operations on single elements that all evaluations of one pass over a module may take, about half a second.
+/// Operations on single elements that all evaluations in one pass over a module may take; about half a second.
 const TOTAL: u64 = 1 << 23;
 
-/// Operations left to evaluate constants with, and the cost of each called computation.
+/// Remaining operations for evaluating constants, and the cost of each called computation.
 ///
-/// The work of an instruction is the elements that the evaluator visits, of operands and results, and the operations on
-/// them. It does not depend on the sizes of results alone: a reduction visits all that it reduces.
+/// The work of an instruction is the number of elements that the evaluator visits, of operands and results, plus the
+/// operations on them. It does not only depend on result sizes: a reduction visits all elements of its operand.
 pub(crate) struct EvaluationBudget {
     left: u64,
     called: HashMap<CompId, u64>,
 }
 
 impl EvaluationBudget {
-    /// The budget of one pass.
+    /// Creates the budget of one pass.
     pub(crate) fn new() -> EvaluationBudget {
         EvaluationBudget { left: TOTAL, called: HashMap::new() }
     }
 
-    /// Spends the work of an instruction; false, and nothing is spent, where it is more than `limit` or than is left.
+    /// Spends the work of an instruction. Returns false and spends nothing if the work exceeds `limit` or the remaining
+    /// budget.
     pub(crate) fn spend(&mut self, module: &Module, graph: &Computation, id: InstrId, limit: u64) -> bool {
         let work = self.work(module, graph, id);
         let affordable = work <= limit.min(self.left);
@@ -34,7 +35,7 @@ impl EvaluationBudget {
         affordable
     }
 
-    /// Visited elements and operations on them, called computations included.
+    /// Returns the number of visited elements and operations on them, called computations included.
     fn work(&mut self, module: &Module, graph: &Computation, id: InstrId) -> u64 {
         let instruction = &graph[id];
         let called = instruction.op().called_computations();
@@ -46,7 +47,7 @@ impl EvaluationBudget {
         visited.saturating_add(operations.max(called))
     }
 
-    /// The work of one run of a computation.
+    /// Returns the work of one run of a computation.
     fn called(&mut self, module: &Module, callee: CompId) -> u64 {
         if let Some(&known) = self.called.get(&callee) {
             return known;
@@ -73,7 +74,7 @@ mod tests {
         let graph = module.entry();
         let find = |name: &str| graph.find(name).unwrap();
         let mut budget = EvaluationBudget { left: 50, called: HashMap::new() };
-        // Elements that are visited, and operations on them.
+        // Sums visited elements and the operations on them.
         assert_eq!(budget.work(&module, graph, find("n")), 8 + 8);
         assert!(!budget.spend(&module, graph, find("n"), 15));
         assert!(budget.spend(&module, graph, find("n"), 16));

@@ -1,4 +1,4 @@
-//! Constant folding: the evaluator runs operations whose operands are constants.
+//! Constant folding: evaluates operations on constants at compile time.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::eval::Evaluator;
@@ -9,21 +9,22 @@ use super::evaluation_budget::EvaluationBudget;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Results up to this size may be larger than their operands.
+/// Maximum size in bytes of results that are larger than their operands.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
-/// Limit of elements of results made from generators: such arrays are read as fast as they are
-/// computed.
+/// Maximum number of elements of folded results that are computed from generators. Reading a larger array is no faster
+/// than computing it.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
-/// Elements visited and operations on them that one folded instruction may take.
+/// Maximum number of visited elements and operations on them per folded instruction.
 const MAX_WORK: u64 = 1 << 18;
 
 /// Replaces operations on constants by their results.
 ///
-/// Results stay small: at most 64 KiB, or no larger than the constants they come from. Broadcasts of one element and
-/// iotas stay as they are, since a kernel makes their elements from nothing; values computed from them are folded up to
-/// 1024 elements. Loops and branches are never run, nor is anything beyond the `EvaluationBudget`.
+/// Results stay small: at most 64 KiB, or no larger than the constants from which they are computed. Broadcasts of one
+/// element and iotas are kept, since a kernel generates their elements without memory reads. Values computed from them
+/// are folded up to 1024 elements. Loops and branches are never evaluated, nor is anything beyond the
+/// `EvaluationBudget`.
 pub struct FoldConstants;
 
 impl Pass for FoldConstants {
@@ -48,7 +49,7 @@ impl Pass for FoldConstants {
     }
 }
 
-/// Puts a constant in the place of an instruction.
+/// Replaces an instruction by a constant.
 pub(crate) fn replace(module: &mut Module, id: CompId, old: InstrId, literal: Literal) -> Result<()> {
     let computation = module.computation_mut(id);
     let shape = computation[old].shape().clone();
@@ -74,7 +75,7 @@ fn folded(
     }
     let shape = instruction.shape();
     let elements = shape.as_array().filter(|s| s.is_static())?.element_count();
-    // Most instructions have an operand that is not known: nothing is evaluated before all are seen to be.
+    // Most instructions have an unknown operand, so this checks all operands before it evaluates any.
     if !instruction.operands().iter().all(|&operand| is_known(computation, operand, elements)) {
         return None;
     }
@@ -87,7 +88,7 @@ fn folded(
     let operands = operands.collect::<Option<Vec<Literal>>>()?;
     match instruction.op().rules().evaluate(&mut Evaluator::new(module), operands, shape) {
         Ok(literal) => Some(literal),
-        // Not an error of the program: it may never run this operation, and says so itself when it does.
+        // Not an error of the program: it may never run this operation, and reports the error itself if it does.
         Err(error) => {
             tracing::debug!(name = instruction.name(), %error, "not folded");
             None
@@ -95,7 +96,7 @@ fn folded(
     }
 }
 
-/// Whether it is a constant, or made from nothing where a result has few elements.
+/// Whether the value is a constant, or generated if the result has few elements.
 fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
     let instruction = &computation[id];
     let array = instruction.shape().as_array().filter(|s| s.is_static());
@@ -108,7 +109,7 @@ fn is_known(computation: &Computation, id: InstrId, elements: usize) -> bool {
     }
 }
 
-/// The value of an instruction made of constants or generators.
+/// Returns the value of an instruction that is computed from constants or generators.
 pub(crate) fn value(module: &Module, computation: &Computation, id: InstrId) -> Option<Literal> {
     let instruction = &computation[id];
     if let Op::Constant(constant) = instruction.op() {

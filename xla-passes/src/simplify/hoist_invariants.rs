@@ -1,4 +1,4 @@
-//! Loop-invariant code motion: hoists computations that are alike in every iteration.
+//! Loop-invariant code motion (LICM): hoists computations with the same result in every iteration.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,17 +13,17 @@ use crate::canonicalize::dead_code;
 use crate::rewrite::graph::{clone_with_operands, is_free};
 use crate::{Pass, PassContext};
 
-/// Hoists values that the body or the condition of a `while` loop computes from invariant state and constants alone,
-/// and carries the results as further invariant state.
+/// Hoists values that the body or the condition of a `while` loop computes only from invariant state and constants, and
+/// carries the results as further invariant state.
 ///
-/// Of a chain of such operations only the end is carried. It must be worth it: a few hundred operations on elements at
-/// least, and an array no larger than those it saves from being read, or one that took expensive operations
-/// (contractions, reductions, exponentials). Generators (broadcasts, iotas) stay in the loop. A loop may run no
-/// iteration at all: hoisted values have no effects, cannot fail, and contain no loop, branch or call, so that their
-/// cost is known to be that of one iteration.
+/// Only the last value of a chain of such operations is carried, if this is profitable: it must save at least a few
+/// hundred operations on elements. The array must also be no larger than the arrays whose reads it saves, or take
+/// expensive operations (contractions, reductions, exponentials). Generators (broadcasts, iotas) stay in the loop. A
+/// loop may run zero iterations, so that hoisted values must have no effects and cannot fail. They contain no loop,
+/// branch or call, so that they cost at most one iteration.
 pub struct HoistInvariants;
 
-/// Operations on elements, in simple ones, below which nothing is moved.
+/// Minimum work of a hoisted value, in simple operations on elements.
 const WORTH: f64 = 512.0;
 
 impl Pass for HoistInvariants {
@@ -34,7 +34,7 @@ impl Pass for HoistInvariants {
     fn rewrite(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let callers = loops::caller_counts(module);
         let effects = Effects::of(module);
-        // Inner loops first: values that leave them may leave outer ones, too.
+        // Visits inner loops first, since values hoisted out of them may also be invariant in outer loops.
         for caller in module.post_order() {
             for id in loops::free_loops(module, caller) {
                 for which in 0..2 {
@@ -50,7 +50,7 @@ impl Pass for HoistInvariants {
     }
 }
 
-/// Moves profitable values out of the condition (0) or the body (1).
+/// Hoists profitable values out of the condition (`which` 0) or the body (1).
 fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<'_>, effects: &Effects) -> Result<()> {
     let inner = state.computations()[which];
     let invariants = Invariants::of(&module[inner], &state.invariant, effects);
@@ -70,19 +70,19 @@ fn hoist(module: &mut Module, state: &LoopState, which: usize, cx: &PassContext<
     Ok(())
 }
 
-/// Values that are the same in each iteration.
+/// Values with the same result in each iteration.
 struct Invariants {
     parts: HashMap<InstrId, Invariant>,
-    /// Those that are made of others, operands first.
+    /// Values computed from other invariants, operands first.
     made: Vec<InstrId>,
 }
 
 /// An invariant value.
 struct Invariant {
-    /// Operations that all of it takes, in simple ones.
+    /// Total work for the value in simple operations, operands included.
     work: f64,
-    /// Bytes that an iteration reads to make it, at best: of what is carried, and of what took expensive operations and
-    /// could be.
+    /// Minimum number of bytes that an iteration reads to compute the value, from carried values and from expensive
+    /// values that could be carried.
     bytes: usize,
     is_made: bool,
 }
@@ -106,10 +106,10 @@ impl Invariants {
         found
     }
 
-    /// Value of an instruction that is made of invariants alone.
+    /// Returns the invariant of an instruction that is computed only from invariants.
     fn made(&self, instruction: &Instruction, effects: &Effects) -> Option<Invariant> {
         if let Op::Constant(constant) = instruction.op() {
-            // Scalars are part of the code.
+            // Scalar constants are immediate operands.
             let is_scalar = constant.literal.shape().as_array().is_some_and(ArrayShape::is_scalar);
             let bytes = if is_scalar { 0 } else { instruction.shape().byte_size() };
             return Some(Invariant { work: 0.0, bytes, is_made: false });
@@ -126,7 +126,7 @@ impl Invariants {
         Some(Invariant { work: parts.iter().map(|p| p.work).sum::<f64>() + work, bytes, is_made: true })
     }
 
-    /// Values hoisted out of the loop; operands before users.
+    /// Returns the values to hoist out of the loop, operands before users.
     fn ends(&self, computation: &Computation) -> Vec<InstrId> {
         let mut wanted: HashSet<InstrId> = HashSet::new();
         let mut ends = Vec::new();
@@ -148,7 +148,7 @@ impl Invariants {
         ends
     }
 
-    /// The ends and all they are made of, operands first.
+    /// Returns the instructions that `ends` are computed from, including `ends`, operands first.
     fn needed_for(&self, computation: &Computation, ends: &[InstrId]) -> Vec<InstrId> {
         let mut needed: HashSet<InstrId> = HashSet::new();
         let mut stack = ends.to_vec();
@@ -167,7 +167,7 @@ impl Invariant {
     }
 }
 
-/// Copies instructions of `inner` into the loop's caller; returns what became of `ends`.
+/// Copies instructions of `inner` into the loop's caller. Returns the copies of `ends`.
 fn copy_out(
     module: &mut Module,
     state: &LoopState,
@@ -196,7 +196,7 @@ fn is_static(shape: &Shape) -> bool {
     shape.leaves().iter().all(|(_, leaf)| leaf.as_array().is_some_and(ArrayShape::is_static))
 }
 
-/// The element type of an array, or of the first array of a tuple.
+/// Returns the element type of an array, or of the first array of a tuple.
 fn element_type(shape: &Shape) -> ElementType {
     shape.leaves().first().and_then(|(_, leaf)| leaf.element_type()).unwrap_or(ElementType::U8)
 }

@@ -1,4 +1,4 @@
-//! Merges dots that share an operand into one dot of their concatenated other operands.
+//! Merges dots that share an operand into one dot of that operand and the concatenation of the others.
 //!
 //! ```text
 //! a = dot(x, v)                  m = dot(x, concatenate(v, w))
@@ -15,11 +15,11 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Module
 use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Merges small dots of one operand that do not depend on one another, where reading that operand fewer times, and
-/// calling fewer kernels, saves more than putting together the others and taking the results apart costs.
+/// Merges small, independent dots that share an operand, if fewer reads of that operand and fewer kernel launches save
+/// more than the concatenation and the slices of the result cost.
 ///
-/// Dots are small up to [`DotProfile::merge_bytes`](crate::DotProfile), for operands and result of each; 0 turns the
-/// pass off. Each element is the same sum of the same products, in an order that is free before and after.
+/// [`DotProfile::merge_bytes`](crate::DotProfile) limits the size of each dot's operands and result; 0 disables the
+/// pass. Each element is the same sum of the same products; the summation order is unspecified before and after.
 pub struct MergeDots;
 
 impl Pass for MergeDots {
@@ -35,7 +35,7 @@ impl Pass for MergeDots {
             if module[id].schedule().is_some() {
                 continue;
             }
-            // Rounds of an unrolled loop put together the same.
+            // Iterations of an unrolled loop share the concatenation.
             let mut together = HashMap::new();
             let mut merged: SecondaryMap<InstrId, bool> = SecondaryMap::new(false);
             for (alike, mut dots) in groups(&module[id], cx.profile()) {
@@ -50,32 +50,32 @@ impl Pass for MergeDots {
     }
 }
 
-/// Operand that dots share.
+/// The operand that dots share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum DotSide {
     Left,
     Right,
 }
 
-/// Key of mergeable dots.
+/// Merge key: dots with equal keys can be merged.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     shared: InstrId,
     side: DotSide,
-    /// Dots below a dot, on the longest way. Dots as far up do not depend on one another, and do not after any of them
-    /// merged.
+    /// Maximum number of dots on a dependency path that leads to the dot. Dots of equal height are independent of each
+    /// other, and stay so when some of them are merged.
     height: usize,
     dims: [Vec<usize>; 4],
-    /// The other operand's dimension along which others can follow.
+    /// Dimension of the other operand for the concatenation.
     along: usize,
-    /// The sizes of the other operand, but for that dimension.
+    /// Sizes of the other operand without that dimension.
     sizes: Vec<usize>,
-    /// Of the other operand, of the result, and how exact products are, as numbers.
+    /// Element types of the other operand and of the result; `exactness` encodes the precision attributes as numbers.
     types: [ElementType; 2],
     exactness: Vec<usize>,
 }
 
-/// Small dots that are alike, in the order of the program. A dot may be in one group for each of its operands.
+/// Groups small dots by merge key, in program order. A dot may be in one group per operand.
 fn groups(computation: &Computation, profile: &TargetProfile) -> Vec<(Alike, Vec<InstrId>)> {
     let mut groups: BTreeMap<Alike, Vec<InstrId>> = BTreeMap::new();
     let mut heights: SecondaryMap<InstrId, usize> = SecondaryMap::new(0);
@@ -134,7 +134,7 @@ fn bytes(computation: &Computation, id: InstrId) -> usize {
     computation[id].shape().as_array().map_or(0, ArrayShape::byte_size)
 }
 
-/// The operand that dots share; another instruction may have taken its place since.
+/// Returns the operand that dots share, which may have been replaced since grouping.
 fn shared(computation: &Computation, id: InstrId, alike: &Alike) -> InstrId {
     computation[id].operand(usize::from(alike.side == DotSide::Right))
 }
@@ -143,20 +143,20 @@ fn other(computation: &Computation, id: InstrId, alike: &Alike) -> InstrId {
     computation[id].operand(usize::from(alike.side == DotSide::Left))
 }
 
-/// Whether a dot is small, and costs less as part of another than one dot fewer saves.
+/// Whether a dot is small and merging it saves more than it costs.
 fn is_candidate(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> bool {
     let all = [shared(computation, id, alike), other(computation, id, alike), id];
     let size: usize = all.iter().map(|&i| bytes(computation, i)).sum();
     size <= profile.dot.merge_bytes && cost(computation, id, alike, profile) < saved(computation, id, alike, profile)
 }
 
-/// Seconds that one dot fewer saves: the shared operand is not read again.
+/// Returns the seconds saved per removed dot: one launch and one read of the shared operand.
 fn saved(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> f64 {
     profile.launch_seconds + bytes(computation, shared(computation, id, alike)) as f64 / profile.cache_bandwidth
 }
 
-/// Seconds that a dot costs as part of another: its operand is copied, unless it is put together when compiled, and its
-/// result is cut out by a kernel of its own, unless its reader computes, and slices as it reads.
+/// Returns the cost of merging a dot in seconds. Its other operand is copied unless it is a constant. Its result is
+/// sliced by a separate kernel unless all readers are elementwise kernels, which slice as they read.
 fn cost(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetProfile) -> f64 {
     let copied = |id: InstrId| 2.0 * bytes(computation, id) as f64 / profile.cache_bandwidth;
     let other = other(computation, id, alike);
@@ -169,7 +169,7 @@ fn cost(computation: &Computation, id: InstrId, alike: &Alike, profile: &TargetP
     together + if fused { 0.0 } else { profile.launch_seconds + copied(id) }
 }
 
-/// Whether an operand is there when the program is compiled.
+/// Whether an operand is a compile-time constant.
 fn is_known(computation: &Computation, id: InstrId) -> bool {
     matches!(computation[id].op(), Op::Constant(_))
 }
@@ -184,7 +184,7 @@ fn is_worthwhile(computation: &Computation, alike: &Alike, dots: &[InstrId], pro
     together + costs < (dots.len() - 1) as f64 * saved(computation, dots[0], alike, profile)
 }
 
-/// Puts one dot in place of several.
+/// Replaces several dots by one.
 fn merge(
     computation: &mut Computation,
     alike: &Alike,
@@ -200,7 +200,7 @@ fn merge(
     let together = *together.entry((others.clone(), alike.along)).or_insert_with(|| {
         computation.add(Instruction::new(Concatenate { dimension: alike.along }.into(), operand, others))
     });
-    // The result has batch dimensions, those of the left, then those of the right operand.
+    // The result has batch dimensions, then the free dimensions of the left operand, then those of the right operand.
     let [batch, contracting, ..] = &alike.dims;
     let in_front = match alike.side {
         DotSide::Left => computation[shared].shape().expect_array()?.rank() - contracting.len(),
@@ -230,7 +230,7 @@ fn size(computation: &Computation, id: InstrId, dimension: usize) -> usize {
     computation[id].shape().as_array().map_or(0, |shape| shape.dims()[dimension])
 }
 
-/// The shape of an array with another size of one dimension.
+/// Returns the shape of an array with a different size of one dimension.
 fn resized(computation: &Computation, id: InstrId, dimension: usize, size: usize) -> Result<Shape> {
     let shape = computation[id].shape().expect_array()?;
     let mut dims = shape.dims().to_vec();
@@ -238,7 +238,7 @@ fn resized(computation: &Computation, id: InstrId, dimension: usize, size: usize
     Ok(Shape::array(shape.element_type(), dims).with_default_layouts())
 }
 
-/// The part of a merged dot that stands for one of those it is made of.
+/// Adds the slice of a merged dot that replaces one of the original dots.
 fn cut(computation: &mut Computation, dot: InstrId, old: InstrId, along: usize, start: usize) -> Result<InstrId> {
     let shape = computation[old].shape().expect_array()?;
     let mut ranges: Vec<SliceRange> =

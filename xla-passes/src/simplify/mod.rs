@@ -1,4 +1,4 @@
-//! Simplification: passes that run to a fixed point, and passes after them that want their result.
+//! Simplification: passes that run to a fixpoint, and passes that run after them.
 
 mod annotate_trip_counts;
 mod assign_layouts;

@@ -1,4 +1,4 @@
-//! Loop simplification: removes state that a loop carries without need.
+//! Loop simplification: removes state that a loop does not need to carry.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use crate::rewrite::graph::clone_with_operands;
 use crate::simplify::equal_state;
 use crate::{Pass, PassContext};
 
-/// Makes the state of `while` loops as small as it can be:
+/// Minimizes the state of `while` loops:
 ///
-/// - a loop that never begins is its initial state;
-/// - an element that the body hands on unchanged has its initial value after the loop;
-/// - such an element that begins as a constant becomes that constant inside;
-/// - of elements that always have the same value the first is used;
-/// - an element that no result and no condition depends on goes.
+/// - a loop that never starts becomes its initial state;
+/// - an element that the body passes on unchanged is replaced by its initial value after the loop;
+/// - if such an element starts as a constant, it is replaced by that constant inside the loop;
+/// - of elements that are always equal, only the first is used;
+/// - an element that no result and no condition depends on is removed.
 pub struct SimplifyLoops;
 
 impl Pass for SimplifyLoops {
@@ -86,7 +86,7 @@ impl LoopState {
                 continue;
             }
             for id in self.computations() {
-                // The body's root goes on handing the element on, until it is found to be dead.
+                // The body's root still passes the element on until it is found to be dead.
                 let keep = (id == self.body).then(|| module[id].root());
                 replace_element(module.computation_mut(id), i, &constant, keep, cx)?;
             }
@@ -107,7 +107,7 @@ impl LoopState {
         }
     }
 
-    /// The state in the condition, in the body and after the loop.
+    /// Returns the state in the condition, in the body and after the loop.
     fn tuples(&self, module: &Module) -> [(CompId, InstrId); 3] {
         let [condition, body] = self.computations().map(|c| (c, module[c].parameters()[0]));
         [condition, body, (self.caller, self.id)]
@@ -158,7 +158,7 @@ impl LoopState {
         graph::remove_dead(caller, init)
     }
 
-    /// Elements that a result, the condition or an effect depends on, through any number of iterations.
+    /// Returns the elements that a result, the condition or an effect depends on, through any number of iterations.
     fn live_elements(&self, module: &Module, effects: &Effects) -> HashSet<usize> {
         let caller = &module[self.caller];
         let all = || (0..self.elements.len()).collect();
@@ -187,7 +187,7 @@ impl LoopState {
     }
 }
 
-/// Adds to `live` the elements of the parameter that `starts` depend on.
+/// Adds the elements of the parameter that `starts` depend on to `live`.
 fn needed(computation: &Computation, starts: Vec<InstrId>, seen: &mut HashSet<InstrId>, live: &mut Vec<usize>) {
     let parameter = computation.parameters()[0];
     let mut stack = starts;
@@ -209,7 +209,7 @@ fn elements_used(computation: &Computation, index: usize) -> Vec<InstrId> {
     users.filter(|&u| element_of(computation, u) == Some((parameter, index))).collect()
 }
 
-/// Lets everybody but `keep` use a copy of `constant` instead of element `index` of the parameter.
+/// Replaces uses of element `index` of the parameter by a copy of `constant`, except in `keep`.
 fn replace_element(
     computation: &mut Computation,
     index: usize,

@@ -1,4 +1,4 @@
-//! Sort simplification: sorts of single elements, operands sorted along without use.
+//! Sort simplification: removes sorts of single elements, redundant sorts, and unused operands.
 
 use xla_hlo::ops::{
     Broadcast, Compare, CompareDirection, CompareType, Constant, GetTupleElement, Parameter, Sort, Tuple,
@@ -10,11 +10,11 @@ use crate::rewrite::graph::{self, clone_with_operands};
 use crate::simplify::common_subexpressions;
 use crate::{Pass, PassContext};
 
-/// Makes sorts smaller:
+/// Simplifies sorts:
 ///
-/// - what has one element in a row is sorted, and so is what a comparator leaves in its place that always says no;
-/// - arrays just sorted in the same total order are sorted;
-/// - an array whose sorted form nobody uses, and which the comparator does not look at, is not sorted along.
+/// - a sort along a dimension of one element, or with a comparator that is always false, is removed;
+/// - a sort of an array that was just sorted in the same total order is removed;
+/// - an array is no longer sorted if its sorted form is unused and the comparator does not read it.
 pub struct SimplifySorts;
 
 impl Pass for SimplifySorts {
@@ -41,7 +41,7 @@ impl Pass for SimplifySorts {
     }
 }
 
-/// Sorts that somebody wants, operands first.
+/// Returns the used sorts, operands first.
 fn sorts(computation: &Computation) -> Vec<InstrId> {
     let is_sort = |id: &InstrId| {
         let instruction = &computation[*id];
@@ -65,7 +65,7 @@ fn is_sorted(module: &Module, id: CompId, sort: InstrId) -> bool {
     }
 }
 
-/// Whether a comparator always says that neither comes before the other: then the order stays, since sorting is stable.
+/// Whether a comparator is always false. The order then stays unchanged, since sorting is stable.
 fn never(comparator: &Computation) -> bool {
     match comparator[comparator.root()].op() {
         Op::Constant(constant) => constant.literal.get(0) == Scalar::Pred(false),
@@ -73,7 +73,7 @@ fn never(comparator: &Computation) -> bool {
     }
 }
 
-/// Whether the operand was sorted in the same order, of which equal elements cannot be told apart.
+/// Whether the operand was already sorted in the same order, in which equal elements are indistinguishable.
 fn sorts_again(module: &Module, id: CompId, sort: InstrId, op: &Sort) -> bool {
     let [operand] = module[id][sort].operands() else { return false };
     let Op::Sort(first) = module[id][*operand].op() else { return false };
@@ -83,7 +83,7 @@ fn sorts_again(module: &Module, id: CompId, sort: InstrId, op: &Sort) -> bool {
         && (first.computation == op.computation || common_subexpressions::computations_equal(a, b))
 }
 
-/// Whether a comparator of two elements is `<` or `>` in an order that has a place for each value.
+/// Whether a comparator of two elements is `<` or `>` in a total order.
 fn is_total(comparator: &Computation) -> bool {
     let root = &comparator[comparator.root()];
     let Op::Compare(Compare { direction: CompareDirection::Lt | CompareDirection::Gt, order }) = root.op() else {
@@ -100,7 +100,7 @@ fn is_total(comparator: &Computation) -> bool {
     total && both
 }
 
-/// Lets users of a sort use its operands.
+/// Replaces the results of a sort by its operands.
 fn pass_on(computation: &mut Computation, sort: InstrId) -> Result<()> {
     let mut values = computation[sort].operands().to_vec();
     if let Op::TopK(_) = computation[sort].op() {
@@ -117,7 +117,7 @@ fn pass_on(computation: &mut Computation, sort: InstrId) -> Result<()> {
     computation.remove(sort)
 }
 
-/// The places of elements that are alone in their rows: zeros.
+/// Returns the indices of elements that are alone in their rows: zeros.
 fn first_places(computation: &mut Computation, top: InstrId) -> InstrId {
     let places = computation[top].shape().as_tuple().and_then(|t| t.get(1)).cloned().unwrap_or(Shape::Token);
     let Some(ty) = places.element_type() else { return top };
@@ -127,7 +127,7 @@ fn first_places(computation: &mut Computation, top: InstrId) -> InstrId {
     computation.add(Instruction::new(Broadcast { dimensions: Vec::new() }.into(), places, [zero]))
 }
 
-/// The operands of a sort that are needed, by number, where not all are.
+/// Returns the indices of the needed operands of a sort; `None` if all are needed.
 fn kept_operands(module: &Module, id: CompId, sort: InstrId) -> Option<Vec<usize>> {
     let computation = &module[id];
     let Op::Sort(op) = computation[sort].op() else { return None };
@@ -147,7 +147,7 @@ fn kept_operands(module: &Module, id: CompId, sort: InstrId) -> Option<Vec<usize
     (!kept.is_empty() && kept.len() < count).then_some(kept)
 }
 
-/// Sorts only some of the arrays.
+/// Restricts a sort to some of the arrays.
 fn keep(module: &mut Module, id: CompId, sort: InstrId, kept: &[usize]) -> Result<()> {
     let Op::Sort(mut op) = module[id][sort].op().clone() else { return Ok(()) };
     op.computation = module.add(comparator_of(&module[op.computation], kept));
@@ -175,7 +175,7 @@ fn keep(module: &mut Module, id: CompId, sort: InstrId, kept: &[usize]) -> Resul
     if computation[sort].users().is_empty() { computation.remove(sort) } else { Ok(()) }
 }
 
-/// A comparator without the elements of the arrays that are not kept, which it does not look at.
+/// Returns a comparator without the parameters of removed arrays, which it does not read.
 fn comparator_of(comparator: &Computation, kept: &[usize]) -> Computation {
     let mut new = Computation::new(comparator.name());
     let mut map = std::collections::HashMap::with_capacity(comparator.len());

@@ -1,4 +1,4 @@
-//! Slice sinking: the same operation on several slices of the same arrays becomes slices of one operation.
+//! Slice sinking: applies an operation once to whole arrays instead of to several slices of them.
 //!
 //! ```text
 //! f(slice(x, a), slice(y, a))             s = f(x, y)
@@ -14,12 +14,12 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op,
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Does elementwise operations on whole arrays where all parts of them are wanted: slices move towards their users,
-/// where the same operation is done on at least two different slices of the same arrays that have together no fewer
-/// elements than one of the arrays, and nobody else uses those slices.
+/// Computes elementwise operations on whole arrays if all parts of them are used. Slices move towards their users if
+/// the same operation is applied to at least two different slices of the same arrays, these slices have no other users,
+/// and together they have at least as many elements as one array.
 ///
-/// For targets that do not fuse slices: where they are read inside of kernels they cost nothing, and parts of an array
-/// may go into different kernels.
+/// For targets that do not fuse slices. If kernels read slices directly, they are free, and parts of an array may be
+/// used in different kernels.
 pub struct SinkSlices;
 
 impl Pass for SinkSlices {
@@ -45,13 +45,13 @@ impl Pass for SinkSlices {
     }
 }
 
-/// Instructions that do the same with different slices of the same arrays.
+/// Instructions that apply the same operation to different slices of the same arrays.
 type Group = Vec<InstrId>;
 
-/// An operation on whole arrays: itself, what is sliced, and the result's shape.
+/// An operation on whole arrays: the operation, the sliced arrays, and the shape of the result.
 type Key = (Op, Vec<InstrId>, Shape);
 
-/// Groups the elementwise operations on slices among some instructions.
+/// Groups the elementwise operations on slices among the given instructions.
 fn groups(computation: &Computation, instructions: Vec<InstrId>) -> Vec<Group> {
     let mut list: Vec<Group> = Vec::new();
     let mut by_key: HashMap<Key, usize> = HashMap::new();
@@ -67,7 +67,7 @@ fn groups(computation: &Computation, instructions: Vec<InstrId>) -> Vec<Group> {
     list
 }
 
-/// Key of an elementwise operation on equal slices of arrays: the operation, the arrays and the slices.
+/// Returns the key of an elementwise operation on equal slices of arrays.
 fn key(computation: &Computation, id: InstrId) -> Option<Key> {
     let instruction = &computation[id];
     let elementwise = matches!(
@@ -94,7 +94,7 @@ fn ranges(computation: &Computation, id: InstrId) -> Option<&[SliceRange]> {
     }
 }
 
-/// Whether the slices vanish, and no more is computed than before.
+/// Whether the slices become unused, and no more elements are computed than before.
 fn is_worth_it(computation: &Computation, group: &[InstrId]) -> bool {
     let members: HashSet<InstrId> = group.iter().copied().collect();
     let first = &computation[computation[group[0]].operand(0)];
@@ -114,7 +114,7 @@ fn is_worth_it(computation: &Computation, group: &[InstrId]) -> bool {
     different.len() > 1 && wanted >= whole
 }
 
-/// Does the operation once; returns who uses its slices, each once.
+/// Computes the operation once. Returns the users of the slices without duplicates.
 fn sink(computation: &mut Computation, group: &[InstrId]) -> Result<Vec<InstrId>> {
     let first = &computation[group[0]];
     let sources: Vec<InstrId> = first.operands().iter().map(|&o| computation[o].operand(0)).collect();

@@ -1,4 +1,4 @@
-//! Loop unrolling: a short loop of few iterations becomes its iterations.
+//! Loop unrolling: replaces a short loop with few iterations by its iterations.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,18 @@ use crate::rewrite::graph;
 use crate::rewrite::growth::Growth;
 use crate::{Pass, PassContext};
 
-/// Loops of more iterations stay loops.
+/// Maximum trip count of unrolled loops.
 const MAX_ITERATIONS: u64 = 8;
 
-/// Instructions of all iterations together.
+/// Maximum number of instructions in all iterations together.
 const MAX_INSTRUCTIONS: usize = 512;
 
-/// Replaces a counting loop of at most 8 iterations by its iterations, where these are at most 512 instructions in all
-/// and contain no loop, branch or call. A loop of one iteration becomes its body whatever that is, and one of none its
-/// initial state.
+/// Fully unrolls counting loops of at most 8 iterations, if the iterations have at most 512 instructions in total and
+/// contain no loop, branch or call. A loop of one iteration is replaced by its body whatever that contains, and a loop
+/// without iterations by its initial state.
 ///
-/// Then the iterations fuse with each other and with their surroundings: a random number generator's iterations over a
+/// The iterations can then fuse with each other and with surrounding code: the iterations of a random number generator
+/// over a large array become one kernel instead of one kernel each.
 /// large array become one kernel instead of one for each iteration.
 pub struct UnrollLoops;
 
@@ -56,14 +57,14 @@ fn short_loops(module: &Module, caller: CompId, callers: &HashMap<CompId, usize>
         let body = &module[op.body];
         let straight = body.iter().all(|(_, i)| i.op().call_context() != CallContext::Control);
         let few = body.len().saturating_mul(iterations as usize) <= MAX_INSTRUCTIONS;
-        // Computations that a body calls have one caller: the body may be moved, not copied.
+        // Computations that a body calls have one caller, so that the body may be moved but not copied.
         let moved = iterations == 0 || (iterations == 1 && callers.get(&op.body) == Some(&1));
         ((moved || (straight && few)) && graph::is_free(instruction)).then_some((id, op.body, iterations))
     };
     module[caller].iter().filter_map(short).collect()
 }
 
-/// Replaces a loop of one iteration by its body, which goes when nobody else calls it.
+/// Replaces a loop of one iteration by its body. The body is removed if it has no other caller.
 fn run_once(
     module: &mut Module,
     caller: CompId,

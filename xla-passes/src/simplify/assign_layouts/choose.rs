@@ -1,4 +1,4 @@
-//! Chooses an order of dimensions for each region, one region after the other.
+//! Chooses an order of dimensions for each region, one region at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use super::cost::Needs;
 use super::order::DimOrder;
 use super::view::{LayoutReader, LayoutView};
 
-/// Orders that are tried for a region: those of the largest transposes at its border.
+/// Number of orders that are tried per region: those that remove the largest transposes at its border.
 const CANDIDATES: usize = 6;
 
-/// Costs of the values that regions read or make.
+/// Costs of the values that regions read or define.
 struct Costs<'v, 'm> {
     view: &'v LayoutView<'m>,
-    /// Reads of each value. Reads in the region that makes the value are left out: they cost nothing in any order.
+    /// Reads of each value, except by the region that defines the value: these cost nothing in any order.
     needs: BTreeMap<InstrId, Needs>,
-    /// Reads of each region: values, orders as written, counts.
+    /// Reads of each region: values, orders as written, and counts.
     reads: Vec<BTreeMap<InstrId, BTreeMap<DimOrder, usize>>>,
-    /// The order of each region.
+    /// Current order of each region.
     orders: Vec<DimOrder>,
 }
 
-/// The order of each region; one that is not the present one takes a permission.
+/// Returns the order of each region. Each change of an order requires permission.
 pub(super) fn orders(view: &LayoutView<'_>, mut allow: impl FnMut() -> bool) -> Vec<DimOrder> {
     let mut costs = Costs::of(view);
     for region in 0..view.members.len() {
@@ -62,7 +62,7 @@ impl<'v, 'm> Costs<'v, 'm> {
         costs
     }
 
-    /// Takes down who reads a value.
+    /// Collects the reads of a value.
     fn add(&mut self, value: InstrId) {
         for (order, _, reader) in self.view.readers(value) {
             let needs = self.needs.entry(value).or_default();
@@ -79,7 +79,7 @@ impl<'v, 'm> Costs<'v, 'm> {
         }
     }
 
-    /// Bytes of transposes at a region's border, if it makes its values in that order.
+    /// Returns the bytes of transposes at a region's border if the region defines its values in this order.
     fn region(&self, region: usize, order: &DimOrder) -> usize {
         let inside = |value: &InstrId| self.view.region(*value) == Some(region);
         let own = self.view.members[region].iter().filter_map(|m| Some((m, self.needs.get(m)?)));
@@ -92,7 +92,7 @@ impl<'v, 'm> Costs<'v, 'm> {
         own + read.sum::<usize>()
     }
 
-    /// The same, if it also reads its values so.
+    /// Returns the bytes of transposes if the region both reads and defines its values in this order.
     fn tried(&mut self, region: usize, order: &DimOrder) -> usize {
         self.turn(region, &DimOrder::default(), order);
         let cost = self.region(region, order);
@@ -100,7 +100,7 @@ impl<'v, 'm> Costs<'v, 'm> {
         cost
     }
 
-    /// Lets a region that read its values in one order read them in another.
+    /// Changes the order in which a region reads its values.
     fn turn(&mut self, region: usize, from: &DimOrder, to: &DimOrder) {
         for (value, orders) in &self.reads[region] {
             let Some(needs) = self.needs.get_mut(value) else { continue };
@@ -113,7 +113,7 @@ impl<'v, 'm> Costs<'v, 'm> {
         }
     }
 
-    /// Orders in which a transpose at the border of a region would vanish, those of the most bytes first.
+    /// Returns the orders that would remove a transpose at the border of a region, most bytes first.
     fn candidates(&self, region: usize) -> Vec<DimOrder> {
         let mut bytes: BTreeMap<DimOrder, usize> = BTreeMap::new();
         for (value, orders) in &self.reads[region] {

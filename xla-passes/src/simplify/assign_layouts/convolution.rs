@@ -1,4 +1,4 @@
-//! Convolutions in the target's order of dimensions.
+//! Converts convolutions to the target's order of dimensions.
 
 use xla_hlo::ops::{ConvolutionDims, SparsityConfig, Transpose};
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
@@ -9,8 +9,8 @@ use crate::PassContext;
 use crate::framework::profile::ConvolutionOrder;
 use crate::rewrite::graph;
 
-/// Puts transposes around convolutions in another order than the target's; where others want them, regions move them
-/// away.
+/// Inserts transposes around convolutions that do not have the target's order. Layout assignment then moves or removes
+/// the transposes.
 pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
     match cx.profile().layout.convolution {
         ConvolutionOrder::Any => return Ok(()),
@@ -26,7 +26,7 @@ pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>
     Ok(())
 }
 
-/// The dimension numbers of a convolution whose channels are not last.
+/// Returns the target's dimension numbers for a convolution whose channels are not last.
 fn other_order(computation: &Computation, id: InstrId) -> Option<ConvolutionDims> {
     let instruction = &computation[id];
     let Op::Convolution(op) = instruction.op() else { return None };
@@ -36,7 +36,8 @@ fn other_order(computation: &Computation, id: InstrId) -> Option<ConvolutionDims
     (exact && whole && other && graph::is_free(instruction)).then(|| op.dims.clone())
 }
 
-/// Images, places, channels; in the kernel places, input channels, output channels.
+/// Returns the dimension numbers for NHWC and HWIO: batch, spatial, features; for the kernel spatial, input features,
+/// output features.
 fn channels_last(spatial: usize) -> ConvolutionDims {
     ConvolutionDims {
         input_batch: 0,
@@ -91,7 +92,7 @@ mod tests {
     use crate::framework::profile::ConvolutionOrder;
     use crate::{AssignLayouts, Pass, PassContext, TargetProfile};
 
-    /// Between two convolutions nothing is transposed, and the result is the same.
+    /// Chained convolutions need no transpose between them, and the result is unchanged.
     #[test]
     fn targets_get_the_order_they_take() {
         let text = "ENTRY main {\n i = f32[2,3,6] iota(), iota_dimension=2\n j = f32[2,3,6] iota(), iota_dimension=1\n \

@@ -1,4 +1,4 @@
-//! Cost of a value's order of dimensions, given the orders in which it is read.
+//! Cost of a value's order of dimensions, given the orders of its reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use super::order::DimOrder;
 use super::view::{KeptOrder, LayoutView};
 use crate::framework::profile::ConvolutionOrder;
 
-/// Constants so small are put in order when the program is compiled.
+/// Maximum size of a constant that is reordered at compile time, in bytes.
 const CONSTANT_BYTES: usize = 64 << 10;
 
-/// The orders in which a value is read.
+/// Orders of the reads of a value.
 #[derive(Default)]
 pub(super) struct Needs {
-    /// Number of readers that want exactly an order.
+    /// Number of readers that require each exact order.
     orders: BTreeMap<DimOrder, usize>,
-    /// Those that need an order in part, without those that need the same.
+    /// Readers that require a partial order; readers with equal requirements are merged.
     kept: BTreeMap<(DimOrder, Vec<usize>), KeptBy>,
-    /// Whether somebody takes it in any order.
+    /// Whether a reader accepts any order.
     free: bool,
 }
 
-/// Needs of an order in part.
+/// Readers that require a partial order.
 #[derive(Default)]
 struct KeptBy {
-    /// Contractions, whose operands must be put in order.
+    /// Whether contractions are among the readers; their operands must be in order.
     dots: bool,
-    /// Bytes of results of reductions, which may be put in order instead.
+    /// Total size of the results of reductions in bytes. A result may be transposed instead of the operand.
     reductions: usize,
-    /// Reductions of minor dimensions that had better stay so.
+    /// Whether reductions are among the readers that should keep their reduced dimensions minor.
     minor: bool,
 }
 
 impl Needs {
-    /// Adds `count` reads of the value in exactly that order.
+    /// Adds `count` reads of the value in exactly this order.
     pub fn add(&mut self, order: DimOrder, count: usize) {
         *self.orders.entry(order).or_default() += count;
     }
 
-    /// Removes `count` such reads.
+    /// Removes `count` reads of the value in exactly this order.
     pub fn remove(&mut self, order: &DimOrder, count: usize) {
         if let Some(present) = self.orders.get_mut(order) {
             *present = present.saturating_sub(count);
@@ -61,12 +61,12 @@ impl Needs {
         by.minor |= kept.minor;
     }
 
-    /// Orders in which the value is read, as those who read it would have it.
+    /// Iterates over the orders that readers prefer.
     pub fn wishes(&self) -> impl Iterator<Item = &DimOrder> {
         self.orders.keys().chain(self.kept.keys().map(|(order, _)| order))
     }
 
-    /// Bytes of transposes if the value is made in the order `stored`.
+    /// Returns the bytes of transposes if the value is stored in the order `stored`.
     pub fn cost(&self, view: &LayoutView<'_>, value: InstrId, stored: &DimOrder) -> usize {
         if is_made_in_any_order(view, value) || self.is_served(view, value) {
             return 0;
@@ -87,7 +87,7 @@ impl Needs {
         copies.len().saturating_mul(bytes).saturating_add(more)
     }
 
-    /// Whether the one order that is wanted comes from what makes the value, if that is told so.
+    /// Whether the instruction that defines the value can produce the only required order itself.
     fn is_served(&self, view: &LayoutView<'_>, value: InstrId) -> bool {
         if self.free || !self.kept.is_empty() || self.orders.len() != 1 {
             return false;
@@ -100,12 +100,12 @@ impl Needs {
     }
 }
 
-/// Whether `dims` stand one after the other as listed in an order.
+/// Whether `dims` occur in an order in the sequence listed.
 fn keeps(order: &DimOrder, rank: usize, dims: &[usize]) -> bool {
     (0..rank).map(|place| order.dimension(place)).filter(|d| dims.contains(d)).eq(dims.iter().copied())
 }
 
-/// Whether a value is made of nothing, or of something small, as well in one order as in another.
+/// Whether a value is generated or so small that each order costs the same.
 fn is_made_in_any_order(view: &LayoutView<'_>, value: InstrId) -> bool {
     match view.computation[value].op() {
         Op::Broadcast(_) | Op::Iota(_) => crate::rewrite::graph::is_free(&view.computation[value]),
@@ -114,7 +114,7 @@ fn is_made_in_any_order(view: &LayoutView<'_>, value: InstrId) -> bool {
     }
 }
 
-/// The order of a contraction's result if its operands change places.
+/// Returns the order of a contraction's result after a swap of its operands.
 fn swapped(view: &LayoutView<'_>, value: InstrId, dot: &Dot) -> Option<DimOrder> {
     let instruction = &view.computation[value];
     let lhs = view.computation[instruction.operand(0)].shape().as_array()?.rank();

@@ -1,8 +1,8 @@
-//! Layout assignment: chooses orders of dimensions that need the fewest bytes of transposes.
+//! Layout assignment: chooses orders of dimensions that minimize the bytes of transposes.
 //!
-//! Arrays are row major, so that a layout is an order of dimensions, and a change of layout is a `transpose`. A
-//! *region* is a set of connected operations that compute alike in any order; it computes in one. Transposes at its
-//! border then vanish, or stand elsewhere:
+//! Arrays are row-major, so that a layout is an order of dimensions, and a change of layout is a `transpose`. A
+//! *region* is a set of connected operations that compute the same elements in any order; the whole region uses one
+//! order. A good choice removes transposes at the border of the region or moves them:
 //!
 //! ```text
 //! b = transpose(a)                   c = exp(a)
@@ -11,9 +11,9 @@
 //! e = transpose(d)
 //! ```
 //!
-//! This also is what moves transposes along: towards each other, towards operations that swallow them (contractions,
-//! convolutions, broadcasts, reductions, constants, of which [`SimplifyAlgebra`](crate::SimplifyAlgebra) has the laws),
-//! or to where arrays are smaller.
+//! This also moves transposes towards each other, towards operations that absorb them (contractions, convolutions,
+//! broadcasts, reductions and constants, by the rules of [`SimplifyAlgebra`](crate::SimplifyAlgebra)), or to smaller
+//! arrays.
 
 mod choose;
 mod convolution;
@@ -27,15 +27,15 @@ use xla_hlo::{CompId, Module, Result};
 
 use crate::{Pass, PassContext};
 
-/// Gives each region of operations that take any order of dimensions the order with the fewest bytes of transposes.
+/// Assigns an order to each region of order-independent operations, such that the fewest bytes are transposed.
 ///
 /// The target's preferences come from its [`LayoutProfile`](crate::LayoutProfile) and
-/// [`DotProfile`](crate::DotProfile). Parameters, results, and states of loops keep their order. A region changes
-/// only if that makes fewer bytes of transposes.
+/// [`DotProfile`](crate::DotProfile). Parameters, results and states of loops keep their order. A region changes only
+/// if this reduces the bytes of transposes.
 pub struct AssignLayouts;
 
-/// Maximum number of times that regions are looked at again after others changed. Each change takes bytes away, so that
-/// few iterations do.
+/// Maximum number of iterations over the regions. Each change reduces the bytes of transposes, so that few iterations
+/// suffice.
 const ROUNDS: usize = 8;
 
 impl Pass for AssignLayouts {
@@ -56,7 +56,7 @@ impl Pass for AssignLayouts {
     }
 }
 
-/// Looks at each region once; tells whether one changed.
+/// Visits each region once. Returns whether one of them changed.
 fn assign(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<bool> {
     if module[id].schedule().is_some() {
         return Ok(false);

@@ -1,12 +1,12 @@
 //! Orders of dimensions.
 
-/// An order of an array's dimensions: in place `i` stands dimension `order[i]`. The order that they have already is
-/// empty, so that it is the same for every rank and costs nothing.
+/// Order of an array's dimensions: position `i` holds dimension `order[i]`. The identity is stored as an empty list, so
+/// that it is equal for all ranks and needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DimOrder(Vec<usize>);
 
 impl DimOrder {
-    /// The order of the result of a transpose by `permutation`.
+    /// Returns the order of the result of a transpose by `permutation`.
     pub fn new(permutation: Vec<usize>) -> DimOrder {
         if crate::layout::is_identity(&permutation) { DimOrder::default() } else { DimOrder(permutation) }
     }
@@ -15,7 +15,7 @@ impl DimOrder {
         self.0.is_empty()
     }
 
-    /// The order of what is put into this order, and that into `next`.
+    /// Composes two orders: applies `self` first, then `next`.
     pub fn then(&self, next: &DimOrder) -> DimOrder {
         match (self.is_identity(), next.is_identity()) {
             (true, _) => next.clone(),
@@ -24,32 +24,32 @@ impl DimOrder {
         }
     }
 
-    /// Those dimensions, as they are called before they were put in order.
+    /// Maps positions in this order to the original dimensions.
     fn of(&self, places: &[usize]) -> Vec<usize> {
         places.iter().map(|&place| self.dimension(place)).collect()
     }
 
-    /// The inverse order.
+    /// Returns the inverse order.
     pub fn inverse(&self) -> DimOrder {
         DimOrder(crate::layout::inverse(&self.0))
     }
 
-    /// The dimension in a place.
+    /// Returns the dimension at a position.
     pub fn dimension(&self, place: usize) -> usize {
         self.0.get(place).copied().unwrap_or(place)
     }
 
-    /// The place of a dimension.
+    /// Returns the position of a dimension.
     pub fn place(&self, dimension: usize) -> usize {
         self.0.iter().position(|&d| d == dimension).unwrap_or(dimension)
     }
 
-    /// One item for each dimension, in this order.
+    /// Permutes a list with one item per dimension into this order.
     pub fn apply<T: Clone>(&self, items: &[T]) -> Vec<T> {
         (0..items.len()).map(|place| items[self.dimension(place)].clone()).collect()
     }
 
-    /// As a transpose of an array of that rank says it.
+    /// Returns the permutation of a transpose of an array with this rank.
     pub fn permutation(&self, rank: usize) -> Vec<usize> {
         (0..rank).map(|place| self.dimension(place)).collect()
     }

@@ -9,20 +9,20 @@ use super::member::{is_array, reordered, reordered_operands};
 use super::order::DimOrder;
 use super::view::LayoutPlan;
 
-/// Values in the orders in which they are there, for each value the few that are needed.
+/// Writer that caches each value in the orders needed so far.
 struct LayoutWriter<'c, 'p> {
     computation: &'c mut Computation,
     plan: &'p LayoutPlan,
     there: HashMap<InstrId, Vec<(DimOrder, InstrId)>>,
 }
 
-/// Puts members in the order of their regions, with transposes where others want another.
+/// Rewrites members into the orders of their regions, with transposes for readers of another order.
 pub(super) fn apply(computation: &mut Computation, plan: &LayoutPlan) -> Result<()> {
     let sequence = computation.post_order();
     let mut writer = LayoutWriter { computation, plan, there: HashMap::new() };
     for &id in &sequence {
         match plan.moved.get(&id) {
-            // A transpose of a value that keeps its order is the value in the transpose's order.
+            // A transpose of a value that keeps its order already is the value in the transpose's order.
             Some((base, order)) if plan.order(*base).is_identity() => {
                 writer.there.entry(*base).or_default().push((order.clone(), id));
             }
@@ -43,13 +43,13 @@ pub(super) fn apply(computation: &mut Computation, plan: &LayoutPlan) -> Result<
 }
 
 impl LayoutWriter<'_, '_> {
-    /// A value, or its replacement, in its old order.
+    /// Returns a value, or its replacement, in its old order.
     fn as_before(&mut self, id: InstrId) -> InstrId {
         let (base, order) = self.plan.source(id);
         if self.plan.order(base).is_identity() { id } else { self.version(base, &order) }
     }
 
-    /// Lets an instruction in its old order read its old operands.
+    /// Replaces the operands of an instruction that keeps its order by values in their old order.
     fn read_as_before(&mut self, id: InstrId) {
         for (i, operand) in self.computation[id].operands().to_vec().into_iter().enumerate() {
             let new = self.as_before(operand);
@@ -57,7 +57,7 @@ impl LayoutWriter<'_, '_> {
         }
     }
 
-    /// Puts an instruction in the order of its region.
+    /// Rewrites an instruction into the order of its region.
     fn reorder(&mut self, id: InstrId) {
         let own = self.plan.order(id);
         let Some(shape) = self.computation[id].shape().as_array() else { return };
@@ -78,12 +78,12 @@ impl LayoutWriter<'_, '_> {
         self.computation.set_operands(id, new);
     }
 
-    /// Orders change dimensions, but never how many there are.
+    /// Uses the current rank: a change of order keeps the number of dimensions.
     fn was_array(&self, id: InstrId, operand: InstrId) -> bool {
         is_array(self.computation, id, operand)
     }
 
-    /// The value `base` in that order, counted from the order that it had before.
+    /// Returns the value `base` in the given order, relative to its old order.
     fn version(&mut self, base: InstrId, order: &DimOrder) -> InstrId {
         let stored = self.plan.order(base);
         if *order == stored {

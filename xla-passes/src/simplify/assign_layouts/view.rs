@@ -1,4 +1,4 @@
-//! Layout view of a computation: values, the orders in which they are read, regions.
+//! Layout view of a computation: values, the orders of their reads, and regions.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::TargetProfile;
 use crate::framework::profile::ConvolutionOrder;
 use crate::rewrite::graph;
 
-/// Transposes, and regions beside them. Regions that touch no transpose are not listed.
+/// Transposes and the regions adjacent to them. Other regions are not listed.
 pub(super) struct LayoutView<'m> {
     module: &'m Module,
     pub computation: &'m Computation,
@@ -28,30 +28,30 @@ pub(super) struct LayoutPlan {
     orders: Vec<DimOrder>,
 }
 
-/// Kind of read of a value.
+/// Requirement of a read on the order of a value.
 pub(super) enum LayoutReader {
-    /// In the order of a region.
+    /// The order of a region.
     Region(usize),
-    /// In exactly the order that is written.
+    /// Exactly the order as written.
     Fixed,
-    /// In any order.
+    /// Any order.
     Free,
-    /// In any order in which what is kept does not change its order.
+    /// Any order that keeps the relative order of the kept dimensions.
     Keeping(KeptOrder),
 }
 
-/// An operation that contracts or reduces dimensions away, in whatever order they are.
+/// An operation that contracts or reduces dimensions at any position.
 pub(super) struct KeptOrder {
-    /// The dimensions that stay, in the order that they must have.
+    /// The kept dimensions in their required relative order.
     pub dims: Vec<usize>,
-    /// Bytes of the result, which can be put in order instead of the operands; `None` where it cannot.
+    /// Size in bytes of the result, if the result can be transposed instead of the operands.
     pub result: Option<usize>,
-    /// Whether the minor dimensions are reduced away and had better stay there.
+    /// Whether the reduced dimensions are minor and should stay so.
     pub minor: bool,
 }
 
 impl<'m> LayoutView<'m> {
-    /// `None` where nothing is transposed.
+    /// Builds the view of a computation; `None` if it contains no transpose.
     pub fn of(module: &'m Module, id: CompId, profile: &'m TargetProfile) -> Option<LayoutView<'m>> {
         let computation = &module[id];
         if !computation.iter().any(|(_, instruction)| matches!(instruction.op(), Op::Transpose(_))) {
@@ -95,7 +95,7 @@ impl<'m> LayoutView<'m> {
         }
     }
 
-    /// The source of a value that is a transpose, and the value's order of it.
+    /// Returns the source of a value that is a transpose, and the value's order relative to it.
     pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
         self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }
@@ -112,7 +112,7 @@ impl<'m> LayoutView<'m> {
         self.computation[id].shape().as_array().map_or(0, ArrayShape::byte_size)
     }
 
-    /// The readers of a value, with the order as written. Transposes are looked through.
+    /// Returns the readers of a value with the order as written. Looks through transposes.
     pub fn readers(&self, base: InstrId) -> Vec<(DimOrder, InstrId, LayoutReader)> {
         let mut readers = Vec::new();
         let mut work = vec![(base, DimOrder::default())];
@@ -169,12 +169,12 @@ impl<'m> LayoutView<'m> {
 }
 
 impl LayoutPlan {
-    /// The source of a value that is a transpose, and the value's order of it.
+    /// Returns the source of a value that is a transpose, and the value's order relative to it.
     pub fn source(&self, id: InstrId) -> (InstrId, DimOrder) {
         self.moved.get(&id).cloned().unwrap_or_else(|| (id, DimOrder::default()))
     }
 
-    /// The order that a value gets.
+    /// Returns the assigned order of a value.
     pub fn order(&self, id: InstrId) -> DimOrder {
         self.regions[id].map(|region| self.orders[region].clone()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Constants on the right of dots and convolutions, in the order that these want.
+//! Reorders constant right operands of dots and convolutions.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::order::{ordered, set_right, wanted};
 use crate::rewrite::graph::clone_with_operands;
 use crate::{Pass, PassContext};
 
-/// Largest constant that gets a copy in another order, where something else needs it as it is.
+/// Maximum size in bytes of a constant that is duplicated in another order because other users need the original.
 const MAX_COPIED_BYTES: usize = 1 << 20;
 
-/// Puts the constants of a computation in order.
+/// Reorders the constants of a computation.
 pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>) -> Result<()> {
     for ((constant, order), readers) in wishes(&module[id], cx) {
         let is_shared = module[id][constant].users().len() > readers.len() || module[id].root() == constant;
@@ -35,7 +35,7 @@ pub(super) fn put_in_order(module: &mut Module, id: CompId, cx: &PassContext<'_>
     Ok(())
 }
 
-/// Constants that are wanted in another order, and those who want them.
+/// Returns the constants that readers prefer in another order, with these readers.
 fn wishes(computation: &Computation, cx: &PassContext<'_>) -> BTreeMap<(InstrId, Vec<usize>), Vec<InstrId>> {
     let mut wishes: BTreeMap<_, Vec<InstrId>> = BTreeMap::new();
     for (id, product) in computation.iter().filter(|(_, i)| matches!(i.op(), Op::Dot(_) | Op::Convolution(_))) {
@@ -43,7 +43,7 @@ fn wishes(computation: &Computation, cx: &PassContext<'_>) -> BTreeMap<(InstrId,
         let [left_is_known, right_is_known] =
             [left, right].map(|operand| matches!(computation[operand].op(), Op::Constant(_)));
         let sharded = computation[right].annotations().is_some_and(|a| a.sharding.is_some());
-        // Of two constants the product is one, too.
+        // A product of two constants is folded instead.
         if right_is_known
             && !left_is_known
             && !sharded
@@ -55,7 +55,7 @@ fn wishes(computation: &Computation, cx: &PassContext<'_>) -> BTreeMap<(InstrId,
     wishes
 }
 
-/// The value of a constant in that order, and its shape.
+/// Returns the value of a constant in this order, and its shape.
 fn transposed(module: &Module, id: CompId, constant: InstrId, order: &[usize]) -> Result<Option<(Literal, Shape)>> {
     let instruction = &module[id][constant];
     let Op::Constant(Constant { literal }) = instruction.op() else { return Ok(None) };

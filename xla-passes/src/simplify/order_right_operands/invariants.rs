@@ -1,4 +1,4 @@
-//! Invariants of loops on the right of dots and convolutions, in the order that these want.
+//! Reorders loop-invariant right operands of dots and convolutions.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,16 +12,16 @@ use crate::analysis::trip_count::trip_count;
 use crate::layout::is_identity;
 use crate::{Pass, PassContext};
 
-/// Largest array that a loop carries in a second order.
+/// Maximum size in bytes of an array that a loop carries in a second order.
 const MAX_CARRIED_BYTES: usize = 256 << 20;
 
-/// Iterations below which a transpose before the loop costs more than it saves inside.
+/// Minimum number of iterations; below it, the transpose before the loop costs more than it saves inside.
 const FEWEST_ITERATIONS: u64 = 4;
 
-/// Arrays in another order that a computation has: whose, which order, and where.
+/// Reordered arrays of a computation, by original array and order.
 type Ordered = BTreeMap<(InstrId, Vec<usize>), InstrId>;
 
-/// Those who want an element of a loop's state in another order.
+/// Readers of a state element in another order.
 #[derive(Default)]
 struct Readers {
     products: Vec<InstrId>,
@@ -29,14 +29,14 @@ struct Readers {
     transposes: Vec<InstrId>,
 }
 
-/// Elements of a loop's state, by number, in the orders that are wanted of them.
+/// Elements of a loop's state, by index, with the orders that readers prefer.
 type Wishes = BTreeMap<(usize, Vec<usize>), Readers>;
 
-/// Transposes, before loops, the invariants that dots and convolutions in them want in another order.
+/// Transposes invariants before loops if dots and convolutions in the loops prefer another order.
 pub(super) fn put_in_order(module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
     let callers = loops::caller_counts(module);
     let mut made: HashMap<CompId, Ordered> = HashMap::new();
-    // Inner loops first: what is put in front of them may leave outer ones, too.
+    // Visits inner loops first, since transposes before them may also be invariant in outer loops.
     for caller in module.post_order() {
         for id in loops::free_loops(module, caller) {
             let Some(state) = LoopState::of(module, caller, id) else { continue };
@@ -88,7 +88,7 @@ fn wishes(module: &Module, state: &LoopState, from_inner: &Ordered, cx: &PassCon
     wishes
 }
 
-/// Carries what is wanted as further invariants, and gives it to those who want it.
+/// Carries reordered arrays as further invariants and lets the readers use them.
 fn carry(module: &mut Module, state: &LoopState, wishes: Wishes, made: &mut Ordered) -> Result<()> {
     let mut begins = Vec::with_capacity(wishes.len());
     for (i, order) in wishes.keys() {
@@ -107,7 +107,7 @@ fn carry(module: &mut Module, state: &LoopState, wishes: Wishes, made: &mut Orde
     Ok(())
 }
 
-/// A value in that order. Of what is a transpose already, it is one transpose, or none.
+/// Returns a value in this order. A transpose of a transpose is composed into at most one transpose.
 fn transposed(module: &mut Module, id: CompId, value: InstrId, order: &[usize], made: &mut Ordered) -> Result<InstrId> {
     let computation = module.computation_mut(id);
     let (value, order) = match computation[value].op() {

@@ -1,5 +1,5 @@
-//! Puts right operands of dots and convolutions in the order in which a target takes them soonest, where that order is
-//! free to choose.
+//! Reorders right operands of dots and convolutions into the order that is fastest on a target, if the order is free to
+//! choose.
 //!
 //! ```text
 //! dot(x[M,K], constant[N,K])     ─>   dot(x[M,K], constant[K,N])
@@ -9,7 +9,7 @@
 //!                                       dot(x[M,K], t)
 //! ```
 //!
-//! `order.rs` says which order is wanted, `constants.rs` and `invariants.rs` give it to what does not change.
+//! `order.rs` determines the order, `constants.rs` and `invariants.rs` apply it to constants and loop invariants.
 
 mod constants;
 mod invariants;
@@ -19,19 +19,19 @@ use xla_hlo::{CompId, Module, Result};
 
 use crate::{Pass, PassContext};
 
-/// Permutes constants, and arrays that are the same in all iterations of a loop, so that a dot that has one of them on
-/// the right finds its batch dimensions first, then contracted ones, then free ones; and a convolution its output
-/// features first, then input features on the side on which its images have theirs.
+/// Permutes constant and loop-invariant right operands. For a dot, batch dimensions come first, then contracted ones,
+/// then free ones. For a convolution, output features come first, and input features are at the same end as in the
+/// images.
 ///
-/// Only for targets that want it, by [`DotProfile::right_rows`](crate::DotProfile) and
-/// [`LayoutProfile::filters`](crate::LayoutProfile). A constant changes where all that
-/// use it agree about the order; else each order gets a copy of its own, up to 1 MiB. An invariant of a loop is
-/// transposed before the loop and carried as a further invariant, up to 256 MiB, unless the loop is known to run for
-/// few iterations. Left operands stay as they are: rows are read along K as fast as across.
+/// Only for targets that request it by [`DotProfile::right_rows`](crate::DotProfile) and
+/// [`LayoutProfile::filters`](crate::LayoutProfile). A constant is changed if all its users agree about the order;
+/// otherwise each order gets a copy of up to 1 MiB. A loop invariant is transposed before the loop and carried as a
+/// further invariant, up to 256 MiB, unless the loop is known to run for few iterations. Left operands are kept: their
+/// rows are read along K as fast as across.
 ///
-/// Comes after the laws, of which `dot_of_transpose` is the inverse. What a loop carries without need afterwards is for
-/// [`SimplifyLoops`](crate::SimplifyLoops). Each element is the same sum of the same products, in an order that
-/// is free before and after.
+/// Runs after the algebraic rules, since it inverts `dot_of_transpose`. [`SimplifyLoops`](crate::SimplifyLoops) then
+/// removes state elements that became dead. Each element is the same sum of the same products; the summation order is
+/// unspecified before and after.
 pub struct OrderRightOperands;
 
 impl Pass for OrderRightOperands {

@@ -1,4 +1,4 @@
-//! The order of dimensions that a dot or a convolution wants of its right operand.
+//! Preferred order of dimensions for the right operand of a dot or a convolution.
 
 mod filter;
 mod rows;
@@ -11,13 +11,13 @@ use crate::layout::inverse;
 use crate::rewrite::graph;
 use crate::{PassContext, TargetProfile};
 
-/// Whether a target wants any right operand in order.
+/// Whether a target has a preferred order for any right operand.
 pub(super) fn matters(profile: &TargetProfile) -> bool {
     profile.dot.right_rows || profile.layout.filters != FilterOrder::Any
 }
 
-/// The permutation that puts the right operand of an instruction in order: in place `i` comes dimension
-/// `permutation[i]`. `None` where it has none, where the order does not matter, or is good enough.
+/// Returns the permutation that puts the right operand of an instruction in the preferred order: position `i` gets
+/// dimension `permutation[i]`. `None` if there is no preference, or the present order is good enough.
 pub(super) fn wanted(computation: &Computation, id: InstrId, cx: &PassContext<'_>) -> Option<Vec<usize>> {
     if !graph::is_static(computation, id) {
         return None;
@@ -32,14 +32,14 @@ pub(super) fn wanted(computation: &Computation, id: InstrId, cx: &PassContext<'_
     }
 }
 
-/// The shape of an array in that order.
+/// Returns the shape of an array in this order.
 pub(super) fn ordered(shape: &Shape, order: &[usize]) -> Result<Shape> {
     let array = shape.expect_array()?;
     let dims: Vec<usize> = order.iter().map(|&d| array.dims()[d]).collect();
     Ok(Shape::array(array.element_type(), dims).with_default_layouts())
 }
 
-/// Gives an instruction the right operand that is the present one in that order.
+/// Replaces the right operand by `operand`, which is the present one in this order, and adapts the dimension numbers.
 pub(super) fn set_right(computation: &mut Computation, id: InstrId, operand: InstrId, order: &[usize]) {
     let places = inverse(order);
     let put = |d: &mut usize| *d = places[*d];

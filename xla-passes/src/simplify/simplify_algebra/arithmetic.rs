@@ -1,4 +1,4 @@
-//! Laws of two-operand operations.
+//! Rules for binary operations.
 
 use xla_hlo::ops::{Binary, BinaryOp, Unary, UnaryOp};
 use xla_hlo::{ElementKind, ElementType, InstrId, Op, Scalar};
@@ -26,7 +26,7 @@ pub const BINARY: &[Rule] = rules![
     logic_with_constant,
 ];
 
-/// The operands, where the operation is that one.
+/// Returns the operands if the operation is the wanted one.
 fn operands_of(cx: &Draft<'_>, id: InstrId, wanted: BinaryOp) -> Option<(InstrId, InstrId)> {
     match cx.op(id) {
         Op::Binary(Binary { op }) if *op == wanted => Some((cx.operand(id, 0), cx.operand(id, 1))),
@@ -49,7 +49,7 @@ fn is_integer(cx: &Draft<'_>, id: InstrId) -> bool {
     cx.element_type(id).is_some_and(ElementType::is_integer)
 }
 
-/// Whether every element is that number, for integers and real floats.
+/// Whether all elements are equal to this number, for integers and real floats.
 fn is_number(cx: &Draft<'_>, id: InstrId, number: i64) -> bool {
     cx.integer_splat(id) == Some(i128::from(number)) || cx.float_splat(id) == Some(number as f64)
 }
@@ -61,7 +61,7 @@ fn is_negation(cx: &Draft<'_>, id: InstrId) -> Option<InstrId> {
     }
 }
 
-/// Whether two negations cancel: not in floats without a sign, where one gives NaN.
+/// Whether two negations cancel. They do not in floats without a sign, where a negation yields NaN.
 pub(super) fn has_negatives(cx: &Draft<'_>, id: InstrId) -> bool {
     cx.element_type(id).is_some_and(|ty| ty.is_signed() || !ty.is_float())
 }
@@ -71,7 +71,7 @@ fn negate(cx: &mut Draft<'_>, x: InstrId) -> Option<DraftValue> {
     Some(cx.add(Unary::from(UnaryOp::Negate), shape, [x.into()]))
 }
 
-/// `f(c, x)` = `f(x, c)` for a constant `c` and a commutative `f`, so that other laws look in one place.
+/// `f(c, x)` = `f(x, c)` for a constant `c` and a commutative `f`, so that other rules check one operand only.
 fn constant_to_the_right(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use BinaryOp::*;
     let commutes = matches!(binary_op(cx, id)?, Add | Multiply | Maximum | Minimum | And | Or | Xor | Mulhi);
@@ -145,7 +145,7 @@ fn divide_by_power_of_two(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     cx.binary(BinaryOp::Multiply, id, x, inverse)
 }
 
-/// Largest exponent of a power of two that is normal in that type, as is its inverse.
+/// Returns the largest exponent for which a power of two and its inverse are normal in that type.
 fn largest_exponent(ty: ElementType) -> Option<f64> {
     match ty {
         ElementType::F64 => Some(1022.0),
@@ -155,9 +155,8 @@ fn largest_exponent(ty: ElementType) -> Option<f64> {
     }
 }
 
-/// `power(x, 1)` = `x`; `power(x, 0)` = `1`; `power(x, 2)` = `x * x`; `power(x, 3)` = `x * x * x` for f32 and
-/// f64 (which rounds twice);
-/// `power(x, -1)` = `1 / x` for floats. Not for complex numbers.
+/// `power(x, 1)` = `x`; `power(x, 0)` = `1`; `power(x, 2)` = `x * x`; `power(x, 3)` = `x * x * x` for f32 and f64
+/// (which rounds twice); `power(x, -1)` = `1 / x` for floats. Not for complex numbers.
 fn power_of_small_exponent(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, y) = operands_of(cx, id, BinaryOp::Power)?;
     let shape = cx.shape(id)?;
@@ -217,7 +216,7 @@ fn extremum_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     (extremum && cx.operand(id, 0) == cx.operand(id, 1)).then(|| cx.operand(id, 0).into())
 }
 
-/// `maximum(x, least)` = `x` and `minimum(x, greatest)` = `x`, where floats have infinities; both keep NaN.
+/// `maximum(x, least)` = `x` and `minimum(x, greatest)` = `x`, for floats only with infinite ends. Both keep NaN.
 fn extremum_with_end_of_range(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = binary_op(cx, id)?;
     let (x, y) = (cx.operand(id, 0), cx.operand(id, 1));
@@ -232,7 +231,7 @@ fn extremum_with_end_of_range(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVa
     (value == identity).then_some(x.into())
 }
 
-/// The least and greatest value of a type; `None` where that is no infinity but finite.
+/// Returns the least and the greatest value of a type; `None` for floats whose extreme values are finite.
 fn ends(ty: ElementType) -> (Option<Scalar>, Option<Scalar>) {
     let bits = ty.bit_width() as u32;
     let has = |v: f64| Some(Scalar::Float(v)).filter(|s| s.rounded(ty) == *s);

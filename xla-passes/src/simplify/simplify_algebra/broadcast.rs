@@ -1,4 +1,4 @@
-//! Laws of broadcasts, and of elementwise operations on them.
+//! Rules for broadcasts, and for elementwise operations on them.
 
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -18,7 +18,7 @@ pub const ELEMENTWISE: &[Rule] = rules![elementwise_of_broadcasts];
 
 pub const CONSTANT: &[Rule] = rules![constant_of_equal_elements];
 
-/// `broadcast(x)` to the dimensions of `x` in order = `x`.
+/// `broadcast(x)` to the same dimensions in the same order = `x`.
 fn broadcast_to_same_dims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
@@ -34,7 +34,7 @@ fn broadcast_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     Some(cx.broadcast(cx.operand(x, 0), cx.shape(id)?.clone(), dimensions))
 }
 
-/// `broadcast(x)` = `broadcast(reshape(x))` without the dimensions of `x` that have size 1.
+/// `broadcast(x)` = `broadcast(reshape(x))` without the dimensions of `x` of extent 1.
 fn broadcast_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
@@ -55,14 +55,14 @@ fn broadcast_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     Some(cx.broadcast(cx.operand(inner, 0), cx.shape(id)?.clone(), dimensions))
 }
 
-/// `broadcast(iota)` = `iota` along the dimension it goes to.
+/// `broadcast(iota)` = `iota` along the dimension that the iota's dimension maps to.
 fn broadcast_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Broadcast(op) = cx.op(id) else { return None };
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     Some(cx.add(Iota { dimension: op.dimensions[iota.dimension] }, cx.shape(id)?.clone(), []))
 }
 
-/// A constant with more than one element, all the same = `broadcast` of that element.
+/// A constant with several equal elements = `broadcast` of that element.
 fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let shape = cx.shape(id)?;
     if shape.is_scalar() || shape.element_count() == 0 {
@@ -72,14 +72,14 @@ fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVa
     Some(cx.splat_of(shape, value))
 }
 
-/// `f(broadcast(x, d), broadcast(y, d), broadcast(scalar))` = `broadcast(f(x, y, broadcast(scalar)), d)`: fewer
-/// elements computed.
+/// `f(broadcast(x, d), broadcast(y, d), broadcast(scalar))` = `broadcast(f(x, y, broadcast(scalar)), d)`, which
+/// computes fewer elements.
 fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let operands = cx.instruction(id).operands();
     if operands.iter().any(|&o| cx.dims(o) != cx.dims(id) || !matches!(cx.op(o), Op::Broadcast(_))) {
         return None;
     }
-    // The operand that is copied least says where the work is done; the others must come along.
+    // The operand with the least replication determines the dimensions of the operation; the others must match.
     let source = |cx: &Draft<'_>, o: InstrId| cx.operand(o, 0);
     let widest = operands.iter().copied().max_by_key(|&o| cx.dims(source(cx, o)).len())?;
     let Op::Broadcast(target) = cx.op(widest) else { return None };
@@ -105,7 +105,7 @@ fn elementwise_of_broadcasts(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVal
     Some(cx.broadcast(value, cx.shape(id)?.clone(), target.dimensions.clone()))
 }
 
-/// `broadcast(x)` where the ones of `x` have been left out of `dimensions`.
+/// `broadcast(x)` where `dimensions` leave out the dimensions of `x` of extent 1.
 pub fn of_squeezed(cx: &mut Draft<'_>, x: InstrId, shape: &ArrayShape, dimensions: Vec<usize>) -> Option<DraftValue> {
     let sizes: Vec<usize> = cx.dims(x).iter().copied().filter(|&n| n != 1).collect();
     if sizes == shape.dims() && dims::is_identity(&dimensions) {

@@ -1,4 +1,4 @@
-//! Laws of conversions between element types.
+//! Rules for conversions between element types.
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{ElementKind, ElementType, InstrId, Op};
@@ -17,15 +17,15 @@ fn convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     (cx.element_type(x) == cx.element_type(id)).then_some(x.into())
 }
 
-/// `convert(convert(x))` = `convert(x)`, where the inner one keeps every value as it is and the outer one treats it
-/// alike.
+/// `convert(convert(x))` = `convert(x)`, if the inner conversion is exact and the outer one has the same result for
+/// both types.
 fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };
     let x = cx.operand(inner, 0);
     let (from, through) = (cx.element_type(x)?, cx.element_type(inner)?);
     let to = cx.element_type(id)?;
-    // A float that is too great for an integer becomes its greatest value, an integer wraps around.
+    // An out-of-range float saturates to the greatest integer, whereas an integer wraps around.
     let wraps = !from.is_float() && through.is_float() && to.is_integer() && !keeps_every_value(from, to);
     if wraps || !keeps_every_value(from, through) {
         return None;
@@ -36,7 +36,7 @@ fn convert_of_exact_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValu
     Some(cx.add(Convert, cx.shape(id)?.clone(), [x.into()]))
 }
 
-/// Whether each value of `from` is a value of `to`, with its sign, infinities and NaN.
+/// Whether `to` can represent each value of `from`, including sign, infinities and NaN.
 pub(crate) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
     use ElementKind::*;
     let (bits, room) = (from.bit_width(), to.bit_width());
@@ -52,7 +52,7 @@ pub(crate) fn keeps_every_value(from: ElementType, to: ElementType) -> bool {
     }
 }
 
-/// Bits of the significand, the hidden one included, of the types whose range covers what is asked here.
+/// Returns the significand width in bits, including the hidden bit, of types whose exponent range is sufficient here.
 fn mantissa_bits(ty: ElementType) -> Option<usize> {
     match ty {
         ElementType::F64 => Some(53),
@@ -77,7 +77,7 @@ fn bitcast_convert_to_same_type(cx: &mut Draft<'_>, id: InstrId) -> Option<Draft
     (cx.element_type(x) == cx.element_type(id) && cx.dims(x) == cx.dims(id)).then_some(x.into())
 }
 
-/// `bitcast-convert(bitcast-convert(x))` = `bitcast-convert(x)`, where all three have elements of one width.
+/// `bitcast-convert(bitcast-convert(x))` = `bitcast-convert(x)`, if all three types have the same width.
 fn bitcast_convert_of_bitcast_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::BitcastConvert(_) = cx.op(inner) else { return None };

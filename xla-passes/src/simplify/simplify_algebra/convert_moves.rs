@@ -1,8 +1,8 @@
-//! Conversions beside operations that only move elements: few elements are converted, and narrow ones are moved.
+//! Rules for conversions next to data movement, so that few elements are converted and narrow ones are moved.
 //!
-//! A conversion goes after what cuts, in front of [broadcasts](super::broadcast) and [reshapes](super::reshape), and
-//! to the side of the narrower type of what keeps or adds elements. So conversions there and back meet, and vanish.
-//! Transposes are looked after by [`AssignLayouts`](crate::AssignLayouts).
+//! A conversion moves after operations that select elements, and before [broadcasts](super::broadcast) and
+//! [reshapes](super::reshape). At operations that keep or add elements, it moves to the side of the narrower type.
+//! Opposite conversions thus become adjacent and cancel. [`AssignLayouts`](crate::AssignLayouts) handles transposes.
 
 use xla_hlo::ops::Convert;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Op, Scalar};
@@ -10,14 +10,15 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Op, Scalar};
 use super::draft::{Draft, DraftValue};
 use super::{Rule, rules};
 
-/// For operations that take elements out of their first operand and have no other laws.
+/// Rules for operations that select elements of their first operand and have no other rules.
 pub const CUT: &[Rule] = rules![cut_of_convert];
 
 fn bits(cx: &Draft<'_>, id: InstrId) -> Option<usize> {
     cx.element_type(id).map(ElementType::bit_width)
 }
 
-/// `slice(convert(x))` = `convert(slice(x))`, so of `dynamic-slice` and `gather`: no more elements are converted.
+/// `slice(convert(x))` = `convert(slice(x))`, also for `dynamic-slice` and `gather`, if it converts no more elements
+/// than before.
 pub fn cut_of_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Convert(_) = cx.op(inner) else { return None };
@@ -31,7 +32,7 @@ pub fn cut_of_convert(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Convert, to.clone(), [cut]))
 }
 
-/// The operands of a movement: first what says where from, then those whose elements are moved.
+/// Splits the operands of a data movement: first those that control it, then those whose elements are moved.
 fn moved<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c [InstrId], &'c [InstrId])> {
     let operands = cx.instruction(id).operands();
     match cx.op(id) {
@@ -41,9 +42,9 @@ fn moved<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c [InstrId], &'c [InstrId
     }
 }
 
-/// `movement(convert(x), convert(y), ...)` = `convert(movement(x, y, ...))`, where the conversions widen elements of
-/// one type. Values that are the same everywhere may be among them, if the narrow type has them. Movements are
-/// `reverse`, `pad`, `concatenate` and `select`.
+/// `movement(convert(x), convert(y), ...)` = `convert(movement(x, y, ...))`, if the conversions widen elements of one
+/// type. Operands may also be splats that the narrow type represents. Movements are `reverse`, `pad`, `concatenate` and
+/// `select`.
 pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (others, data) = moved(cx, id)?;
     let source = |cx: &Draft<'_>, o: InstrId| matches!(cx.op(o), Op::Convert(_)).then(|| cx.operand(o, 0));
@@ -71,13 +72,13 @@ pub fn movement_of_widening(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValu
     Some(cx.add(Convert, cx.shape(id)?.clone(), [narrow]))
 }
 
-/// The value that all elements have, as one of a narrower type that widens to it.
+/// Returns the splat value of `id` in a narrower type that widens to it exactly.
 fn narrow_splat(cx: &Draft<'_>, id: InstrId, ty: ElementType) -> Option<Scalar> {
     let (value, wide) = (cx.splat(id)?, cx.element_type(id)?);
     if matches!(wide.kind(), ElementKind::Complex) || matches!(ty.kind(), ElementKind::Complex) {
         return None;
     }
-    // Zero is zero in every type; minus zero is not.
+    // Zero is zero in every type, but minus zero is not.
     if value.to_bits(wide) == Scalar::zero(wide).to_bits(wide) {
         return Some(Scalar::zero(ty));
     }
@@ -91,9 +92,8 @@ fn narrow_splat(cx: &Draft<'_>, id: InstrId, ty: ElementType) -> Option<Scalar> 
     (exact && ty.kind() == wide.kind()).then_some(narrow)
 }
 
-/// `convert(movement(x, y, ...))` = `movement(convert(x), convert(y), ...)`, where the conversion narrows; for a
-/// `select`, which would make two conversions of one, where each side was converted from that type or is the same
-/// everywhere.
+/// `convert(movement(x, y, ...))` = `movement(convert(x), convert(y), ...)`, if the conversion narrows. For a `select`,
+/// which would turn one conversion into two, each side must have been converted from that type or be a splat.
 pub fn narrowing_of_movement(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (others, data) = moved(cx, inner)?;

@@ -1,4 +1,4 @@
-//! Laws of convolutions.
+//! Rules for convolutions.
 
 use xla_hlo::ops::{Convolution, SparsityConfig};
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -9,7 +9,7 @@ use crate::framework::profile::ConvolutionOrder;
 
 pub const CONVOLUTION: &[Rule] = rules![convolution_of_transpose];
 
-/// A convolution of whole arrays, where the target takes their dimensions in any order.
+/// Returns a dense convolution if the target accepts any dimension order.
 fn in_any_order(cx: &Draft<'_>, id: InstrId) -> Option<Convolution> {
     match cx.op(id) {
         Op::Convolution(op)

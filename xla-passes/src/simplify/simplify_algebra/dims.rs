@@ -1,21 +1,21 @@
-//! Dimension arithmetic for rules of several families.
+//! Dimension arithmetic shared by rules of several files.
 
 use std::cmp::Ordering;
 
 pub(crate) use crate::layout::{inverse, is_identity};
 
-/// Positions of the dimensions whose size is not 1.
+/// Returns the dimensions whose size is not 1.
 pub fn nontrivial(dims: &[usize]) -> Vec<usize> {
     (0..dims.len()).filter(|&d| dims[d] != 1).collect()
 }
 
-/// Whether two lists of sizes are the same but for ones.
+/// Whether two lists of sizes are equal except for ones.
 pub fn equal_but_ones(a: &[usize], b: &[usize]) -> bool {
     a.iter().filter(|&&n| n != 1).eq(b.iter().filter(|&&n| n != 1))
 }
 
-/// For each dimension of `from` whose size is not 1, the dimension of `to` that it becomes when a reshape only adds or
-/// removes ones; `None` for ones. `None` in all when the reshape does more.
+/// Maps each dimension of `from` to a dimension of `to`, if the reshape only adds or removes dimensions of size 1;
+/// those map to `None`. Returns `None` if the reshape does more.
 pub fn reshape_map(from: &[usize], to: &[usize]) -> Option<Vec<Option<usize>>> {
     if !equal_but_ones(from, to) {
         return None;
@@ -24,9 +24,9 @@ pub fn reshape_map(from: &[usize], to: &[usize]) -> Option<Vec<Option<usize>>> {
     Some(from.iter().map(|&n| if n == 1 { None } else { targets.next() }).collect())
 }
 
-/// Splits a reshape into the smallest runs of dimensions that become each other: `[6,4]` to `[2,3,4]` is
-/// `([0], [0,1])` and `([1], [2])`. Ones go with the run that they precede; at the end they are runs of their own.
-/// `None` when there is no element, where nothing is told by sizes.
+/// Splits a reshape into the smallest groups of dimensions that map to each other: `[6,4]` to `[2,3,4]` is `([0],
+/// [0,1])` and `([1], [2])`. Dimensions of size 1 belong to the group that they precede; at the end, they form groups
+/// of their own. `None` if the array has no elements, since its sizes do not determine a factorization.
 pub fn factor(from: &[usize], to: &[usize]) -> Option<Vec<(Vec<usize>, Vec<usize>)>> {
     if from.contains(&0) || to.contains(&0) {
         return None;

@@ -1,4 +1,4 @@
-//! Laws of contractions.
+//! Rules for contractions.
 
 use xla_hlo::ops::{Binary, BinaryOp, Convert, Dot, DotDims, DotOperandDims};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Op, Scalar};
@@ -16,7 +16,7 @@ fn dot<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Dot> {
     }
 }
 
-/// `dot(a, b)` over no elements = zeros.
+/// `dot(a, b)` with a contracted dimension of size 0 = zeros.
 fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let sizes = cx.dims(cx.operand(id, 0));
     if !dot(cx, id)?.dims.lhs_contracting.iter().any(|&d| sizes[d] == 0) {
@@ -26,9 +26,9 @@ fn dot_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.splat_of(shape, Scalar::zero(shape.element_type())))
 }
 
-/// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, where the free dimensions keep their order and
-/// the target reads operands in any order as fast; `dot(reshape(transpose(a)), b)` = `dot(reshape(a), b)`, too, where
-/// reshapes only add and remove ones.
+/// `dot(transpose(a), b)` = `dot(a, b)` with other dimension numbers, if the free dimensions keep their order and the
+/// target reads operands in any order equally fast. Also `dot(reshape(transpose(a)), b)` = `dot(reshape(a), b)` for
+/// reshapes that only add and remove ones.
 fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if !cx.profile().dot.any_operand_order {
         return None;
@@ -47,8 +47,8 @@ fn dot_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(new, cx.shape(id)?.clone(), [lhs, rhs]))
 }
 
-/// The array whose transpose the operand is, with `numbers` set to its batch and contracted dimensions; `None` where
-/// free dimensions change order.
+/// Returns the array of which the operand is a transpose, and sets `numbers` to its batch and contracted dimensions.
+/// `None` if the free dimensions change order.
 fn through_transpose(
     cx: &mut Draft<'_>,
     operand: InstrId,
@@ -66,7 +66,7 @@ fn through_transpose(
     Some(cx.operand(operand, 0).into())
 }
 
-/// The same of a transpose to which a reshape adds ones, or of which it removes them.
+/// Looks through a transpose followed by a reshape that adds or removes ones, like [`through_transpose`].
 fn through_reshaped_transpose(
     cx: &mut Draft<'_>,
     operand: InstrId,
@@ -85,7 +85,7 @@ fn through_reshaped_transpose(
     if large.is_sorted() || !large.iter().filter(|d| is_free(d)).is_sorted() {
         return None;
     }
-    // Ones go where free dimensions keep their order with them.
+    // Ones are placed where the free dimensions keep their order.
     let (mut free, mut order): (Vec<usize>, Vec<usize>) = ones.into_iter().partition(is_free);
     for d in large {
         if is_free(&d) {
@@ -100,16 +100,17 @@ fn through_reshaped_transpose(
     cx.reshape(source, &order.iter().map(|&d| sizes[d]).collect::<Vec<_>>())
 }
 
-/// `dot(a, b)` that adds up nothing = `broadcast(a) * broadcast(b)`, an elementwise product.
+/// `dot(a, b)` without a sum = `broadcast(a) * broadcast(b)`, an elementwise product.
 ///
-/// Only the sign of a zero may differ, since a sum begins with +0.
+/// Only the sign of a zero may differ, since a sum starts with +0.
 fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Dot { dims, .. } = dot(cx, id)?;
     let (lhs, rhs) = (cx.operand(id, 0), cx.operand(id, 1));
     let result = cx.shape(id)?;
     let ty = result.element_type();
     let sums = dims.lhs_contracting.iter().any(|&d| cx.dims(lhs)[d] != 1);
-    // Integers wrap around alike before and after they are multiplied; floats are rounded once, after.
+    // Integer products wrap around to the same result with conversion before or after; floats must be rounded once,
+    // after the product.
     let fits = |from: ElementType| match ty.is_integer() && from.is_integer() {
         true => from.bit_width() <= ty.bit_width(),
         false => keeps_every_value(from, ty),
@@ -124,7 +125,7 @@ fn dot_without_sum(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Binary { op: BinaryOp::Multiply }, result.clone(), [a, b]))
 }
 
-/// An operand of a product in the shape of the result, its free dimensions beginning at `first_free`.
+/// Broadcasts an operand of a product to the shape of the result. Its free dimensions start at `first_free`.
 fn spread(
     cx: &mut Draft<'_>,
     operand: InstrId,
@@ -147,8 +148,8 @@ fn spread(
     Some(cx.broadcast(value, result.clone(), dimensions))
 }
 
-/// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without the batch dimensions of size 1, and without the
-/// contracted ones where others are contracted. So batches of one go, and transposes come next to their dots.
+/// `dot(a, b)` = `reshape(dot(reshape(a), reshape(b)))` without batch dimensions of size 1, and without contracted ones
+/// of size 1 if others are contracted. This removes batches of one and makes transposes adjacent to their dots.
 fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let mut new = dot(cx, id)?.clone();
     let (lhs, rhs, result) = (cx.operand(id, 0), cx.operand(id, 1), cx.shape(id)?);
@@ -168,7 +169,7 @@ fn dot_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(if batch.contains(&false) { cx.add(plain_reshape(), result.clone(), [value]) } else { value })
 }
 
-/// An operand without those of the listed dimensions that do not stay; the lists become those of what is left.
+/// Removes the listed dimensions of an operand that are not kept, and renumbers the remaining ones.
 fn without(
     cx: &mut Draft<'_>,
     operand: InstrId,

@@ -1,16 +1,16 @@
-//! Drafts: the computation that a rule reads, and the instructions that it proposes.
+//! Drafts: the computation that a rule inspects, and the instructions that it proposes.
 
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Constant, Reshape, Transpose};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementType, InstrId, Instruction, Literal, Module, Op, Scalar, Shape};
 
 use crate::TargetProfile;
 
-/// A value in a draft: an instruction that is there, or one that the draft adds.
+/// A value in a draft: an existing instruction or one that the draft adds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DraftValue {
-    /// Already in the computation.
+    /// An instruction of the computation.
     Old(InstrId),
-    /// The draft's own, by position.
+    /// A proposed instruction, by position.
     New(usize),
 }
 
@@ -22,15 +22,15 @@ impl From<InstrId> for DraftValue {
 
 /// An instruction that a rule proposes.
 pub struct Proposed {
-    /// The instructions.
+    /// Operation of the instruction.
     pub op: Op,
-    /// Its result; layouts are filled in later.
+    /// Shape of the result; layouts are added later.
     pub shape: Shape,
-    /// Its operands.
+    /// Operands of the instruction.
     pub operands: Vec<DraftValue>,
 }
 
-/// The computation as a rule sees it, and the rule's proposals so far.
+/// The computation and the proposals of a rule so far.
 pub struct Draft<'c> {
     module: &'c Module,
     computation: &'c Computation,
@@ -39,67 +39,67 @@ pub struct Draft<'c> {
 }
 
 impl<'c> Draft<'c> {
-    /// An empty draft.
+    /// Creates an empty draft.
     pub fn new(module: &'c Module, computation: CompId, profile: &'c TargetProfile) -> Draft<'c> {
         Draft { module, computation: &module[computation], profile, proposed: Vec::new() }
     }
 
-    /// The proposed instructions, operands before users.
+    /// Returns the proposed instructions, operands before users.
     pub fn into_proposed(self) -> Vec<Proposed> {
         self.proposed
     }
 
-    /// The target profile.
+    /// Returns the target profile.
     pub fn profile(&self) -> &'c TargetProfile {
         self.profile
     }
 
-    /// A called computation.
+    /// Returns a called computation.
     pub fn called(&self, id: CompId) -> &'c Computation {
         &self.module[id]
     }
 
-    /// An instruction.
+    /// Returns an instruction.
     pub fn instruction(&self, id: InstrId) -> &'c Instruction {
         &self.computation[id]
     }
 
-    /// An instruction's operation.
+    /// Returns the operation of an instruction.
     pub fn op(&self, id: InstrId) -> &'c Op {
         self.computation[id].op()
     }
 
-    /// An instruction's operand.
+    /// Returns an operand of an instruction.
     pub fn operand(&self, id: InstrId, i: usize) -> InstrId {
         self.computation[id].operand(i)
     }
 
-    /// An instruction's array shape; `None` for tuples and tokens.
+    /// Returns the array shape of an instruction; `None` for tuples and tokens.
     pub fn shape(&self, id: InstrId) -> Option<&'c ArrayShape> {
         self.computation[id].shape().as_array()
     }
 
-    /// An array's sizes; empty for other shapes.
+    /// Returns the sizes of an array; empty for other shapes.
     pub fn dims(&self, id: InstrId) -> &'c [usize] {
         self.shape(id).map_or(&[], ArrayShape::dims)
     }
 
-    /// An array's element type.
+    /// Returns the element type of an array.
     pub fn element_type(&self, id: InstrId) -> Option<ElementType> {
         self.shape(id).map(ArrayShape::element_type)
     }
 
-    /// Whether the only user of `id` is the instruction under consideration, and it is not the root.
+    /// Whether `id` has exactly one user, the instruction under consideration, and is not the root.
     pub fn is_used_once(&self, id: InstrId) -> bool {
         self.computation[id].users().len() == 1 && self.computation.root() != id
     }
 
-    /// Whether an instruction is the computation's result.
+    /// Whether an instruction is the root of the computation.
     pub fn is_root(&self, id: InstrId) -> bool {
         self.computation.root() == id
     }
 
-    /// The value of every element, when they are all the same constant: a constant, or a broadcast of one.
+    /// Returns the value of all elements of a splat: a constant with equal elements, or a broadcast of one.
     pub fn splat(&self, mut id: InstrId) -> Option<Scalar> {
         while let Op::Broadcast(_) | Op::Reshape(_) = self.op(id) {
             id = self.operand(id, 0);
@@ -110,7 +110,7 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// The value of every element as a real float.
+    /// Returns the splat value as a real float.
     pub fn float_splat(&self, id: InstrId) -> Option<f64> {
         match self.splat(id)? {
             Scalar::Float(v) => Some(v),
@@ -118,7 +118,7 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// The value of every element as an integer.
+    /// Returns the splat value as an integer.
     pub fn integer_splat(&self, id: InstrId) -> Option<i128> {
         self.splat(id)?.as_i128()
     }
@@ -147,7 +147,7 @@ impl<'c> Draft<'c> {
         Some(self.add(Binary { op }, shape, [lhs.into(), rhs.into()]))
     }
 
-    /// Proposes a reshape, or returns `x` if it has those dimensions.
+    /// Proposes a reshape, or returns `x` if it already has these dimensions.
     pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Option<DraftValue> {
         let shape = self.shape(x)?;
         if shape.dims() == dims {
@@ -157,7 +157,7 @@ impl<'c> Draft<'c> {
         Some(self.add(plain_reshape(), new, [x.into()]))
     }
 
-    /// Proposes a broadcast to `dims`.
+    /// Proposes a broadcast to `shape`.
     pub fn broadcast(&mut self, x: impl Into<DraftValue>, shape: ArrayShape, dimensions: Vec<usize>) -> DraftValue {
         self.add(Broadcast { dimensions }, shape, [x.into()])
     }
@@ -167,12 +167,12 @@ impl<'c> Draft<'c> {
         self.add(Transpose { permutation }, shape, [x.into()])
     }
 
-    /// Proposes an array of `shape` whose elements are all the scalar `x`.
+    /// Proposes an array of `shape` filled with the scalar `x`.
     pub fn splat_from(&mut self, x: InstrId, shape: ArrayShape) -> DraftValue {
         if shape.is_scalar() { x.into() } else { self.broadcast(x, shape, Vec::new()) }
     }
 
-    /// Proposes an array of `shape` whose elements are all `value`.
+    /// Proposes an array of `shape` filled with `value`.
     pub fn splat_of(&mut self, shape: &ArrayShape, value: Scalar) -> DraftValue {
         let ty = shape.element_type();
         let literal = Literal::scalar(ty, value);
@@ -181,7 +181,7 @@ impl<'c> Draft<'c> {
     }
 }
 
-/// A plain reshape.
+/// Returns a reshape operation without an inferred dimension.
 pub fn plain_reshape() -> Reshape {
     Reshape { inferred_dimension: None }
 }

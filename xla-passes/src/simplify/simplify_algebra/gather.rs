@@ -1,4 +1,4 @@
-//! Laws of gathers and scatters.
+//! Rules for gathers and scatters.
 
 use xla_hlo::ops::{
     Binary, Constant, DynamicSlice, DynamicUpdateSlice, Gather, Reshape, Scatter, Slice, SliceRange, combiner_identity,
@@ -13,7 +13,7 @@ pub const GATHER: &[Rule] = rules![gather_of_splat, gather_of_rows_in_order, gat
 
 pub const SCATTER: &[Rule] = rules![scatter_of_neutral, scatter_of_one_window];
 
-/// Starts that are looked at one by one, at most.
+/// Maximum number of start indices that are inspected.
 const MAX_STARTS: usize = 1 << 16;
 
 fn gather<'c>(cx: &Draft<'c>, id: InstrId) -> Option<&'c Gather> {
@@ -32,7 +32,7 @@ fn gather_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     }
 }
 
-/// `gather(x)` of single rows along one dimension, at known places in steps = `slice(x)`, transposed.
+/// `gather(x)` of single rows along one dimension at known, equally spaced indices = `slice(x)`, transposed.
 fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = gather(cx, id)?;
     let (x, indices) = (cx.operand(id, 0), cx.operand(id, 1));
@@ -48,7 +48,7 @@ fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue
     }
     let (start, stride, count) = places(cx, indices)?;
     let last = start.checked_add(stride.checked_mul(count - 1)?)?;
-    // One known place alone, of stride 0, is a law of its own; clamped places repeat.
+    // A single known index (stride 0) has its own rule. Clamped indices would repeat.
     let numbers = cx.dims(id).iter().enumerate().filter(|(i, _)| !op.offset_dims.contains(i));
     let [(at, _)] = numbers.collect::<Vec<_>>()[..] else { return None };
     if stride == 0 || last >= sizes[d] {
@@ -70,13 +70,13 @@ fn gather_of_rows_in_order(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue
     Some(cx.transpose(rows, cx.shape(id)?.clone(), permutation))
 }
 
-/// Known numbers `start, start + stride, ...` of an array that lists them along one dimension: start, stride, how many.
+/// Returns start, stride and count if the indices are `start, start + stride, ...` along one dimension.
 fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
     let dims = cx.dims(indices);
     let count = dims.iter().copied().max().filter(|&n| n == dims.iter().product::<usize>() && n <= MAX_STARTS)?;
     match cx.op(indices) {
         Op::Iota(iota) if dims[iota.dimension] == count => {
-            // An iota that overflows its element type does not list these numbers.
+            // An iota that overflows its element type does not contain these numbers.
             let last = count as i128 - 1;
             let fits = Scalar::from_i64(cx.element_type(indices)?, last as i64).rounded(cx.element_type(indices)?);
             let fits = fits.as_i128() == Some(last);
@@ -93,7 +93,7 @@ fn places(cx: &Draft<'_>, indices: InstrId) -> Option<(usize, usize, usize)> {
     }
 }
 
-/// `gather(x)` of one window = `dynamic-slice(x)`, which clamps its starts as a gather does.
+/// `gather(x)` of one window = `dynamic-slice(x)`; both clamp their start indices.
 fn gather_of_one_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let op = gather(cx, id)?;
     let (x, indices) = (cx.operand(id, 0), cx.operand(id, 1));
@@ -109,7 +109,7 @@ fn gather_of_one_slice(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(reshaped(cx, slice, &op.slice_sizes, cx.shape(id)?))
 }
 
-/// The value in other dimensions, unless it has them.
+/// Reshapes the value to other dimensions, unless it has them already.
 fn reshaped(cx: &mut Draft<'_>, value: DraftValue, dims: &[usize], shape: &ArrayShape) -> DraftValue {
     match shape.dims() == dims {
         true => value,
@@ -117,14 +117,14 @@ fn reshaped(cx: &mut Draft<'_>, value: DraftValue, dims: &[usize], shape: &Array
     }
 }
 
-/// The one start that `indices` hold, a scalar for each dimension; 0 where `map` names none.
+/// Returns the only start index in `indices` as one scalar per dimension; 0 for dimensions that are not in `map`.
 fn starts(cx: &mut Draft<'_>, indices: InstrId, map: &[usize], rank: usize) -> Option<Vec<DraftValue>> {
     let ty = cx.element_type(indices)?;
     let sizes = cx.dims(indices).to_vec();
     let zero = Literal::scalar(ty, Scalar::zero(ty));
     let mut starts: Vec<Option<DraftValue>> = vec![None; rank];
     for (component, &d) in map.iter().enumerate() {
-        // All dimensions but that of the components have one element.
+        // All dimensions except that of the index components have one element.
         let range = |&n: &usize| match n > 1 {
             true => SliceRange { start: component, limit: component + 1, stride: 1 },
             false => SliceRange { start: 0, limit: 1, stride: 1 },
@@ -142,7 +142,7 @@ fn starts(cx: &mut Draft<'_>, indices: InstrId, map: &[usize], rank: usize) -> O
     starts.into_iter().map(|start| start.or(zero)).collect()
 }
 
-/// A scatter into one array.
+/// Returns a scatter into one array, with its operands.
 fn scatter<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Scatter, [InstrId; 3])> {
     match (cx.op(id), cx.instruction(id).operands()) {
         (Op::Scatter(scatter), &[x, indices, update]) => Some((scatter, [x, indices, update])),
@@ -150,7 +150,7 @@ fn scatter<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Scatter, [InstrId; 3]
     }
 }
 
-/// The element type of a scatter whose array, updates and combiner all have the same.
+/// Returns the element type of a scatter if its array, updates and combiner all have the same type.
 fn scattered_type(cx: &Draft<'_>, op: &Scatter, [x, _, update]: [InstrId; 3]) -> Option<ElementType> {
     let ty = cx.element_type(x)?;
     let combiner = cx.called(op.computation);
@@ -159,8 +159,8 @@ fn scattered_type(cx: &Draft<'_>, op: &Scatter, [x, _, update]: [InstrId; 3]) ->
     (same && cx.element_type(update) == Some(ty)).then_some(ty)
 }
 
-/// `scatter(x, neutral values)` = `x`: zeros (-0 for floats) that are added, ones that are multiplied with. Not for
-/// complex numbers, whose parts have zeros of both signs.
+/// `scatter(x, neutral values)` = `x`: added zeros (-0 for floats) or multiplied ones. Not for complex numbers, whose
+/// parts have zeros of both signs.
 fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, operands) = scatter(cx, id)?;
     let ty = scattered_type(cx, op, operands).filter(|ty| !ty.is_complex())?;
@@ -169,8 +169,8 @@ fn scatter_of_neutral(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     (update.to_bits(ty) == neutral.to_bits(ty)).then_some(operands[0].into())
 }
 
-/// `scatter(x, update)` of one window at a known place that is inside = `dynamic-update-slice(x, update)`, or of what
-/// the combiner makes of `slice(x)` and the update. A window outside is dropped: then it is `x`.
+/// `scatter(x, update)` of one window at a known index in bounds = `dynamic-update-slice(x, f(slice(x), update))` with
+/// the combiner `f`. A window out of bounds is dropped, which leaves `x`.
 fn scatter_of_one_window(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (op, operands) = scatter(cx, id)?;
     let [x, indices, update] = operands;
@@ -209,7 +209,8 @@ fn scatter_of_one_window(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> 
     Some(cx.add(DynamicUpdateSlice, cx.shape(id)?.clone(), taken))
 }
 
-/// Applies a scatter's combiner to a window of `x` and the update: the update, or an operation on both.
+/// Applies a scatter's combiner to a window of `x` and the update. The result is the update itself or an operation on
+/// both.
 fn combined(
     cx: &mut Draft<'_>,
     op: &Scatter,

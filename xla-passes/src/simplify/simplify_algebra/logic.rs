@@ -1,4 +1,4 @@
-//! Laws of comparisons, selections, and one-operand operations.
+//! Rules for comparisons, selections and unary operations.
 
 use xla_hlo::ops::{Binary, BinaryOp, Compare, CompareDirection, Select, Unary, UnaryOp};
 use xla_hlo::{ElementType, InstrId, Op, Scalar};
@@ -44,8 +44,8 @@ fn abs_of_abs(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     }
 }
 
-/// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c`, of an odd function of floats: nearer to the
-/// root the sign vanishes in a sum, and `f(x)` is often there already.
+/// `f(-x)` = `-f(x)`, and `f(x * -c)` = `-f(x * c)` for a constant `c` and an odd function `f` of floats. The negation
+/// moves towards the root, where a sum may absorb it, and `f(x)` often exists already.
 fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use UnaryOp::{Asin, Asinh, Atan, Atanh, Cbrt, Erf, Sine, Sinh, Tan, Tanh};
     let inner = cx.operand(id, 0);
@@ -68,7 +68,7 @@ fn odd_of_negation(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Unary::from(UnaryOp::Negate), cx.shape(id)?.clone(), [value]))
 }
 
-/// `not(x == y)` = `x != y` and the other way round; for integers also `not(x < y)` = `x >= y` and its kin.
+/// `not(x == y)` = `x != y` and vice versa; for integers also `not(x < y)` = `x >= y` and similar.
 fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use CompareDirection::*;
     let inner = cx.operand(id, 0);
@@ -90,7 +90,7 @@ fn not_of_compare(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Compare { direction, order: compare.order }, cx.shape(id)?.clone(), operands))
 }
 
-/// `x == x` is true and `x < x` false, for integers and truth values.
+/// `x == x` is true and `x < x` is false, for integers and booleans.
 fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     use CompareDirection::*;
     let Op::Compare(compare) = cx.op(id) else { return None };
@@ -103,7 +103,7 @@ fn compare_of_itself(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.splat_of(cx.shape(id)?, Scalar::Pred(truth)))
 }
 
-/// `x < 0` is false and `x >= 0` true, for unsigned integers.
+/// `x < 0` is false and `x >= 0` is true, for unsigned integers.
 fn compare_with_least_unsigned(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Compare(compare) = cx.op(id) else { return None };
     let Scalar::Unsigned(0) = cx.splat(cx.operand(id, 1))? else { return None };

@@ -1,8 +1,8 @@
-//! Algebraic simplification: small laws, applied until none holds any more.
+//! Algebraic simplification: small rewrite rules, applied to a fixpoint.
 //!
-//! A rule is a function that looks at one instruction and proposes another value for it; see `README.md` in this
-//! folder. The driver here keeps a list of instructions to look at, applies proposals, counts them by name, and stops
-//! at the limit that [`PassOptions`](crate::PassOptions) sets.
+//! A rule is a function that inspects one instruction and proposes another value for it; see `README.md` in this
+//! folder. The driver in this module keeps a worklist of instructions, applies proposals, counts them by rule name, and
+//! stops at the limit that [`PassOptions`](crate::PassOptions) sets.
 
 mod arithmetic;
 mod broadcast;
@@ -31,13 +31,13 @@ use xla_hlo::{Annotations, CompId, Computation, InstrId, Instruction, Module, Op
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// A law under its name.
+/// A rule with its name.
 struct Rule {
     name: &'static str,
     apply: fn(&mut Draft<'_>, InstrId) -> Option<DraftValue>,
 }
 
-/// Declares the rules of a theme by the functions that apply them; names get dashes when shown.
+/// Declares a list of rules from the functions that implement them. Reports show the names with dashes.
 macro_rules! rules {
     ($($name:ident),* $(,)?) => {
         &[$($crate::simplify::simplify_algebra::Rule { name: stringify!($name), apply: $name },)*]
@@ -45,10 +45,10 @@ macro_rules! rules {
 }
 use rules;
 
-/// Applies algebraic laws to every instruction until none holds.
+/// Applies algebraic rules to every instruction until none matches.
 ///
-/// Values stay the same bit by bit, except that a NaN may become another NaN, and where a rule's docs say how rounding
-/// differs.
+/// Values stay bit-identical, except that a NaN may become a different NaN and where the documentation of a rule states
+/// a difference in rounding.
 pub struct SimplifyAlgebra;
 
 impl Pass for SimplifyAlgebra {
@@ -65,7 +65,7 @@ impl Pass for SimplifyAlgebra {
     }
 }
 
-/// The rules for an operation, in the order they are tried.
+/// Returns the rules for an operation in the order of their application.
 fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
     let none: &[Rule] = &[];
     match op {
@@ -96,7 +96,7 @@ fn rules_for(op: &Op) -> [&'static [Rule]; 3] {
     }
 }
 
-/// Names of all rules, theme by theme; for tests that each has a case.
+/// Returns the names of all rules, grouped by theme. Tests use it to check that each rule has a case.
 pub fn rule_names() -> Vec<&'static str> {
     let themes = [
         reshape::RESHAPE,
@@ -136,7 +136,7 @@ struct Driver<'m, 'a> {
     cx: &'m PassContext<'a>,
     queue: VecDeque<InstrId>,
     queued: SecondaryMap<InstrId, bool>,
-    /// Rewrites left before the driver gives up on coming to rest.
+    /// Remaining rewrites before the driver stops without a fixpoint.
     budget: usize,
 }
 
@@ -153,7 +153,8 @@ impl<'m, 'a> Driver<'m, 'a> {
         while let Some(id) = self.queue.pop_front() {
             self.queued[id] = false;
             let Some(instruction) = self.module[self.id].get(id) else { continue };
-            // Elements of large tuples are many; nobody looks at all of the tuple for each.
+            // Large tuples have many elements. Skips them before the checks below, which would visit the whole tuple
+            // for each.
             let no_rules = rules_for(instruction.op()).iter().all(|rules| rules.is_empty());
             if no_rules || !graph::is_free(instruction) || !graph::is_static(&self.module[self.id], id) {
                 continue;
@@ -198,7 +199,7 @@ impl<'m, 'a> Driver<'m, 'a> {
         computation.replace_all_uses(old, value);
         graph::remove_dead(computation, old)?;
         remove_leftover(computation, old)?;
-        // A replacement of the same opcode keeps the name, so that dumps can be compared.
+        // A replacement with the same opcode keeps the name, so that dumps can be compared.
         if new.contains(&value) && computation[value].opcode() == opcode {
             computation.rename(value, &name);
         }
@@ -225,7 +226,7 @@ fn resolve(value: DraftValue, new: &[InstrId]) -> InstrId {
     }
 }
 
-/// An instruction that calls computations is no dead code to `remove_dead`, but here it has been replaced.
+/// Removes the replaced instruction if it calls computations, since `remove_dead` keeps such instructions.
 fn remove_leftover(computation: &mut Computation, old: InstrId) -> Result<()> {
     let Some(instruction) = computation.get(old) else { return Ok(()) };
     let operands = instruction.operands().to_vec();

@@ -1,4 +1,4 @@
-//! Laws of reductions.
+//! Rules for reductions.
 
 use xla_hlo::ops::{Binary, BinaryOp, Broadcast, Reduce};
 use xla_hlo::{ArrayShape, InstrId, Op, Scalar};
@@ -9,10 +9,10 @@ use super::{Rule, dims, rules};
 pub const REDUCE: &[Rule] =
     rules![reduce_of_nothing, reduce_of_splat, reduce_of_ones, reduce_of_transpose, reduce_of_reshape];
 
-/// Uses that a rule looks through.
+/// Maximum number of uses that a rule inspects.
 const FEW: usize = 8;
 
-/// A reduction of one array.
+/// Returns a reduction of one array, with its operands.
 fn single<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Reduce, InstrId, InstrId)> {
     match (cx.op(id), cx.instruction(id).operands()) {
         (Op::Reduce(reduce), [x, init]) => Some((reduce, *x, *init)),
@@ -20,7 +20,7 @@ fn single<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(&'c Reduce, InstrId, Instr
     }
 }
 
-/// The combiner, where it is one binary operation of accumulator and element in that order.
+/// Returns the combiner if it is one binary operation on accumulator and element, in that order.
 fn combiner(cx: &Draft<'_>, reduce: &Reduce) -> Option<Binary> {
     let computation = cx.called(reduce.computation);
     let root = &computation[computation.root()];
@@ -63,7 +63,7 @@ fn reduce_of_splat(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(combiner, shape.clone(), [init, element]))
 }
 
-/// Whether `f(c, c)` = `c`, for that constant or, without one, for every number.
+/// Whether `f(c, c)` = `c` for this constant or, without a constant, for all numbers.
 fn is_idempotent(op: BinaryOp, constant: Option<Scalar>) -> bool {
     let is = |number: f64| match constant {
         Some(Scalar::Float(c)) => c == number,
@@ -91,8 +91,8 @@ fn reduce_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(combiner, shape.clone(), [init, x]))
 }
 
-/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose if the kept dimensions keep their order;
-/// otherwise only where the first transpose has no other use. The order of a sum is free.
+/// `reduce(transpose(x))` = `transpose(reduce(x))`, without a transpose if the kept dimensions are in order. Otherwise
+/// only if the first transpose has no other use. The summation order is unspecified.
 fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Transpose(transpose) = cx.op(inner) else { return None };
@@ -118,22 +118,22 @@ fn reduce_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.transpose(value, shape, permutation))
 }
 
-/// Whether all uses of an array, which are few, are reductions of it alone.
+/// Whether an array has few uses and all of them are reductions of it.
 fn is_only_reduced(cx: &Draft<'_>, id: InstrId) -> bool {
     let users = cx.instruction(id).users();
     let reductions = |&user: &InstrId| single(cx, user).is_some_and(|(_, x, _)| x == id);
     !cx.is_root(id) && users.len() <= FEW && users.iter().all(reductions)
 }
 
-/// `reduce(reshape(x))` = `reshape(reduce(x))`, where each run of dimensions that the reshape joins or splits goes or
-/// stays as a whole. The order of a sum is free.
+/// `reduce(reshape(x))` = `reshape(reduce(x))`, if each group of dimensions that the reshape merges or splits is
+/// reduced or kept as a whole. The summation order is unspecified.
 fn reduce_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (reduce, inner, init) = single(cx, id)?;
     let Op::Reshape(_) = cx.op(inner) else { return None };
     let (x, sizes) = (cx.operand(inner, 0), cx.dims(inner));
     let mut dimensions = Vec::new();
     for (from, to) in dims::factor(cx.dims(x), sizes)? {
-        // Dimensions of size 1 go or stay as the others do.
+        // Dimensions of size 1 are treated like the others of their group.
         let mut reduced = to.iter().filter(|&&d| sizes[d] != 1).map(|d| reduce.dimensions.contains(d));
         let Some(goes) = reduced.next() else { continue };
         if reduced.any(|other| other != goes) {

@@ -1,4 +1,4 @@
-//! Laws of reshapes and of operations that do nothing.
+//! Rules for reshapes and for operations without effect.
 
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -34,8 +34,7 @@ fn reshape_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     cx.reshape(cx.operand(inner, 0), cx.dims(id))
 }
 
-/// `reshape(broadcast(x))` = `broadcast(reshape(x))`, where `x` has one element or the reshape only adds or removes
-/// ones.
+/// `reshape(broadcast(x))` = `broadcast(reshape(x))`, if `x` has one element or the reshape only adds or removes ones.
 fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
@@ -49,7 +48,7 @@ fn reshape_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     broadcast::of_squeezed(cx, x, cx.shape(id)?, dimensions)
 }
 
-/// `reshape(iota)` = `iota`, where the reshape only adds or removes ones.
+/// `reshape(iota)` = `iota`, if the reshape only adds or removes ones.
 fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Iota(op) = cx.op(inner) else { return None };
@@ -57,16 +56,16 @@ fn reshape_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Iota { dimension: map[op.dimension]? }, cx.shape(id)?.clone(), []))
 }
 
-/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, where `x` and `y` have the
-/// same dimensions. Other operands may be what is reshaped at no cost: constants, and broadcasts and iotas where the
+/// `f(reshape(x), reshape(y), broadcast(scalar))` = `reshape(f(x, y, broadcast(scalar)))`, if `x` and `y` have the same
+/// dimensions. Other operands may be values that can be reshaped at no cost: constants, and broadcasts and iotas if the
 /// reshape only adds or removes ones.
 ///
-/// Reshapes move on towards broadcasts and other reshapes, which swallow them. So a chain of elementwise operations on
-/// `[n,1]` between two on `[n]` loses its detour.
+/// Reshapes thus move towards broadcasts and other reshapes, which absorb them. A chain of elementwise operations on
+/// `[n,1]` between two operations on `[n]` then has no reshapes.
 fn elementwise_of_reshapes(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let operands = cx.instruction(id).operands();
     let before = |cx: &Draft<'_>, o: InstrId| match cx.op(o) {
-        // Reshapes of generators follow other reshapes, and do not lead them.
+        // Reshapes of generators follow other reshapes but do not start a rewrite.
         Op::Reshape(_) => {
             Some(cx.operand(o, 0)).filter(|&x| !matches!(cx.op(x), Op::Constant(_) | Op::Broadcast(_) | Op::Iota(_)))
         }

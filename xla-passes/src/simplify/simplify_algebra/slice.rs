@@ -1,4 +1,4 @@
-//! Laws of slices, pads, concatenations and reversals.
+//! Rules for slices, pads, concatenations and reversals.
 
 use xla_hlo::ops::{Concatenate, Iota, Pad, PadDim, Reverse, Slice, SliceRange};
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -87,7 +87,7 @@ fn slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.broadcast(value, cx.shape(id)?.clone(), op.dimensions.clone()))
 }
 
-/// `slice(iota)` = a smaller `iota`, where it begins at 0 and steps by 1 along what counts.
+/// `slice(iota)` = a smaller `iota`, if the slice starts at 0 with stride 1 along the iota's dimension.
 fn slice_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     let counting = ranges(cx, id)?[iota.dimension];
@@ -143,8 +143,8 @@ fn slice_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     (own.len() == pad.dims.len()).then(|| Some(slice(cx, x, cx.shape(id)?.clone(), own)))?
 }
 
-/// `slice(reshape(x))` = `reshape(slice(x))`, where what is cut is the outermost of the dimensions that one dimension
-/// of `x` was split into, or all of it but ones. Then rows of `x` are read, and the reshape costs nothing.
+/// `slice(reshape(x))` = `reshape(slice(x))`, if the slice cuts, of the dimensions that a dimension of `x` was split
+/// into, only the outermost one that is not of size 1. Rows of `x` are then read, and the reshape is free.
 fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Reshape(_) = cx.op(inner) else { return None };
@@ -169,27 +169,27 @@ fn slice_of_reshape(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(plain_reshape(), cx.shape(id)?.clone(), [cut]))
 }
 
-/// `pad(x)` with nothing = `x`.
+/// `pad(x)` without padding = `x`.
 fn pad_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Pad(pad) = cx.op(id) else { return None };
     let nothing = pad.dims.iter().all(|p| p.low == 0 && p.high == 0) && cx.dims(id) == cx.dims(cx.operand(id, 0));
     nothing.then(|| cx.operand(id, 0).into())
 }
 
-/// `pad(x, v)` of no element = `broadcast(v)`.
+/// `pad(x, v)` of a zero-sized `x` = `broadcast(v)`.
 fn pad_of_empty(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     cx.dims(cx.operand(id, 0)).contains(&0).then_some(())?;
     Some(cx.broadcast(cx.operand(id, 1), cx.shape(id)?.clone(), Vec::new()))
 }
 
-/// `pad(x)` that only takes away = `slice(x)`.
+/// `pad(x)` with only negative padding = `slice(x)`.
 fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Pad(pad) = cx.op(id) else { return None };
     if pad.dims.iter().any(|p| p.interior > 0) {
         return None;
     }
     let range = |(p, &size): (&PadDim, &usize)| {
-        // None where elements are added.
+        // `None` where elements are added.
         let start = usize::try_from(p.low.checked_neg()?).ok()?;
         let limit = size.checked_sub(usize::try_from(p.high.checked_neg()?).ok()?)?;
         (start <= limit).then_some(SliceRange { start, limit, stride: 1 })
@@ -198,7 +198,8 @@ fn pad_that_trims(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(slice(cx, cx.operand(id, 0), cx.shape(id)?.clone(), own))
 }
 
-/// `pad(pad(x, v), v)` = `pad(x, v)` with both, where neither trims and the outer one puts nothing between elements.
+/// `pad(pad(x, v), v)` = `pad(x, v)` with the sum of the padding, if neither trims and the outer one has no interior
+/// padding.
 fn pad_of_pad(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (Op::Pad(outer), Op::Pad(first)) = (cx.op(id), cx.op(inner)) else { return None };
@@ -273,7 +274,7 @@ fn concatenate_of_slices(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> 
     cx.same(id, new)
 }
 
-/// Whether `b` is the slice of an array that begins where the slice `a` of it ends.
+/// Whether `b` is a slice of the same array that starts where the slice `a` ends.
 fn follows(cx: &Draft<'_>, a: InstrId, b: InstrId, dimension: usize) -> bool {
     let (Some(first), Some(second)) = (ranges(cx, a), ranges(cx, b)) else { return false };
     cx.operand(a, 0) == cx.operand(b, 0)
@@ -283,7 +284,7 @@ fn follows(cx: &Draft<'_>, a: InstrId, b: InstrId, dimension: usize) -> bool {
         })
 }
 
-/// `reverse(x)` along dimensions of size 1 or 0 = `x`; such dimensions are left out.
+/// `reverse(x)` along dimensions of size 1 or 0 = `x`. Otherwise, such dimensions are removed from the list.
 fn reverse_of_nothing(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Reverse(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
@@ -305,7 +306,7 @@ fn reverse_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Reverse { dimensions }, cx.shape(id)?.clone(), [cx.operand(inner, 0).into()]))
 }
 
-/// `reverse(broadcast(x))` = `broadcast(x)` along dimensions that it copies.
+/// `reverse(broadcast(x))` = `broadcast(x)` along replicated dimensions.
 fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Reverse(op) = cx.op(id) else { return None };
     let x = cx.operand(id, 0);
@@ -314,7 +315,7 @@ fn reverse_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     op.dimensions.iter().all(copied).then_some(x.into())
 }
 
-/// `dynamic-slice(x)` of all of `x` = `x`, since its start is clamped to 0.
+/// `dynamic-slice(x)` of the full size = `x`, since the start is clamped to 0.
 fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     (cx.dims(x) == cx.dims(id)).then_some(x.into())
@@ -324,7 +325,7 @@ fn dynamic_slice_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftV
 fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (x, starts) = cx.instruction(id).operands().split_first()?;
     let (sizes, slice_sizes) = (cx.dims(*x), cx.dims(id));
-    // One vector of starts is an older form.
+    // An older form has one vector of starts.
     if starts.iter().any(|&s| !cx.dims(s).is_empty()) {
         return None;
     }
@@ -337,7 +338,7 @@ fn dynamic_slice_at_constant(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVal
     Some(slice(cx, *x, cx.shape(id)?.clone(), own))
 }
 
-/// `dynamic-slice(broadcast(x))` = `broadcast(x)`, where only copied dimensions are cut.
+/// `dynamic-slice(broadcast(x))` = `broadcast(x)`, if only replicated dimensions are sliced.
 fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let Op::Broadcast(op) = cx.op(inner) else { return None };
@@ -345,7 +346,7 @@ fn dynamic_slice_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftVa
     uncut.then(|| Some(cx.broadcast(cx.operand(inner, 0), cx.shape(id)?.clone(), op.dimensions.clone())))?
 }
 
-/// `dynamic-update-slice(x, y)` over all of `x` = `y`.
+/// `dynamic-update-slice(x, y)` that covers all of `x` = `y`.
 fn dynamic_update_of_everything(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let update = cx.operand(id, 1);
     (cx.dims(update) == cx.dims(id)).then_some(update.into())

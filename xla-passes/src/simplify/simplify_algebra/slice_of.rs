@@ -1,6 +1,6 @@
-//! Moves slices towards operands, so that nothing is computed that is cut away.
+//! Moves slices towards operands, so that only the elements of the slice are computed.
 //!
-//! Only where the slice is all that is wanted: values that others need whole are computed whole.
+//! The sliced value must have no other users; otherwise it is computed as a whole.
 
 use xla_hlo::ops::{Dot, DynamicSlice, Reverse, Slice, SliceRange, Transpose};
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -14,7 +14,8 @@ pub const SLICE: &[Rule] =
 
 pub const DYNAMIC_SLICE: &[Rule] = rules![dynamic_slice_of_elementwise, dynamic_slice_of_transpose];
 
-/// Operand of a slice, where it has no other user and some of it is cut away but not all; and the slice's ranges.
+/// Returns the operand and the ranges of a slice, if the operand has no other user and the slice is a proper, nonempty
+/// part.
 fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
     let Op::Slice(slice) = cx.op(id) else { return None };
     let inner = cx.operand(id, 0);
@@ -22,7 +23,7 @@ fn cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [SliceRange])> {
     (fewer && cx.is_used_once(inner)).then_some((inner, &slice.ranges))
 }
 
-/// A slice of `x`, unless that is all of it.
+/// Slices `x`, or returns `x` if the ranges cover all of it.
 fn slice(cx: &mut Draft<'_>, x: InstrId, ranges: Vec<SliceRange>) -> Option<DraftValue> {
     let dims: Vec<usize> = ranges.iter().map(|r| (r.limit - r.start).div_ceil(r.stride)).collect();
     if dims == cx.dims(x) {
@@ -32,18 +33,18 @@ fn slice(cx: &mut Draft<'_>, x: InstrId, ranges: Vec<SliceRange>) -> Option<Draf
     Some(cx.add(Slice { ranges }, shape, [x.into()]))
 }
 
-/// The range of all of `x` along a dimension.
+/// Returns the full range of `x` along a dimension.
 fn whole(cx: &Draft<'_>, x: InstrId, d: usize) -> SliceRange {
     SliceRange { start: 0, limit: cx.dims(x)[d], stride: 1 }
 }
 
-/// `slice(f(x, y))` = `f(slice(x), slice(y))`, where `f` is elementwise. Scalars among its operands stay.
+/// `slice(f(x, y))` = `f(slice(x), slice(y))` for an elementwise `f`. Scalar operands are kept.
 fn slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     elementwise_of_parts(cx, id, inner, |cx, x| slice(cx, x, ranges.to_vec()))
 }
 
-/// An elementwise operation on parts of its operands, in the place of `id`; scalars stay.
+/// Replaces `id` by an elementwise operation on parts of the operands; scalar operands are kept.
 fn elementwise_of_parts<'c>(
     cx: &mut Draft<'c>,
     id: InstrId,
@@ -82,7 +83,7 @@ fn slice_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.transpose(part, cx.shape(id)?.clone(), permutation.clone()))
 }
 
-/// `slice(reverse(x))` = `reverse(slice(x))`, counted from the other end.
+/// `slice(reverse(x))` = `reverse(slice(x))`, with ranges counted from the other end.
 fn slice_of_reverse(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Reverse(Reverse { dimensions }) = cx.op(inner) else { return None };
@@ -107,8 +108,8 @@ fn slice_of_reduce(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(reduce.clone(), cx.shape(id)?.clone(), [part, init.into()]))
 }
 
-/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, where half of the work is saved at least: slices of the operands are
-/// copied. The order of a sum is free.
+/// `slice(dot(x, y))` = `dot(slice(x), slice(y))`, if it saves at least half of the work, since the slices of the
+/// operands are copied. The summation order is unspecified.
 fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Dot(Dot { dims, .. }) = cx.op(inner) else { return None };
@@ -131,13 +132,13 @@ fn slice_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(cx.op(inner).clone(), cx.shape(id)?.clone(), [a, b]))
 }
 
-/// `slice(gather(x, starts))` = `gather(x, slice(starts))`, where windows are left out and none is cut.
+/// `slice(gather(x, starts))` = `gather(x, slice(starts))`, if the slice drops whole windows and cuts none.
 fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, ranges) = cut(cx, id)?;
     let Op::Gather(op) = cx.op(inner) else { return None };
     let (x, starts) = (cx.operand(inner, 0), cx.operand(inner, 1));
     let mut own: Vec<SliceRange> = (0..cx.dims(starts).len()).map(|d| whole(cx, starts, d)).collect();
-    // The dimensions that number windows are those of the starts, without that of the components.
+    // The dimensions that index windows are those of the starts, except the dimension of the index components.
     let mut numbers = (0..own.len()).filter(|&d| d != op.index_vector_dim);
     for (at, range) in ranges.iter().enumerate() {
         let d = if op.offset_dims.contains(&at) { None } else { Some(numbers.next()?) };
@@ -152,10 +153,10 @@ fn slice_of_gather(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(op.clone(), cx.shape(id)?.clone(), [x.into(), part]))
 }
 
-/// A slice at dynamic indices, as [`cut`]; and the starts, one for each dimension.
+/// Returns the operand and the starts (one per dimension) of a dynamic slice, under the conditions of [`cut`].
 fn dynamic_cut<'c>(cx: &Draft<'c>, id: InstrId) -> Option<(InstrId, &'c [InstrId])> {
     let (&inner, starts) = cx.instruction(id).operands().split_first()?;
-    // One vector of starts is an older form.
+    // An older form has one vector of starts.
     let each = starts.iter().all(|&s| cx.dims(s).is_empty());
     let fewer = cx.dims(id) != cx.dims(inner) && !cx.dims(id).contains(&0);
     (each && fewer && cx.is_used_once(inner)).then_some((inner, starts))
@@ -167,8 +168,8 @@ fn dynamic_slice(cx: &mut Draft<'_>, x: InstrId, starts: &[InstrId], sizes: Vec<
     Some(cx.add(DynamicSlice { sizes }, shape, operands))
 }
 
-/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))`, where `f` is elementwise and cheap: an expensive
-/// one may be better done once for all slices, in front of a loop.
+/// `dynamic-slice(f(x, y))` = `f(dynamic-slice(x), dynamic-slice(y))` for an elementwise and cheap `f`. An expensive
+/// `f` may be better computed once for all slices, before a loop.
 fn dynamic_slice_of_elementwise(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let (inner, starts) = dynamic_cut(cx, id)?;
     let cheap = element_cost(cx.op(inner), cx.element_type(inner)?) < EXPENSIVE;

@@ -1,4 +1,4 @@
-//! Laws of transposes.
+//! Rules for transposes.
 
 use xla_hlo::ops::Iota;
 use xla_hlo::{ArrayShape, InstrId, Op};
@@ -38,7 +38,7 @@ fn transpose_of_transpose(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     Some(cx.transpose(cx.operand(inner, 0), cx.shape(id)?.clone(), both))
 }
 
-/// `transpose(x)` = `reshape(x)`, where only ones change place.
+/// `transpose(x)` = `reshape(x)`, if only dimensions of size 1 change their position.
 fn transpose_of_ones(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let x = cx.operand(id, 0);
     let sizes = cx.dims(x);
@@ -55,16 +55,16 @@ fn transpose_of_broadcast(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue>
     Some(cx.broadcast(cx.operand(inner, 0), cx.shape(id)?.clone(), dimensions))
 }
 
-/// `transpose(iota)` = `iota` along where its dimension went.
+/// `transpose(iota)` = `iota` along the new position of its dimension.
 fn transpose_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let Op::Iota(iota) = cx.op(cx.operand(id, 0)) else { return None };
     let dimension = dims::inverse(permutation(cx, id)?)[iota.dimension];
     Some(cx.add(Iota { dimension }, cx.shape(id)?.clone(), []))
 }
 
-/// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or no transpose at all,
-/// where the minor-most dimension of the result is free in `a`. The products are the same; the order in which they are
-/// added is free in both.
+/// `transpose(dot(a, b))` = `transpose(dot(b, a))` with the minor-most dimension in place, or without a transpose, if
+/// the minor-most dimension of the result is free in `a`. The products are the same; the summation order is unspecified
+/// in both.
 fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let old = permutation(cx, id)?;
@@ -82,8 +82,8 @@ fn transpose_of_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     if dims::is_identity(&rest) { Some(value) } else { Some(cx.transpose(value, cx.shape(id)?.clone(), rest)) }
 }
 
-/// The order of the result of a dot whose operands change places, if that puts in place what `permutation` makes
-/// minor-most.
+/// Returns the result order of a dot with swapped operands, if it has the minor-most dimension that `permutation`
+/// requires.
 fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usize>> {
     let Op::Dot(dot) = cx.op(id) else { return None };
     let batch = dot.dims.lhs_batch.len();
@@ -94,8 +94,8 @@ fn swapped(cx: &Draft<'_>, id: InstrId, permutation: &[usize]) -> Option<Vec<usi
         .then(|| (0..batch).chain(batch + lhs_free..rank).chain(batch..batch + lhs_free).collect())
 }
 
-/// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, where the reshape only adds ones and operands
-/// that change places then save the transpose.
+/// `transpose(reshape(dot(a, b)))` = `reshape(transpose(dot(a, b)))`, if the reshape only adds ones and swapped
+/// operands then avoid the transpose.
 fn transpose_of_reshaped_dot(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let inner = cx.operand(id, 0);
     let (Op::Reshape(_), dot) = (cx.op(inner), *cx.instruction(inner).operands().first()?) else { return None };

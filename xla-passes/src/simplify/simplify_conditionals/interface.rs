@@ -1,4 +1,4 @@
-//! Operands and results of a conditional's branches.
+//! Simplifies operands and results of a conditional's branches.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::ops::{GetTupleElement, Tuple};
@@ -10,7 +10,7 @@ use crate::canonicalize::dead_code;
 use crate::rewrite::graph::{self, clone_with_operands};
 use crate::{Pass, PassContext};
 
-/// Takes results around the branches, and drops results and elements of operands that nobody uses. Each branch has no
+/// Forwards results around the branches, and removes unused results and operand elements. The branches must have no
 /// other caller.
 pub(super) fn simplify(
     module: &mut Module,
@@ -36,18 +36,18 @@ struct Interface {
     branches: Vec<CompId>,
 }
 
-/// A value that a branch returns, as its caller knows it.
+/// A value that a branch returns, expressed as a value of the caller.
 #[derive(PartialEq)]
 enum Origin {
-    /// A value of the caller's.
+    /// A value of the caller.
     Value(InstrId),
-    /// An element of one.
+    /// An element of a tuple of the caller.
     Element(InstrId, usize),
     Constant(Box<(Literal, Shape)>),
 }
 
 impl Interface {
-    /// Lets users of results that are the same in all branches use that value.
+    /// Replaces results that are equal in all branches by that value.
     fn take_around(&self, module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
         let is_tuple = module[self.caller][self.id].shape().as_tuple().is_some();
         let results = if is_tuple { module[self.caller][self.id].users().to_vec() } else { vec![self.id] };
@@ -72,7 +72,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Origin of a result (of that index, where there are several), if it is the same for all branches.
+    /// Returns the origin of a result (result `index` if there are several) if all branches agree on it.
     fn common_origin(&self, module: &Module, index: Option<usize>) -> Option<Origin> {
         let mut origins = (0..self.branches.len()).map(|branch| self.origin(module, branch, index));
         let first = origins.next()??;
@@ -100,7 +100,7 @@ impl Interface {
         }
     }
 
-    /// The value in the caller; `result` is what it stands for.
+    /// Adds the value to the caller; `result` is the instruction that it replaces.
     fn bring(&self, module: &mut Module, origin: Origin, result: InstrId) -> InstrId {
         let shape = module[self.caller][result].shape().clone();
         let caller = module.computation_mut(self.caller);
@@ -116,7 +116,7 @@ impl Interface {
         }
     }
 
-    /// Drops elements of the result that nobody takes.
+    /// Removes unused elements of the result.
     fn drop_results(&self, module: &mut Module, cx: &PassContext<'_>, effects: &Effects) -> Result<()> {
         let caller = &module[self.caller];
         let Some(elements) = caller[self.id].shape().as_tuple().map(<[Shape]>::to_vec) else { return Ok(()) };
@@ -139,7 +139,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Lets a branch make the constants itself that it is handed.
+    /// Moves constant operands into a branch.
     fn sink_constants(&self, module: &mut Module, branch: usize, cx: &PassContext<'_>) -> Result<()> {
         let operand = module[self.caller][self.id].operand(branch + 1);
         let parameter = module[self.branches[branch]].parameters()[0];
@@ -171,7 +171,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Drops elements of a branch's operand that the branch does not take.
+    /// Removes elements of a branch's operand that the branch does not use.
     fn drop_operands(&self, module: &mut Module, branch: usize, cx: &PassContext<'_>) -> Result<()> {
         let computation = &module[self.branches[branch]];
         let parameter = computation.parameters()[0];
@@ -193,7 +193,8 @@ impl Interface {
     }
 }
 
-/// The elements that somebody takes of a tuple that nobody wants as a whole, where some can go: at least one stays.
+/// Returns the used elements of a tuple that is only used by element, if any element can be removed. At least one is
+/// kept.
 fn kept_elements(computation: &Computation, tuple: InstrId, count: usize) -> Option<Vec<usize>> {
     if count < 2 || !only_elements_used(computation, tuple) {
         return None;
@@ -208,7 +209,7 @@ fn kept_elements(computation: &Computation, tuple: InstrId, count: usize) -> Opt
     (kept.len() < count).then_some(kept)
 }
 
-/// Element `i` of a tuple: what it is put together from, or else taken.
+/// Returns element `index` of a tuple: the operand of a `tuple` instruction, otherwise a new `get-tuple-element`.
 fn element(computation: &mut Computation, tuple: InstrId, index: usize) -> InstrId {
     if let Op::Tuple(_) = computation[tuple].op() {
         return computation[tuple].operand(index);

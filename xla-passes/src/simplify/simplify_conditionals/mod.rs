@@ -1,4 +1,4 @@
-//! Conditional simplification: known predicates, equal branches, operands and results without use.
+//! Conditional simplification: known predicates, equal branches, unused operands and results.
 
 mod interface;
 mod select;
@@ -14,14 +14,14 @@ use crate::rewrite::graph;
 use crate::simplify::common_subexpressions;
 use crate::{Pass, PassContext};
 
-/// Makes conditionals simpler, or no conditionals at all:
+/// Simplifies or removes conditionals:
 ///
-/// - one whose choice is known, with a single branch, or with equal branches on equal operands, becomes the branch;
-/// - one on `not p` has its branches the other way round, and one on the number of a truth value is one on the truth
-///   value;
-/// - a result that is the same value in all branches, from outside or a constant, is that value;
-/// - results that nobody uses, and elements of operands that their branch does not use, go; constants go into branches;
-/// - branches of a few cheap operations on little become a `select` of their results.
+/// - a conditional with a known choice, a single branch, or equal branches on equal operands becomes the branch;
+/// - a conditional on `not p` becomes one on `p` with swapped branches, and one on a converted boolean becomes one on
+///   the boolean;
+/// - a result that is the same constant or outside value in all branches becomes that value;
+/// - unused results and unused elements of operands are removed, and constants move into the branches;
+/// - branches of a few cheap operations on small arrays become a `select` of their results.
 pub struct SimplifyConditionals;
 
 impl Pass for SimplifyConditionals {
@@ -68,12 +68,12 @@ fn conditional(module: &Module, caller: CompId, id: InstrId) -> Option<&Conditio
     }
 }
 
-/// Whether nobody else calls the branches, nor this conditional one of them twice.
+/// Whether each branch has no other caller and occurs only once in this conditional.
 fn own_branches(module: &Module, caller: CompId, id: InstrId, callers: &HashMap<CompId, usize>) -> bool {
     conditional(module, caller, id).is_some_and(|op| op.branches.iter().all(|b| callers.get(b) == Some(&1)))
 }
 
-/// Puts a branch in the place of a conditional.
+/// Replaces a conditional by one of its branches.
 fn take(module: &mut Module, caller: CompId, id: InstrId, branch: usize, cx: &PassContext<'_>) -> Result<()> {
     let Some(callee) = conditional(module, caller, id).map(|op| op.branches[branch]) else { return Ok(()) };
     if !cx.allow_rewrite(SimplifyConditionals.name()) {
@@ -83,8 +83,8 @@ fn take(module: &mut Module, caller: CompId, id: InstrId, branch: usize, cx: &Pa
     graph::inline(module, caller, id, callee, &[argument])
 }
 
-/// The branch that runs, or one like it, if that is known: a predicate takes branch 0 when true, an index out of range
-/// the last.
+/// Returns the branch that runs, or an equal one, if it is known. A true predicate selects branch 0, and an index out
+/// of range selects the last branch.
 fn chosen(module: &Module, caller: CompId, id: InstrId) -> Option<usize> {
     let branches = &conditional(module, caller, id)?.branches;
     let operands = module[caller][id].operands();
@@ -105,7 +105,7 @@ fn chosen(module: &Module, caller: CompId, id: InstrId) -> Option<usize> {
     }
 }
 
-/// Lets a conditional test the operand of its selector: `not p`, or the number of `p`.
+/// Replaces the selector by its operand if it is `not p` or a conversion of `p`, and swaps the branches.
 fn turn(module: &mut Module, caller: CompId, id: InstrId, cx: &PassContext<'_>) {
     while let Some(asked) = turned(module, caller, id) {
         if !cx.allow_rewrite(SimplifyConditionals.name()) {
@@ -121,14 +121,14 @@ fn turn(module: &mut Module, caller: CompId, id: InstrId, cx: &PassContext<'_>) 
     }
 }
 
-/// The truth value that takes the second of two branches when it is true.
+/// Returns the boolean that selects the second of two branches if it is true.
 fn turned(module: &Module, caller: CompId, id: InstrId) -> Option<InstrId> {
     let computation = &module[caller];
     let selector = &computation[computation[id].operand(0)];
     let is_truth = |id: InstrId| computation[id].shape().element_type() == Some(ElementType::Pred);
     let turns = match selector.op() {
         Op::Unary(unary) => unary.op == UnaryOp::Not && is_truth(selector.operand(0)),
-        // The number of true takes branch 1.
+        // True converts to 1, which selects branch 1.
         Op::Convert(_) => is_truth(selector.operand(0)) && !is_truth(computation[id].operand(0)),
         _ => false,
     };

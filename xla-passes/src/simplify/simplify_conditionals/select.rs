@@ -1,4 +1,4 @@
-//! Replaces cheap conditionals by selects between the results of their branches.
+//! Replaces cheap conditionals by selects of the branches' results.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::ops::{Compare, CompareDirection, Constant, Family, GetTupleElement, Select, Tuple};
@@ -11,14 +11,14 @@ use crate::analysis::op_cost::{element_cost, elements};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Operations on elements, in simple ones, of all branches and selections together: about what it takes to choose a
-/// branch and to begin its kernels.
+/// Maximum work of all branches and selects together, in simple operations on elements. About the cost of selecting a
+/// branch and launching its kernels.
 const MAX_WORK: f64 = 1024.0;
 
-/// More branches stay branches.
+/// Maximum number of branches.
 const MAX_BRANCHES: usize = 4;
 
-/// Whether all branches do so little that they can all be computed, have no effects and cannot fail.
+/// Whether all branches are cheap enough to compute, have no effects and cannot fail.
 pub(super) fn fits(module: &Module, caller: CompId, id: InstrId, effects: &Effects) -> bool {
     let Some(op) = conditional(module, caller, id) else { return false };
     let shape = module[caller][id].shape();
@@ -38,7 +38,7 @@ fn is_static(shape: &Shape) -> bool {
     shape.as_array().is_some_and(ArrayShape::is_static)
 }
 
-/// Cost of a branch of cheap operations alone.
+/// Returns the cost of a branch; `None` unless it only contains cheap operations.
 fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
     let work = |instruction: &Instruction| {
         if !graph::is_free(instruction) || effects.has_effect(instruction) {
@@ -48,7 +48,7 @@ fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
             Op::Parameter(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Constant(_) => Some(0.0),
             op if is_cheap(op) && is_static(instruction.shape()) => {
                 let ty = instruction.shape().element_type()?;
-                // To move elements is work too, where nothing is computed of them.
+                // Data movement without arithmetic also counts as work.
                 Some(element_cost(op, ty).max(0.5) * elements(instruction.shape()) as f64)
             }
             _ => None,
@@ -57,8 +57,8 @@ fn branch_work(branch: &Computation, effects: &Effects) -> Option<f64> {
     branch.iter().try_fold(0.0, |sum, (_, instruction)| Some(sum + work(instruction)?))
 }
 
-/// Operations that a kernel computes element by element, whatever the values. Copies stand where they stand on purpose,
-/// and an update may be in place.
+/// Whether a kernel computes the operation element by element, independently of values. Copies are deliberate, and an
+/// update may be in place.
 fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Copy(_) | Op::Bitcast(_) | Op::DynamicUpdateSlice(_) => false,
@@ -66,7 +66,7 @@ fn is_cheap(op: &Op) -> bool {
     }
 }
 
-/// Computes all branches and selects of their results.
+/// Computes all branches and selects among their results.
 pub(super) fn write(module: &mut Module, caller: CompId, id: InstrId, cx: &PassContext<'_>) -> Result<()> {
     let Some(op) = conditional(module, caller, id).cloned() else { return Ok(()) };
     if !cx.allow_rewrite(SimplifyConditionals.name()) {
@@ -78,7 +78,7 @@ pub(super) fn write(module: &mut Module, caller: CompId, id: InstrId, cx: &PassC
     let place = |(branch, &operand): (&Computation, &InstrId)| graph::splice(computation, branch, &[operand]);
     let mut values: Vec<InstrId> = branches.iter().zip(&operands[1..]).map(place).collect();
     let computation = module.computation_mut(caller);
-    // All other indices take the last branch.
+    // All other indices select the last branch.
     let mut result = values.pop().unwrap_or(id);
     for (i, value) in values.into_iter().enumerate().rev() {
         let takes = takes(computation, operands[0], i);
@@ -88,7 +88,8 @@ pub(super) fn write(module: &mut Module, caller: CompId, id: InstrId, cx: &PassC
     computation.remove(id)
 }
 
-/// Whether branch `i` is taken: by a truth value the first, by an index that of the number.
+/// Computes whether branch `i` is taken: a boolean selects the first branch if it is true, an index selects the branch
+/// of its number.
 fn takes(computation: &mut Computation, selector: InstrId, i: usize) -> InstrId {
     let Some(ty) = computation[selector].shape().element_type().filter(|&ty| ty != ElementType::Pred) else {
         return selector;
@@ -101,7 +102,7 @@ fn takes(computation: &mut Computation, selector: InstrId, i: usize) -> InstrId 
     computation.add(Instruction::new(compare.into(), truth, [selector, number]))
 }
 
-/// `on_true` or `on_false`: arrays, or tuples of arrays.
+/// Selects `on_true` or `on_false`, which are arrays or tuples of arrays.
 fn choose(computation: &mut Computation, takes: InstrId, on_true: InstrId, on_false: InstrId) -> InstrId {
     if on_true == on_false {
         return on_true;

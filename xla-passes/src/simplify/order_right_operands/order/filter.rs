@@ -1,14 +1,14 @@
-//! Right operands of convolutions that are filters of a layer: output features first, input features where the images
-//! have theirs.
+//! Filters of convolution layers: output features first, input features at the same end as in the images.
 
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::{Convolution, ConvolutionDims, SparsityConfig};
 
-/// Output features, then input features before or after the places of a window; `None` where they lie so already.
+/// Returns the order with output features first, then input features before or after the spatial dimensions. `None` if
+/// the filter already has this order.
 ///
-/// Features are those of the layer: a convolution of an input with holes is a layer's gradient, whose input features
-/// are the layer's output features. `None`, too, for a window of more places than results, which is no filter, and
-/// where a window runs the other way than in a layer: the library wants another array then, not only another order.
+/// Features are those of the layer: a convolution of a dilated input is a layer's gradient, whose input features are
+/// the layer's output features. `None` also for a window with more elements than results, which is no filter, and for a
+/// window in the opposite direction to a layer's, since the library then needs another array, not just another order.
 pub(super) fn wanted(op: &Convolution, filter: &ArrayShape, result: &ArrayShape) -> Option<Vec<usize>> {
     let ConvolutionDims { kernel_input_feature, kernel_output_feature, kernel_spatial, output_spatial, .. } = &op.dims;
     let has_holes = op.window.dims.iter().any(|window| window.base_dilation > 1);
@@ -26,14 +26,14 @@ pub(super) fn wanted(op: &Convolution, filter: &ArrayShape, result: &ArrayShape)
         true => [&[first], &kernel_spatial[..], &[second]].concat(),
         false => [&[first, second], &kernel_spatial[..]].concat(),
     };
-    // Dimensions of one element may stand anywhere.
+    // Dimensions of extent 1 may be at any position.
     let extended = |dims: &[usize]| dims.iter().copied().filter(|&d| filter.dims()[d] != 1).collect::<Vec<_>>();
     let present: Vec<usize> = (0..filter.rank()).collect();
     (extended(&order) != extended(&present)).then_some(order)
 }
 
-/// Whether the images of a convolution end with their features, or begin with batch and features; `None` where they
-/// lie otherwise.
+/// Whether the images of a convolution end with their features rather than begin with batch and features; `None` for
+/// other orders.
 fn images_have_features_last(dims: &ConvolutionDims) -> Option<bool> {
     let (batch, feature, spatial) = (dims.input_batch, dims.input_feature, &dims.input_spatial);
     let is_in_order = |order: Vec<usize>| order.iter().copied().eq(0..order.len());

@@ -3,13 +3,14 @@
 use xla_hlo::ArrayShape;
 use xla_hlo::ops::Dot;
 
-/// Columns side by side with which a target is content: fewer do not fill several vectors. An operand of fewer
-/// columns is as good in any order, since each column is a sum along a row of memory then.
+/// Number of contiguous columns that a target needs to fill several vectors. An operand with fewer columns is equally
+/// fast in any order, since each column is then a sum along a row of memory.
 const ENOUGH_COLUMNS: usize = 64;
 
-/// Batch dimensions, contracted ones, free ones; `None` where enough columns lie side by side already.
+/// Returns the order batch, contracted, free; `None` if enough columns are already contiguous.
 ///
-/// It does not matter to a single row: then each element of the operand is read once, and is not packed.
+/// The order does not matter for a left operand of a single row: each element of the right operand is then read once
+/// and is not packed.
 pub(super) fn wanted(dot: &Dot, [left, right]: [&ArrayShape; 2]) -> Option<Vec<usize>> {
     let [l, r] = dot.dims.operands([left.rank(), right.rank()]);
     let is_matmul = extent(left, &l.free) > 1 && extent(right, r.contracting) > 1;
@@ -20,7 +21,7 @@ pub(super) fn wanted(dot: &Dot, [left, right]: [&ArrayShape; 2]) -> Option<Vec<u
     if extent(right, &minor.collect::<Vec<usize>>()) >= ENOUGH_COLUMNS {
         return None;
     }
-    // Sums go through both operands in the order in which the left one lies.
+    // Sums iterate over both operands in the memory order of the left one.
     let mut sums: Vec<(usize, usize)> = l.contracting.iter().copied().zip(r.contracting.iter().copied()).collect();
     sums.sort_unstable();
     let contracting: Vec<usize> = sums.into_iter().map(|(_, d)| d).collect();
