@@ -1,15 +1,15 @@
-//! Marks dots and convolutions of f32 that may be computed in TF32.
+//! Marks f32 dots and convolutions that may be computed in TF32.
 
 use xla_hlo::ops::{Convolution, Dot, DotAlgorithm, Precision, SparsityConfig};
 use xla_hlo::{CompId, Computation, ElementType, InstrId, Module, Op, Result};
 
 use crate::{Pass, PassContext};
 
-/// Dots and convolutions of f32 get `algorithm=dot_tf32_tf32_f32`, where the [profile](crate::TargetProfile::tf32)
-/// allows it and the program asks for nothing better: no algorithm, and no operand precision but `default`.
+/// Sets `algorithm=dot_tf32_tf32_f32` on f32 dots and convolutions, if the [profile](crate::TargetProfile::tf32)
+/// permits it and the program requests no higher precision: no algorithm, and only `default` operand precision.
 ///
-/// It runs after other dots and convolutions have become such ones, and before linear algebra becomes dots, which stay
-/// exact.
+/// Runs after other dots and convolutions were converted to f32, and before linear algebra is expanded into dots, which
+/// stay exact.
 pub struct AllowTf32;
 
 impl Pass for AllowTf32 {
@@ -35,7 +35,7 @@ impl Pass for AllowTf32 {
     }
 }
 
-/// The operation with TF32's algorithm; `None` where it may not have it.
+/// Returns the operation with the TF32 algorithm; `None` if it is not permitted.
 fn with_tf32(graph: &Computation, id: InstrId) -> Option<Op> {
     let is_f32 = |id: InstrId| graph[id].shape().element_type() == Some(ElementType::F32);
     if !is_f32(id) || !graph[id].operands().iter().all(|&operand| is_f32(operand)) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::TargetProfile;
 
-    /// Whether the operation on those types gets the algorithm, where the profile allows it or not.
+    /// Whether the operation on those types is marked, with or without permission by the profile.
     fn is_marked(types: [&str; 3], operation: &str, tf32: bool) -> bool {
         let [x, y, r] = types;
         let text = format!(

@@ -1,4 +1,4 @@
-//! Counted loops, inserted by expansions.
+//! Counted loops that expansions insert.
 
 use xla_hlo::builder::ModuleBuilder;
 use xla_hlo::ops::{BinaryOp, CompareDirection, Parameter, While};
@@ -6,13 +6,13 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Literal, M
 
 use crate::rewrite::builder::Inserter;
 
-/// The type of the counter.
+/// Element type of the counter.
 pub(super) const COUNTER: ElementType = ElementType::S64;
 
-/// The state after `iterations` iterations, each of which makes the next state of the counter (0 at first) and the
-/// state before it; nothing is inserted for no iterations.
+/// Inserts a loop and returns the state after `iterations` iterations. `iteration` computes the next state from the
+/// counter, which starts at 0, and the current state. No loop is inserted for zero iterations.
 ///
-/// The two computations of the loop are `NAME_condition` and `NAME_body`.
+/// The computations of the loop are named `NAME_condition` and `NAME_body`.
 pub(super) fn counted_loop(
     at: &mut Inserter<'_>,
     name: &str,
@@ -32,12 +32,12 @@ pub(super) fn counted_loop(
     (1..=state.len()).map(|i| at.get(last, i)).collect()
 }
 
-/// A counter times a number.
+/// Returns the counter multiplied by a number.
 pub(super) fn times(at: &mut Inserter<'_>, counter: InstrId, by: usize) -> Result<InstrId> {
     if by == 1 { Ok(counter) } else { at.binary_with(BinaryOp::Multiply, counter, Scalar::Signed(by as i64)) }
 }
 
-/// Whether there are iterations left.
+/// Adds the condition: whether iterations are left.
 fn condition(module: &mut Module, name: &str, state: &Shape, iterations: usize) -> Result<CompId> {
     let mut scratch = ModuleBuilder::new("scratch");
     let mut b = scratch.computation(format!("{name}_condition"));

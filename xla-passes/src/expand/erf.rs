@@ -1,17 +1,17 @@
-//! The error function, by series.
+//! The error function, approximated by a series and a polynomial.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, UnaryOp};
 use xla_hlo::{InstrId, Result, Scalar};
 
 use super::formulas::Formulas;
 
-/// Terms of the series around zero; the next is below the last place of `f64` at 1.
+/// Number of terms of the series around zero; the next term is below the last place of `f64` at 1.
 const TERMS: u32 = 19;
 
-/// `erfc(x) e^(x^2)` for `x` from 1 to 6 as a polynomial in `(48 / (x + 2) - 11) / 5`, which goes from 1 to -1;
-/// constant term first.
+/// Coefficients of `erfc(x) e^(x^2)` for `x` from 1 to 6 as a polynomial in `(48 / (x + 2) - 11) / 5`, which falls from
+/// 1 to -1; constant term first.
 ///
-/// Interpolated at Chebyshev nodes from the continued fraction of the function; the first term left out is below 1e-16.
+/// Interpolated at Chebyshev nodes from the continued fraction of the function; the first omitted term is below 1e-16.
 #[allow(clippy::excessive_precision, reason = "as computed")]
 const SCALED_COMPLEMENT: [f64; 16] = [
     0.22142954022993183,
@@ -32,11 +32,11 @@ const SCALED_COMPLEMENT: [f64; 16] = [
     4.416605969836951e-13,
 ];
 
-/// `x` times a series in `x^2` where `|x| < 1`; else `1 - e^(-x^2) p` with the polynomial `p` of [`SCALED_COMPLEMENT`],
-/// odd.
+/// Emits the odd function that is `x` times a series in `x^2` for `|x| < 1`, and otherwise `1 - e^(-x^2) p` with the
+/// polynomial `p` of [`SCALED_COMPLEMENT`].
 pub(super) fn write(formulas: &mut Formulas<'_, '_>, x: InstrId) -> Result<InstrId> {
     let magnitude = formulas.abs(x)?;
-    // From 6 on the result is 1.
+    // For `|x| >= 6`, the result rounds to 1.
     let magnitude = formulas.at.binary_with(BinaryOp::Minimum, magnitude, Scalar::Float(6.0))?;
     let square = formulas.multiply(magnitude, magnitude)?;
     let near = polynomial(formulas, square, &series())?;
@@ -57,7 +57,7 @@ pub(super) fn write(formulas: &mut Formulas<'_, '_>, x: InstrId) -> Result<Instr
     formulas.at.select(is_near, near, far)
 }
 
-/// `erf(x) / x` in powers of `x^2`: `2 / sqrt(pi) (-1)^k / (k! (2k + 1))`.
+/// Returns the coefficients of `erf(x) / x` in powers of `x^2`: `2 / sqrt(pi) (-1)^k / (k! (2k + 1))`.
 fn series() -> Vec<f64> {
     let mut factor = std::f64::consts::FRAC_2_SQRT_PI;
     (0..TERMS)
@@ -69,7 +69,7 @@ fn series() -> Vec<f64> {
         .collect()
 }
 
-/// The polynomial of those coefficients, constant term first, by Horner's rule.
+/// Emits the polynomial with these coefficients, constant term first, by Horner's rule.
 fn polynomial(formulas: &mut Formulas<'_, '_>, x: InstrId, coefficients: &[f64]) -> Result<InstrId> {
     let Some((&last, rest)) = coefficients.split_last() else { return formulas.constant(x, 0.0) };
     let mut sum = formulas.constant(x, last)?;

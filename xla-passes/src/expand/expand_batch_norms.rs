@@ -6,10 +6,10 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Result, Scalar};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts batch normalisations and their gradients in terms of sums over the other dimensions than the features'.
+/// Expands batch normalizations and their gradients into sums over all dimensions except the feature dimension.
 ///
 /// Types narrower than `f32` are computed in `f32` and rounded once. The variance is the mean of squared differences
-/// from the mean, which does not cancel as the difference of two means of squares does.
+/// from the mean, which avoids the cancellation of a difference of two means of squares.
 pub struct ExpandBatchNorms;
 
 impl Pass for ExpandBatchNorms {
@@ -41,7 +41,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
 
 struct Norm<'a> {
     op: &'a BatchNorm,
-    /// Of operand 0, in the type that is computed in.
+    /// Shape of operand 0, in the element type of the computation.
     shape: ArrayShape,
 }
 
@@ -67,7 +67,7 @@ impl Norm<'_> {
         }
     }
 
-    /// Gradients of x, scale and offset.
+    /// Returns the gradients of `x`, scale and offset.
     fn gradients(
         &self,
         at: &mut Inserter<'_>,
@@ -83,7 +83,7 @@ impl Norm<'_> {
         let products = self.sum(at, products)?;
         let of_scale = at.binary(Multiply, products, inverse)?;
         let mean_gradient = self.divided_by_count(at, of_offset)?;
-        // The centered values' share: sum of products, divided by the variance and the number of elements.
+        // Gradient through the variance: sum of products, divided by the variance and the number of elements.
         let share = at.binary(Multiply, of_scale, inverse)?;
         let share = self.divided_by_count(at, share)?;
         let (mean_gradient, share) = (self.spread(at, mean_gradient)?, self.spread(at, share)?);
@@ -95,7 +95,7 @@ impl Norm<'_> {
         Ok(vec![at.binary(Multiply, difference, factor)?, of_scale, of_offset])
     }
 
-    /// Centered values, scaled to the deviation `scale` and moved by `offset`.
+    /// Returns centered values, scaled to the deviation `scale` and shifted by `offset`.
     fn normalised(
         &self,
         at: &mut Inserter<'_>,
@@ -132,14 +132,14 @@ impl Norm<'_> {
         at.sum(x, &others)
     }
 
-    /// Divided by how many elements a feature has: 0 / 0 where there is none.
+    /// Divides by the number of elements per feature. Yields 0 / 0 if there are none.
     fn divided_by_count(&self, at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
         let others = self.shape.dims().iter().enumerate().filter(|(d, _)| *d != self.op.feature_index);
         let count: f64 = others.map(|(_, &size)| size as f64).product();
         at.binary_with(BinaryOp::Divide, x, Scalar::Float(count))
     }
 
-    /// A vector of features over the whole array.
+    /// Broadcasts a vector of features to the whole array.
     fn spread(&self, at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
         at.broadcast(x, self.shape.dims(), &[self.op.feature_index])
     }

@@ -7,8 +7,8 @@ use super::{philox, threefry};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `rng-bit-generator` in terms of additions, multiplications and shifts of arrays with an element for each block
-/// of the generator, bit for bit.
+/// Expands `rng-bit-generator` into additions, multiplications and shifts of arrays with one element per block of the
+/// generator. The result is bit-exact.
 pub struct ExpandBitGenerators;
 
 impl Pass for ExpandBitGenerators {
@@ -31,7 +31,8 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     let (bits, counter) = match op.algorithm {
         RngAlgorithm::ThreeFry => threefry::bits(at, words[0], words[1], &shape)?,
         RngAlgorithm::Philox | RngAlgorithm::Default => {
-            // A state of two words is a key, which then is the counter's upper half too, and the lower half.
+            // A state of two words is a key and the lower half of the counter. The key then is the upper half of the
+            // counter, too.
             let high = *words.get(2).unwrap_or(&words[0]);
             philox::bits(at, words[0], [words[1], high], &shape)?
         }
@@ -43,7 +44,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.tuple(&[next, bits])
 }
 
-/// Word `i` of a state, a scalar.
+/// Returns word `i` of a state as a scalar.
 fn word(at: &mut Inserter<'_>, state: InstrId, i: usize) -> Result<InstrId> {
     let word = at.slice(state, 0, i, i + 1)?;
     at.reshape(word, &[])

@@ -6,10 +6,10 @@ use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Module, Op, Result
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `bitcast-convert` that adds or removes a minor dimension in terms of shifts of unsigned integers.
+/// Expands a `bitcast-convert` that adds or removes a minor dimension into shifts of unsigned integers.
 ///
-/// Narrow elements follow each other from the least significant bits of a wide one. Six-bit floats stay, for there is
-/// no integer of their width.
+/// Narrow elements are ordered from the least significant bits of a wide element. Conversions of six-bit floats are
+/// kept, since there is no integer of their width.
 pub struct ExpandBitcastConverts;
 
 impl Pass for ExpandBitcastConverts {
@@ -31,7 +31,7 @@ fn changes_width(graph: &Computation, id: InstrId) -> bool {
     })
 }
 
-/// The unsigned integer type as wide as `ty`; truth values are bits.
+/// Returns the unsigned integer type of the same width as `ty`; booleans are one bit wide.
 pub(crate) fn pattern_type(ty: ElementType) -> Option<ElementType> {
     let unsigned = ElementType::ALL.iter().copied().filter(|u| u.kind() == ElementKind::Unsigned);
     unsigned.into_iter().find(|u| u.bit_width() == ty.bit_width() && !ty.is_complex())
@@ -47,9 +47,9 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     from_pattern(at, pattern, to)
 }
 
-/// An array as unsigned integers of the same width.
+/// Reinterprets an array as unsigned integers of the same width.
 fn as_bits(at: &mut Inserter<'_>, x: InstrId, bits: ElementType) -> Result<InstrId> {
-    // A truth value is a byte in memory; its one bit is its value.
+    // A boolean is a byte in memory, but only its value is a bit.
     if at.element_type(x)?.kind() == ElementKind::Pred { at.convert(x, bits) } else { at.same_bits(x, bits) }
 }
 
@@ -58,7 +58,7 @@ pub(super) fn from_pattern(at: &mut Inserter<'_>, pattern: InstrId, to: ElementT
     if to.kind() == ElementKind::Pred { at.convert(pattern, to) } else { at.same_bits(pattern, to) }
 }
 
-/// Each pattern as several of a narrower type, in a new minor dimension.
+/// Splits each bit pattern into several patterns of a narrower type, in a new minor dimension.
 fn split(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
     let from = at.element_type(pattern)?;
     let mut dims = at.dims(pattern);
@@ -71,7 +71,7 @@ fn split(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<Ins
     at.convert(shifted, to)
 }
 
-/// The patterns of the minor dimension as one of a wider type.
+/// Joins the bit patterns along the minor dimension into one pattern of a wider type.
 fn join(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
     let width = at.element_type(pattern)?.bit_width();
     let dims = at.dims(pattern);

@@ -1,4 +1,4 @@
-//! Expands Cholesky factorisations, column by column, or in blocks of columns.
+//! Expands Cholesky factorizations column by column, or in blocks of columns.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::rewrite::graph::is_static;
 use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Puts `cholesky` in terms of a loop over columns, where the target lacks it, or over blocks of columns, where it
-/// factors [small matrices](crate::TargetProfile::small_matrices) by itself.
+/// Expands `cholesky` into a loop over columns if the target lacks it, or over blocks of columns if the target factors
+/// [small matrices](crate::TargetProfile::small_matrices) natively.
 ///
-/// An iteration takes from a column what the columns in front of it explain, one product of a matrix and a vector, and
-/// divides by the root of the pivot: n^3 operations in all, the left-looking form of the method (G. H. Golub and C. F.
-/// Van Loan, "Matrix Computations"). With blocks the pivot is a matrix, its root a factor, and the division a
-/// triangular solve. Floats narrower than `f32` are computed in `f32` and rounded once. Results differ from the
-/// evaluator's, which works in `f64`, by the rounding of the working type.
+/// An iteration subtracts the contribution of the preceding columns from a column, by a matrix-vector product, and
+/// divides by the root of the pivot. This takes n^3 operations in total. It is the left-looking variant of the
+/// algorithm (G. H. Golub and C. F. Van Loan, "Matrix Computations"). With blocks, the pivot is a matrix, its root is a
+/// Cholesky factor, and the division is a triangular solve. Floats narrower than `f32` are computed in `f32` and
+/// rounded once. Results differ from the evaluator's, which computes in `f64`, by the rounding of the working type.
 pub struct ExpandCholesky;
 
 impl Pass for ExpandCholesky {
@@ -39,7 +39,7 @@ impl Pass for ExpandCholesky {
     }
 }
 
-/// Whether a target that does some by itself does not do this one.
+/// Whether the target does not support this case natively.
 fn is_lacking(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
     let Op::Cholesky(op) = graph[id].op() else { return false };
     is_static(graph, id) && !(op.lower && super::is_small_matrix(graph, id, own))
@@ -66,8 +66,8 @@ fn expand(at: &mut Inserter<'_>, id: InstrId, own: &BTreeMap<ElementType, usize>
     at.convert(factor, shape.element_type())
 }
 
-/// The factor of the lower triangles; NaN where a matrix is not positive definite. The target factors matrices of
-/// `order` rows, if of any.
+/// Returns the lower-triangular factor; NaN if a matrix is not positive definite. `order` is the number of rows of the
+/// matrices that the target factors natively, if any.
 fn lower_factor(at: &mut Inserter<'_>, a: InstrId, order: Option<usize>) -> Result<InstrId> {
     let &[.., n, _] = &at.dims(a)[..] else { return Ok(a) };
     match order {
@@ -81,8 +81,8 @@ fn lower_factor(at: &mut Inserter<'_>, a: InstrId, order: Option<usize>) -> Resu
     }
 }
 
-/// Factors in steps of `width` columns: `step` gives the factor with its next columns, and whether their pivots are
-/// positive, from the matrices, the factor so far and the number of the first of those columns.
+/// Computes the factor in steps of `width` columns. From the matrices, the factor so far and the index of the first new
+/// column, `step` returns the factor with its next columns, and whether their pivots are positive.
 fn factor_loop(
     at: &mut Inserter<'_>,
     a: InstrId,
@@ -106,12 +106,12 @@ fn factor_loop(
     at.select(valid, state[1], nan)
 }
 
-/// The factor with its columns from `j` on, of which the target factors the pivot, a matrix of `order` rows.
+/// Adds the block of columns that starts at `j` to the factor. The target factors the pivot, a matrix of `order` rows.
 fn block(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, order: usize) -> Result<(InstrId, InstrId)> {
     let rest = unexplained(at, a, factor, j, order)?;
     let pivot = part(at, rest, [Some(j), None], [order, order])?;
     let pivot = at.add(Cholesky { lower: true }, [pivot])?;
-    // `x l^H = rest` is `l x^H = rest^H`.
+    // `x l^H = rest` is equivalent to `l x^H = rest^H`.
     let rest = adjoint(at, rest)?;
     let solve =
         TriangularSolve { left_side: true, lower: true, unit_diagonal: false, transpose_a: TransposeKind::NoTranspose };
@@ -122,25 +122,25 @@ fn block(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, order: 
     let is_below = at.compare(CompareDirection::Lt, distance, no_distance)?;
     let columns = at.select(is_below, columns, zero)?;
     let columns = with_part(at, columns, pivot, [Some(j), None])?;
-    // A factor that is none is NaN.
+    // The native factorization returns NaN for a matrix that is not positive definite.
     let corner = part(at, pivot, [None, None], [1, 1])?;
     let corner = real(at, corner)?;
     let positive = at.compare(CompareDirection::Eq, corner, corner)?;
     Ok((with_part(at, factor, columns, [None, Some(j)])?, positive))
 }
 
-/// The columns from `j` on less what those in front of them explain.
+/// Returns the columns from `j` on minus the contribution of the preceding columns.
 fn unexplained(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId, count: usize) -> Result<InstrId> {
     let &[.., n, _] = &at.dims(a)[..] else { return Ok(a) };
     let rows = part(at, factor, [Some(j), None], [count, n])?;
     let rows = conjugate(at, rows)?;
-    // Columns from `j` on are zero so far.
+    // The columns of the factor from `j` on are still zero.
     let explained = product(at, factor, rows, true)?;
     let columns = part(at, a, [None, Some(j)], [n, count])?;
     at.binary(BinaryOp::Subtract, columns, explained)
 }
 
-/// The factor with its column `j`, and whether the pivot there is positive.
+/// Adds column `j` to the factor. Also returns whether its pivot is positive.
 fn column(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId) -> Result<(InstrId, InstrId)> {
     let rest = unexplained(at, a, factor, j, 1)?;
     let &[.., n, _] = &at.dims(rest)[..] else { return Ok((factor, rest)) };
@@ -160,7 +160,7 @@ fn column(at: &mut Inserter<'_>, a: InstrId, factor: InstrId, j: InstrId) -> Res
     Ok((with_part(at, factor, column, [None, Some(j)])?, positive))
 }
 
-/// `x` divided by a real `root`, and the root in the type of `x`.
+/// Returns `x` divided by a real `root`, and the root in the type of `x`.
 fn scaled(at: &mut Inserter<'_>, x: InstrId, root: InstrId) -> Result<(InstrId, InstrId)> {
     if !at.element_type(x)?.is_complex() {
         return Ok((at.binary(BinaryOp::Divide, x, root)?, root));

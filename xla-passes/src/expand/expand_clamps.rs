@@ -6,7 +6,7 @@ use xla_hlo::{InstrId, Module, Opcode, Result};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// `clamp(min, x, max)` = `minimum(maximum(min, x), max)`, where the target lacks it. Exact, NaN included.
+/// Expands `clamp(min, x, max)` into `minimum(maximum(min, x), max)` if the target lacks it. Exact, including NaN.
 pub struct ExpandClamps;
 
 impl Pass for ExpandClamps {
@@ -27,7 +27,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.binary(BinaryOp::Minimum, raised, max)
 }
 
-/// A bound for each element; one may be given for all.
+/// Broadcasts a scalar bound to all elements.
 fn bound(at: &mut Inserter<'_>, bound: InstrId, dims: &[usize]) -> Result<InstrId> {
     if at.dims(bound).is_empty() { at.broadcast(bound, dims, &[]) } else { Ok(bound) }
 }

@@ -1,4 +1,4 @@
-//! Expands functions of one float into a few that every target has.
+//! Expands functions of one float into a few functions that every target has.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph::is_static;
 use crate::{Pass, PassContext};
 
-/// Puts functions of one float that the target lacks in terms of arithmetic, selections, `exponential`, `log`, `sine`,
+/// Expands functions of one float that the target lacks into arithmetic, selects, `exponential`, `log`, `sine`,
 /// `cosine`, `sqrt` and `atan2`.
 ///
-/// `ceil`, `floor`, the two roundings, `sign` and `is-finite` are exact, as long as nobody reorders floating-point
-/// arithmetic. The others are within 4 units in the last place of `f32` and `f64` where those they are put in terms of
-/// are within one, also where the obvious formula cancels (near zero) or overflows; each formula says how. Floats
-/// narrower than `f32` are computed in `f32` and rounded once. Functions of complex numbers stay, and so does
-/// `result_accuracy` unheard.
+/// `ceil`, `floor`, both roundings, `sign` and `is-finite` are exact unless the target reorders floating-point
+/// arithmetic. The others are within 4 units in the last place of `f32` and `f64` if the functions that they use are
+/// within one. This includes arguments for which the obvious formula cancels (near zero) or overflows; each formula
+/// documents its method. Floats narrower than `f32` are computed in `f32` and rounded once. Functions of complex
+/// numbers are not expanded. `result_accuracy` is ignored.
 pub struct ExpandFunctions;
 
 impl Pass for ExpandFunctions {
@@ -53,11 +53,11 @@ fn expand(at: &mut Inserter<'_>, lacks: &BTreeSet<Opcode>, id: InstrId) -> Resul
     let ty = super::computed_in(narrow);
     let x = at.convert(x, ty)?;
     let result = Formulas { at, lacks, ty, formula }.unary(op, x)?;
-    // Truth values stay unchanged.
+    // Booleans are not converted.
     if op == UnaryOp::IsFinite { Ok(result) } else { at.convert(result, narrow) }
 }
 
-/// Formula of a function, if there is one. Formulas use functions further down in this list, or none.
+/// Returns the formula of a function, if there is one. A formula may only use functions further down in this list.
 fn formula(op: UnaryOp) -> Option<Formula> {
     use UnaryOp::*;
     Some(match op {
@@ -91,7 +91,7 @@ fn formula(op: UnaryOp) -> Option<Formula> {
 
 /// Exponentials and logarithms.
 impl Formulas<'_, '_> {
-    /// `e^min(x,0) / (1 + e^-|x|)`: nothing overflows, and small results keep their digits.
+    /// Emits `e^min(x,0) / (1 + e^-|x|)`, which does not overflow and keeps the precision of small results.
     fn logistic(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let negative = self.at.unary(UnaryOp::Negate, magnitude)?;
@@ -102,7 +102,7 @@ impl Formulas<'_, '_> {
         self.divide(numerator, denominator)
     }
 
-    /// `(u - 1) x / log u` with `u = e^x` rounded: the errors of both in `u` are the same (W. Kahan).
+    /// Emits `(u - 1) x / log u` with `u = e^x` rounded. The error of `u` cancels in the quotient (W. Kahan).
     fn expm1(&mut self, x: InstrId) -> Result<InstrId> {
         let u = self.unary(UnaryOp::Exponential, x)?;
         let less = self.plus(u, -1.0)?;
@@ -115,7 +115,7 @@ impl Formulas<'_, '_> {
         self.when((less, CompareDirection::Eq, 0.0), x, y)
     }
 
-    /// `log u x / (u - 1)` with `u = 1 + x` rounded: the rounding error of `u` is corrected (W. Kahan).
+    /// Emits `log u x / (u - 1)` with `u = 1 + x` rounded. The quotient corrects the rounding error of `u` (W. Kahan).
     fn log1p(&mut self, x: InstrId) -> Result<InstrId> {
         let u = self.plus(x, 1.0)?;
         let less = self.plus(u, -1.0)?;
@@ -126,7 +126,7 @@ impl Formulas<'_, '_> {
         self.when((less, CompareDirection::Eq, 0.0), x, y)
     }
 
-    /// One step of Newton's from `e^(log|x| / 3)`, which squares its error.
+    /// Emits one Newton step from `e^(log|x| / 3)`, which squares the relative error.
     fn cbrt(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let log = self.unary(UnaryOp::Log, magnitude)?;
@@ -155,7 +155,7 @@ impl Formulas<'_, '_> {
 
 /// Hyperbolic functions and their inverses.
 impl Formulas<'_, '_> {
-    /// `-m / (m + 2)` with `m = e^(-2|x|) - 1`, odd.
+    /// Emits `-m / (m + 2)` with `m = e^(-2|x|) - 1`, odd.
     fn tanh(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let twice = self.times(magnitude, -2.0)?;
@@ -166,8 +166,8 @@ impl Formulas<'_, '_> {
         self.odd(x, y)
     }
 
-    /// `(m + m / (m + 1)) / 2` with `m = e^|x| - 1`, odd; far out `(e^(|x|/2) / 2) e^(|x|/2)`, which overflows no
-    /// sooner than the result does.
+    /// Emits `(m + m / (m + 1)) / 2` with `m = e^|x| - 1`, odd. Large arguments use `(e^(|x|/2) / 2) e^(|x|/2)`, which
+    /// overflows only if the result does.
     fn sinh(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let m = self.unary(UnaryOp::ExponentialMinusOne, magnitude)?;
@@ -182,7 +182,7 @@ impl Formulas<'_, '_> {
         self.odd(x, y)
     }
 
-    /// `(h / 2) h + (1 / (2 h)) / h` with `h = e^(|x|/2)`, which overflows no sooner than the result does.
+    /// Emits `(h / 2) h + (1 / (2 h)) / h` with `h = e^(|x|/2)`, which overflows only if the result does.
     fn cosh(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let half = self.exp_of_half(magnitude)?;
@@ -199,7 +199,7 @@ impl Formulas<'_, '_> {
         self.unary(UnaryOp::Exponential, half)
     }
 
-    /// `log1p(a + a^2 / (1 + sqrt(a^2 + 1)))` with `a = |x|`, odd; far out `log a + log 2`.
+    /// Emits `log1p(a + a^2 / (1 + sqrt(a^2 + 1)))` with `a = |x|`, odd; `log a + log 2` for large arguments.
     fn asinh(&mut self, x: InstrId) -> Result<InstrId> {
         let a = self.abs(x)?;
         let square = self.multiply(a, a)?;
@@ -213,7 +213,7 @@ impl Formulas<'_, '_> {
         self.odd(x, y)
     }
 
-    /// `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; far out `log x + log 2`.
+    /// Emits `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; `log x + log 2` for large arguments.
     fn acosh(&mut self, x: InstrId) -> Result<InstrId> {
         let t = self.plus(x, -1.0)?;
         let more = self.plus(t, 2.0)?;
@@ -226,7 +226,7 @@ impl Formulas<'_, '_> {
         self.when((x, CompareDirection::Lt, 1.0), nan, y)
     }
 
-    /// `near`, but `log x + log 2` where the square of `x` dwarfs 1.
+    /// Selects `near`, or `log x + log 2` if 1 is negligible compared with the square of `x`.
     fn unless_far(&mut self, x: InstrId, near: InstrId) -> Result<InstrId> {
         let log = self.unary(UnaryOp::Log, x)?;
         let far = self.plus(log, std::f64::consts::LN_2)?;
@@ -234,7 +234,7 @@ impl Formulas<'_, '_> {
         self.when((x, CompareDirection::Gt, border), far, near)
     }
 
-    /// `log1p(2a / (1 - a)) / 2` with `a = |x|`, odd.
+    /// Emits `log1p(2a / (1 - a)) / 2` with `a = |x|`, odd.
     fn atanh(&mut self, x: InstrId) -> Result<InstrId> {
         let a = self.abs(x)?;
         let twice = self.times(a, 2.0)?;
@@ -259,7 +259,7 @@ impl Formulas<'_, '_> {
         self.at.binary(BinaryOp::Atan2, x, one)
     }
 
-    /// `2 atan2(x, 1 + sqrt((1 - x) (1 + x)))`.
+    /// Emits `2 atan2(x, 1 + sqrt((1 - x) (1 + x)))`.
     fn asin(&mut self, x: InstrId) -> Result<InstrId> {
         let (less, more) = self.around_one(x)?;
         let product = self.multiply(less, more)?;
@@ -269,7 +269,7 @@ impl Formulas<'_, '_> {
         self.times(half, 2.0)
     }
 
-    /// `2 atan2(sqrt(1 - x), sqrt(1 + x))`.
+    /// Emits `2 atan2(sqrt(1 - x), sqrt(1 + x))`.
     fn acos(&mut self, x: InstrId) -> Result<InstrId> {
         let (less, more) = self.around_one(x)?;
         let (less, more) = (self.unary(UnaryOp::Sqrt, less)?, self.unary(UnaryOp::Sqrt, more)?);
@@ -277,16 +277,16 @@ impl Formulas<'_, '_> {
         self.times(half, 2.0)
     }
 
-    /// `1 - x` and `1 + x`.
+    /// Emits `1 - x` and `1 + x`.
     fn around_one(&mut self, x: InstrId) -> Result<(InstrId, InstrId)> {
         let one = self.constant(x, 1.0)?;
         Ok((self.subtract(one, x)?, self.add(one, x)?))
     }
 }
 
-/// Roundings and tests, all exact.
+/// Roundings and predicates, all exact.
 impl Formulas<'_, '_> {
-    /// 1 or -1, or the argument itself where it is zero or NaN.
+    /// Emits 1 or -1, or the argument itself if it is zero or NaN.
     fn sign(&mut self, x: InstrId) -> Result<InstrId> {
         let (one, minus_one) = (self.constant(x, 1.0)?, self.constant(x, -1.0)?);
         let y = self.when((x, CompareDirection::Lt, 0.0), minus_one, x)?;
@@ -298,7 +298,8 @@ impl Formulas<'_, '_> {
         self.compare(magnitude, CompareDirection::Lt, f64::INFINITY)
     }
 
-    /// `(|x| + m) - m`, odd, with the least `m` above which floats are integers; those are what they are.
+    /// Emits `(|x| + m) - m`, odd, with the least `m` such that all floats from `m` on are integers. Such floats are
+    /// returned unchanged.
     fn round_even(&mut self, x: InstrId) -> Result<InstrId> {
         let integers = self.choose(f64::from(1 << 23), (1u64 << 52) as f64);
         let magnitude = self.abs(x)?;
@@ -308,7 +309,7 @@ impl Formulas<'_, '_> {
         self.when((magnitude, CompareDirection::Lt, integers), rounded, x)
     }
 
-    /// One less than the nearest integer, where that is above.
+    /// Emits the nearest integer, or one less if that is greater than `x`.
     fn floor(&mut self, x: InstrId) -> Result<InstrId> {
         let nearest = self.unary(UnaryOp::RoundNearestEven, x)?;
         let below = self.plus(nearest, -1.0)?;
@@ -322,7 +323,7 @@ impl Formulas<'_, '_> {
         self.at.unary(UnaryOp::Negate, floor)
     }
 
-    /// The integer below the magnitude, or the one above from half on, odd.
+    /// Emits the integer below the magnitude, or the one above for fractions from 0.5 on; odd.
     fn round_afz(&mut self, x: InstrId) -> Result<InstrId> {
         let magnitude = self.abs(x)?;
         let below = self.unary(UnaryOp::Floor, magnitude)?;
@@ -330,7 +331,7 @@ impl Formulas<'_, '_> {
         let above = self.plus(below, 1.0)?;
         let y = self.when((rest, CompareDirection::Ge, 0.5), above, below)?;
         let y = self.odd(x, y)?;
-        // Infinity less infinity is no rest.
+        // The fraction of infinity would be NaN.
         self.when((magnitude, CompareDirection::Eq, f64::INFINITY), x, y)
     }
 }

@@ -6,9 +6,9 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Result, Scalar};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `ragged-dot` in terms of a dot over all groups and a mask that says which elements are in which group.
+/// Expands `ragged-dot` into a dot over all groups and a mask of the elements in each group.
 ///
-/// Masked elements are replaced, never multiplied by zero: a NaN in one group does not reach another.
+/// Masked elements are replaced, not multiplied by zero, so that a NaN in one group does not affect another.
 pub struct ExpandRaggedDots;
 
 impl Pass for ExpandRaggedDots {
@@ -31,7 +31,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.convert(computed, ty)
 }
 
-/// The element type in which masks can put zeros: `f8e8m0fnu` has none.
+/// Returns the element type for masking with zeros: `f8e8m0fnu` has none.
 fn type_with_zero(ty: ElementType) -> ElementType {
     if ty == ElementType::F8E8M0FNU { ElementType::F32 } else { ty }
 }
@@ -58,7 +58,7 @@ fn dot(op: &RaggedDot, dims: DotDims) -> Dot {
     Dot { dims, precision: op.precision.clone(), algorithm: None }
 }
 
-/// Every row with every group's matrix, of which the row's own is taken.
+/// Multiplies each row by the matrices of all groups, then selects the product with the row's own group.
 fn rows(
     at: &mut Inserter<'_>,
     op: &RaggedDot,
@@ -69,7 +69,7 @@ fn rows(
     let rhs_dims = at.dims(rhs);
     let free = op.dims.lhs(lhs_rank).free;
     let columns = op.dims.rhs(rhs_dims.len()).free;
-    // The dimension of the product that counts groups.
+    // Dimension of the product that indexes groups.
     let before = columns.iter().take_while(|&&d| Some(d) != op.group_dimension).count();
     let group = op.dims.lhs_batch.len() + free.len() + before;
     let mut dims = result.dims().to_vec();
@@ -86,7 +86,7 @@ fn rows(
     at.sum(own, &[group])
 }
 
-/// Both operands once for each group, with zeros outside of it; then the groups are a batch dimension.
+/// Replicates both operands for each group, with zeros outside of the group; the groups are then a batch dimension.
 fn contracted(
     at: &mut Inserter<'_>,
     op: &RaggedDot,
@@ -112,7 +112,7 @@ fn contracted(
     at.add_as(dot(op, dims), result.clone().with_layout(None), [lhs, rhs])
 }
 
-/// An array once for each group, zero outside of it.
+/// Replicates an array for each group, with zeros outside of the group.
 fn masked(at: &mut Inserter<'_>, mask: &Mask, x: InstrId, place: impl Fn(usize) -> usize) -> Result<InstrId> {
     let ty = at.element_type(x)?;
     let dims = [vec![mask.groups], at.dims(x)].concat();
@@ -122,10 +122,10 @@ fn masked(at: &mut Inserter<'_>, mask: &Mask, x: InstrId, place: impl Fn(usize) 
     at.select(mask, copies, zero)
 }
 
-/// Truth values over the dimensions that group sizes are for, the ragged dimension, and the groups.
+/// Mask over the dimensions of the group sizes, the ragged dimension and the groups.
 struct Mask {
     array: InstrId,
-    /// Dimensions of the left operand that come first.
+    /// Dimensions of the left operand that are the first dimensions of the mask.
     prefix: Vec<usize>,
     ragged: usize,
     groups: usize,
@@ -141,7 +141,7 @@ impl Mask {
         let sizes = bounded(at, sizes, extent)?;
         let ends = running_sum(at, sizes)?;
         let starts = at.binary(BinaryOp::Subtract, ends, sizes)?;
-        // The ragged dimension goes between the prefix and the groups.
+        // The ragged dimension is inserted between the prefix and the groups.
         let rank = dims.len();
         let whole = [dims, vec![extent, groups]].concat();
         let places: Vec<usize> = (0..rank).chain([rank + 1]).collect();
@@ -154,8 +154,8 @@ impl Mask {
         Ok(Mask { array, prefix, ragged: op.ragged_dimension, groups })
     }
 
-    /// The mask over an array of `dims` in which `group` counts groups and `place` says where a dimension of the left
-    /// operand is.
+    /// Broadcasts the mask to an array of `dims`. Dimension `group` indexes groups, and `place` maps a dimension of the
+    /// left operand to its position.
     fn spread(
         &self,
         at: &mut Inserter<'_>,
@@ -171,10 +171,10 @@ impl Mask {
     }
 }
 
-/// Sizes as `s64` from 0 to `extent`.
+/// Converts sizes to `s64` and clamps them to `0..=extent`.
 fn bounded(at: &mut Inserter<'_>, sizes: InstrId, extent: usize) -> Result<InstrId> {
     let most = Scalar::Signed(extent as i64);
-    // As signed numbers, the largest unsigned ones would be negative.
+    // The largest unsigned values would become negative as signed numbers.
     let sizes = match at.element_type(sizes)? {
         ElementType::U64 => at.binary_with(BinaryOp::Minimum, sizes, Scalar::Unsigned(extent as u64))?,
         _ => sizes,
@@ -184,14 +184,14 @@ fn bounded(at: &mut Inserter<'_>, sizes: InstrId, extent: usize) -> Result<Instr
     at.binary_with(BinaryOp::Minimum, sizes, most)
 }
 
-/// The sum of each element and those before it along the last dimension.
+/// Emits the inclusive prefix sum along the last dimension.
 fn running_sum(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let mut dims = at.dims(x);
     let last = dims.len() - 1;
     dims.push(dims[last]);
     let ty = at.element_type(x)?;
     let square = ArrayShape::new(ty, dims.clone());
-    // Element i of the new last dimension is summed into element j of the one before it.
+    // Element `i` of the new last dimension is added to element `j` of the preceding one.
     let places: Vec<usize> = (0..last).chain([last + 1]).collect();
     let copies = at.broadcast(x, &dims, &places)?;
     let (j, i) = (at.iota(ty, &dims, last)?, at.iota(ty, &dims, last + 1)?);

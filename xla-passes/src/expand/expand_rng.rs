@@ -9,10 +9,10 @@ use xla_hlo::{ArrayShape, ElementType, InstrId, Literal, Module, Op, Result, Sca
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `rng` in terms of `rng-get-and-update-state`, `rng-bit-generator` and elementwise operations.
+/// Expands `rng` into `rng-get-and-update-state`, `rng-bit-generator` and elementwise operations.
 ///
-/// It makes numbers as the evaluator does, step by step: even ones are the same bit for bit, normal ones up to the
-/// accuracy of logarithm, sine and cosine.
+/// Generates numbers by the evaluator's algorithm: uniform numbers are bit-identical, normal ones up to the accuracy of
+/// logarithm, sine and cosine.
 pub struct ExpandRng;
 
 impl Pass for ExpandRng {
@@ -57,18 +57,18 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     }
 }
 
-/// The type in which floats are made.
+/// Returns the type in which floats are generated.
 fn made_in(ty: ElementType) -> ElementType {
     if ty == ElementType::F64 { ElementType::F64 } else { ElementType::F32 }
 }
 
-/// A scalar in every element of an array like `x`.
+/// Broadcasts a scalar to the shape of `x`.
 fn everywhere(at: &mut Inserter<'_>, scalar: InstrId, x: InstrId) -> Result<InstrId> {
     let dims = at.dims(x);
     at.broadcast(scalar, &dims, &[])
 }
 
-/// Numbers in `[0, 1)` of the upper bits of words: they become the mantissa of a number in `[1, 2)`.
+/// Converts the upper bits of words to numbers in `[0, 1)`: they become the mantissa of a number in `[1, 2)`.
 fn units(at: &mut Inserter<'_>, bits: InstrId) -> Result<InstrId> {
     let (float, unused, one) = match at.element_type(bits)? {
         ElementType::U64 => (ElementType::F64, 12, 1f64.to_bits()),
@@ -80,7 +80,7 @@ fn units(at: &mut Inserter<'_>, bits: InstrId) -> Result<InstrId> {
     at.binary_with(BinaryOp::Subtract, number, Scalar::Float(1.0))
 }
 
-/// `a + u * (b - a)`; where that rounds to `b` or more, `a`.
+/// Emits `a + u * (b - a)`, or `a` if that rounds to `b` or more.
 fn even_floats(at: &mut Inserter<'_>, bits: InstrId, a: InstrId, b: InstrId, ty: ElementType) -> Result<InstrId> {
     let wide = made_in(ty);
     let units = units(at, bits)?;
@@ -95,7 +95,7 @@ fn even_floats(at: &mut Inserter<'_>, bits: InstrId, a: InstrId, b: InstrId, ty:
     at.select(too_large, a, x)
 }
 
-/// `a` plus the remainder by `b - a`, in the width of the words.
+/// Emits `a` plus the remainder of the division by `b - a`, in the width of the words.
 fn even_integers(at: &mut Inserter<'_>, bits: InstrId, a: InstrId, b: InstrId, ty: ElementType) -> Result<InstrId> {
     let word = at.element_type(bits)?;
     let (a, b) = (at.convert(a, word)?, at.convert(b, word)?);
@@ -106,8 +106,8 @@ fn even_integers(at: &mut Inserter<'_>, bits: InstrId, a: InstrId, b: InstrId, t
     at.convert(sum, ty)
 }
 
-/// Pairs of normal numbers by the method of Box and Muller, one after the other: cosines, then sines. Narrow types stay
-/// in `f32`.
+/// Emits pairs of normal numbers by the Box-Muller method, first all cosines, then all sines. Narrow types stay in
+/// `f32`.
 fn normal(at: &mut Inserter<'_>, u: InstrId, v: InstrId, ty: ElementType) -> Result<InstrId> {
     let shape = ArrayShape::new(made_in(ty), at.dims(u));
     let u = units(at, u)?;
@@ -123,7 +123,7 @@ fn normal(at: &mut Inserter<'_>, u: InstrId, v: InstrId, ty: ElementType) -> Res
     at.concatenate(&[x, y], 0)
 }
 
-/// Normal numbers of another mean and deviation.
+/// Scales normal numbers to another mean and deviation.
 fn moved(at: &mut Inserter<'_>, x: InstrId, mean: InstrId, deviation: InstrId, ty: ElementType) -> Result<InstrId> {
     let wide = made_in(ty);
     let (mean, deviation) = (at.convert(mean, wide)?, at.convert(deviation, wide)?);

@@ -6,10 +6,10 @@ use xla_hlo::{ElementType, InstrId, Module, Op, Result, Shape};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `scaled-dot` in terms of a dot of arrays multiplied with their scales.
+/// Expands `scaled-dot` into a dot of arrays that are multiplied by their scales.
 ///
-/// Scaled elements are made in `f32`, or in `f64` where an operand or the result is `f64`: exact for the types that
-/// scaled dots are made for, but for products out of range.
+/// Scaled elements are computed in `f32`, or in `f64` if an operand or the result is `f64`. This is exact for the types
+/// that scaled dots are designed for, except for products out of range.
 pub struct ExpandScaledDots;
 
 impl Pass for ExpandScaledDots {
@@ -30,14 +30,14 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     let wide = is_wide(id) || operands.iter().copied().any(is_wide);
     let ty = if wide { ElementType::F64 } else { ElementType::F32 };
     let [lhs, rhs] = [0, 1].map(|side| scaled(at, operands[side], operands[side + 2], ty));
-    // The algorithm speaks of the operands as they were.
+    // The algorithm is dropped, since it refers to the types of the original operands.
     let dot = Dot { dims: op.dims, precision: op.precision, algorithm: None };
     let shape = Shape::array(ty, result.dims());
     let product = at.add_as(dot, shape, [lhs?, rhs?])?;
     at.convert(product, result.element_type())
 }
 
-/// An array in that type, times its scales.
+/// Converts an array to the type and multiplies it by its scales.
 fn scaled(at: &mut Inserter<'_>, array: InstrId, scale: InstrId, ty: ElementType) -> Result<InstrId> {
     let x = at.convert(array, ty)?;
     if ScaledDot::is_no_scale(at.array(scale)?) {
@@ -45,7 +45,7 @@ fn scaled(at: &mut Inserter<'_>, array: InstrId, scale: InstrId, ty: ElementType
     }
     let scale = at.convert(scale, ty)?;
     let (dims, blocks) = (at.dims(x), at.dims(scale));
-    // Each dimension becomes two, blocks and places in a block, which are then put together.
+    // Each dimension is split into blocks and positions in a block, which are then merged.
     let split: Vec<usize> = dims.iter().zip(&blocks).flat_map(|(&d, &b)| [b, d.checked_div(b).unwrap_or(1)]).collect();
     let places: Vec<usize> = (0..blocks.len()).map(|d| 2 * d).collect();
     let spread = at.broadcast(scale, &split, &places)?;

@@ -8,8 +8,7 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts `scan` in terms of a loop that counts its steps: the state is the counter, the inputs, the outputs so far, and
-/// the carries.
+/// Expands `scan` into a counted loop. Its state is the counter, the inputs, the outputs so far, and the carries.
 pub struct ExpandScans;
 
 impl Pass for ExpandScans {
@@ -22,7 +21,7 @@ impl Pass for ExpandScans {
     }
 }
 
-/// Places of the loop's state.
+/// Positions in the loop's state.
 struct Layout {
     steps: usize,
     inputs: usize,
@@ -56,7 +55,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     }
 }
 
-/// One step: slices of the inputs, the scan's computation, slices of the outputs.
+/// Emits one step: slices of the inputs, the scan's computation, and updates of the outputs.
 fn iteration(
     at: &mut Inserter<'_>,
     op: &Scan,
@@ -89,7 +88,7 @@ fn iteration(
     Ok(next)
 }
 
-/// Starts of a window at `step` of one dimension, at 0 of the others.
+/// Returns the start indices of a window: `step` in one dimension, 0 in the others.
 fn starts(at: &mut Inserter<'_>, rank: usize, dimension: usize, step: InstrId) -> Result<Vec<InstrId>> {
     let zero = at.scalar(COUNTER, Scalar::Signed(0))?;
     Ok((0..rank).map(|d| if d == dimension { step } else { zero }).collect())

@@ -9,11 +9,10 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts `select-and-scatter` in terms of a `reduce-window` that finds the place of each window's choice, and a
-/// `scatter` to those places, where the target lacks it.
+/// Expands `select-and-scatter` into a `reduce-window` that finds the position of each window's selected element, and a
+/// `scatter` to these positions, if the target lacks it.
 ///
-/// Exact where `reduce-window` goes through windows, and `scatter` through updates, in order, or where their order does
-/// not matter.
+/// Exact if `reduce-window` visits windows and `scatter` visits updates in order, or if the order does not matter.
 pub struct ExpandSelectAndScatter;
 
 impl Pass for ExpandSelectAndScatter {
@@ -43,7 +42,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.reshape(result, shape.dims())
 }
 
-/// For each window the number of the element that is chosen in it; -1 where all of it is padding.
+/// Returns the linear index of the selected element of each window; -1 if the window only covers padding.
 fn chosen_places(at: &mut Inserter<'_>, op: &SelectAndScatter, operand: InstrId, count: usize) -> Result<InstrId> {
     let shape = at.array(operand)?.clone();
     let place = if i32::try_from(count).is_ok() { ElementType::S32 } else { ElementType::S64 };
@@ -56,8 +55,8 @@ fn chosen_places(at: &mut Inserter<'_>, op: &SelectAndScatter, operand: InstrId,
     at.get(reduced, 1)
 }
 
-/// Of two elements with their places the one that stays chosen, or the only one that is an element: places of padding
-/// are -1.
+/// Adds a combiner that selects one of two elements, each with its position. A position of -1 marks padding, so that
+/// the other element is selected.
 fn chooser(module: &mut Module, select: CompId, ty: ElementType, place: ElementType) -> Result<CompId> {
     let select = module[select].clone();
     let mut computation = Computation::new("choose");
@@ -80,7 +79,7 @@ fn chooser(module: &mut Module, select: CompId, ty: ElementType, place: ElementT
     Ok(id)
 }
 
-/// A scatter of single elements to places in a vector.
+/// Returns a scatter of single elements to positions in a vector.
 fn scatter(computation: CompId) -> Scatter {
     Scatter {
         update_window_dims: vec![],

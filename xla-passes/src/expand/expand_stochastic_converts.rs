@@ -6,10 +6,11 @@ use xla_hlo::{ElementType, InstrId, Module, Op, Result, Scalar};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts `stochastic-convert` in terms of the magnitude's whole part and fraction, bit for bit.
+/// Expands `stochastic-convert` into arithmetic on the whole part and the fraction of the magnitude. The result is
+/// bit-exact.
 ///
-/// All steps are exact: fractions have as many bits as the mantissa at most, and scaling by a power of two loses none
-/// in `f32` (for narrower types) or `f64`. The last conversion saturates and makes 0 of NaN, as stochastic rounding
+/// All steps are exact: fractions have at most the bits of the mantissa, and scaling by a power of two is exact in
+/// `f32` (for narrower types) or `f64`. The last conversion saturates and converts NaN to 0, as stochastic rounding
 /// does.
 pub struct ExpandStochasticConverts;
 

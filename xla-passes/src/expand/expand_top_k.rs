@@ -6,8 +6,8 @@ use xla_hlo::{CompId, Computation, ElementType, InstrId, Instruction, Module, Op
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext, TopKProfile};
 
-/// Expands `topk` into a stable sort of elements and their places, where the target lacks it. Exact, in the total order
-/// of floats. Native cases of the target stay: see [`TopKProfile`].
+/// Expands `topk` into a stable sort of elements and their positions if the target lacks it. Exact, in the total order
+/// of floats. Cases that the target supports natively are kept; see [`TopKProfile`].
 pub struct ExpandTopK;
 
 impl Pass for ExpandTopK {
@@ -24,7 +24,7 @@ impl Pass for ExpandTopK {
     }
 }
 
-/// Whether a target that does some `topk` by itself does not do this one.
+/// Whether the target does not support this `topk` natively.
 fn is_lacking(graph: &Computation, id: InstrId, own: &TopKProfile) -> bool {
     let Op::TopK(op) = graph[id].op() else { return false };
     let ty = graph[graph[id].operand(0)].shape().element_type();
@@ -46,7 +46,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.tuple(&[values, places])
 }
 
-/// Whether one element is better than another; the places, which follow, break no tie, since the sort is stable.
+/// Adds a comparator of elements. It ignores their positions, since the sort is stable.
 fn comparator(module: &mut Module, op: &TopK, ty: ElementType) -> Result<CompId> {
     let mut computation = Computation::new("top_k_order");
     let types = [ty, ty, ElementType::S32, ElementType::S32];

@@ -1,4 +1,4 @@
-//! Expands triangular solves, one unknown after the other, or block by block.
+//! Expands triangular solves row by row, or in blocks of rows.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::rewrite::graph::is_static;
 use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Puts `triangular-solve` in terms of a loop over rows, where the target lacks it, or over blocks of rows, where it
-/// solves [small matrices](crate::TargetProfile::small_matrices) by itself.
+/// Expands `triangular-solve` into a loop over rows if the target lacks it, or over blocks of rows if the target solves
+/// [small matrices](crate::TargetProfile::small_matrices) natively.
 ///
-/// An iteration takes from a row of the right-hand sides what the unknowns found so far explain, one product of a
-/// vector and a matrix, and divides by the diagonal: n^2 operations for each right-hand side. With blocks the diagonal
-/// is a matrix, and the division a small solve. Floats narrower than `f32` are computed in `f32` and rounded once.
-/// Results differ from the evaluator's, which works in `f64`, by the rounding of the working type; a complex number
-/// divided by zero is the result of `divide`.
+/// An iteration subtracts the contribution of the known unknowns from a row of the right-hand sides, by a vector-matrix
+/// product, and divides by the diagonal. This takes n^2 operations per right-hand side. With blocks, the diagonal is a
+/// matrix, and the division is a small solve. Floats narrower than `f32` are computed in `f32` and rounded once.
+/// Results differ from the evaluator's, which computes in `f64`, by the rounding of the working type. Division of a
+/// complex number by zero has the result of `divide`.
 pub struct ExpandTriangularSolves;
 
 impl Pass for ExpandTriangularSolves {
@@ -39,7 +39,7 @@ impl Pass for ExpandTriangularSolves {
     }
 }
 
-/// Whether a target that does some by itself does not do this one.
+/// Whether the target does not support this case natively.
 fn is_lacking(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
     let Op::TriangularSolve(op) = graph[id].op() else { return false };
     let as_it_is = op.left_side && op.transpose_a == TransposeKind::NoTranspose;
@@ -55,7 +55,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId, own: &BTreeMap<ElementType, usize>
     }
     let ty = super::computed_in(shape.element_type());
     let (mut a, mut b) = (at.convert(a, ty)?, at.convert(b, ty)?);
-    // `x op(a) = b` is `op(a)^T x^T = b^T`.
+    // `x op(a) = b` is equivalent to `op(a)^T x^T = b^T`.
     let left_side = op.left_side;
     let transposed = (op.transpose_a != TransposeKind::NoTranspose) == op.left_side;
     if transposed {
@@ -80,8 +80,8 @@ fn expand(at: &mut Inserter<'_>, id: InstrId, own: &BTreeMap<ElementType, usize>
     at.convert(x, shape.element_type())
 }
 
-/// The `x` with `a x = b`, of which `op` says which triangle of `a` is meant. The target solves matrices of `order`
-/// rows, if any.
+/// Returns `x` with `a x = b`; `op` determines the triangle of `a`. `order` is the number of rows of the matrices that
+/// the target solves natively, if any.
 fn solve(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: TriangularSolve, order: Option<usize>) -> Result<InstrId> {
     let &[.., n, count] = &at.dims(b)[..] else { return Ok(b) };
     match order {
@@ -97,7 +97,7 @@ fn solve(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: TriangularSolve, ord
     }
 }
 
-/// As [`solve`], in steps of `width` rows.
+/// Solves like [`solve`], in steps of `width` rows.
 fn substitute(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: &TriangularSolve, width: usize) -> Result<InstrId> {
     let &[.., n, count] = &at.dims(b)[..] else { return Ok(b) };
     let x = zeros_like(at, b)?;
@@ -125,7 +125,7 @@ fn substitute(at: &mut Inserter<'_>, a: InstrId, b: InstrId, op: &TriangularSolv
     Ok(state[2])
 }
 
-/// The unknowns of rows, of which the others are known.
+/// Solves for the unknowns of a block of rows after the contribution of the known ones was subtracted.
 fn divided(at: &mut Inserter<'_>, x: InstrId, diagonal: InstrId, op: &TriangularSolve) -> Result<InstrId> {
     let &[.., width, count] = &at.dims(x)[..] else { return Ok(x) };
     if width > 1 {
@@ -135,8 +135,8 @@ fn divided(at: &mut Inserter<'_>, x: InstrId, diagonal: InstrId, op: &Triangular
     at.binary(BinaryOp::Divide, x, diagonal)
 }
 
-/// `width` rows from `i` on with the coefficients of unknowns that are found already, the others, which may be
-/// anything, zero.
+/// Returns `width` rows from `i` on with only the coefficients of unknowns that are already solved. The others may hold
+/// any value and are set to zero.
 fn known(at: &mut Inserter<'_>, rows: InstrId, i: InstrId, lower: bool, width: usize) -> Result<InstrId> {
     let border =
         if lower || width == 1 { i } else { at.binary_with(BinaryOp::Add, i, Scalar::Signed(width as i64 - 1))? };

@@ -1,4 +1,4 @@
-//! Formulas: functions of floats put in terms of simpler ones, as a pass writes them over arrays.
+//! Formulas: functions of floats expressed by simpler ones, emitted over arrays.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use xla_hlo::{ElementType, InstrId, Opcode, Result, Scalar};
 
 use crate::rewrite::builder::Inserter;
 
-/// Writes one function.
+/// Function that emits a formula.
 pub(super) type Formula = fn(&mut Formulas<'_, '_>, InstrId) -> Result<InstrId>;
 
-/// Writes formulas over arrays of one float type, `f32` or `f64`.
+/// Emitter of formulas over arrays of one float type, `f32` or `f64`.
 pub(super) struct Formulas<'a, 'm> {
     pub(super) at: &'a mut Inserter<'m>,
     pub(super) lacks: &'a BTreeSet<Opcode>,
     pub(super) ty: ElementType,
-    /// The table of formulas.
+    /// Lookup table of the formulas.
     pub(super) formula: fn(UnaryOp) -> Option<Formula>,
 }
 
-/// Vocabulary of the formulas.
+/// Building blocks of the formulas.
 impl Formulas<'_, '_> {
-    /// A function, by its formula where the target lacks it.
+    /// Emits a function, by its formula if the target lacks it.
     pub(super) fn unary(&mut self, op: UnaryOp, x: InstrId) -> Result<InstrId> {
         match (self.formula)(op).filter(|_| self.lacks.contains(&op.opcode())) {
             Some(formula) => formula(self, x),
@@ -53,7 +53,7 @@ impl Formulas<'_, '_> {
         self.at.binary_with(BinaryOp::Multiply, x, Scalar::Float(value))
     }
 
-    /// The value over the dimensions of `like`.
+    /// Emits a constant in the shape of `like`.
     pub(super) fn constant(&mut self, like: InstrId, value: f64) -> Result<InstrId> {
         let shape = self.at.array(like)?.clone();
         self.at.splat(&shape, Scalar::Float(value))
@@ -64,7 +64,7 @@ impl Formulas<'_, '_> {
         self.at.compare(direction, x, value)
     }
 
-    /// `then` where `x` compares so with the value, else `otherwise`.
+    /// Emits a select of `then` if the comparison of `x` with the value holds, and of `otherwise` if not.
     pub(super) fn when(
         &mut self,
         (x, direction, value): (InstrId, CompareDirection, f64),
@@ -79,13 +79,13 @@ impl Formulas<'_, '_> {
         self.unary(UnaryOp::Abs, x)
     }
 
-    /// The function that is `y` for the magnitude of `x`, and odd: -0 at -0.
+    /// Emits the odd function that equals `y` for positive `x`; -0 at -0.
     pub(super) fn odd(&mut self, x: InstrId, y: InstrId) -> Result<InstrId> {
         let sign = self.unary(UnaryOp::Sign, x)?;
         self.multiply(y, sign)
     }
 
-    /// `f32` or `f64`, whichever it is.
+    /// Returns `single` for `f32` and `double` for `f64`.
     pub(super) fn choose(&self, single: f64, double: f64) -> f64 {
         if self.ty == ElementType::F64 { double } else { single }
     }

@@ -1,4 +1,4 @@
-//! Batches of matrices: the last two dimensions of an array.
+//! Batches of matrices, stored in the last two dimensions of an array.
 
 use xla_hlo::ops::{
     BinaryOp, CompareDirection, Dot, DotDims, DynamicSlice, DynamicUpdateSlice, Pad, PadDim, Transpose, UnaryOp,
@@ -8,7 +8,7 @@ use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
 use super::counted::COUNTER;
 use crate::rewrite::builder::Inserter;
 
-/// Each matrix with rows for columns.
+/// Transposes each matrix.
 pub(super) fn transpose(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let rank = at.dims(x).len();
     let mut permutation: Vec<usize> = (0..rank).collect();
@@ -16,7 +16,7 @@ pub(super) fn transpose(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     at.add(Transpose { permutation }, [x])
 }
 
-/// Each complex number with its imaginary part negated; real numbers as they are.
+/// Negates the imaginary part of each complex number; real numbers are unchanged.
 pub(super) fn conjugate(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     if !at.element_type(x)?.is_complex() {
         return Ok(x);
@@ -26,13 +26,13 @@ pub(super) fn conjugate(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     at.binary(BinaryOp::Complex, re, im)
 }
 
-/// Each matrix with rows for columns, conjugated.
+/// Transposes and conjugates each matrix.
 pub(super) fn adjoint(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let x = transpose(at, x)?;
     conjugate(at, x)
 }
 
-/// Matrix products `x y`, or `x y^T`.
+/// Emits the matrix products `x y`, or `x y^T`.
 pub(super) fn product(at: &mut Inserter<'_>, x: InstrId, y: InstrId, transposed: bool) -> Result<InstrId> {
     let rank = at.dims(x).len();
     let batch: Vec<usize> = (0..rank - 2).collect();
@@ -45,7 +45,7 @@ pub(super) fn product(at: &mut Inserter<'_>, x: InstrId, y: InstrId, transposed:
     at.add(Dot { dims, precision: vec![], algorithm: None }, [x, y])
 }
 
-/// The part of each matrix that begins at a row and column (0 where `None`) and has `sizes` rows and columns.
+/// Returns the part of each matrix with `sizes` rows and columns that starts at a row and column (0 if `None`).
 pub(super) fn part(
     at: &mut Inserter<'_>,
     x: InstrId,
@@ -57,7 +57,7 @@ pub(super) fn part(
     at.add(DynamicSlice { sizes }, operands)
 }
 
-/// Each matrix with that part in place of its own from a row and column on.
+/// Replaces the part of each matrix that starts at a row and column.
 pub(super) fn with_part(
     at: &mut Inserter<'_>,
     x: InstrId,
@@ -68,7 +68,7 @@ pub(super) fn with_part(
     at.add(DynamicUpdateSlice, operands)
 }
 
-/// The one element of each matrix of `x`, over matrices of `sizes` rows and columns.
+/// Broadcasts the only element of each matrix of `x` to matrices of `sizes` rows and columns.
 pub(super) fn spread(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Result<InstrId> {
     let dims = matrices(at, x, sizes);
     let batch = dims.len() - 2;
@@ -76,7 +76,7 @@ pub(super) fn spread(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Re
     at.broadcast(numbers, &dims, &(0..batch).collect::<Vec<_>>())
 }
 
-/// A number (of the type that counts iterations) less the row, or the column, of each element of matrices as `like`.
+/// Returns a number (of the counter's type) minus the row index, or the column index, of each element of `like`.
 pub(super) fn distance(at: &mut Inserter<'_>, number: InstrId, like: InstrId, to_row: bool) -> Result<InstrId> {
     let dims = at.dims(like);
     let dimension = dims.len() - if to_row { 2 } else { 1 };
@@ -85,13 +85,13 @@ pub(super) fn distance(at: &mut Inserter<'_>, number: InstrId, like: InstrId, to
     at.binary(BinaryOp::Subtract, number, place)
 }
 
-/// Zeros in the form of an array.
+/// Returns zeros in the shape of an array.
 pub(super) fn zeros_like(at: &mut Inserter<'_>, x: InstrId) -> Result<InstrId> {
     let shape: ArrayShape = at.array(x)?.clone();
     at.splat(&shape, Scalar::zero(shape.element_type()))
 }
 
-/// Matrices with zeros below and beside them, of `sizes` rows and columns in all.
+/// Pads matrices with zeros below and to the right, to `sizes` rows and columns.
 pub(super) fn extended(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Result<InstrId> {
     let from = at.dims(x);
     let to = matrices(at, x, sizes);
@@ -104,7 +104,7 @@ pub(super) fn extended(at: &mut Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> 
     at.add(Pad { dims: dims.collect() }, [x, zero])
 }
 
-/// Square matrices with an identity below and beside them, of `n` rows in all.
+/// Pads square matrices with an identity at the lower right, to `n` rows and columns.
 pub(super) fn extended_by_identity(at: &mut Inserter<'_>, x: InstrId, n: usize) -> Result<InstrId> {
     let own = at.dims(x)[at.dims(x).len() - 1];
     if own == n {
@@ -125,14 +125,14 @@ pub(super) fn extended_by_identity(at: &mut Inserter<'_>, x: InstrId, n: usize) 
     at.select(is_one, one, x)
 }
 
-/// The first rows and columns of each matrix.
+/// Returns the first rows and columns of each matrix.
 pub(super) fn first(at: &mut Inserter<'_>, x: InstrId, [rows, columns]: [usize; 2]) -> Result<InstrId> {
     let rank = at.dims(x).len();
     let x = at.slice(x, rank - 2, 0, rows)?;
     at.slice(x, rank - 1, 0, columns)
 }
 
-/// The dimensions of as many matrices as `x` has, of other sizes.
+/// Returns the dimensions of an array with the batch dimensions of `x` and matrices of other sizes.
 fn matrices(at: &Inserter<'_>, x: InstrId, sizes: [usize; 2]) -> Vec<usize> {
     let mut dims = at.dims(x);
     dims.truncate(dims.len() - 2);

@@ -1,6 +1,6 @@
-//! Expansion: operations put in terms of others that every target has, one file for each pass.
+//! Expansion: rewrites operations as others that every target has, one pass per file.
 //!
-//! An expansion computes the evaluator's result for the operation itself, up to rounding where the pass says so.
+//! An expansion computes the evaluator's result for the operation itself, up to rounding where the pass documents it.
 
 mod allow_tf32;
 mod counted;
@@ -61,8 +61,7 @@ use crate::rewrite::graph::is_static;
 use crate::rewrite::replace::replace_each;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction of that opcode, where the target lacks it. Dynamic sizes must be
-/// gone.
+/// Replaces each instruction with this opcode if the target lacks it. Dynamic sizes must be eliminated before.
 fn expand_lacking(
     pass: &dyn Pass,
     opcode: Opcode,
@@ -76,14 +75,14 @@ fn expand_lacking(
     replace_each(pass, module, cx, |graph, id| graph[id].opcode() == opcode && is_static(graph, id), expand)
 }
 
-/// Whether operand 0 is matrices, one at least, that a target which takes those of `own` many rows takes.
+/// Whether operand 0 is a nonempty batch of matrices with at most the number of rows in `own` for its element type.
 fn is_small_matrix(graph: &Computation, id: InstrId, own: &BTreeMap<ElementType, usize>) -> bool {
     let Some(a) = graph[graph[id].operand(0)].shape().as_array() else { return false };
     let fits = a.dims().last().zip(own.get(&a.element_type())).is_some_and(|(n, most)| n <= most);
     fits && graph[id].shape().as_array().is_some_and(|result| result.element_count() > 0)
 }
 
-/// The element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.
+/// Returns the element type in which an expansion computes with arrays of type `ty`: `f32` for narrower floats.
 fn computed_in(ty: ElementType) -> ElementType {
     if ty.is_float() && ty.bit_width() < 32 { ElementType::F32 } else { ty }
 }

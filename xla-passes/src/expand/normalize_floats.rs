@@ -1,4 +1,4 @@
-//! Widens arithmetic on floats that a target only stores, and rounds once.
+//! Widens arithmetic on floats that a target only stores, and rounds the result once.
 
 use std::collections::HashMap;
 
@@ -11,25 +11,24 @@ use crate::rewrite::widen;
 use crate::simplify::simplify_algebra;
 use crate::{FloatProfile, Pass, PassContext};
 
-/// Computes with floats that the target only stores in the type that it computes in ([`FloatProfile`]), between
-/// conversions. Data movement and the state of loops, branches and calls stay as they are; so do conversions, which the
-/// target must have.
+/// Computes operations on storage-only floats in the type for their arithmetic ([`FloatProfile`]), between conversions.
+/// Data movement and the state of loops, branches and calls are unchanged; so are conversions, which the target must
+/// support.
 ///
 /// - `add`, `subtract`, `multiply`, `divide`, `sqrt`, `remainder`, minima, maxima, roundings, comparisons, `iota`: the
-///   same bits as before, also where the wide result is rounded again. With p bits of mantissa that needs 2p + 2 in the
-///   wide type (S. A. Figueroa, "When is double rounding innocuous?", 1995), which `f32` has for `f16`, `bf16` and all
-///   narrower floats.
+///   result is bit-identical, even if the wide result is rounded again. For a mantissa of p bits, this requires 2p + 2
+///   bits in the wide type (S. A. Figueroa, "When is double rounding innocuous?", 1995). `f32` satisfies this for
+///   `f16`, `bf16` and all narrower floats.
 /// - Other functions (`exponential`, `power`, ...), `dot`, `convolution`, `cholesky`, `triangular-solve`: the wide
-///   result rounded, which can differ in the last place.
-/// - `reduce` and `reduce-window` reduce in the wide type and round once, where before each step was rounded: sums
-///   become more exact, minima and maxima stay the same. This needs a combiner of elementwise operations alone.
-/// - Other combiners, those of `scatter`, `select-and-scatter`, `sort` and collectives, and comparators: computed in
-///   the wide type step by step, each step rounded as before, so that the arrays themselves are never converted.
-/// - Comparisons in the total order compare bits, in which NaN and zero of every format keep their places.
+///   result is rounded, which can differ in the last place.
+/// - `reduce` and `reduce-window` reduce in the wide type and round once instead of after each step: sums become more
+///   exact, minima and maxima are unchanged. This requires a combiner that only consists of elementwise operations.
+/// - Other combiners (of `scatter`, `select-and-scatter`, `sort` and collectives) and comparators: computed in the wide
+///   type step by step, each step rounded as before, so that the arrays themselves are never converted.
+/// - Comparisons in the total order compare bits, which orders NaNs and zeros correctly in every format.
 ///
-/// Operations that this pass does not touch must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`,
-/// `stochastic-convert`) or work on bits (`bitcast-convert`, `reduce-precision`).
-/// `stochastic-convert`) or works on bits (`bitcast-convert`, `reduce-precision`).
+/// Operations that this pass does not support must be expanded before (`batch-norm`, `scaled-dot`, `rng`, `scan`,
+/// `stochastic-convert`) or operate on bits (`bitcast-convert`, `reduce-precision`).
 pub struct NormalizeFloats;
 
 impl Pass for NormalizeFloats {
@@ -54,7 +53,7 @@ impl Pass for NormalizeFloats {
             }
         }
         if !made.is_empty() {
-            // Combiners that are no longer used need no treatment.
+            // Removes combiners that are no longer used, so that they are not rewritten below.
             remove_unreachable(module)?;
         }
         for (id, instruction) in wanted(module, floats, Treatment::Wide) {
@@ -73,33 +72,33 @@ impl Pass for NormalizeFloats {
 }
 
 impl FloatProfile {
-    /// The type that the target computes in with values of type `ty`: `ty` itself, unless it is only stored.
+    /// Returns the type in which the target computes with values of type `ty`: `ty` itself unless it is storage-only.
     ///
-    /// A type with values that [`FloatProfile::compute_in`] has not is never replaced.
+    /// A type with values that [`FloatProfile::compute_in`] does not represent is never replaced.
     pub fn computed_in(&self, ty: ElementType) -> ElementType {
         if self.storage_only.contains(&ty) && self.can_compute(ty) { self.compute_in } else { ty }
     }
 
-    /// Whether another type, that the target computes in, has every value of type `ty`.
+    /// Whether `compute_in` is a different type that represents every value of type `ty`.
     pub fn can_compute(&self, ty: ElementType) -> bool {
         ty != self.compute_in && ty.is_float() && simplify_algebra::keeps_every_value(ty, self.compute_in)
     }
 }
 
-/// Treatment of an operation on floats that are only stored.
+/// Treatment of an operation on storage-only floats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Treatment {
-    /// Nothing: it moves elements, or takes care of itself.
+    /// Unchanged: it moves elements or handles the type itself.
     Stays,
-    /// It is done in the wide type.
+    /// Computed in the wide type.
     Wide,
-    /// With its combiner it is done in the wide type.
+    /// Computed in the wide type together with its combiner.
     Reduce,
-    /// It compares bits.
+    /// Compared by bits.
     Bits,
 }
 
-/// The instructions that are treated so and read or write a type that is only stored.
+/// Returns the instructions with this treatment that read or write a storage-only type.
 fn wanted(module: &Module, floats: &FloatProfile, treatment: Treatment) -> Vec<(CompId, InstrId)> {
     let computations = module.post_order().into_iter();
     computations
@@ -111,7 +110,7 @@ fn wanted(module: &Module, floats: &FloatProfile, treatment: Treatment) -> Vec<(
         .collect()
 }
 
-/// Whether an instruction reads or writes a type that is only stored.
+/// Whether an instruction reads or writes a storage-only type.
 fn concerns(graph: &Computation, id: InstrId, floats: &FloatProfile) -> bool {
     let narrow = |id: InstrId| {
         let leaves = graph[id].shape().leaves();
@@ -124,7 +123,7 @@ fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
     match graph[id].op() {
         Op::Compare(compare) => compare_treatment(graph, id, compare),
         Op::Iota(iota) => match graph[id].shape().as_array() {
-            // Every index is a value of `f32`.
+            // Every index is exactly representable in `f32`.
             Some(shape) if shape.dims()[iota.dimension] <= 1 << 24 => Treatment::Wide,
             _ => Treatment::Stays,
         },
@@ -134,7 +133,8 @@ fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
     }
 }
 
-/// Widening keeps the order of numbers, but not of NaNs with their bits; floats of fewer than 8 bits have none.
+/// Widening preserves the order of numbers, but not that of NaNs by their bits. Floats of fewer than 8 bits have no
+/// NaNs.
 fn compare_treatment(graph: &Computation, id: InstrId, compare: &Compare) -> Treatment {
     let ty = graph[graph[id].operand(0)].shape().element_type();
     let width = ty.map_or(0, ElementType::bit_width);
@@ -144,7 +144,8 @@ fn compare_treatment(graph: &Computation, id: InstrId, compare: &Compare) -> Tre
     }
 }
 
-/// A comparison in the total order as one of integers: the bits, of negative numbers all but the sign inverted.
+/// Rewrites a comparison in the total order as one of integers: all bits except the sign of negative numbers are
+/// inverted.
 fn compare_bits(at: &mut Inserter<'_>, id: InstrId) -> Result<()> {
     let Op::Compare(Compare { direction, .. }) = *at.graph()[id].op() else { return Ok(()) };
     let mut keys = Vec::with_capacity(2);
@@ -170,7 +171,7 @@ fn compare_bits(at: &mut Inserter<'_>, id: InstrId) -> Result<()> {
     Ok(())
 }
 
-/// A combiner that computes in the wide type all the way, made once for each.
+/// Returns a combiner that computes entirely in the wide type. Each is created once.
 fn wide_combiner(
     module: &mut Module,
     floats: &FloatProfile,
@@ -197,8 +198,8 @@ fn wide_combiner(
     Ok(wide)
 }
 
-/// Whether a combiner means the same in the wide type but for rounding: it looks at no bits, and rounds nowhere on
-/// purpose.
+/// Whether a combiner has the same meaning in the wide type except for rounding: it does not inspect bits, and does not
+/// round deliberately.
 fn can_widen(combiner: &Computation) -> bool {
     combiner.iter().all(|(id, instruction)| match instruction.op() {
         Op::Parameter(_) | Op::Tuple(_) | Op::GetTupleElement(_) | Op::Select(_) => true,

@@ -1,4 +1,4 @@
-//! Philox 4x32 with 10 rounds over arrays.
+//! Philox 4x32 random bit generator with 10 rounds, over arrays.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, ElementType, InstrId, Result, Scalar};
@@ -10,7 +10,7 @@ const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const KEY_STEPS: [u64; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 
-/// Bits of that shape, and the next counter; key and counter words are `u64` scalars.
+/// Emits bits in that shape, and the next counter. Key and counter words are `u64` scalars.
 pub(super) fn bits(
     at: &mut Inserter<'_>,
     key: InstrId,

@@ -1,4 +1,4 @@
-//! Words of block generators over arrays: halves, counters, elements made of them.
+//! Words of block generators over arrays: halves, counters, and conversion to elements.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Gather};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Literal, Result, Scalar};
@@ -6,21 +6,21 @@ use xla_hlo::{ArrayShape, ElementKind, ElementType, InstrId, Literal, Result, Sc
 use super::expand_bitcast_converts::{from_pattern, pattern_type};
 use crate::rewrite::builder::Inserter;
 
-/// The halves of `u64` elements as `u32`, the low one first.
+/// Splits `u64` elements into `u32` halves, the low one first.
 pub(super) fn halves(at: &mut Inserter<'_>, x: InstrId) -> Result<[InstrId; 2]> {
     let low = at.convert(x, ElementType::U32)?;
     let high = at.binary_with(BinaryOp::ShiftRightLogical, x, Scalar::Unsigned(32))?;
     Ok([low, at.convert(high, ElementType::U32)?])
 }
 
-/// `low | high << 32` of `u32` elements.
+/// Emits `low | high << 32` of `u32` elements.
 pub(super) fn joined(at: &mut Inserter<'_>, low: InstrId, high: InstrId) -> Result<InstrId> {
     let (low, high) = (at.convert(low, ElementType::U64)?, at.convert(high, ElementType::U64)?);
     let high = at.binary_with(BinaryOp::ShiftLeft, high, Scalar::Unsigned(32))?;
     at.binary(BinaryOp::Or, low, high)
 }
 
-/// The counter of scalar words, `u64` with the low one first, moved on by a number: wraps around.
+/// Advances a counter of scalar `u64` words, low word first, by a number. It wraps around.
 pub(super) fn advanced(at: &mut Inserter<'_>, counter: &[InstrId], by: usize) -> Result<Vec<InstrId>> {
     let mut next: Vec<InstrId> = Vec::new();
     let mut carry = None;
@@ -36,10 +36,10 @@ pub(super) fn advanced(at: &mut Inserter<'_>, counter: &[InstrId], by: usize) ->
     Ok(next)
 }
 
-/// For each of `blocks` blocks, the counter of scalar `u32` limbs plus the block's number: arrays of `u32`, low limb
-/// first.
+/// Returns the counter of scalar `u32` limbs plus the block number for each of `blocks` blocks: arrays of `u32`, low
+/// limb first.
 pub(super) fn counters(at: &mut Inserter<'_>, counter: &[InstrId], blocks: usize) -> Result<Vec<InstrId>> {
-    // Numbers of 32 bits do in all but the largest arrays, and take half the work.
+    // Block numbers of 32 bits suffice for all but the largest arrays, and take half the work.
     let number = if u32::try_from(blocks).is_ok() {
         vec![at.iota(ElementType::U32, &[blocks], 0)?]
     } else {
@@ -64,8 +64,8 @@ pub(super) fn counters(at: &mut Inserter<'_>, counter: &[InstrId], blocks: usize
     Ok(sums)
 }
 
-/// Arrays of words, one after the other along a new dimension after `dimension`, then as one array in which they take
-/// turns along it.
+/// Interleaves arrays of words along `dimension`: stacks them along a new dimension after it, then merges both
+/// dimensions.
 pub(super) fn interleaved(at: &mut Inserter<'_>, words: &[InstrId], dimension: usize) -> Result<InstrId> {
     let mut dims = at.dims(words[0]);
     let mut single = dims.clone();
@@ -76,13 +76,13 @@ pub(super) fn interleaved(at: &mut Inserter<'_>, words: &[InstrId], dimension: u
     at.reshape(stacked, &dims)
 }
 
-/// Words as elements of a type: their low bits, as a pattern.
+/// Reinterprets the low bits of words as elements of a type.
 pub(super) fn elements(at: &mut Inserter<'_>, words: InstrId, to: ElementType) -> Result<InstrId> {
     if let Some(pattern) = pattern_type(to).filter(|_| to.kind() != ElementKind::Pred) {
         let bits = at.convert(words, pattern)?;
         return from_pattern(at, bits, to);
     }
-    // No integer has six bits: the elements of all patterns are looked up.
+    // There is no six-bit integer type, so that the elements are read from a table of all patterns.
     let count = 1 << to.bit_width();
     let table = Literal::from_fn(&ArrayShape::new(to, [count]), |i| Scalar::from_bits(to, i as u64))?;
     let table = at.literal(table)?;

@@ -1,4 +1,4 @@
-//! Threefry 2x32 with 20 rounds over arrays.
+//! Threefry 2x32 random bit generator with 20 rounds, over arrays.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{ArrayShape, InstrId, Result, Scalar};
@@ -9,10 +9,10 @@ use crate::rewrite::builder::Inserter;
 const ROTATIONS: [[u64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u64 = 0x1BD1_1BDA;
 
-/// Bits of that shape, and the next counter; key and counter are `u64` scalars.
+/// Emits bits in that shape, and the next counter. Key and counter are `u64` scalars.
 ///
-/// Elements of 64 bits take a block each. Narrower ones come from two halves of the shape, cut along one dimension: a
-/// block yields the elements 2i and 2i + 1 along it.
+/// An element of 64 bits takes one block. For narrower elements, the shape is halved along one dimension: a block
+/// yields the elements 2i and 2i + 1 along it.
 pub(super) fn bits(
     at: &mut Inserter<'_>,
     key: InstrId,
@@ -21,7 +21,7 @@ pub(super) fn bits(
 ) -> Result<(InstrId, Vec<InstrId>)> {
     let ty = shape.element_type();
     let wide = ty.bit_width() > 32;
-    // A scalar is cut like an array of one element.
+    // A scalar is treated like an array of one element.
     let dims = if shape.is_scalar() { vec![1] } else { shape.dims().to_vec() };
     let cut = cut_dimension(&dims);
     let mut half = dims.clone();
@@ -45,7 +45,7 @@ pub(super) fn bits(
     Ok((bits, advanced(at, &[counter], blocks)?))
 }
 
-/// The first even dimension; where all are odd, the first of the largest.
+/// Returns the first even dimension, or the first of the largest dimensions if all are odd.
 fn cut_dimension(dims: &[usize]) -> usize {
     let largest = dims.iter().copied().max().unwrap_or(0);
     let even = dims.iter().position(|size| size % 2 == 0);
@@ -75,7 +75,7 @@ fn rounds(at: &mut Inserter<'_>, key: [InstrId; 2], counter: [InstrId; 2]) -> Re
     Ok(x)
 }
 
-/// `u32` elements turned left.
+/// Rotates `u32` elements left.
 fn rotated(at: &mut Inserter<'_>, x: InstrId, by: u64) -> Result<InstrId> {
     let left = at.binary_with(BinaryOp::ShiftLeft, x, Scalar::Unsigned(by))?;
     let right = at.binary_with(BinaryOp::ShiftRightLogical, x, Scalar::Unsigned(32 - by))?;

@@ -1,4 +1,4 @@
-//! Converts operands of convolutions to the few element types in which a target sums products.
+//! Converts operands of convolutions to the few element types in which a target accumulates products.
 
 use xla_hlo::ops::{Convolution, SparsityConfig, Unary, UnaryOp};
 use xla_hlo::{ArrayShape, CompId, Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Result};
@@ -7,11 +7,11 @@ use crate::rewrite::graph;
 use crate::rewrite::widen::converted;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Gives every convolution operands and a result of one type, of f32, f64, c64, c128, s32 and s64.
+/// Converts the operands and the result of every convolution to one type, out of f32, f64, c64, c128, s32 and s64.
 ///
-/// Floats of fewer than 32 bits are summed as f32 and rounded once, by the target itself where its profile says that it
-/// does. Truth values and integers become floats where their sums are exact in them, since machines multiply floats
-/// fastest; else integers are summed modulo 2^32 or 2^64, of which every narrower type is a further modulus.
+/// Floats of fewer than 32 bits are accumulated in f32 and rounded once, natively if the target's profile permits it.
+/// Booleans and integers become floats if their sums are exact in them, since machines multiply floats fastest.
+/// Otherwise integers are accumulated modulo 2^32 or 2^64, and narrower types are obtained by truncation.
 pub struct UnifyConvolutionTypes;
 
 impl Pass for UnifyConvolutionTypes {
@@ -38,17 +38,17 @@ impl Pass for UnifyConvolutionTypes {
     }
 }
 
-/// The types that a convolution's values take, one after the other.
+/// Element types of a convolution's values: first `machine`, then `sum`, then `result`.
 struct Types {
-    /// Of the operands and the result of the new convolution.
+    /// Type of the operands and the result of the new convolution.
     machine: ElementType,
-    /// Of the sum: where it is converted to this, it wraps or is rounded.
+    /// Type of the sum. The conversion to it wraps or rounds.
     sum: ElementType,
     result: ElementType,
 }
 
 impl Types {
-    /// `None` where nothing is to be done.
+    /// Returns the types of a convolution; `None` if it needs no change.
     fn of(computation: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Types> {
         let instruction = &computation[id];
         let array = |i: usize| computation[instruction.operand(i)].shape().as_array();
@@ -72,14 +72,14 @@ impl Types {
     }
 }
 
-/// Maximum number of products of a sum.
+/// Returns the maximum number of products per sum.
 fn products(op: &Convolution, kernel: &ArrayShape) -> usize {
     let outputs = op.dims.kernel_output_feature;
     let sizes = kernel.dims().iter().enumerate().filter(|&(d, _)| d != outputs).map(|(_, &size)| size);
     sizes.fold(1, usize::saturating_mul)
 }
 
-/// The type for sums of `products` products of integers or truth values.
+/// Returns the type for sums of `products` products of integers or booleans.
 fn whole_numbers(lhs: ElementType, rhs: ElementType, sum: ElementType, products: usize) -> ElementType {
     let digits = |ty: ElementType| match ty.kind() {
         ElementKind::Pred => 0,
@@ -88,7 +88,7 @@ fn whole_numbers(lhs: ElementType, rhs: ElementType, sum: ElementType, products:
     };
     let needed = digits(lhs) + digits(rhs) + products.max(1).next_power_of_two().trailing_zeros();
     match sum.bit_width() {
-        // A sum of truth values that is not 0 does not become 0 by rounding.
+        // A nonzero sum of booleans does not round to 0.
         1 if sum.kind() == ElementKind::Pred => ElementType::F32,
         _ if needed <= 24 => ElementType::F32,
         _ if needed <= 53 => ElementType::F64,
@@ -107,7 +107,7 @@ fn unify(computation: &mut Computation, old: InstrId, op: Convolution, types: &T
         .with_annotations(computation[old].annotations().cloned().map(Box::new));
     let mut value = computation.add(new);
     if types.machine.is_float() && !types.sum.is_float() && types.sum.kind() != ElementKind::Pred {
-        // From a float, conversion saturates where it should wrap: go through an integer that holds the sum.
+        // A conversion from a float saturates where it should wrap, so convert to an integer that holds the sum first.
         let exact = if types.machine == ElementType::F32 { ElementType::S32 } else { ElementType::S64 };
         value = converted(computation, value, exact)?;
     }

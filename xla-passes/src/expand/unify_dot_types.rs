@@ -1,4 +1,4 @@
-//! Gives dots a result type that holds their sums, and converts the sums.
+//! Changes the result type of dots to one that holds their sums, and converts the sums.
 
 use xla_hlo::ops::{Dot, Unary, UnaryOp};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId, Instruction, Module, Op, Result};
@@ -7,11 +7,11 @@ use crate::rewrite::graph;
 use crate::rewrite::widen::converted;
 use crate::{Pass, PassContext};
 
-/// Makes every dot have the element type that its products are summed in, [`Dot::sum_type`], where the result's type
-/// cannot stand for it: a dot of floats with integer result becomes a dot of floats and a conversion.
+/// Changes the element type of a dot to [`Dot::sum_type`], in which its products are accumulated, if the result type is
+/// not suitable: a dot of floats with an integer result becomes a dot of floats and a conversion.
 ///
-/// Targets convert operands to the result's type, f32 for narrower floats, before they multiply. This is exact only
-/// where that type is of the operands' kind or a higher one, and as wide.
+/// Targets convert operands to the result type (f32 for narrower floats) before they multiply. This is exact only if
+/// that type has the kind of the operands or a higher one, and at least their width.
 pub struct UnifyDotTypes;
 
 impl Pass for UnifyDotTypes {
@@ -35,7 +35,7 @@ impl Pass for UnifyDotTypes {
     }
 }
 
-/// The type that a dot's sums need; `None` where its result's type does.
+/// Returns the type that a dot's sums require; `None` if its result type is suitable.
 fn other_sum_type(computation: &Computation, id: InstrId) -> Option<ElementType> {
     let instruction = &computation[id];
     let Op::Dot(_) = instruction.op() else { return None };

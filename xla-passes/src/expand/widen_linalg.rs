@@ -5,8 +5,7 @@ use xla_hlo::{CompId, ElementType, InstrId, Instruction, Module, Op, Result};
 use crate::rewrite::widen;
 use crate::{Pass, PassContext};
 
-/// `cholesky(a)` and `triangular-solve(a, b)` on floats narrower than `f32` become conversions around the same in
-/// `f32`.
+/// Computes `cholesky(a)` and `triangular-solve(a, b)` on floats narrower than `f32` in `f32`, between conversions.
 pub struct WidenLinalg;
 
 impl Pass for WidenLinalg {

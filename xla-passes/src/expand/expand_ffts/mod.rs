@@ -1,4 +1,4 @@
-//! Expands Fourier transforms into stages of matrix products with roots of unity.
+//! Expands Fourier transforms (FFT) into stages of matrix products with roots of unity.
 
 mod radices;
 mod real;
@@ -13,14 +13,15 @@ use crate::{Pass, PassContext};
 use radices::{MAX_DIRECT, MAX_LENGTH, radices, smooth_length};
 use roots::{chirp, kernel, root};
 
-/// Puts `fft` in terms of real matrix products and elementwise operations, where the target lacks it.
+/// Expands `fft` into real matrix products and elementwise operations if the target lacks it.
 ///
-/// The lines become columns: the transformed dimension is the first one, and all others are contiguous. A transform of
-/// `n` elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of `radices`:
-/// a product with the matrix of `r` roots of unity, twiddle factors, and a transposition that leaves the columns
-/// contiguous. A radix that is a prime above 256 is a convolution (L. Bluestein, 1970) of a smooth length. Roots are
-/// constants, rounded once. Real lines of an even length are complex ones of half of it. Lines of more than 65,536
-/// elements stay. Results differ from the evaluator's, which works in `f64`, by the rounding of sums.
+/// Lines become columns: the transformed dimension is the first one, and all others are contiguous. A transform of `n`
+/// elements is a sequence of Stockham stages (W. Cochran and others, 1967), one for each radix `r` of `radices`: a
+/// product with the matrix of `r` roots of unity, twiddle factors, and a transpose that keeps the columns contiguous. A
+/// prime radix above 256 is computed as a convolution (L. Bluestein, 1970) of a smooth length. Roots are constants that
+/// are rounded once. Real lines of even length are computed as complex lines of half the length. Lines of more than
+/// 65,536 elements are not expanded. Results differ from the evaluator's, which computes in `f64`, by the rounding of
+/// sums.
 pub struct ExpandFfts;
 
 impl Pass for ExpandFfts {
@@ -40,7 +41,7 @@ impl Pass for ExpandFfts {
     }
 }
 
-/// Real and imaginary parts, two arrays of one shape.
+/// Real and imaginary parts: two arrays of equal shape.
 #[derive(Clone, Copy)]
 struct Parts {
     re: InstrId,
@@ -55,7 +56,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     }
     let (first, last) = (shape.rank() - op.fft_length.len(), shape.rank() - 1);
     let inverse = matches!(op.fft_type, FftType::Ifft | FftType::Irfft);
-    // Real lines are transformed first of all, or last of all.
+    // Real lines are transformed first, or last in an inverse transform.
     let mut parts = match op.fft_type {
         FftType::Rfft => real::forward(at, x)?,
         _ => Parts { re: at.unary(UnaryOp::Real, x)?, im: at.unary(UnaryOp::Imag, x)? },
@@ -78,7 +79,7 @@ fn expand(at: &mut Inserter<'_>, id: InstrId) -> Result<InstrId> {
     at.binary(BinaryOp::Complex, parts.re, parts.im)
 }
 
-/// The transforms of the lines along a dimension, not scaled.
+/// Returns the unscaled transforms of the lines along a dimension.
 fn line(at: &mut Inserter<'_>, x: Parts, dimension: usize, inverse: bool) -> Result<Parts> {
     let dims = at.dims(x.re);
     let n = dims[dimension];
@@ -96,11 +97,11 @@ fn line(at: &mut Inserter<'_>, x: Parts, dimension: usize, inverse: bool) -> Res
     each(y, |y| at.reshape(y, &dims))
 }
 
-/// The transforms of the columns of `[n, count]`, by Stockham stages.
+/// Returns the transforms of the columns of `[n, count]`, computed by Stockham stages.
 fn columns(at: &mut Inserter<'_>, mut x: Parts, inverse: bool) -> Result<Parts> {
     let dims = at.dims(x.re);
     let [n, count] = [dims[0], dims[1]];
-    // Elements that are left to transform together, and results of earlier stages for each of them.
+    // Number of elements that remain to be transformed together, and of results of earlier stages for each of them.
     let (mut left, mut done) = (n, 1);
     for r in radices(n, count) {
         let (m, width) = (left / r, done * count);
@@ -118,19 +119,19 @@ fn columns(at: &mut Inserter<'_>, mut x: Parts, inverse: bool) -> Result<Parts> 
     each(x, |x| at.reshape(x, &dims))
 }
 
-/// The transforms of the columns of `[n, count]`, by products with the matrix of roots.
+/// Returns the transforms of the columns of `[n, count]`, computed by products with the matrix of roots.
 fn direct(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     let n = at.dims(x.re)[0];
     let roots = table(at, [n, n], n, inverse, at.element_type(x.re)?)?;
     let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
-    // A lower default precision would cost accuracy in every stage.
+    // The default precision of a target may be lower, which would lose accuracy in every stage.
     let precision = vec![Precision::Highest; 2];
     let dot = Dot { dims, precision, algorithm: None };
     times(roots, x, &mut |x, y| at.add(dot.clone(), [x, y]))?.sums(at)
 }
 
-/// The transforms of the columns of `[n, count]`, by Bluestein's convolution with a chirp: since `2jk` is
-/// `j^2 + k^2 - (k - j)^2`, a transform is a convolution between two products with `exp(-pi i j^2 / n)`.
+/// Returns the transforms of the columns of `[n, count]`, computed by Bluestein's convolution with a chirp. Since `2jk`
+/// equals `j^2 + k^2 - (k - j)^2`, a transform is a convolution between two products with `exp(-pi i j^2 / n)`.
 fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     let (n, count) = (at.dims(x.re)[0], at.dims(x.re)[1]);
     let (size, ty) = (smooth_length(2 * n - 1), at.element_type(x.re)?);
@@ -147,7 +148,7 @@ fn convolved(at: &mut Inserter<'_>, x: Parts, inverse: bool) -> Result<Parts> {
     product(at, x, outer)
 }
 
-/// Complex constants along a dimension of an array like `like`, which has as many elements there.
+/// Returns complex constants along a dimension of an array with the shape of `like`; the extent must match.
 fn vector(at: &mut Inserter<'_>, values: &[[f64; 2]], like: InstrId, dimension: usize) -> Result<Parts> {
     let (shape, dims) = (ArrayShape::new(at.element_type(like)?, [values.len()]), at.dims(like));
     let [re, im] = [0, 1].map(|part| Literal::from_fn(&shape, |i| Scalar::Float(values[i][part])));
@@ -155,12 +156,12 @@ fn vector(at: &mut Inserter<'_>, values: &[[f64; 2]], like: InstrId, dimension: 
     each(parts, |x| at.broadcast(x, &dims, &[dimension]))
 }
 
-/// The products of elements.
+/// Returns the elementwise complex product.
 fn product(at: &mut Inserter<'_>, x: Parts, y: Parts) -> Result<Parts> {
     times(x, y, &mut |x, y| at.binary(BinaryOp::Multiply, x, y))?.sums(at)
 }
 
-/// The four products of parts.
+/// The four products of real and imaginary parts.
 struct Products {
     re_re: InstrId,
     im_im: InstrId,
@@ -186,7 +187,7 @@ impl Products {
     }
 }
 
-/// The roots `exp(-2 pi i j k / n)`, or their conjugates, for row `j` and column `k`.
+/// Returns the roots `exp(-2 pi i j k / n)`, or their conjugates, for row `j` and column `k`.
 fn table(
     at: &mut Inserter<'_>,
     [rows, columns]: [usize; 2],
@@ -196,14 +197,14 @@ fn table(
 ) -> Result<Parts> {
     let shape = ArrayShape::new(ty, [rows, columns]);
     let sign = if inverse { 1.0 } else { -1.0 };
-    // Rows and columns are so few that their product is far from overflowing.
+    // The product of a row and a column index is far from overflow.
     let root = |i: usize| root((i / columns) * (i % columns) % n, n, sign);
     let re = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[0]))?;
     let im = Literal::from_fn(&shape, |i| Scalar::Float(root(i)[1]))?;
     Ok(Parts { re: at.literal(re)?, im: at.literal(im)? })
 }
 
-/// The array with two dimensions in each other's place.
+/// Swaps two dimensions of an array.
 fn swapped(at: &mut Inserter<'_>, x: InstrId, a: usize, b: usize) -> Result<InstrId> {
     let mut permutation: Vec<usize> = (0..at.dims(x).len()).collect();
     permutation.swap(a, b);

@@ -1,29 +1,28 @@
-//! Radices: the factors of a length, one for each stage of a transform.
+//! Radices: the factors of a length, one per stage of a transform.
 
 use std::collections::BTreeMap;
 
-/// Elements of the longest line that is transformed; its stages have tables of as many roots.
+/// Maximum length of an expanded line. Each stage has a table with one root per element.
 pub(super) const MAX_LENGTH: usize = 1 << 16;
 
-/// Largest radix that is one product with a matrix. Primes above it are convolutions.
+/// Maximum radix that is computed by one matrix product. Larger primes are computed as convolutions.
 pub(super) const MAX_DIRECT: usize = 256;
 
-/// Largest composite radix. Larger ones never cost less than stages of their factors.
+/// Maximum composite radix. Larger ones never cost less than stages of their factors.
 const MAX_COMPOSITE: usize = 64;
 
-/// Cost of a stage without its product, for each element, in the unit of a radix: memory traffic and twiddle factors.
-/// Chosen so that costs have the order of times measured on x86-64, for 32 to 4,096 elements and 1 to 1,000 lines.
+/// Cost of a stage per element without its product, in units of a radix: memory traffic and twiddle factors. Fitted so
+/// that costs are ordered like times measured on x86-64, for 32 to 4,096 elements and 1 to 1,000 lines.
 const STAGE: f64 = 9.0;
 
-/// Cost of a stage that does not depend on the number of elements: its kernels' calls and loops.
+/// Fixed cost of a stage: kernel calls and loops.
 const CALLS: f64 = 1000.0;
 
-/// The radices of the stages that cost least for `count` lines of `n` elements, the largest first. Their product is
-/// `n`.
+/// Returns the radices of the cheapest stages for `count` lines of `n` elements, largest first. Their product is `n`.
 pub(super) fn radices(n: usize, count: usize) -> Vec<usize> {
     let fixed = STAGE + CALLS / (n as f64 * count.max(1) as f64);
     let divisors = (1..=n).filter(|&d| n.is_multiple_of(d));
-    // The last radix and the cost of the cheapest stages for each divisor, smaller divisors first.
+    // Last radix and total cost of the cheapest stages for each divisor, smaller divisors first.
     let mut best: BTreeMap<usize, (usize, f64)> = BTreeMap::from([(1, (1, 0.0))]);
     for d in divisors.skip(1) {
         let is_radix = |r: usize| d.is_multiple_of(r) && (r <= MAX_COMPOSITE || is_prime(r));
@@ -46,7 +45,7 @@ fn is_prime(n: usize) -> bool {
     n > 1 && (2..).take_while(|p| p * p <= n).all(|p| !n.is_multiple_of(p))
 }
 
-/// The length of the transforms for a convolution of at least `n` elements: a power of two.
+/// Returns the length of the transforms for a convolution of at least `n` elements: a power of two.
 pub(super) fn smooth_length(n: usize) -> usize {
     n.next_power_of_two()
 }

@@ -1,4 +1,4 @@
-//! Transforms of real lines: those of an even length are transforms of half as many complex elements.
+//! Transforms of real lines: an even length is computed as half as many complex elements.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, Fft, Reverse, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Result, Scalar};
@@ -7,7 +7,7 @@ use super::roots::root;
 use super::{Parts, each, line, product, vector};
 use crate::rewrite::builder::Inserter;
 
-/// The first `n / 2 + 1` elements of the transforms of real lines `[..., n]`.
+/// Returns the first `n / 2 + 1` elements of the transforms of real lines `[..., n]`.
 pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
     let shape = at.array(x)?.clone();
     let (last, n) = (shape.rank() - 1, shape.dims()[shape.rank() - 1]);
@@ -16,7 +16,7 @@ pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
         let parts = line(at, parts, last, false)?;
         return each(parts, |x| at.slice(x, last, 0, Fft::half_size(n)));
     }
-    // Elements at even places are real parts, those at odd ones imaginary parts.
+    // Elements at even indices are the real parts, elements at odd indices the imaginary parts.
     let m = n / 2;
     let pairs = at.reshape(x, &[&shape.dims()[..last], &[m, 2]].concat())?;
     let part = |at: &mut Inserter<'_>, i| {
@@ -25,8 +25,8 @@ pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
     };
     let z = Parts { re: part(at, 0)?, im: part(at, 1)? };
     let z = line(at, z, last, false)?;
-    // With `z[m] = z[0]`, the transforms of the elements at even and at odd places are the parts of `z[k]` and
-    // `z[m - k]` that are equal but for a conjugation.
+    // With `z[m] = z[0]`, the transforms of the even and odd elements are the conjugate-symmetric and antisymmetric
+    // parts of `z[k]` and `z[m - k]`.
     let z = each(z, |x| {
         let first = at.slice(x, last, 0, 1)?;
         at.concatenate(&[x, first], last)
@@ -38,8 +38,8 @@ pub(super) fn forward(at: &mut Inserter<'_>, x: InstrId) -> Result<Parts> {
     each(sum, |x| at.binary_with(BinaryOp::Multiply, x, Scalar::Float(0.5)))
 }
 
-/// The real lines of `n` elements whose transforms start with `half`, times `n`. Imaginary parts of elements that
-/// mirror themselves do not count.
+/// Returns the real lines of `n` elements whose transforms start with `half`, times `n`. Imaginary parts of elements
+/// that are their own mirror image are ignored.
 pub(super) fn inverse(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<InstrId> {
     let half = without_own_imaginary(at, half, n)?;
     let last = at.dims(half.re).len() - 1;
@@ -63,7 +63,7 @@ pub(super) fn inverse(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<In
     at.reshape(pairs, &dims)
 }
 
-/// The sums and differences of the elements `x[k]` and the conjugates of `x[m - k]` of lines of `m + 1`.
+/// Returns the sums and differences of the elements `x[k]` and the conjugates of `x[m - k]` of lines of `m + 1`.
 fn halves(at: &mut Inserter<'_>, x: Parts, last: usize) -> Result<(Parts, Parts)> {
     let back = each(x, |x| at.add(Reverse { dimensions: vec![last] }, [x]))?;
     let mut parts = |re, im| -> Result<Parts> {
@@ -72,14 +72,14 @@ fn halves(at: &mut Inserter<'_>, x: Parts, last: usize) -> Result<(Parts, Parts)
     Ok((parts(BinaryOp::Add, BinaryOp::Subtract)?, parts(BinaryOp::Subtract, BinaryOp::Add)?))
 }
 
-/// The products of lines with `exp(sign 2 pi i k / n)`.
+/// Multiplies lines by `exp(sign 2 pi i k / n)`.
 fn turned(at: &mut Inserter<'_>, x: Parts, last: usize, n: usize, sign: f64) -> Result<Parts> {
     let roots: Vec<[f64; 2]> = (0..at.dims(x.re)[last]).map(|k| root(k, n, sign)).collect();
     let roots = vector(at, &roots, x.re, last)?;
     product(at, x, roots)
 }
 
-/// The first half of a transform, with zeros as the imaginary parts of elements that mirror themselves.
+/// Returns the first half of a transform, with zero imaginary parts for elements that are their own mirror image.
 fn without_own_imaginary(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<Parts> {
     let shape = at.array(half.im)?.clone();
     let place = at.iota(ElementType::S32, shape.dims(), shape.rank() - 1)?;
@@ -91,7 +91,7 @@ fn without_own_imaginary(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result
     Ok(Parts { re: half.re, im: at.select(is_own, none, half.im)? })
 }
 
-/// Lines of `n` elements whose transforms are real, from their first halves.
+/// Returns the conjugate-symmetric lines of `n` elements, which have real transforms, from their first halves.
 fn mirrored(at: &mut Inserter<'_>, half: Parts, n: usize) -> Result<Parts> {
     let dims = at.dims(half.re);
     let last = dims.len() - 1;

@@ -1,26 +1,26 @@
-//! Roots of unity and the constants that are made of them.
+//! Roots of unity and constants derived from them.
 
 use std::f64::consts::TAU;
 
-/// Cosine and sine of `k` parts of a full turn in `n` parts, the sine times `sign`.
+/// Returns cosine and sine of the angle `2 pi k / n`, the sine multiplied by `sign`.
 pub(super) fn root(k: usize, n: usize, sign: f64) -> [f64; 2] {
     let angle = TAU * k as f64 / n as f64;
     [exact(angle.cos()), sign * exact(angle.sin())]
 }
 
-/// Zero where it is only not zero since quarter turns have no exact angle.
+/// Rounds to zero values that are nonzero only because multiples of `pi / 2` are not exact.
 fn exact(x: f64) -> f64 {
     if x.abs() < 1e-15 { 0.0 } else { x }
 }
 
-/// `exp(-pi i j^2 / n)` for each `j`, or the conjugates.
+/// Returns `exp(-pi i j^2 / n)` for each `j`, or the conjugates.
 pub(super) fn chirp(n: usize, inverse: bool) -> Vec<[f64; 2]> {
     let sign = if inverse { 1.0 } else { -1.0 };
-    // Lengths are far from those whose squares overflow.
+    // Lengths are far from values whose squares overflow.
     (0..n).map(|j| root(j * j % (2 * n), 2 * n, sign)).collect()
 }
 
-/// The transform of the conjugate chirp at positive and negative indices, padded to `size` and divided by it.
+/// Returns the transform of the conjugate chirp at positive and negative indices, padded to `size` and divided by it.
 pub(super) fn kernel(chirp: &[[f64; 2]], size: usize) -> Vec<[f64; 2]> {
     let mut values = vec![[0.0; 2]; size];
     for (j, &[re, im]) in chirp.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn kernel(chirp: &[[f64; 2]], size: usize) -> Vec<[f64; 2]> {
     transform(&values)
 }
 
-/// The transform of a line whose length is a power of two.
+/// Returns the transform of a line whose length is a power of two.
 fn transform(x: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let n = x.len();
     if n <= 1 {
