@@ -1,47 +1,47 @@
-//! Element accesses: indices and counts of a fusion's evaluations of its members.
+//! Element accesses: the indices at which a fusion evaluates its members, and the number of evaluations.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use xla_hlo::{ArrayShape, Computation, InstrId, Op};
 
-/// One way in which a fusion evaluates a member: an index map from the fusion's loop to the member's elements.
+/// An index map from a fusion's loop to a member's elements, through which the fusion evaluates the member.
 ///
 /// An emitter that caches values by index evaluates a member once for each distinct access.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementAccess {
-    /// Equal for equal index maps (as far as can be told without arithmetic).
+    /// Hash of the index map: equal for index maps that are known to be equal without arithmetic.
     pub index_map: u64,
-    /// Number of elements evaluated through it in all.
+    /// Total number of elements that are evaluated through the index map.
     pub evaluations: f64,
-    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Then values broadcast along
-    /// inner ones are evaluated in front of the inner loops.
+    /// Whether the member's dimensions are the outermost of the kernel's loops, in order. Values broadcast along inner
+    /// dimensions are then evaluated before the inner loops.
     pub in_order: bool,
 }
 
-/// Index map of a kernel's loop.
+/// Index map of the loop itself.
 const LOOP: u64 = 0;
 
-/// About as many elements as a vector has.
+/// Approximate number of elements in a vector.
 const LANES: f64 = 16.0;
 
 /// Index map of values with one element.
 const SINGLE: u64 = u64::MAX;
 
 impl ElementAccess {
-    /// A fusion's root: each element once.
+    /// Returns the access of a fusion's root: each element once.
     pub fn root(elements: f64) -> ElementAccess {
         ElementAccess { index_map: LOOP, evaluations: elements, in_order: true }
     }
 
-    /// Whether the elements are those the loop stands at (or there is only one).
+    /// Whether the access reads the element of the current loop iteration, or the only element.
     pub fn is_loop_index(&self) -> bool {
         self.index_map == LOOP || self.index_map == SINGLE
     }
 }
 
-/// Evaluations of operand number `position` while `user` is evaluated through `access`.
+/// Returns the accesses to operand number `position` while `user` is evaluated through `access`.
 ///
-/// `is_root` tells that the fusion's loop runs over `user`.
+/// `is_root` states that the fusion's loop iterates over `user`.
 pub fn of_operand(
     computation: &Computation,
     user: InstrId,
@@ -57,7 +57,7 @@ pub fn of_operand(
         Op::Reduce(reduce) => (elements, reduces_inner_dims(computation, operand, &reduce.dimensions)),
         Op::DynamicUpdateSlice(_) if is_root => (elements, access.in_order),
         Op::Concatenate(_) if is_root => (elements, false),
-        // Reads at indices that only outer loops change are hoisted out of the inner ones.
+        // Reads at indices that depend only on outer loops are hoisted out of the inner ones.
         Op::Gather(gather) if position == 1 && access.in_order => {
             let rank = computation[user].shape().as_array().map_or(0, ArrayShape::rank);
             let batch: Vec<usize> = (0..rank).filter(|d| !gather.offset_dims.contains(d)).collect();
@@ -77,24 +77,25 @@ pub fn of_operand(
     ElementAccess { index_map, evaluations, in_order }
 }
 
-/// Evaluations of a value that is broadcast to the dimensions of `user`: none of those along dimensions inside of all
-/// its own.
+/// Returns the evaluations of a value that is broadcast to the dimensions of `user`. It is hoisted out of the
+/// dimensions inside of all its own.
 fn hoisted(computation: &Computation, user: InstrId, dimensions: &[usize], evaluations: f64) -> (f64, bool) {
     let Some(shape) = computation[user].shape().as_array() else { return (evaluations, false) };
     let inner = dimensions.iter().max().map_or(0, |&d| d + 1);
     let repeats: f64 = shape.dims()[inner..].iter().map(|&n| n as f64).product();
     let in_order = dimensions.iter().copied().eq(0..inner);
-    // In front of the innermost loop there are no lanes: work that this loop repeats rarely is better done in lanes.
+    // Code before the innermost loop is not vectorized: if the loop repeats the work only a few times, vectorized code
+    // in the loop is faster.
     (if repeats >= LANES { evaluations / repeats } else { evaluations }, in_order)
 }
 
-/// Whether a reduction's loops stand in the order of its operand's dimensions.
+/// Whether a reduction's loops are in the order of its operand's dimensions.
 fn reduces_inner_dims(computation: &Computation, operand: InstrId, dimensions: &[usize]) -> bool {
     let rank = computation[operand].shape().as_array().map_or(0, ArrayShape::rank);
     dimensions.iter().all(|&d| d + dimensions.len() >= rank)
 }
 
-/// Adds an access; one through a known index map costs nothing more.
+/// Adds an access. Another access with the same index map is free.
 pub fn merge(accesses: &mut Vec<ElementAccess>, new: ElementAccess) {
     match accesses.iter_mut().find(|a| a.index_map == new.index_map) {
         Some(known) => known.evaluations = known.evaluations.max(new.evaluations),
@@ -102,13 +103,13 @@ pub fn merge(accesses: &mut Vec<ElementAccess>, new: ElementAccess) {
     }
 }
 
-/// Elements of an array; of the largest array of a tuple.
+/// Returns the number of elements of an array, or of the largest array of a tuple.
 pub fn elements(computation: &Computation, id: InstrId) -> f64 {
     let count = |shape: &ArrayShape| shape.element_count() as f64;
     computation[id].shape().leaves().iter().filter_map(|(_, s)| s.as_array().map(count)).fold(0.0, f64::max)
 }
 
-/// Whether element `i` of the result needs element `i` of operands of the same dimensions.
+/// Whether element `i` of the result depends on element `i` of operands with equal dimensions.
 pub fn is_elementwise(op: &Op) -> bool {
     op.opcode().family() == xla_hlo::ops::Family::Elementwise || matches!(op, Op::Copy(_))
 }
@@ -129,7 +130,7 @@ fn mapped(computation: &Computation, user: InstrId, position: usize, index_map: 
         shape.dims().hash(&mut hasher);
     }
     match instruction.op() {
-        // The indices that these read are values, so that only the same instruction reads the same elements.
+        // The start indices are values, so that only the same instruction reads the same elements.
         Op::DynamicSlice(_) | Op::Gather(_) => (user, position).hash(&mut hasher),
         Op::Concatenate(_) => position.hash(&mut hasher),
         _ => {}

@@ -1,7 +1,7 @@
-//! Aliases results of kernels that reduce rows with operands that they may overwrite.
+//! Aliases results of row-reduction kernels with operands that they may overwrite.
 //!
-//! Such a kernel reads a row, reduces it, and writes the row at last; it reads no other row for it. So `softmax(x)` may
-//! be written over an `x` that nobody needs any more, as an elementwise kernel may.
+//! Such a kernel reads a row, reduces it, and writes the row last; it reads no other row for it. `softmax(x)` may thus
+//! overwrite an `x` that is not used afterwards, like an elementwise kernel.
 
 use xla_hlo::ops::{Fusion, FusionKind, OutputOperandAlias};
 use xla_hlo::{Computation, InstrId, Instruction, Module, Op, Result};
@@ -12,7 +12,7 @@ use crate::analysis::alias::row_order::RowOrder;
 use crate::rewrite::graph::same_shape;
 use crate::{Pass, PassContext};
 
-/// Adds operand aliases to kernels that reduce rows; buffer assignment uses those that pay. Runs when kernels are
+/// Adds operand aliases to row-reduction kernels; buffer assignment uses those that pay. Runs when kernels are
 /// complete, since fusions with an alias are not merged.
 pub struct AliasRowOutputs;
 
@@ -43,7 +43,8 @@ impl Pass for AliasRowOutputs {
     }
 }
 
-/// An operand for each full result that has one: each operand once, those first that are likely to be over.
+/// Returns an aliased operand for each full result that has one. Each operand is used once; operands that probably die
+/// here come first.
 fn aliases(graph: &Computation, kernel: &Instruction, body: &Computation) -> Vec<OutputOperandAlias> {
     let Some(rows) = Rows::of_kernel(body).filter(|rows| goes_row_by_row(body, rows)) else { return Vec::new() };
     let mut operands = RowOrder::of(body).map(|order| order.parameters()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Turns a fusion plan into fusion instructions.
+//! Converts a fusion plan into fusion instructions.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use super::group::FusionGroup;
 use super::plan::FusionPlan;
 use crate::rewrite::graph::{self, clone_with_operands};
 
-/// Makes one fusion of each group.
+/// Creates a fusion for each group.
 pub fn build(module: &mut Module, id: CompId, plan: &FusionPlan) -> Result<()> {
     let mut place = SecondaryMap::new(0);
     module[id].post_order().into_iter().enumerate().for_each(|(i, id)| place[id] = i);
-    // Consumers come first: they read the unfused instruction, which its own fusion then replaces.
+    // Visits consumers first: they read the unfused instruction, which its own fusion then replaces.
     for group in &plan.groups {
         let mut members: Vec<InstrId> = group.members.keys().copied().collect();
         members.sort_unstable_by_key(|&m| place[m]);
@@ -37,7 +37,7 @@ pub fn build(module: &mut Module, id: CompId, plan: &FusionPlan) -> Result<()> {
     Ok(())
 }
 
-/// Kind of a kernel by its contents: a contraction with operations on its result, reductions, or elements alone.
+/// Returns the fusion kind by the kernel's contents: a contraction with epilogue, reductions, or only elements.
 pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     let has = |wanted: fn(&Op) -> bool| kernel.iter().any(|(_, i)| wanted(i.op()));
     if has(|op| matches!(op, Op::Dot(_) | Op::Convolution(_))) {
@@ -49,7 +49,7 @@ pub(super) fn kind_of(kernel: &Computation) -> FusionKind {
     }
 }
 
-/// The kernel's computation, and its operands; `members` are in order.
+/// Returns the kernel's computation and its operands; `members` are in order.
 fn kernel(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> (Computation, Vec<InstrId>) {
     let mut kernel = Computation::new("fused_computation");
     let mut new: HashMap<InstrId, InstrId> = HashMap::new();
@@ -74,7 +74,7 @@ fn kernel(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -
     (kernel, operands)
 }
 
-/// An update in place writes into its operand's buffer.
+/// Returns the alias of an in-place update with its operand's buffer.
 fn in_place(root: &Instruction, operands: &[InstrId]) -> Vec<OutputOperandAlias> {
     match root.op() {
         Op::DynamicUpdateSlice(_) => operands
@@ -87,7 +87,7 @@ fn in_place(root: &Instruction, operands: &[InstrId]) -> Vec<OutputOperandAlias>
     }
 }
 
-/// Up to three telling operations, the root last: `multiply_add_reduce_fusion`.
+/// Returns a name from up to three significant operations, the root last: `multiply_add_reduce_fusion`.
 fn name(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> String {
     let telling = |id: &InstrId| {
         let op = computation[*id].op();
@@ -105,7 +105,7 @@ fn name(computation: &Computation, group: &FusionGroup, members: &[InstrId]) -> 
     format!("{}_fusion", names.join("_").replace('-', "_"))
 }
 
-/// Removes a root that a fusion replaced, and instructions that only it used. Combiners live on in the fusion.
+/// Removes a root that a fusion replaced, and instructions that only it used. The fusion still uses the combiners.
 fn remove_group(computation: &mut Computation, group: &FusionGroup) -> Result<()> {
     let mut stack = vec![group.root];
     while let Some(id) = stack.pop() {

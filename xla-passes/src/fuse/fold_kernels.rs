@@ -1,4 +1,4 @@
-//! Folds small kernels that read nothing into constants.
+//! Folds small kernels without inputs into constants.
 
 use xla_hlo::ops::CallContext;
 use xla_hlo::{Computation, InstrId, Module, Op, Result};
@@ -10,12 +10,12 @@ use crate::simplify::evaluation_budget::EvaluationBudget;
 use crate::simplify::fold_constants::{MAX_MADE_ELEMENTS, replace, value};
 use crate::{Pass, PassContext};
 
-/// Evaluates fusions, broadcasts and iotas that were left as kernels of their own, since their readers need arrays in
-/// memory (a dot, the updates of a scatter). Up to 1024 elements are read from a constant as fast as from a kernel's
-/// result, and the kernel need not run. A value that its reader overwrites stays: a constant would be copied first.
+/// Evaluates fusions, broadcasts and iotas that are separate kernels because their readers need arrays in memory (a
+/// dot, the updates of a scatter). Up to 1024 elements, a constant is read as fast as a kernel's result, and no kernel
+/// runs. A value that its reader overwrites is kept, since a constant would be copied first.
 pub struct FoldKernels;
 
-/// Elements visited and operations on them that one kernel may take.
+/// Maximum number of visited elements and operations on them per kernel.
 const MOST_WORK: u64 = 1 << 18;
 
 impl Pass for FoldKernels {
@@ -27,7 +27,7 @@ impl Pass for FoldKernels {
         let mut budget = EvaluationBudget::new();
         for program in programs(module) {
             for id in module[program].post_order() {
-                // Few kernels read nothing; readers with many operands are looked at for these alone.
+                // Few kernels have no inputs, so that readers with many operands are checked for these only.
                 let graph = &module[program];
                 if !is_made_from_nothing(graph, id) || !is_only_read(module, graph, id) {
                     continue;
@@ -44,14 +44,14 @@ impl Pass for FoldKernels {
     }
 }
 
-/// Whether all users are operations that read the value and do not go on in its memory.
+/// Whether all users only read the value and do not write to its memory.
 fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let reads = |&user: &InstrId| {
         let instruction = &graph[user];
         let computes =
             instruction.op().call_context() != CallContext::Control && !matches!(instruction.op(), Op::Tuple(_));
         let mut places = instruction.operands().iter().enumerate().filter(|(_, o)| **o == id).map(|(place, _)| place);
-        // Operands of what computes are arrays: their places are the numbers of their leaves.
+        // Operands of computing instructions are arrays, so that operand numbers are leaf numbers.
         computes
             && instruction.operands().iter().all(|&o| graph[o].shape().as_array().is_some())
             && places.all(|place| !shares(module, graph, user).iter().any(|s| s.is_update() && s.operand == place))
@@ -60,7 +60,7 @@ fn is_only_read(module: &Module, graph: &Computation, id: InstrId) -> bool {
     graph.root() != id && !users.is_empty() && users.iter().all(reads)
 }
 
-/// Whether an instruction is a small kernel that reads nothing.
+/// Whether an instruction is a small kernel without inputs.
 fn is_made_from_nothing(graph: &Computation, id: InstrId) -> bool {
     let instruction = &graph[id];
     let is_constant = |&o: &InstrId| matches!(graph[o].op(), Op::Constant(_));

@@ -1,4 +1,4 @@
-//! Attention in one kernel: two dots with a softmax between them, whose scores are never in memory.
+//! Attention fusion: two dots with a softmax between them in one kernel, without scores in memory (flash attention).
 //!
 //! ```text
 //! s = dot(q, k)                        for each tile of queries, for each tile of keys:
@@ -6,9 +6,9 @@
 //! y = dot(p, v)                        y = products / sums of exponentials
 //! ```
 //!
-//! The results differ from those of the separate operations by the order of sums, and by the division, which comes
-//! after the second dot: what is rounded to the values' type is the exponential rather than the probability. The
-//! exponentials of a softmax of 16-bit floats are rounded once. Of 16-bit floats the profile allows that or not.
+//! The results differ from those of the separate operations by the order of sums and by the division, which follows the
+//! second dot: the exponential is rounded to the values' type instead of the probability. The exponentials of a 16-bit
+//! softmax are rounded once. The profile states whether this is permitted for 16-bit floats.
 
 use xla_hlo::ops::DotAlgorithm;
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Result};
@@ -22,9 +22,9 @@ use crate::framework::profile::AttentionProfile;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts an attention into one fusion, where the target's [`AttentionProfile`] says so, and nothing else reads its
-/// scores or probabilities. Runs before the other fusions. The result is a fusion of kind `kOutput` whose root is the
-/// second dot and that holds the first one; queries, keys and values are parameters.
+/// Fuses an attention if the target's [`AttentionProfile`] supports it and no other instruction reads its scores or
+/// probabilities. Runs before the other fusion passes. The result is a fusion of kind `kOutput` whose root is the
+/// second dot and which contains the first one; queries, keys and values are parameters.
 pub struct FuseAttention;
 
 impl Pass for FuseAttention {
@@ -56,7 +56,7 @@ impl Pass for FuseAttention {
     }
 }
 
-/// The attention that ends with a dot, where the target computes it sooner in one kernel.
+/// Returns the attention that ends with a dot, if the target computes it faster in one kernel.
 fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &PassContext<'_>) -> Option<Attention> {
     let graph = &module[program];
     let profile = &cx.profile().fusion.attention;
@@ -64,7 +64,7 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
     let free = found.members.iter().all(|&id| graph::is_free(&graph[id]));
     let sizes = Sizes::of(graph, &found)?;
     let few = sizes.queries <= profile.few_queries;
-    // One kernel multiplies elements of one type.
+    // Both dots of a kernel have operands of one type.
     let alike = sizes.heads[0].1 == sizes.heads[1].1;
     let takes = alike
         && sizes.heads_are_rows
@@ -73,13 +73,14 @@ fn worthwhile(module: &Module, program: xla_hlo::CompId, result: InstrId, cx: &P
         && sizes.heads.iter().all(|&size| profile.takes_head(size))
         && (few || sizes.queries >= profile.least_queries)
         && sizes.keys >= profile.least_keys;
-    // A block of threads goes through all keys of many queries: few blocks take longer than all threads for two dots.
+    // A thread block iterates over all keys for a tile of queries: a few blocks take longer than two dots on all
+    // threads.
     let blocks = sizes.batches * sizes.queries.div_ceil(profile.tile);
     let busy = few || 2 * blocks >= cx.profile().threads || sizes.keys <= profile.few_keys;
     (free && takes && busy).then_some(found)
 }
 
-/// Whether the target has products of that dot's operands, for few queries or for many.
+/// Whether the target's kernels, for few queries or for many, support the operands of this dot.
 pub(super) fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfile, few: bool) -> bool {
     let Op::Dot(op) = graph[dot].op() else { return false };
     let ty = |id: InstrId| graph[id].shape().element_type();
@@ -103,9 +104,9 @@ struct Sizes {
     batches: usize,
     queries: usize,
     keys: usize,
-    /// Of queries and keys, and of values.
+    /// Head size and element type of queries and keys, and of values.
     heads: [(usize, ElementType); 2],
-    /// Whether the elements of each query, key and value are neighbours in memory.
+    /// Whether the elements of each query, key and value are contiguous in memory.
     heads_are_rows: bool,
 }
 
@@ -140,12 +141,12 @@ impl Sizes {
     }
 }
 
-/// One group of all members.
+/// Returns a plan with one group of all members.
 fn plan(graph: &Computation, attention: Attention) -> FusionPlan {
     FusionPlan { groups: vec![group(graph, attention.result, attention.members)], decisions: Vec::new() }
 }
 
-/// A group of these members.
+/// Returns a group of these members.
 pub(super) fn group(graph: &Computation, root: InstrId, members: Vec<InstrId>) -> FusionGroup {
     let reads = members.iter().flat_map(|&id| graph[id].operands()).copied();
     FusionGroup {

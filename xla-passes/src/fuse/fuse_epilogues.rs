@@ -1,12 +1,12 @@
-//! Epilogue fusion: elementwise operations on a contraction's result go with the contraction.
+//! Epilogue fusion: fuses elementwise operations on a contraction's result with the contraction.
 //!
 //! ```text
 //! d = dot(x, w)                        for each element: d = dot(x, w)
-//! y = gelu(d + b)               ─>     y = gelu(d + b) where d lies
+//! y = gelu(d + b)               ─>     y = gelu(d + b) in the memory of d
 //! ```
 //!
-//! A backend computes the contraction into the memory of the fusion's result and then the rest in place: in registers
-//! where it writes the contraction itself, by a library's epilogue, or in a second loop right after the library's call.
+//! A backend computes the contraction into the memory of the fusion's result and then applies the epilogue in place: in
+//! registers in its own contraction kernels, by a library's epilogue, or in a second loop right after the library call.
 
 use xla_hlo::ops::FusionKind;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Module, Op, Result};
@@ -21,9 +21,9 @@ use crate::framework::profile::EpilogueProfile;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts a dot or a convolution into the one loop kernel that reads it, element by element and in the same type, where
-/// the target's [`EpilogueProfile`] says so. Runs after the other fusions. The result is a fusion of kind `kOutput`
-/// that holds one contraction, whose operands are parameters.
+/// Fuses a dot or a convolution with the only loop kernel that reads it, if that kernel is elementwise with the same
+/// element type and the target's [`EpilogueProfile`] supports it. Runs after the other fusion passes. The result is a
+/// fusion of kind `kOutput` that contains one contraction, whose operands are parameters.
 pub struct FuseEpilogues;
 
 impl Pass for FuseEpilogues {
@@ -57,7 +57,7 @@ impl Pass for FuseEpilogues {
     }
 }
 
-/// Whether the target computes more with that contraction than the contraction.
+/// Whether the target supports an epilogue for this contraction.
 fn takes_epilogue(computation: &Computation, id: InstrId, profile: &EpilogueProfile) -> bool {
     let instruction = &computation[id];
     let known = |o: InstrId| {
@@ -70,7 +70,7 @@ fn takes_epilogue(computation: &Computation, id: InstrId, profile: &EpilogueProf
         && arithmetic(computation, id, Arithmetic::default()).flops >= profile.least_flops
 }
 
-/// Reason why a kernel does not go with the contraction it reads.
+/// Returns the reason against fusing a kernel with the contraction that it reads; `None` if they can be fused.
 fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId) -> Option<FusionReason> {
     let graph = &module[program];
     let array = |id: InstrId| graph[id].shape().as_array();
@@ -87,7 +87,7 @@ fn apart(module: &Module, program: CompId, contraction: InstrId, reader: InstrId
         .then_some(FusionReason::OtherElements)
 }
 
-/// Puts one fusion in the place of both.
+/// Replaces both by one fusion.
 fn join(
     module: &mut Module,
     program: CompId,

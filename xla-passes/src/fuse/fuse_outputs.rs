@@ -1,4 +1,4 @@
-//! Output fusion: kernels over the same loop become one that writes several arrays.
+//! Output fusion: merges kernels over the same loop into one kernel that writes several arrays.
 //!
 //! ```text
 //! m' = b * m + c * g                  for each element:
@@ -6,9 +6,9 @@
 //! p' = p - m' / sqrt(v')                store all three
 //! ```
 //!
-//! An operand of several of them is read once, and a value that one makes for another stays in registers. Small kernels
-//! that share nothing become one as well where launches are expensive (horizontal fusion), such as those of an
-//! optimiser for each of many weights.
+//! An operand of several of these kernels is read once, and a value that one kernel computes for another stays in
+//! registers. Small kernels that share no data are merged as well if launches are expensive (horizontal fusion), for
+//! example the kernels of an optimizer for each of many weights.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -27,9 +27,9 @@ use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::rewrite::graph;
 use crate::{FusionProfile, Pass, PassContext, TargetProfile};
 
-/// Merges loop kernels of the same dimensions that read the same large array, or of which one reads the other's result
-/// element by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), where the target's kernels
-/// can write several arrays.
+/// Merges loop kernels of equal dimensions that read the same large array, or if one reads the other's result element
+/// by element. Runs after [`Fuse`](super::Fuse) and [`FuseRows`](super::FuseRows), if the target's kernels can write
+/// several arrays.
 pub struct FuseOutputs;
 
 impl Pass for FuseOutputs {
@@ -66,15 +66,16 @@ impl Pass for FuseOutputs {
     }
 }
 
-/// Small kernels seen last, by the dimensions of their loops.
+/// The most recent small kernels, by the dimensions of their loops.
 #[derive(Default)]
 struct Recent(HashMap<Vec<usize>, VecDeque<InstrId>>);
 
 impl Recent {
-    /// Kernels of each dimensions that are remembered.
+    /// Number of remembered kernels for each list of dimensions.
     const MOST: usize = 4;
 
-    /// A small kernel that `kernel`, a small one as well, has nothing to do with: the two, that with one result second.
+    /// Finds a small kernel that is independent of the small kernel `kernel`. Returns the two, the one with a single
+    /// result second.
     fn pair(
         &self,
         module: &Module,
@@ -109,7 +110,7 @@ impl Recent {
     }
 }
 
-/// Dimensions of the loop of a kernel that goes element by element; `None` for other instructions.
+/// Returns the loop dimensions of an elementwise kernel; `None` for other instructions.
 fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &TargetProfile) -> Option<Vec<usize>> {
     let instruction = graph.get(id)?;
     let plain = match instruction.op() {
@@ -121,7 +122,7 @@ fn loop_dims(module: &Module, graph: &Computation, id: InstrId, profile: &Target
     (plain && graph::is_free(instruction) && outputs.all(|o| o.as_ref() == Some(&first))).then_some(first)
 }
 
-/// Whether a kernel computes each element by itself.
+/// Whether a kernel computes each element independently.
 pub(super) fn reduces_nothing(body: &Computation) -> bool {
     body.iter().all(|(_, i)| is_of_elements(i.op()))
 }
@@ -130,7 +131,7 @@ fn is_of_elements(op: &Op) -> bool {
     op.call_context() == CallContext::None && !matches!(op, Op::Dot(_) | Op::Convolution(_))
 }
 
-/// Whether a kernel reduces nothing, or what its loop stands at, once.
+/// Whether a kernel has no reductions, or only reductions that run once, for the element of the current loop iteration.
 fn reduces_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
     let reductions: Vec<InstrId> = body.ids().filter(|&id| matches!(body[id].op(), Op::Reduce(_))).collect();
     if reductions.is_empty() || !body.ids().all(|id| reductions.contains(&id) || is_of_elements(body[id].op())) {
@@ -146,10 +147,10 @@ fn reduces_at_loop(body: &Computation, profile: &TargetProfile) -> bool {
     })
 }
 
-/// Readers of one operand that are tried as partners. Kernels that do not fit together are tried for each of them.
+/// Maximum number of readers of one operand that are tried as partners. Kernels that do not fit are retried for each.
 const MOST_READERS: usize = 64;
 
-/// A kernel that `kernel` can take in: one of its operands, or another reader of one of its operands.
+/// Returns a kernel that `kernel` can be merged with: one of its operands, or another reader of one of its operands.
 fn partner(
     module: &Module,
     program: CompId,
@@ -173,7 +174,7 @@ fn partner(
     readers.iter().copied().find(|&o| fits(o) && apart(o))
 }
 
-/// Reason that another kernel cannot be one with a kernel of those dimensions, wherever the two stand.
+/// Returns the reason against merging a kernel with a kernel of these dimensions, regardless of their order.
 fn misfit(
     module: &Module,
     graph: &Computation,
@@ -206,7 +207,7 @@ fn misfit(
     outgrows(module, graph, kernel, other, &profile.fusion)
 }
 
-/// Reason that two kernels in one would be too much for one kernel, by code and by values at a time.
+/// Returns the limit on code size or register pressure that a merged kernel would exceed.
 fn outgrows(
     module: &Module,
     graph: &Computation,
@@ -219,7 +220,7 @@ fn outgrows(
     if count > limits.max_code {
         return Some(FusionReason::TooMuchCode { count, limit: limits.max_code });
     }
-    // What both need stays from one to the other.
+    // Values that both kernels need stay in registers from one to the other.
     let others: HashSet<InstrId> = graph[other].operands().iter().copied().chain([other]).collect();
     let shared: HashSet<InstrId> = graph[kernel].operands().iter().copied().filter(|o| others.contains(o)).collect();
     let kept: usize = shared.into_iter().map(|o| registers(graph[o].shape())).sum();
@@ -229,7 +230,7 @@ fn outgrows(
         .then_some(FusionReason::TooManyLiveValues { registers, limit: limits.max_live_registers })
 }
 
-/// Reason that a kernel cannot take a producer's result from registers.
+/// Returns the reason against passing a producer's result in registers.
 fn passing(
     module: &Module,
     graph: &Computation,
@@ -243,7 +244,7 @@ fn passing(
     order.reaches_around(graph, producer, kernel).then_some(FusionReason::Cycle)
 }
 
-/// Reason that two kernels become one.
+/// Returns the decision to merge two kernels, with its reason.
 fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -> FusionDecision {
     let (operands, others) = (module[program][kernel].operands(), module[program][partner].operands());
     let reason = if operands.contains(&partner) {
@@ -256,7 +257,7 @@ fn joined(module: &Module, program: CompId, partner: InstrId, kernel: InstrId) -
     FusionDecision::new(FuseOutputs.name(), module, program, partner, kernel, reason)
 }
 
-/// Tells why a kernel stays apart from those whose results it reads.
+/// Reports the reasons against merging a kernel with the producers of its operands.
 fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &TopologicalOrder, cx: &PassContext<'_>) {
     let graph = &module[program];
     let profile = cx.profile();
@@ -270,8 +271,8 @@ fn explain_apart(module: &Module, program: CompId, kernel: InstrId, order: &Topo
     }
 }
 
-/// Whether `kernel` makes the next state of a loop where the state lies, which `other` reads elsewhere: one kernel for
-/// both would need a copy in each iteration.
+/// Whether `kernel` computes the next state of a loop in place while `other` reads other elements of the same state. A
+/// merged kernel would need a copy in each iteration.
 fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: InstrId) -> bool {
     let root = &graph[graph.root()];
     let state = |id: InstrId| {
@@ -289,7 +290,7 @@ fn loses_state(module: &Module, graph: &Computation, kernel: InstrId, other: Ins
     graph[kernel].operands().iter().any(|&o| state(o).is_some_and(next) && kept(o))
 }
 
-/// Instructions, and arrays read and written, of two kernels in one.
+/// Returns the number of instructions and the number of arrays, read and written, of a merged kernel.
 fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize, usize) {
     let size = |id: InstrId| match graph[id].op() {
         Op::Fusion(fusion) => module[fusion.computation].len(),
@@ -300,7 +301,7 @@ fn needs(module: &Module, graph: &Computation, a: InstrId, b: InstrId) -> (usize
     (size(a) + size(b), operands + outputs)
 }
 
-/// Whether a kernel reads an operand at the place its loop stands at, and nowhere else.
+/// Whether a kernel reads an operand only at the index of the current loop iteration.
 pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: InstrId, operand: InstrId) -> bool {
     let Op::Fusion(fusion) = graph[kernel].op() else {
         return graph[kernel]
@@ -315,7 +316,7 @@ pub(super) fn reads_in_place(module: &Module, graph: &Computation, kernel: Instr
     parameters.into_iter().all(|p| accesses[p].iter().all(ElementAccess::is_loop_index))
 }
 
-/// Evaluations of the contents of a kernel by its loop.
+/// Returns the accesses of a kernel's loop to the instructions in its body.
 fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
     let mut accesses: SecondaryMap<InstrId, Vec<ElementAccess>> = SecondaryMap::default();
     let root = body.root();
@@ -336,7 +337,7 @@ fn accesses(body: &Computation) -> SecondaryMap<InstrId, Vec<ElementAccess>> {
     accesses
 }
 
-/// One kernel that writes the results of both. Gives its id.
+/// Merges two kernels into one that writes the results of both. Returns its id.
 fn join(
     module: &mut Module,
     program: CompId,

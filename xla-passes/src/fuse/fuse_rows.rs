@@ -1,4 +1,4 @@
-//! Row fusion: reductions along rows and the operations in the same row become one kernel.
+//! Row fusion: merges reductions along rows and operations in the same row into one kernel.
 //!
 //! ```text
 //! max = reduce(x), dims={1}            for each row:
@@ -7,8 +7,8 @@
 //! out = e / sum                          out = exp(x - max) / sum for each element
 //! ```
 //!
-//! Softmax, layer norm and their gradients are of this form. The row is in the first-level cache when it is read again,
-//! where separate kernels would fetch it from memory each time.
+//! Softmax, layer norm and their gradients have this form. The row is in the L1 cache for the second read, whereas
+//! separate kernels would load it from memory each time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,10 +23,11 @@ use crate::framework::explain::{FusionDecision, FusionReason};
 use crate::rewrite::graph::{clone_with_operands, is_free, remove_dead};
 use crate::{Pass, PassContext};
 
-/// Merges kernels that work on the same rows. Runs after [`Fuse`](super::Fuse), where the target's kernels can do it.
+/// Merges kernels that iterate over the same rows. Runs after [`Fuse`](super::Fuse), if the target supports such
+/// kernels.
 pub struct FuseRows;
 
-/// A row shorter than this is reduced as fast in a kernel of its own.
+/// Minimum row length. Shorter rows are reduced as fast in a separate kernel.
 const LEAST_COLUMNS: usize = 8;
 
 impl Pass for FuseRows {
@@ -39,7 +40,7 @@ impl Pass for FuseRows {
             return Ok(());
         }
         for program in programs(module) {
-            // Consumers first, so that a kernel with several users finds them merged already.
+            // Consumers first, so that the users of a kernel are already merged.
             let mut order = TopologicalOrder::new(&module[program]);
             let mut producers = module[program].post_order();
             producers.reverse();
@@ -53,17 +54,17 @@ impl Pass for FuseRows {
     }
 }
 
-/// Loop of a row kernel.
+/// Loop structure of a row kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Rows {
-    /// All dimensions.
+    /// All loop dimensions.
     dims: Vec<usize>,
-    /// Number of the dimensions that are rows; the rest are columns.
+    /// Number of row dimensions; the remaining ones are columns.
     rows: usize,
 }
 
 impl Rows {
-    /// The rows of a reduction along trailing dimensions.
+    /// Returns the rows of a reduction along trailing dimensions.
     fn of_reduction(computation: &Computation, reduce: InstrId) -> Option<Rows> {
         let Op::Reduce(op) = computation[reduce].op() else { return None };
         let shape = computation[computation[reduce].operand(0)].shape().as_array()?;
@@ -73,7 +74,7 @@ impl Rows {
         (trailing && columns >= LEAST_COLUMNS).then(|| Rows { dims: shape.dims().to_vec(), rows })
     }
 
-    /// The rows of the first reduction along trailing dimensions in a kernel.
+    /// Returns the rows of the first reduction along trailing dimensions in a kernel.
     pub(super) fn of_kernel(body: &Computation) -> Option<Rows> {
         body.ids().find_map(|id| Rows::of_reduction(body, id))
     }
@@ -91,7 +92,7 @@ impl Rows {
     }
 }
 
-/// Merges a kernel into one that uses its result, if both go over the same rows and one of them reduces them.
+/// Merges a kernel into its users if both iterate over the same rows and one of them reduces them.
 fn merge_into_users(
     module: &mut Module,
     program: CompId,
@@ -127,7 +128,7 @@ fn merge_into_users(
     Ok(())
 }
 
-/// The kernel of a producer and one of its users, or why they stay apart.
+/// Returns the merged kernel of a producer and one of its users, or the reason against it.
 fn merged_rows(
     producer: InstrId,
     [kernel, consumer]: [&Kernel; 2],
@@ -143,14 +144,14 @@ fn merged_rows(
     if goes_row_by_row(&merged.body, rows) { Ok(merged) } else { Err(FusionReason::NotRowByRow) }
 }
 
-/// An operation or fusion as a computation of its operands.
+/// An operation or fusion as a computation with operands.
 pub(super) struct Kernel {
     body: Computation,
     operands: Vec<InstrId>,
 }
 
 impl Kernel {
-    /// The kernel of an instruction; `None` for what is not a kernel or must not be touched.
+    /// Returns the kernel of an instruction; `None` if it is not a kernel or must not be changed.
     pub(super) fn of(module: &Module, program: CompId, id: InstrId) -> Option<Kernel> {
         let graph = &module[program];
         let instruction = &graph[id];
@@ -159,7 +160,7 @@ impl Kernel {
         }
         if let Op::Fusion(fusion) = instruction.op() {
             let body = &module[fusion.computation];
-            // Dots inside of a kernel are done in tiles, which have loops of their own.
+            // Dots inside of a kernel are computed in tiles with their own loops.
             let tiled = body.iter().any(|(id, i)| matches!(i.op(), Op::Dot(_)) && id != body.root());
             let plain = fusion.aliases.is_empty() && !tiled;
             return plain.then(|| Kernel { body: body.clone(), operands: instruction.operands().to_vec() });
@@ -168,7 +169,7 @@ impl Kernel {
         (elementwise || matches!(instruction.op(), Op::Reduce(_))).then(|| Kernel::alone(graph, id))
     }
 
-    /// The kernel of a lone operation.
+    /// Returns the kernel of a single operation.
     pub(super) fn alone(graph: &Computation, id: InstrId) -> Kernel {
         let instruction = &graph[id];
         let mut body = Computation::new("fused_computation");
@@ -190,7 +191,7 @@ impl Kernel {
     }
 }
 
-/// The consumer with the producer's instructions in place of the parameter that was its result.
+/// Inlines the producer's instructions into the consumer, in place of the parameter for its result.
 pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: bool) -> Kernel {
     let mut body = Computation::new("fused_computation");
     let mut operands: Vec<InstrId> = Vec::new();
@@ -226,12 +227,12 @@ pub(super) fn merged(fold: InstrId, producer: &Kernel, consumer: &Kernel, keep: 
     Kernel { body, operands }
 }
 
-/// A tuple of the results there are and one more.
+/// Returns a tuple of the existing results and a further one.
 fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId {
     let mut results = match (body[root].op(), body[root].shape().clone()) {
         (Op::Tuple(_), _) => {
             let results = body[root].operands().to_vec();
-            // A root has no users, so it can be removed; a dead tuple is no row of any kernel.
+            // A root has no users, so that it can be removed. A dead tuple would not be a row of any kernel.
             body.remove(root).ok();
             results
         }
@@ -249,8 +250,8 @@ fn with_result(body: &mut Computation, root: InstrId, more: InstrId) -> InstrId 
     body.add(Instruction::new(Tuple.into(), shape, results))
 }
 
-/// Whether a kernel with these rows computes each reduction once a row: values that depend on a reduction are used at
-/// their own row only.
+/// Whether a kernel with these rows computes each reduction once per row: values that depend on a reduction are only
+/// used in their own row.
 pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
     let mut reduced: HashSet<InstrId> = HashSet::new();
     for id in body.post_order() {
@@ -261,7 +262,7 @@ pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
         let fits = match instruction.op() {
             Op::Reduce(_) => Rows::of_reduction(body, id).as_ref() == Some(rows),
             Op::Tuple(_) => id == body.root(),
-            // Whole strands at once, in a kernel of its own.
+            // Runs over several rows at once, so that it needs a separate kernel.
             Op::ReduceWindow(_) => false,
             _ if !depends => true,
             Op::Broadcast(b) => {
@@ -281,7 +282,7 @@ pub(super) fn goes_row_by_row(body: &Computation, rows: &Rows) -> bool {
     results(body).iter().all(|&r| rows.is_full(body[r].shape()) || rows.is_row(body[r].shape()))
 }
 
-/// Elementwise operations on reduced values stay in their row.
+/// Whether an elementwise operation on reduced values stays in its row.
 fn same_place(
     body: &Computation,
     instruction: &Instruction,
@@ -302,7 +303,7 @@ pub(super) fn results(body: &Computation) -> Vec<InstrId> {
     if matches!(root.op(), Op::Tuple(_)) { root.operands().to_vec() } else { vec![body.root()] }
 }
 
-/// Puts the merged kernel in the place of both. Gives its id.
+/// Replaces both kernels by the merged one. Returns its id.
 pub(super) fn replace(
     module: &mut Module,
     program: CompId,
@@ -333,7 +334,7 @@ pub(super) fn replace(
             let first = result(graph, 0);
             graph.replace_all_uses(consumer, first);
         }
-        // Users of a tuple take its elements, whose numbers stay the same.
+        // Users of a tuple read its elements, whose indices are unchanged.
         (true, true) => {
             for user in graph[consumer].users().to_vec() {
                 graph.replace_operand(user, 0, new);
@@ -350,7 +351,7 @@ pub(super) fn replace(
     Ok(new)
 }
 
-/// Removes a fusion or operation that nobody uses any more, and its computation.
+/// Removes an unused fusion or operation, and its computation.
 fn remove_fused(module: &mut Module, program: CompId, id: InstrId) -> Result<()> {
     let Some(instruction) = module[program].get(id) else { return Ok(()) };
     let body = match instruction.op() {

@@ -1,4 +1,4 @@
-//! Gradients of attentions in kernels that never write scores: each sum over a function of scores is one of its own.
+//! Attention gradients without scores in memory: each sum over a function of scores becomes one kernel.
 //!
 //! ```text
 //! s  = dot(q, k)                        m  = one kernel of q, k
@@ -8,10 +8,10 @@
 //! dv = dot(p, dy); dp = dot(dy, v)      ...
 //! ```
 //!
-//! Arrays as large as the scores are computed again in every kernel that needs them, from operands and from statistics
-//! of rows: it costs more products, which tensor cores do sooner than memory brings such arrays. The operations are
-//! those of the program, rounded where it rounds; results differ by the order of sums, and by exponentials, which are
-//! within 2^-20.
+//! Arrays of the size of the scores are recomputed in every kernel that needs them, from operands and row statistics.
+//! This costs additional products, which tensor cores compute faster than memory transfers such arrays. The operations
+//! are those of the program, with the same roundings. Results differ by the order of sums, and by exponentials, which
+//! are accurate to 2^-20.
 
 use std::collections::HashMap;
 
@@ -28,10 +28,11 @@ use crate::framework::profile::AttentionProfile;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// Puts everything that is computed of an attention's scores, and of the scores' gradients, into one fusion for each
-/// sum over them, where the target's [`AttentionProfile`] says so: fusions of kind `kOutput`, whose roots are the
-/// original dots and reductions, and which hold the dots that make scores. Only where nothing else reads what is as
-/// large as scores. Runs before the other fusions, after [`FuseAttention`](super::FuseAttention).
+/// Fuses everything that is computed from an attention's scores, and from the gradients of the scores, into one fusion
+/// per sum over them, if the target's [`AttentionProfile`] supports it. The fusions are of kind `kOutput`. Their roots
+/// are the original dots and reductions, and they contain the dots that compute scores. No other instruction may read
+/// arrays of the size of the scores. Runs before the other fusion passes, after
+/// [`FuseAttention`](super::FuseAttention).
 pub struct FuseScores;
 
 impl Pass for FuseScores {
@@ -63,7 +64,7 @@ impl Pass for FuseScores {
     }
 }
 
-/// All sums over functions of an attention's scores and of their gradients, where the target has kernels of them.
+/// Returns all sums over functions of an attention's scores and of their gradients, if the target has kernels for them.
 fn worthwhile(module: &Module, program: CompId, scores: InstrId, cx: &PassContext<'_>) -> Option<Vec<ScoreSum>> {
     let graph = &module[program];
     let sums = sums(module, graph, scores)?;
@@ -72,8 +73,8 @@ fn worthwhile(module: &Module, program: CompId, scores: InstrId, cx: &PassContex
     (of_rows && of_gradients && sums.iter().all(|sum| fits(graph, sum, cx))).then_some(sums)
 }
 
-/// All sums over functions of scores, and of others that are in the same functions; `None` where something else reads
-/// what is as large as they are.
+/// Returns all sums over functions of these scores, and over functions of other scores that these functions read.
+/// `None` if another instruction reads an array of their size.
 fn sums(module: &Module, graph: &Computation, scores: InstrId) -> Option<Vec<ScoreSum>> {
     let count = |id: InstrId| graph[id].shape().as_array().map(ArrayShape::element_count);
     let mut sums: Vec<ScoreSum> = Vec::new();
@@ -107,7 +108,7 @@ fn sums(module: &Module, graph: &Computation, scores: InstrId) -> Option<Vec<Sco
     sums.iter().all(apart).then_some(sums)
 }
 
-/// Whether the target computes a sum in one kernel, and sooner.
+/// Whether the target computes a sum in one kernel, and faster.
 fn fits(graph: &Computation, sum: &ScoreSum, cx: &PassContext<'_>) -> bool {
     let profile = &cx.profile().fusion.attention;
     let function = graph[sum.root].operand(sum.operand);
@@ -128,7 +129,7 @@ fn fits(graph: &Computation, sum: &ScoreSum, cx: &PassContext<'_>) -> bool {
     });
     let root = match graph[sum.root].op() {
         Op::Dot(_) => takes_values(graph, sum, ty, profile),
-        // The largest of numbers needs no rounding.
+        // A maximum needs no rounding.
         _ if sum.combiner == BinaryOp::Maximum => true,
         _ => profile.excess_precision || graph[sum.root].shape().element_type() == Some(ElementType::F32),
     };
@@ -136,12 +137,12 @@ fn fits(graph: &Computation, sum: &ScoreSum, cx: &PassContext<'_>) -> bool {
     free && known && of_scores && root && busy && rows >= least && columns >= least
 }
 
-/// The type of the operands of all dots.
+/// Returns the operand type of all dots.
 fn operand_type(graph: &Computation, sum: &ScoreSum) -> Option<ElementType> {
     graph[graph[sum.scores.first()?.dot].operand(0)].shape().element_type()
 }
 
-/// The extent of an operand's contracted dimension, or of its free one, if that is a row in memory.
+/// Returns the extent of an operand's contracted dimension (or of its free one) if it is contiguous in memory.
 fn head(graph: &Computation, dot: InstrId, operand: InstrId, free: bool) -> Option<usize> {
     let Op::Dot(op) = graph[dot].op() else { return None };
     let array = graph[operand].shape().as_array()?;
@@ -151,7 +152,7 @@ fn head(graph: &Computation, dot: InstrId, operand: InstrId, free: bool) -> Opti
     (dims == [last]).then(|| array.dims()[last])
 }
 
-/// Whether the target multiplies the function of scores, once it is rounded to the values' type, by them.
+/// Whether the target can round the function of scores to the type of the values and multiply the two.
 fn takes_values(graph: &Computation, sum: &ScoreSum, ty: ElementType, profile: &AttentionProfile) -> bool {
     let Op::Dot(op) = graph[sum.root].op() else { return false };
     let type_of = |id: InstrId| graph[id].shape().element_type();
@@ -169,7 +170,7 @@ fn takes_values(graph: &Computation, sum: &ScoreSum, ty: ElementType, profile: &
     known && result && type_of(values) == Some(ty) && size.is_some_and(|size| profile.takes_head_of_sum((size, ty)))
 }
 
-/// A group for each sum, those that read others' results first.
+/// Returns a plan with one group per sum, consumers first.
 fn plan(graph: &Computation, mut sums: Vec<ScoreSum>) -> FusionPlan {
     let places: HashMap<InstrId, usize> = graph.post_order().into_iter().enumerate().map(|(i, id)| (id, i)).collect();
     sums.sort_by_key(|sum| std::cmp::Reverse(places[&sum.root]));

@@ -6,39 +6,39 @@ use xla_hlo::InstrId;
 
 use super::access::ElementAccess;
 
-/// Registers and arrays of the values that a kernel reads.
+/// Demand of a kernel for values that it reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadDemand {
-    /// Registers of values that are still to be computed.
+    /// Registers of values that are not computed yet.
     pub registers: usize,
-    /// Arrays in memory.
+    /// Number of arrays in memory.
     pub arrays: usize,
 }
 
 impl ReadDemand {
-    /// The sum.
+    /// Returns the sum of two demands.
     pub fn plus(self, other: ReadDemand) -> ReadDemand {
         ReadDemand { registers: self.registers + other.registers, arrays: self.arrays + other.arrays }
     }
 
-    /// The rest without `other`, a part of it.
+    /// Returns the demand without `other`, which must be a part of it.
     pub fn minus(self, other: ReadDemand) -> ReadDemand {
         ReadDemand { registers: self.registers - other.registers, arrays: self.arrays - other.arrays }
     }
 }
 
-/// A kernel to be: a root and the producers that are evaluated inside.
+/// A planned kernel: a root and the producers that are evaluated inside.
 pub struct FusionGroup {
-    /// The root, which the kernel writes.
+    /// The root, whose value the kernel writes.
     pub root: InstrId,
-    /// Everything evaluated inside, the root included, with how it is evaluated.
+    /// Instructions that are evaluated inside, including the root, with their accesses.
     pub members: HashMap<InstrId, Vec<ElementAccess>>,
-    /// Instructions read from memory.
+    /// Instructions whose values are read from memory.
     pub reads: HashSet<InstrId>,
-    /// Sums over `reads` that limits are checked against.
+    /// Sums over `reads` that are checked against limits.
     pub demand: ReadDemand,
-    /// Evaluations emitted: each member once for each of its accesses.
+    /// Number of emitted evaluations: each member once per access.
     pub size: usize,
-    /// Machine instructions of those evaluations for an element of each, about.
+    /// Estimated machine instructions per element, summed over these evaluations.
     pub code: f64,
 }

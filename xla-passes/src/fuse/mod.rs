@@ -32,16 +32,16 @@ use xla_hlo::{CompId, Module, Result};
 
 use crate::{Pass, PassContext};
 
-/// Puts elementwise and data-moving operations, and constants, into the kernels that use them.
+/// Fuses elementwise operations, data movement and constants into the kernels that use them.
 ///
-/// A kernel has one root: an elementwise or data-moving operation (`kLoop`), a reduction or an elementwise user of its
-/// results (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias). Its
-/// results stay bit for bit the same. Fusible operations and the cost of repeated work come from the
+/// A kernel has one root: an elementwise or data-movement operation (`kLoop`), a reduction or an elementwise user of
+/// its results (`kInput`), or a `dynamic-update-slice` that writes its update in place (`kLoop` with an operand alias).
+/// The results are bit-identical. Fusible operations and the cost of recomputation come from the
 /// [`TargetProfile`](crate::TargetProfile).
 ///
-/// Contract with backends: values that do not depend on an inner loop are evaluated in front of it (members with one
-/// element in front of all loops); a member that is read through the same index by several others is evaluated once for
-/// that index. Fusions never nest.
+/// Contract with backends: values that do not depend on an inner loop are evaluated before it (members with one element
+/// before all loops). A member that several others read through the same index is evaluated once for that index.
+/// Fusions are never nested.
 pub struct Fuse;
 
 impl Pass for Fuse {
@@ -60,7 +60,7 @@ impl Pass for Fuse {
     }
 }
 
-/// Computations that run as programs of their own: the entry, loop bodies and conditions, branches, called functions.
+/// Returns the computations that run as programs: the entry, loop bodies and conditions, branches and called functions.
 pub(crate) fn programs(module: &Module) -> Vec<CompId> {
     let mut programs = vec![module.entry_id()];
     let mut seen = HashSet::from([module.entry_id()]);

@@ -1,7 +1,7 @@
-//! Topological order of a computation, kept while kernels are merged, so that searches for paths stay short.
+//! Topological order of a computation, maintained while kernels are merged, so that searches for paths stay short.
 //!
-//! Kept as D. J. Pearce and P. H. J. Kelly do it ("A Dynamic Topological Sort Algorithm for Directed Acyclic Graphs",
-//! 2006): a merge moves only instructions between the two in the order that depend on one of them.
+//! Uses the algorithm of D. J. Pearce and P. H. J. Kelly ("A Dynamic Topological Sort Algorithm for Directed Acyclic
+//! Graphs", 2006): a merge only moves instructions between the two in the order that depend on one of them.
 
 use std::collections::HashSet;
 
@@ -10,27 +10,27 @@ use xla_hlo::{Computation, InstrId, Op};
 
 use crate::rewrite::graph::is_free;
 
-/// Place of each instruction: after its operands and control predecessors. Elements of a tuple stand where the tuple
-/// stands.
+/// Position of each instruction, after its operands and control predecessors. Elements of a tuple have the position of
+/// the tuple.
 pub struct TopologicalOrder {
     places: SecondaryMap<InstrId, usize>,
 }
 
 impl TopologicalOrder {
-    /// The order of a computation as it is.
+    /// Computes the order of a computation.
     pub fn new(graph: &Computation) -> TopologicalOrder {
         let mut places = SecondaryMap::default();
         graph.post_order().into_iter().enumerate().for_each(|(place, id)| places[id] = place);
         TopologicalOrder { places }
     }
 
-    /// Whether `to` needs `from`: through something else in between, or directly.
+    /// Whether `to` depends on `from`, directly or through other instructions.
     pub fn reaches(&self, graph: &Computation, from: InstrId, to: InstrId) -> bool {
         successors(graph, from).contains(&to) || self.reaches_around(graph, from, to)
     }
 
-    /// Instructions that `id` needs and those that need it, from the first to the last of `others`: one search for
-    /// all of them.
+    /// Returns the dependencies and the dependents of `id` between the first and the last of `others`, by one search
+    /// for all of them.
     pub fn related(&self, graph: &Computation, id: InstrId, others: &[InstrId]) -> HashSet<InstrId> {
         let places = || others.iter().map(|&other| self.places[other]);
         let (Some(low), Some(high)) = (places().min(), places().max()) else { return HashSet::new() };
@@ -41,7 +41,7 @@ impl TopologicalOrder {
         found
     }
 
-    /// Whether `to` needs something that needs `from`.
+    /// Whether `to` depends on `from` through another instruction.
     pub fn reaches_around(&self, graph: &Computation, from: InstrId, to: InstrId) -> bool {
         let last = self.places[to];
         let mut start = successors(graph, from);
@@ -49,9 +49,9 @@ impl TopologicalOrder {
         visit(start, |id| self.places[id] <= last, |id| successors(graph, id)).contains(&to)
     }
 
-    /// Prepares for one instruction in the place of two that nothing in between connects: returns its place, with
-    /// dependencies of both in front and dependents of both after. To be called before the graph is edited; afterwards,
-    /// [`TopologicalOrder::put`].
+    /// Prepares for the replacement of two instructions by one. There must be no path between them through other
+    /// instructions. Returns the position of the new instruction, with the dependencies of both before it and the
+    /// dependents of both after it. Call this before the graph is edited, and [`TopologicalOrder::put`] afterwards.
     pub fn meet(&mut self, graph: &Computation, a: InstrId, b: InstrId) -> usize {
         let (first, last) = if self.places[a] <= self.places[b] { (a, b) } else { (b, a) };
         let (low, high) = (self.places[first], self.places[last]);
@@ -67,7 +67,7 @@ impl TopologicalOrder {
         let mut free: Vec<usize> = before.iter().chain(&behind).map(|&id| self.places[id]).chain([low, high]).collect();
         free.sort_unstable();
         let own = free[before.len()];
-        // One place is left over, the two being one.
+        // One position is left over, since two instructions become one.
         let places = free[..before.len()].iter().chain(&free[before.len() + 2..]);
         for (&id, &place) in before.iter().chain(&behind).zip(places) {
             self.places[id] = place;
@@ -75,18 +75,18 @@ impl TopologicalOrder {
         own
     }
 
-    /// Puts a new instruction in the place that [`TopologicalOrder::meet`] returned.
+    /// Assigns a new instruction the position that [`TopologicalOrder::meet`] returned.
     pub fn put(&mut self, new: InstrId, place: usize) {
         self.places[new] = place;
     }
 }
 
-/// Whether an instruction stands where its operand stands.
+/// Whether an instruction shares the position of its operand.
 fn is_element(graph: &Computation, id: InstrId) -> bool {
     matches!(graph[id].op(), Op::GetTupleElement(_)) && is_free(&graph[id])
 }
 
-/// Successors of `id`: what needs it or an element of it.
+/// Returns the successors of `id`: the users of it or of its elements.
 fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     let next = |id: InstrId| graph[id].users().iter().chain(graph[id].control_successors()).copied();
     let mut found: Vec<InstrId> = next(id).collect();
@@ -97,7 +97,7 @@ fn successors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     found
 }
 
-/// Predecessors of `id`: tuples instead of elements of them.
+/// Returns the predecessors of `id`: tuples in place of their elements.
 fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     let operands = graph[id].operands().iter().chain(graph[id].control_predecessors());
     let whole = |mut id: InstrId| {
@@ -109,7 +109,7 @@ fn predecessors(graph: &Computation, id: InstrId) -> Vec<InstrId> {
     operands.map(|&operand| whole(operand)).collect()
 }
 
-/// All that is found from `start` on, as far as `inside` allows.
+/// Returns all instructions that are reachable from `start` within `inside`.
 fn visit(
     start: Vec<InstrId>,
     inside: impl Fn(InstrId) -> bool,
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers from a linear congruential generator.
+    /// Linear congruential generator.
     struct Numbers(u64);
 
     impl Numbers {
@@ -144,7 +144,7 @@ mod tests {
         graph.add(Instruction::new(Tuple.into(), Shape::Token, operands))
     }
 
-    /// Instructions with up to three operands among the eight in front of them; the last one needs all.
+    /// Generates instructions with up to three operands among the preceding eight; the last one depends on all.
     fn random_graph(numbers: &mut Numbers) -> Computation {
         let mut graph = Computation::new("random");
         let mut all: Vec<InstrId> = Vec::new();
@@ -166,7 +166,7 @@ mod tests {
         graph[to].operands().iter().any(|&o| o == from || needs(graph, from, o))
     }
 
-    /// Makes one instruction of two, as kernels are merged.
+    /// Replaces two instructions by one, as in a merge of kernels.
     fn merge(graph: &mut Computation, order: &mut TopologicalOrder, producer: InstrId, consumer: InstrId) {
         let place = order.meet(graph, producer, consumer);
         let mut operands: Vec<InstrId> =
@@ -200,7 +200,7 @@ mod tests {
                         .all(|&b| { b == a || related.contains(&b) == (needs(&graph, a, b) || needs(&graph, b, a)) })
                 );
                 let between = order.reaches_around(&graph, a, b) || order.reaches(&graph, b, a);
-                // As with kernels, those of several results take others in and are not taken in.
+                // As with kernels, an instruction with several results absorbs others and is not absorbed itself.
                 let is_single = !graph[a].users().iter().any(|&user| is_element(&graph, user));
                 if a != b && !between && is_single {
                     merge(&mut graph, &mut order, a, b);

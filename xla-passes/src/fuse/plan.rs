@@ -1,10 +1,10 @@
 //! Fusion plan of a computation: assignment of instructions to kernels.
 //!
-//! One walk from the root upwards. When an instruction comes up, all its users are placed, so that it is known which
-//! kernels would evaluate it, at how many indices and how often. It goes into all of them when that is cheaper than
-//! writing it to memory once and reading it back, and otherwise becomes the root of a kernel of its own. Nothing is
-//! edited before the plan is complete, and no kernel can depend on itself, since each has one root and contains only
-//! dependencies of that root.
+//! One traversal from the root to the operands. When it visits an instruction, all users are placed, so that the
+//! kernels that would evaluate it are known, with the number of indices and evaluations. The instruction is fused into
+//! all of them if that is cheaper than one write to memory and the reads back. Otherwise, it becomes the root of a
+//! kernel of its own. Nothing is edited before the plan is complete. No kernel can depend on itself, since each has one
+//! root and only contains dependencies of that root.
 
 mod explain;
 mod limits;
@@ -26,7 +26,7 @@ use crate::rewrite::graph;
 /// Placement of an instruction.
 #[derive(Clone, Default)]
 struct FusionPlacement {
-    /// Groups that evaluate it, its own included.
+    /// Groups that evaluate the instruction, including its own.
     groups: Vec<usize>,
     /// Whether its value is written to memory.
     stored: bool,
@@ -36,17 +36,17 @@ struct FusionPlacement {
 pub struct FusionPlan {
     /// Groups, consumers before producers.
     pub groups: Vec<FusionGroup>,
-    /// Decisions for each value and reader; empty if nobody asked.
+    /// Decisions for each value and reader; empty unless requested.
     pub decisions: Vec<FusionDecision>,
 }
 
-/// Number of cheap operations that a chain is followed back to its origin.
+/// Maximum number of cheap operations over which a chain is traced back to its origin.
 const LOOK_AHEAD: usize = 5;
 
-/// Users from which on a value is taken to be in memory for some of them.
+/// Number of users above which a value is assumed to be in memory for some of them.
 const MANY_USERS: usize = 16;
 
-/// Makes the plan, and says why it is so if that is asked for.
+/// Computes the plan, with the reasons of its decisions if `explains` is set.
 pub fn plan(computation: &Computation, profile: &TargetProfile, explains: bool) -> FusionPlan {
     let mut planner = Planner {
         computation,
@@ -80,25 +80,25 @@ struct Planner<'c> {
 /// Proposal to evaluate an instruction inside its users' groups.
 struct Proposal {
     groups: Vec<(usize, Vec<ElementAccess>)>,
-    /// Whether each user can take it; else it must be stored as well.
+    /// Whether every user can evaluate it; otherwise it must be stored as well.
     everywhere: bool,
 }
 
-/// Kernels that need a value.
+/// Kernels that read a value.
 enum Readers {
     None,
     One(usize),
-    /// Some, those that are worth knowing.
+    /// Several kernels, of which only those that affect costs are listed.
     Many(HashSet<usize>),
 }
 
-/// Cost of evaluating an instruction inside.
+/// Cost of evaluating an instruction inside its users' kernels.
 enum Repeating {
     /// Nothing is computed twice.
     None,
-    /// Too much work is done again, whatever memory costs.
+    /// Too much work would be repeated, regardless of the cost of memory.
     Never { work: f64, times: f64 },
-    /// A matter of time.
+    /// Fused if recomputation is faster.
     Seconds(Repeat),
 }
 
@@ -121,13 +121,13 @@ impl Planner<'_> {
         self.places[id] = place;
     }
 
-    /// Evaluations of `id` inside its users, or `None` when it cannot or should not be there.
+    /// Returns the evaluations of `id` inside its users; `None` if it cannot or should not be fused.
     fn propose(&self, id: InstrId) -> Option<Proposal> {
         let computation = self.computation;
         if !rules::may_be_inside(computation, id, self.profile) || computation[id].users().is_empty() {
             return None;
         }
-        // A user that is itself stored without a kernel (a dot, a call) reads from memory.
+        // A user that is stored without a kernel (a dot, a call) reads from memory.
         let evaluates = |&user: &InstrId| {
             let place = &self.places[user];
             !place.groups.is_empty() && (!place.stored || self.own_group(user).is_some())
@@ -140,7 +140,7 @@ impl Planner<'_> {
         pays.then_some(Proposal { groups, everywhere })
     }
 
-    /// Kernels that would evaluate `id`, and how; and those that must read it from memory.
+    /// Returns the kernels that would evaluate `id`, with the accesses, and the kernels that must read it from memory.
     fn user_groups(&self, id: InstrId) -> (Vec<(usize, Vec<ElementAccess>)>, HashSet<usize>) {
         let mut groups: Vec<(usize, Vec<ElementAccess>)> = Vec::new();
         let mut refused: HashSet<usize> = HashSet::new();
@@ -165,7 +165,7 @@ impl Planner<'_> {
         self.computation[id].users().iter().flat_map(|&u| self.places[u].groups.iter().copied()).collect()
     }
 
-    /// Evaluations of `id` by `user` inside `group`, or the reason that it must be read from memory.
+    /// Returns the accesses of `user` to `id` inside `group`, or the reason for reading it from memory.
     fn accesses_by(&self, id: InstrId, user: InstrId, group: usize) -> Result<Vec<ElementAccess>, FusionReason> {
         let computation = self.computation;
         let target = &self.groups[group];
@@ -185,7 +185,7 @@ impl Planner<'_> {
         if rules::reduces_once(computation, target.root, id, &out) { Ok(out) } else { Err(FusionReason::ReducesTwice) }
     }
 
-    /// Whether evaluating `id` in all those groups takes no longer than storing it once and reading it back.
+    /// Whether evaluating `id` in all these groups is no slower than storing it once and reading it back.
     fn repeating_pays(&self, id: InstrId, groups: &[(usize, Vec<ElementAccess>)]) -> bool {
         match self.repeating(id, groups) {
             Repeating::None => true,
@@ -213,14 +213,14 @@ impl Planner<'_> {
         let compute = cost::compute_seconds(self.profile, (evaluations - elements).max(0.0), work, element_type);
         let numbers: Vec<usize> = groups.iter().map(|(g, _)| *g).collect();
         let again_seconds = compute + self.inputs_seconds(id, evaluations, &numbers, LOOK_AHEAD);
-        // A kernel of its own needs its operands as well.
+        // A separate kernel needs its operands as well.
         let own_seconds = self.inputs_seconds(id, elements, &[self.groups.len()], LOOK_AHEAD);
         let stored_seconds = self.store_seconds(id, evaluations, groups.len()) + own_seconds;
         Repeating::Seconds(Repeat { times, again_seconds, stored_seconds })
     }
 
-    /// Cost of a reduction for the rest of a kernel: operations on each result on its own have no lanes where
-    /// reductions go along memory. It may take some of the time that the reductions take.
+    /// Returns the cost of a reduction for the rest of a kernel. If reductions run along contiguous memory, operations
+    /// on each separate result are not vectorized. They may take up to 1/8 of the time of the reductions.
     fn without_lanes(&self, id: InstrId, group: usize) -> Repeating {
         let (computation, profile) = (self.computation, self.profile);
         let operand = computation[id].operand(0);
@@ -244,8 +244,8 @@ impl Planner<'_> {
         Repeating::Seconds(Repeat { times: 1.0, again_seconds, stored_seconds })
     }
 
-    /// Seconds to store `id` and to read it back in `groups` groups that make `evaluations` evaluations of its elements
-    /// in all.
+    /// Returns the seconds to store `id` and to read it back in `groups` groups with `evaluations` evaluations of its
+    /// elements in total.
     fn store_seconds(&self, id: InstrId, evaluations: f64, groups: usize) -> f64 {
         let size = self.computation[id].shape().byte_size() as f64;
         self.profile.launch_seconds
@@ -261,13 +261,13 @@ impl Planner<'_> {
         cost::memory_seconds(self.profile, size, read)
     }
 
-    /// Seconds to have the operands of `id` in those groups, beyond what other kernels need them for. A number of a
-    /// group that is not there yet stands for a new one.
+    /// Returns the seconds to supply the operands of `id` to these groups, beyond the cost that other kernels have for
+    /// them anyway. A group number that does not exist yet represents a new group.
     fn inputs_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
         let operands: HashSet<InstrId> = self.computation[id].operands().iter().copied().collect();
         let each = evaluations / groups.len() as f64;
         let seconds = |&o: &InstrId| match self.readers(o) {
-            // It will be in memory for others.
+            // The operand will be in memory for other kernels.
             Readers::Many(have) => {
                 let new = groups.iter().filter(|g| !have.contains(g)).count();
                 self.load_seconds(o, each * new as f64, new)
@@ -285,7 +285,7 @@ impl Planner<'_> {
         operands.iter().map(seconds).sum()
     }
 
-    /// Kernels that need a value, of those that are known so far.
+    /// Returns the kernels that read a value, as far as they are known.
     fn readers(&self, id: InstrId) -> Readers {
         let users = self.computation[id].users();
         if rules::is_generator(self.computation, id) {
@@ -302,7 +302,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Seconds to have `id` in those groups, stored or evaluated again, whichever takes less.
+    /// Returns the seconds to supply `id` to these groups by storing or by evaluating it again, whichever is faster.
     fn supply_seconds(&self, id: InstrId, evaluations: f64, groups: &[usize], look_ahead: usize) -> f64 {
         let computation = self.computation;
         if rules::is_generator(computation, id) {
@@ -314,7 +314,7 @@ impl Planner<'_> {
         }
         let elements = access::elements(computation, id);
         let once = count == 1 && evaluations <= elements;
-        // A value evaluated once in one place needs no memory.
+        // A value that is evaluated once in one place needs no memory.
         let store =
             if once { self.load_seconds(id, evaluations, 1) } else { self.store_seconds(id, evaluations, count) };
         let Some(element_type) = computation[id].shape().element_type() else { return store };
@@ -327,7 +327,7 @@ impl Planner<'_> {
         store.min(compute + self.inputs_seconds(id, evaluations, groups, look_ahead - 1))
     }
 
-    /// Whether a value is stored whatever the plan says.
+    /// Whether a value is stored regardless of the plan.
     fn is_in_memory(&self, id: InstrId) -> bool {
         let computation = self.computation;
         let reads_memory = |&u: &InstrId| {
@@ -364,7 +364,7 @@ impl Planner<'_> {
         group
     }
 
-    /// A reshape of a stored value is the same bytes: outside of kernels it costs nothing, and inside only indices.
+    /// Removes a reshape of a stored value from kernels: outside of them it is free, inside it costs index arithmetic.
     fn expel_free_reshape(&mut self, id: InstrId) {
         let instruction = &self.computation[id];
         if !matches!(instruction.op(), Op::Reshape(_)) || self.places[id].stored || !graph::is_free(instruction) {

@@ -1,4 +1,4 @@
-//! Free reshapes: outside of fusions, a reshape becomes a bitcast, which backends give the same buffer.
+//! Free reshapes: a reshape outside of fusions becomes a bitcast, which shares the buffer of its operand.
 
 use xla_hlo::ops::Bitcast;
 use xla_hlo::{InstrId, Layout, Module, Op, Result, Shape};
@@ -6,7 +6,7 @@ use xla_hlo::{InstrId, Layout, Module, Op, Result, Shape};
 use super::programs;
 use crate::{Pass, PassContext};
 
-/// `reshape` between row-major arrays becomes `bitcast`, outside of fusions; nothing is free where arrays lie in tiles.
+/// Converts a `reshape` between row-major arrays outside of fusions to a `bitcast`. Tiled arrays are excluded.
 pub struct ReshapeToBitcast;
 
 impl Pass for ReshapeToBitcast {

@@ -1,4 +1,4 @@
-//! Legality of fusion: instructions that may go into a kernel, cost aside.
+//! Legality of fusion: instructions that can be part of a kernel, regardless of cost.
 
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Op};
 
@@ -12,13 +12,14 @@ pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetPro
     let instruction = &computation[id];
     let Some(shape) = instruction.shape().as_array() else { return false };
     let allowed = match instruction.op() {
-        // Larger constants are arrays in memory like any other.
+        // Larger constants are arrays in memory.
         Op::Constant(_) => shape.element_count() == 1,
-        // Reading along another dimension than the minor-most is slow; as a root, a transpose can go tile by tile.
+        // Reads along another dimension than the minor-most one are slow. As a root, a transpose can be computed in
+        // tiles.
         Op::Transpose(t) if t.permutation.last().is_some_and(|&d| d + 1 != shape.rank()) => {
             profile.can_fuse(instruction.op()) && shape.byte_size() <= profile.fusion.max_transposed_bytes
         }
-        // Between types of different widths it changes the dimensions: no operation on single elements.
+        // A conversion between types of different widths changes the dimensions, so that it is not elementwise.
         Op::BitcastConvert(_) => keeps_width(computation, id) && profile.can_fuse(instruction.op()),
         Op::Reduce(_) => profile.fusion.reduce_epilogue && reads_in_order(computation, id, profile),
         op => profile.can_fuse(op),
@@ -26,7 +27,7 @@ pub fn may_be_inside(computation: &Computation, id: InstrId, profile: &TargetPro
     allowed && shape.is_static() && graph::is_free(instruction)
 }
 
-/// Whether neighbours in a reduction are neighbours in memory.
+/// Whether a reduction combines elements that are contiguous in memory.
 pub fn reduces_along_memory(computation: &Computation, id: InstrId) -> bool {
     let Op::Reduce(reduce) = computation[id].op() else { return false };
     let operand = computation[computation[id].operand(0)].shape();
@@ -34,24 +35,24 @@ pub fn reduces_along_memory(computation: &Computation, id: InstrId) -> bool {
     innermost.is_none_or(|d| reduce.dimensions.contains(&d))
 }
 
-/// Elements of a reduction from which on scalar work on its result hardly counts.
+/// Minimum number of elements per reduction for which scalar work on the result is negligible.
 const LONG_REDUCTION: f64 = 64.0;
 
-/// Whether scalar work on the results of a reduction hardly counts beside the reduction.
+/// Whether scalar work on the results of a reduction is negligible compared with the reduction.
 pub fn is_long_reduction(computation: &Computation, id: InstrId) -> bool {
     let elements = |id| super::access::elements(computation, id);
     !reduces_along_memory(computation, id) || elements(computation[id].operand(0)) >= LONG_REDUCTION * elements(id)
 }
 
-/// Whether a reduction reads memory in order when each of its results is reduced on its own, or reads so little that it
-/// is near.
+/// Whether a reduction that computes each result separately reads contiguous memory, or an array that fits in the L2
+/// cache.
 pub fn reads_in_order(computation: &Computation, id: InstrId, profile: &TargetProfile) -> bool {
     let near = computation[computation[id].operand(0)].shape().byte_size() <= profile.l2_bytes;
     near || reduces_along_memory(computation, id)
 }
 
-/// Whether a kernel with that root that evaluates `id` reduces each of its results once, if it is a reduction: where
-/// the kernel's loop stands, and not in front of that loop, which may be run in parts that would each reduce again.
+/// Whether a kernel with this root computes each result of `id` once, if `id` is a reduction. It must run in the
+/// kernel's loop: before the loop it would run again for each part into which the loop is split.
 pub fn reduces_once(computation: &Computation, root: InstrId, id: InstrId, accesses: &[ElementAccess]) -> bool {
     let single = |id: InstrId| super::access::elements(computation, id) == 1.0;
     let at_loop = |a: &ElementAccess| a.is_loop_index() && single(id) == single(root);
@@ -72,15 +73,15 @@ pub fn may_root(computation: &Computation, id: InstrId, profile: &TargetProfile)
     allowed && static_shape && graph::is_free(instruction)
 }
 
-/// Whether operand and result have elements of one width.
+/// Whether operand and result have elements of equal width.
 fn keeps_width(computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     let width = |id: InstrId| computation[id].shape().element_type().map(ElementType::bit_width);
     width(id) == width(instruction.operand(0))
 }
 
-/// Whether an instruction makes its elements from next to nothing, so that it goes into every kernel that reads it,
-/// even when something else needs it in memory too.
+/// Whether an instruction generates its elements at almost no cost, so that it is fused into every kernel that reads
+/// it, even if its value is needed in memory too.
 pub fn is_generator(computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     match instruction.op() {
@@ -92,7 +93,7 @@ pub fn is_generator(computation: &Computation, id: InstrId) -> bool {
     }
 }
 
-/// Whether `user` can evaluate `id` on the fly as its operand number `position`.
+/// Whether `user` can evaluate `id` inside the kernel as its operand number `position`.
 pub fn user_takes(
     computation: &Computation,
     user: InstrId,
@@ -102,12 +103,12 @@ pub fn user_takes(
 ) -> bool {
     let instruction = &computation[user];
     match instruction.op() {
-        // Initial values are read by every thread, in front of the loop.
+        // Initial values are read by every thread before the loop.
         Op::Reduce(_) => position < instruction.operands().len() / 2 || matches!(computation[id].op(), Op::Constant(_)),
-        // The buffer that is updated in place.
+        // Operand 0 is the buffer that is updated in place.
         Op::DynamicUpdateSlice(_) => position != 0,
-        // Places in a table are wanted ahead of the rows, which a row after the other keeps the memory busy with;
-        // computed beside them they come late (measured on the CPU: a sixth slower for 25 MB).
+        // Indices of a gather should be known early, so that consecutive row loads keep the memory busy. Computed
+        // inside the kernel they are late (measured on the CPU: a sixth slower for 25 MB).
         Op::Gather(_) => {
             position == 0 || instruction.shape().byte_size() <= profile.l2_bytes || is_generator(computation, id)
         }
@@ -117,11 +118,11 @@ pub fn user_takes(
 
 /// Whether a kernel rooted in an in-place update may evaluate `id`.
 ///
-/// The kernel writes over operand 0 of the update while it runs. From that array it may read only the elements that the
-/// same element of the update replaces: a `dynamic-slice` at the same place, used element by element.
+/// The kernel overwrites operand 0 of the update while it runs. It may only read the elements of that array that the
+/// same element of the update replaces: a `dynamic-slice` with the same start indices, used element by element.
 ///
-/// An update that is made of other elements of the array stays out as a whole: it would be torn apart where it reads
-/// them.
+/// An update that is computed from other elements of the array is not fused at all, since a partial fusion would split
+/// it where it reads them.
 pub fn keeps_update_in_place(
     computation: &Computation,
     group: &FusionGroup,
@@ -140,7 +141,7 @@ pub fn keeps_update_in_place(
     id != root.operand(1) || !is_made_of_neighbours(computation, group.root, profile)
 }
 
-/// Whether `id` is the part of an array that `update` writes over.
+/// Whether `id` is the part of an array that `update` overwrites.
 fn reads_what_it_replaces(computation: &Computation, id: InstrId, update: InstrId) -> bool {
     let (instruction, root) = (&computation[id], &computation[update]);
     matches!(instruction.op(), Op::DynamicSlice(_))
@@ -149,7 +150,7 @@ fn reads_what_it_replaces(computation: &Computation, id: InstrId, update: InstrI
         && graph::same_shape(instruction.shape(), computation[root.operand(1)].shape())
 }
 
-/// Limit of instructions examined in the computation of an update.
+/// Maximum number of instructions that are examined for the computation of an update.
 const MOST_LOOKED_AT: usize = 64;
 
 /// Whether a kernel for the update would read elements of the array that the update does not replace.

@@ -6,7 +6,7 @@ use super::{Planner, Proposal, Repeating, graph, rules};
 use crate::framework::explain::{FusionDecision, FusionReason};
 
 impl Planner<'_> {
-    /// Notes the decision on `id` for each of its readers; called before the proposal is carried out.
+    /// Records the decision on `id` for each of its readers. Must be called before the proposal is applied.
     pub(super) fn explain(&mut self, id: InstrId, proposal: Option<&Proposal>) {
         if !self.explains {
             return;
@@ -29,7 +29,7 @@ impl Planner<'_> {
         self.decisions.append(&mut decisions);
     }
 
-    /// Corrects decisions recorded when `id` was assumed to be inside.
+    /// Corrects decisions that were recorded under the assumption that `id` is fused.
     pub(super) fn explain_expelled(&mut self, id: InstrId) {
         let name = self.computation[id].name();
         for decision in self.decisions.iter_mut().filter(|d| d.producer == name) {
@@ -60,7 +60,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Reason that keeps `id` out of all kernels.
+    /// Returns the reason against fusing `id` into any kernel.
     fn blocked(&self, id: InstrId) -> Option<FusionReason> {
         let instruction = &self.computation[id];
         if rules::may_be_inside(self.computation, id, self.profile) {
@@ -84,7 +84,7 @@ impl Planner<'_> {
         own.or_else(|| self.elsewhere(id)).unwrap_or_else(|| self.does_not_pay(id))
     }
 
-    /// Reason that keeps `id` out of one kernel.
+    /// Returns the reason against fusing `id` into one kernel.
     fn refused(&self, id: InstrId, user: InstrId, group: usize) -> Option<FusionReason> {
         if let Err(reason) = self.accesses_by(id, user, group) {
             return Some(reason);
@@ -94,7 +94,7 @@ impl Planner<'_> {
         self.excess(id, group, accesses)
     }
 
-    /// Reason why `id` is in memory whatever this reader does.
+    /// Returns the reason for having `id` in memory regardless of this reader.
     fn elsewhere(&self, id: InstrId) -> Option<FusionReason> {
         if self.computation.root() == id {
             return Some(FusionReason::IsResult);
@@ -108,12 +108,12 @@ impl Planner<'_> {
         Some(FusionReason::InMemoryFor { reader: self.computation[reader].name().to_string() })
     }
 
-    /// The cost of computing `id` in all kernels that read it.
+    /// Returns the cost comparison as the reason against computing `id` in all kernels that read it.
     fn does_not_pay(&self, id: InstrId) -> FusionReason {
         match self.repeating(id, &self.user_groups(id).0) {
             Repeating::Seconds(repeat) => FusionReason::MoreExpensive(repeat),
             Repeating::Never { work, times } => FusionReason::Expensive { work, times },
-            // A value computed once that no reader refuses does pay.
+            // A value that is computed once and that no reader refuses is always worthwhile.
             Repeating::None => FusionReason::OperandFromMemory,
         }
     }

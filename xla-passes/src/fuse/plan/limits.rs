@@ -1,4 +1,4 @@
-//! Limits of a kernel: its instructions, its code, the values it keeps at a time, and the arrays it reads.
+//! Limits of a kernel: number of instructions, code size, register pressure, and number of arrays.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::fuse::access::ElementAccess;
 use crate::fuse::group::ReadDemand;
 
 impl Planner<'_> {
-    /// The limit that a kernel would exceed that evaluates `id` as well.
+    /// Returns the limit that a kernel would exceed if it also evaluated `id`.
     pub(super) fn excess(&self, id: InstrId, group: usize, accesses: &[ElementAccess]) -> Option<FusionReason> {
         let (limits, target) = (&self.profile.fusion, &self.groups[group]);
         let count = target.size + accesses.len();
@@ -23,7 +23,7 @@ impl Planner<'_> {
             return Some(FusionReason::TooMuchCode { count: code, limit: limits.max_code });
         }
         let demand = self.demand_with(id, group);
-        // What needs no more than there is already never makes it worse.
+        // An instruction that does not increase the demand is always permitted.
         if demand.registers > limits.max_live_registers && demand.registers > target.demand.registers {
             return Some(FusionReason::TooManyLiveValues {
                 registers: demand.registers,
@@ -34,8 +34,8 @@ impl Planner<'_> {
             .then_some(FusionReason::TooManyOperands { count: demand.arrays + 1, limit: limits.max_operands })
     }
 
-    /// Demand of a kernel for values from elsewhere once it evaluates `id` as well. Takes time in the operands of `id`,
-    /// not in all that the kernel reads.
+    /// Returns the demand of a kernel for external values if it also evaluates `id`. Takes time in the number of
+    /// operands of `id`, not in all reads of the kernel.
     fn demand_with(&self, id: InstrId, group: usize) -> ReadDemand {
         let target = &self.groups[group];
         let is_new = |o: &InstrId| *o != id && !target.members.contains_key(o) && !target.reads.contains(o);
@@ -44,11 +44,11 @@ impl Planner<'_> {
         if target.reads.contains(&id) { added.minus(self.demand_of(id)) } else { added }
     }
 
-    /// Demand of one value that a kernel reads.
+    /// Returns the demand of one value that a kernel reads.
     ///
-    /// If values that are still to be computed are inside, they are live all together where the members so far begin.
-    /// Arrays in memory are read when it is their turn. Generators are evaluated inside of the kernel and never read;
-    /// where registers are counted, so is the rest of what is still to be computed.
+    /// Values that are not computed yet may be evaluated inside the kernel; they are then all live at the start of the
+    /// present members. Arrays in memory are loaded when they are needed. Generators are evaluated inside the kernel
+    /// and never read. If registers are counted, all other values that are not computed yet are counted as registers.
     fn demand_of(&self, value: InstrId) -> ReadDemand {
         if rules::is_generator(self.computation, value) {
             return ReadDemand::default();
@@ -59,7 +59,7 @@ impl Planner<'_> {
         ReadDemand { registers, arrays: usize::from(!counted || in_memory) }
     }
 
-    /// Notes that a kernel reads a value.
+    /// Records a read of a value by a kernel.
     pub(super) fn add_read(&mut self, group: usize, value: InstrId) {
         if self.groups[group].reads.insert(value) {
             let demand = self.demand_of(value);
@@ -67,7 +67,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Notes that a kernel no longer reads a value.
+    /// Removes the record of a read of a value by a kernel.
     pub(super) fn remove_read(&mut self, group: usize, value: InstrId) {
         if self.groups[group].reads.remove(&value) {
             let demand = self.demand_of(value);
