@@ -3,13 +3,14 @@
 //! ```text
 //! profile: S(1) has 4 KiB         a = f32[16,16]{1,0:S(1)} dot(x, w)
 //! order, copies, lifetimes  ─>    b = f32[16,16]{1,0:S(1)} dot(a, w)
-//! who is alive when               c = f32[64,64]{1,0} broadcast(b)       too large
+//! values live at each step        c = f32[64,64]{1,0} broadcast(b)       too large
 //! ```
 //!
-//! Works on a module in its order and with its copies: values that share memory get one space, all of them. The fastest
-//! space comes first and takes the values that are read and written most often, as long as all that is alive at any
-//! step has room; then operands of the operations that want them there are copied. The values of a space are packed on
-//! trial, as [`assign_buffers`](crate::buffers::assign_buffers) will, so that the limit holds for the real allocation.
+//! Requires a schedule and inserted copies: all values that share memory get the same space. The fastest space is
+//! filled first, with the values that are read and written most often, as long as all values that are live at any step
+//! fit. Then operands are copied into it for the operations that request this. The values of a space are packed in a
+//! trial as [`assign_buffers`](crate::buffers::assign_buffers) will pack them, so that the limit holds for the real
+//! allocation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,8 +26,8 @@ use crate::analysis::cost::times;
 use crate::buffers::{Item, pack};
 use crate::{MemorySpaceProfile, Pass, PassContext};
 
-/// Sets the memory space in the layouts of values that fit into the spaces of the target's profile. Without such
-/// spaces, without an order, and for spaces that the program uses already, nothing changes. Runs after
+/// Sets the memory space in the layouts of values that fit into the spaces of the target's profile. Does nothing if the
+/// profile has no such spaces or the module has no schedule, and skips spaces that the program already uses. Runs after
 /// [`InsertCopies`](crate::InsertCopies).
 pub struct AssignMemorySpaces;
 
@@ -49,7 +50,7 @@ impl Pass for AssignMemorySpaces {
     }
 }
 
-/// The values of a module and which of them share memory.
+/// The values of a module and their alias classes.
 struct Memory<'a> {
     module: &'a Module,
     flow: &'a Flow,
@@ -58,7 +59,7 @@ struct Memory<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// `None` where copies are missing.
+    /// Computes the classes; `None` if copies are missing.
     fn new(module: &'a Module, flow: &'a Flow, timeline: &'a Timeline) -> Result<Option<Memory<'a>>> {
         match Classes::of_buffers(module, flow, timeline) {
             Ok(classes) => Ok(Some(Memory { module, flow, timeline, classes })),
@@ -72,7 +73,8 @@ impl<'a> Memory<'a> {
         all.filter(move |(_, class)| class.memory_space == space)
     }
 
-    /// Number of accesses to each class; `None` for those that something may reach that knows only the default memory.
+    /// Counts the accesses to each class; `None` if an operation may access the class that only supports the default
+    /// memory.
     fn accesses(&self) -> HashMap<NodeId, Option<u64>> {
         let runs = times(self.module);
         let mut accesses: HashMap<NodeId, Option<u64>> = HashMap::new();
@@ -92,7 +94,7 @@ impl<'a> Memory<'a> {
         accesses
     }
 
-    /// Whether all values of a space have room in it.
+    /// Whether all values of a space fit into it.
     fn fits(&self, space: &MemorySpaceProfile, more: &HashSet<NodeId>) -> Result<bool> {
         let mut items = Vec::new();
         let mut constants = 0usize;
@@ -103,21 +105,21 @@ impl<'a> Memory<'a> {
                 None => {}
             }
         }
-        // The order in which buffer assignment has them.
+        // Packs in the order that buffer assignment uses.
         items.sort_by_key(|(id, _)| *id);
         let packing = pack(&items.into_iter().map(|(_, item)| item).collect::<Vec<_>>())?;
         Ok(packing.size.saturating_add(constants) <= space.bytes)
     }
 }
 
-/// A class as a piece of memory in that space; `None` where it needs none, or more than can be.
+/// Returns a class as an item to pack in the space; `None` if it needs no memory or its size overflows.
 fn item(class: &Class, space: &MemorySpaceProfile) -> Option<Item> {
     let (first, last) = class.span()?;
     let size = class.bytes.checked_next_multiple_of(space.alignment.max(1))?;
     Some(Item { size, used: class.bytes, first, last })
 }
 
-/// Moves values into a space. Tells whether the space is this pass's to fill: whether the program does not use it yet.
+/// Moves values into a space. Returns whether this pass manages the space: whether the program does not use it yet.
 fn color(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut() -> bool) -> Result<bool> {
     let Ok(flow) = Flow::new(module) else { return Ok(false) };
     let timeline = Timeline::new(module, &flow)?;
@@ -134,13 +136,13 @@ fn color(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut(
             candidates.extend(item(class, space).map(|item| (count, item, id)));
         }
     }
-    // Most accesses for each byte that is taken; then those that take it for a short time.
+    // Most accesses per byte first, then the shortest live ranges.
     candidates.sort_by_key(|(count, item, id)| (std::cmp::Reverse(*count), item.last - item.first, item.size, *id));
     let mut load = Load::new(timeline.steps.len());
     candidates.retain(|(_, item, _)| load.add(item, space.bytes));
     let mut chosen: HashSet<NodeId> = candidates.iter().map(|(.., id)| *id).collect();
     while !chosen.is_empty() && !memory.fits(space, &chosen)? {
-        // Packing leaves gaps: without the least important eighth there are fewer.
+        // Packing leaves gaps. Dropping the least important eighth of the values reduces them.
         for _ in 0..candidates.len().div_ceil(8) {
             if let Some((.., id)) = candidates.pop() {
                 chosen.remove(&id);
@@ -155,7 +157,7 @@ fn color(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut(
     Ok(true)
 }
 
-/// The shapes of all instructions that hold a value of the chosen classes.
+/// Returns the new shapes of all instructions that hold a value of the chosen classes.
 fn colored(memory: &Memory<'_>, chosen: &HashSet<NodeId>, space: i64) -> Vec<(CompId, InstrId, Shape)> {
     let mut shapes = Vec::new();
     for &comp in memory.flow.executed() {
@@ -181,7 +183,7 @@ fn in_space(array: &ArrayShape, space: i64) -> Layout {
     Layout { memory_space: space, ..layout }
 }
 
-/// An operand of an operation that wants it in the space.
+/// An operand that is copied into the space for one user.
 #[derive(Clone, Copy)]
 struct Staged {
     comp: CompId,
@@ -189,7 +191,7 @@ struct Staged {
     operand: InstrId,
 }
 
-/// Copies operands into the space for the operations that want them there.
+/// Copies operands into the space for the operations that request this.
 fn stage(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut() -> bool) -> Result<()> {
     let mut wanted = wanted(module, space)?;
     // Operands that fit at each step may still leave gaps when packed.
@@ -209,7 +211,7 @@ fn stage(module: &mut Module, space: &MemorySpaceProfile, allow: &mut dyn FnMut(
     Ok(())
 }
 
-/// The operands that there is room for, those first that are read most often.
+/// Returns the operands that fit, most frequently read first.
 fn wanted(module: &Module, space: &MemorySpaceProfile) -> Result<Vec<Staged>> {
     let flow = Flow::new(module)?;
     let timeline = Timeline::new(module, &flow)?;
@@ -228,7 +230,7 @@ fn wanted(module: &Module, space: &MemorySpaceProfile) -> Result<Vec<Staged>> {
             continue;
         }
         let mut operands = module[comp][user].operands().to_vec();
-        // Operands updated in place stay where they are.
+        // Operands that are updated in place are not copied.
         let updated = updated_operands(module, comp, user);
         operands.retain(|operand| !updated.contains(operand));
         operands.sort_unstable();
@@ -260,7 +262,7 @@ fn updated_operands(module: &Module, comp: CompId, user: InstrId) -> Vec<InstrId
         .collect()
 }
 
-/// Inserts the copies, each just before its user.
+/// Inserts the copies, each directly before its user.
 fn insert(module: &mut Module, staged: &[Staged], space: i64) {
     let mut by_program: BTreeMap<CompId, Vec<Staged>> = BTreeMap::new();
     staged.iter().for_each(|&staged| by_program.entry(staged.comp).or_default().push(staged));
@@ -281,13 +283,12 @@ fn insert(module: &mut Module, staged: &[Staged], space: i64) {
     }
 }
 
-/// Bytes that are taken at each step: a tree in which a range is raised, and its highest step found, in logarithmic
-/// time.
+/// Bytes in use at each step: a segment tree with range addition and range maximum in logarithmic time.
 struct Load {
     steps: usize,
-    /// Highest of the range below a node, without what was added to all of it further up.
+    /// Maximum of the range below a node, without the additions at its ancestors.
     highest: Vec<usize>,
-    /// Added to the whole range of a node.
+    /// Bytes added to the whole range of a node.
     added: Vec<usize>,
 }
 
@@ -297,7 +298,7 @@ impl Load {
         Load { steps, highest: vec![0; 2 * steps], added: vec![0; 2 * steps] }
     }
 
-    /// Takes an item's bytes at its steps, if no step then has more than `limit`.
+    /// Adds an item's bytes to its steps if no step then exceeds `limit`.
     fn add(&mut self, item: &Item, limit: usize) -> bool {
         let range = (item.first as usize, item.last as usize);
         let fits = self.most(1, (0, self.steps - 1), range).checked_add(item.size).is_some_and(|most| most <= limit);

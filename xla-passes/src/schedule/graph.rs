@@ -1,4 +1,4 @@
-//! Scheduling graph of a computation: dependencies, and the bytes that instructions allocate and free.
+//! Scheduling graph of a computation: dependencies, and the memory that instructions allocate and free.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,34 +10,34 @@ use crate::analysis::alias::role::{Role, role};
 use crate::analysis::alias::timeline::{Donation, Timeline};
 use crate::analysis::alias::{ReadOrder, Share, shares};
 
-/// Effect of an instruction on memory.
+/// Dependencies of an instruction and its effect on memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScheduleNode {
-    /// Nodes that must run before, ascending; so that it can run in place, other readers of the updated value are among
-    /// them.
+    /// Nodes that must run before, in ascending order. For an in-place update, they include the other readers of the
+    /// updated value.
     pub(super) before: Vec<usize>,
     /// Nodes that must run after.
     pub(super) after: Vec<usize>,
-    /// Values it reads that are freed after their last reader, each once.
+    /// Values that the node reads and that are freed after their last reader, without duplicates.
     pub(super) reads: Vec<usize>,
-    /// Values it makes.
+    /// Values that the node defines.
     pub(super) makes: Vec<usize>,
-    /// `(read, made)`: that may be one buffer.
+    /// Pairs `(read, made)` of values that may share a buffer.
     pub(super) in_place: Vec<(usize, usize)>,
-    /// Bytes needed only while it runs.
+    /// Bytes that are only needed while the node runs.
     pub(super) inner: u64,
 }
 
-/// A value made in this computation.
+/// A value that is defined in this computation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScheduleValue {
     pub(super) bytes: u64,
     pub(super) readers: Vec<usize>,
-    /// Whether it is part of the result and so never freed.
+    /// Whether the value is part of the result and therefore never freed.
     pub(super) stays: bool,
 }
 
-/// The instructions of a computation, numbered as they stand.
+/// The instructions of a computation, numbered in their current order.
 #[derive(Debug)]
 pub(super) struct ScheduleGraph {
     pub(super) ids: Vec<InstrId>,
@@ -108,7 +108,7 @@ impl ScheduleGraph {
         graph
     }
 
-    /// Numbers the values of this computation; returns the numbers.
+    /// Numbers the values of this computation and returns the numbers.
     fn number_values(
         &mut self,
         module: &Module,
@@ -130,7 +130,7 @@ impl ScheduleGraph {
             }
             let read: HashSet<ValueId> = flow.operand_leaves(module, comp, *id).into_iter().collect();
             for &value in flow.leaves(comp, *id) {
-                // A loop or branch may pass on an operand or a constant.
+                // A loop or branch may return an operand or a constant unchanged.
                 let is_new = !read.contains(&value) && flow.value(value).kind != ValueKind::Constant;
                 if is_new && !local.contains_key(&value) {
                     let bytes = flow.value(value).bytes as u64;
@@ -150,7 +150,7 @@ impl ScheduleGraph {
 
     fn add_reads(&mut self, node: usize, reads: &[ValueId], flow: &Flow, local: &mut HashMap<ValueId, usize>) {
         for value in reads {
-            // Callers' values are never freed here, but their other readers matter to in-place updates.
+            // Values of the caller are never freed here, but their other readers matter for in-place updates.
             let number = *local.entry(*value).or_insert_with(|| {
                 let bytes = 0;
                 let stays = flow.value(*value).in_memory;
@@ -164,8 +164,8 @@ impl ScheduleGraph {
         }
     }
 
-    /// Keeps instructions with side effects in the order in which they stand: the turns of an unrolled loop, for one,
-    /// have no data that says which came first.
+    /// Keeps instructions with side effects in their current order. For example, the iterations of an unrolled loop
+    /// have no data dependencies that order them.
     fn keep_effects_in_order(&mut self, computation: &Computation, effects: &Effects) {
         let with_effect = (0..self.ids.len()).filter(|&node| effects.has_effect(&computation[self.ids[node]]));
         let with_effect: Vec<usize> = with_effect.collect();
@@ -174,9 +174,9 @@ impl ScheduleGraph {
         }
     }
 
-    /// Puts each updating node after the other readers of the updated value, unless they need its result.
+    /// Orders each updating node after the other readers of the updated value, unless they depend on its result.
     fn read_before_update(&mut self, wishes: &[(usize, Vec<usize>)]) {
-        // Searching for results costs a bounded number of visits; beyond, updates may need copies.
+        // The search for dependent readers visits a bounded number of nodes. Beyond that, updates may need copies.
         let mut budget = 1_000_000 + 64 * self.nodes.len();
         for (update, readers) in wishes {
             if readers.iter().all(|r| r == update) {
@@ -199,18 +199,18 @@ impl ScheduleGraph {
         Some(reached)
     }
 
-    /// Node numbers of instructions.
+    /// Returns the node numbers of instructions.
     pub(super) fn numbers(&self, order: &[InstrId]) -> Vec<usize> {
         let number: HashMap<InstrId, usize> = self.ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
         order.iter().filter_map(|id| number.get(id).copied()).collect()
     }
 
-    /// Number of readers of each value that have not run; one more where it stays.
+    /// Returns the number of readers of each value that have not run, plus 1 if it is part of the result.
     pub(super) fn reader_counts(&self) -> Vec<usize> {
         self.values.iter().map(|v| v.readers.len() + usize::from(v.stays)).collect()
     }
 
-    /// The most bytes that are needed at once when the nodes run in that order.
+    /// Returns the peak memory in bytes when the nodes run in this order.
     pub(super) fn peak(&self, order: &[usize]) -> u64 {
         let mut left = self.reader_counts();
         let (mut live, mut peak) = (0u64, 0u64);
@@ -244,7 +244,7 @@ impl ScheduleGraph {
     }
 }
 
-/// Whether a value's memory may be written at all: not that of constants and of parameters that were not donated.
+/// Whether a value's memory may be written: not for constants and for parameters that were not donated.
 fn is_writable(donations: &HashMap<ParameterLeaf, Donation>, flow: &Flow, value: ValueId) -> bool {
     let value = flow.value(value);
     match value.kind {

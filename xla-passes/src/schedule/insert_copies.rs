@@ -1,17 +1,16 @@
-//! Copy insertion: copies values that would otherwise need one buffer at the same time.
+//! Copy insertion: copies values that would otherwise need the same buffer at the same time.
 //!
-//! A loop's state lives in one buffer a leaf, from its initial value through all iterations to its result; so do the
-//! results of a conditional's branches, and a program's outputs live in buffers of their own, or of the parameters that
-//! `input_output_alias` names. A `copy` is inserted where a value cannot be written there at once, because the old
-//! value is still needed or because the value's memory is a caller's, a constant's or another output's: before the
-//! loop, at the end of the body, of the branch, of the entry computation. All others share memory without a copy.
+//! A loop's state has one buffer per leaf, which holds the initial value, the value of each iteration and the result.
+//! The same holds for the results of a conditional's branches. A program's outputs have buffers of their own, or those
+//! of the parameters that `input_output_alias` names. A `copy` is inserted if a value cannot be written to that buffer
+//! directly, because the old value is still live, or because the value's memory belongs to a caller, a constant or
+//! another output. Copies are placed before the loop, or at the end of the body, branch or entry computation. All other
+//! values share memory without a copy.
 //!
-//! An iota, the broadcast of a constant or a small fusion that reads nothing is made again instead of copied. The
-//! `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two state
-//! leaves that change places take three copies in the right order): do not schedule again afterwards.
+//! An iota, the broadcast of a constant or a small fusion without inputs is computed again instead of copied.
 //!
-//! The `alias` module decides; this one edits. Copies are put into the schedules, and their order matters there (two
-//! state leaves that change places take three copies in the right order): do not schedule again afterwards.
+//! The `alias` module decides; this one edits. Copies are inserted into the schedules, and their order matters
+//! (swapping two state leaves takes three copies in the right order): do not schedule again afterwards.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,7 +23,7 @@ use crate::analysis::alias::role::leaf_count;
 use crate::analysis::alias::timeline::{JoinPlace, Timeline};
 use crate::{Pass, PassContext};
 
-/// [`insert_copies`] as a pass.
+/// Pass that runs [`insert_copies`].
 pub struct InsertCopies;
 
 impl Pass for InsertCopies {
@@ -37,10 +36,10 @@ impl Pass for InsertCopies {
     }
 }
 
-/// Inserts the copies that a scheduled module needs before buffers can be assigned. Gives their number.
+/// Inserts the copies that a scheduled module needs before buffers can be assigned. Returns their number.
 ///
-/// Fails where a computation that is executed has several callers (flatten the call graph first) or no schedule:
-/// [`Error::FailedPrecondition`].
+/// Returns [`Error::FailedPrecondition`] if an executed computation has several callers (flatten the call graph first)
+/// or no schedule.
 pub fn insert_copies(module: &mut Module) -> Result<usize> {
     let edits = plan(module)?;
     let mut count = 0;
@@ -56,7 +55,7 @@ pub fn insert_copies(module: &mut Module) -> Result<usize> {
     Ok(count)
 }
 
-/// The moves that stay, by place in the order of the program, each place's leaves ascending.
+/// The remaining moves, by place in program order. The leaves of each place are in ascending order.
 type CopyPlan = Vec<(JoinPlace, Vec<(usize, Kept)>)>;
 
 fn plan(module: &Module) -> Result<CopyPlan> {
@@ -82,13 +81,13 @@ fn plan(module: &Module) -> Result<CopyPlan> {
     Ok(plan)
 }
 
-/// New instructions and the ones that they precede: an instruction, or the end.
+/// New instructions and the instruction before which they are inserted (`None`: the end).
 struct Insertion {
     before: Option<InstrId>,
     new: Vec<InstrId>,
 }
 
-/// Copies leaves of the value at a place and passes the new value on there.
+/// Copies leaves of the value at a place and uses the new value there.
 fn apply(module: &mut Module, place: JoinPlace, leaves: &[(usize, Kept)]) -> (CompId, Insertion) {
     let (comp, before) = match place {
         JoinPlace::LoopEntry(comp, id) => (comp, Some(id)),
@@ -108,17 +107,17 @@ fn apply(module: &mut Module, place: JoinPlace, leaves: &[(usize, Kept)]) -> (Co
     (comp, Insertion { before, new })
 }
 
-/// Arrays of no more bytes are copied as fast as they are made.
+/// Maximum size in bytes of arrays that are copied as fast as they are computed again.
 const CHEAP_COPY: usize = 64;
 
-/// A fusion of no more instructions that reads nothing costs little more than writing its result.
+/// Maximum number of instructions of a fusion without inputs that costs little more than writing its result.
 const CHEAP_FUSION: usize = 4;
 
 struct Edit<'m> {
     module: &'m mut Module,
     comp: CompId,
     new: Vec<InstrId>,
-    /// Those of `new` that take a tuple apart.
+    /// The `get-tuple-element` instructions among `new`.
     elements: HashMap<(InstrId, usize), InstrId>,
 }
 
@@ -129,7 +128,7 @@ impl Edit<'_> {
         id
     }
 
-    /// A copy of an array, or the same array made again where that only writes.
+    /// Copies an array, or computes it again if that only writes memory.
     fn copy(&mut self, id: InstrId) -> InstrId {
         let source = &self.computation()[id];
         let (shape, operands) = (source.shape().clone(), source.operands().to_vec());
@@ -139,7 +138,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The operation that makes the same array without reading one.
+    /// Returns the operation that computes the same array without reading one.
     fn made_again(&mut self, id: InstrId) -> Option<Op> {
         let source = &self.computation()[id];
         if source.shape().as_array()?.byte_size() <= CHEAP_COPY {
@@ -154,7 +153,7 @@ impl Edit<'_> {
             Op::Fusion(fusion) if source.operands().is_empty() => {
                 let mut fusion = fusion.clone();
                 let fused = self.module.get(fusion.computation).filter(|f| f.len() <= CHEAP_FUSION)?.clone();
-                // A fusion's computation has one caller.
+                // The computation of a fusion must have one caller.
                 fusion.computation = self.module.add(fused);
                 Some(fusion.into())
             }
@@ -166,7 +165,7 @@ impl Edit<'_> {
         &self.module[self.comp]
     }
 
-    /// The copies of some leaves of `value`, by leaf: all first halves of moves, then all second halves.
+    /// Copies some leaves of `value`: all first halves of moves, then all second halves. Returns the copies by leaf.
     fn copy_leaves(&mut self, value: InstrId, leaves: &[(usize, Kept)]) -> BTreeMap<usize, InstrId> {
         let mut copied: BTreeMap<usize, InstrId> = BTreeMap::new();
         for &(leaf, _) in leaves {
@@ -184,7 +183,7 @@ impl Edit<'_> {
         copied
     }
 
-    /// An instruction whose value is leaf `number` of `value`.
+    /// Returns an instruction whose value is leaf `number` of `value`.
     fn leaf(&mut self, mut value: InstrId, mut number: usize) -> InstrId {
         while let Shape::Tuple(elements) = self.computation()[value].shape() {
             let mut index = 0;
@@ -201,7 +200,7 @@ impl Edit<'_> {
         value
     }
 
-    /// An instruction whose value is element `index` of the tuple `value`.
+    /// Returns an instruction whose value is element `index` of the tuple `value`.
     fn element(&mut self, value: InstrId, index: usize) -> InstrId {
         let tuple = &self.computation()[value];
         if let Op::Tuple(_) = tuple.op() {
@@ -216,7 +215,7 @@ impl Edit<'_> {
         id
     }
 
-    /// `value`, whose first leaf has number `first`, with copied leaves in place of the old ones.
+    /// Rebuilds `value`, whose first leaf has number `first`, with copied leaves in place of the old ones.
     fn rebuild(&mut self, value: InstrId, first: usize, copied: &BTreeMap<usize, InstrId>) -> InstrId {
         let shape = self.computation()[value].shape().clone();
         let Shape::Tuple(elements) = &shape else { return copied.get(&first).copied().unwrap_or(value) };
@@ -239,7 +238,7 @@ impl Edit<'_> {
     }
 }
 
-/// Puts new instructions into the schedule. Tuples and elements that nobody uses any more go.
+/// Inserts new instructions into the schedule. Removes tuples and elements that became unused.
 fn reschedule(computation: &mut Computation, insertions: &[Insertion]) -> Result<()> {
     let at: BTreeMap<Option<InstrId>, &[InstrId]> = insertions.iter().map(|i| (i.before, &*i.new)).collect();
     let mut order = Vec::with_capacity(computation.len());

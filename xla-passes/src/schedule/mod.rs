@@ -1,15 +1,19 @@
-//! Scheduling: an order for the instructions of each executed computation that keeps the memory low.
+//! Scheduling: orders the instructions of each executed computation for low memory usage.
 //!
-//! Several orders are made and the one with the lowest simulated peak is taken (the first of equals, so that results
-//! are deterministic): depth first with the subtree that needs most memory first, which also keeps producers next to
-//! consumers; the same with writes into results early; a list schedule that always runs the node that frees most; and
-//! the order in which the instructions stand. The memory of a program's results is there all the time, and the share
-//! that others can borrow depends on live ranges; so for the entry of small programs buffers are assigned on trial.
+//! Several orders are computed, and the one with the lowest simulated peak is selected (the first among equals, so that
+//! results are deterministic):
 //!
-//! All of them put an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
-//! loop's state) after the other readers of that operand where the graph allows it: otherwise the operand would have
-//! to be copied. Control dependencies are kept, and instructions with side effects stay in the order in which they
-//! stand.
+//! - depth first, with the subtree that needs most memory first, which also places producers close to consumers;
+//! - the same order with writes to results moved forward;
+//! - a list schedule that always runs the node that frees most memory;
+//! - the current order of the instructions.
+//!
+//! The memory of a program's results exists during the whole execution, and the share that other values can borrow
+//! depends on live ranges. For the entry of small programs, buffers are therefore assigned in a trial.
+//!
+//! Each order runs an instruction that updates an operand in place (`dynamic-update-slice`, `scatter`, an update of a
+//! loop's state) after the other readers of that operand if the graph permits it; otherwise the operand would have to
+//! be copied. Control dependencies are kept, and instructions with side effects keep their current order.
 
 mod assign_memory_spaces;
 mod graph;
@@ -32,7 +36,7 @@ use crate::buffers::{BufferOptions, assign_buffers};
 use crate::schedule::insert_copies::insert_copies;
 use crate::{Pass, PassContext};
 
-/// [`schedule_module`] as a pass.
+/// Pass that runs [`schedule_module`].
 pub struct Schedule;
 
 impl Pass for Schedule {
@@ -45,11 +49,12 @@ impl Pass for Schedule {
     }
 }
 
-/// Gives each executed computation a schedule and marks the module as scheduled. A module that is marked keeps those of
-/// its schedules that are still whole: their order is somebody's decision.
+/// Assigns each executed computation a schedule and marks the module as scheduled. If the module was already marked,
+/// its complete schedules are kept, since their order is deliberate.
 ///
-/// Takes `n log n` steps in the number of instructions. Fails where a computation is executed by several callers;
-/// flatten the call graph first: [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition).
+/// Takes `n log n` steps in the number of instructions. Returns
+/// [`Error::FailedPrecondition`](xla_hlo::Error::FailedPrecondition) if a computation has several callers; flatten the
+/// call graph first.
 pub fn schedule_module(module: &mut Module) -> Result<()> {
     let is_scheduled = module.attributes().is_scheduled;
     let stale = |c: &Computation| c.schedule().is_some() && !(is_scheduled && is_whole(c));
@@ -58,7 +63,7 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
         module.computation_mut(id).set_schedule(None);
     }
     let (flow, effects) = (Flow::new(module)?, Effects::of(module));
-    // Bytes that a computation needs besides its parameters; callees come first.
+    // Bytes that a computation needs in addition to its parameters; callees come first.
     let mut inner: HashMap<CompId, u64> = HashMap::new();
     for &comp in flow.executed() {
         let graph = ScheduleGraph::new(module, (&flow, &effects), comp, &inner);
@@ -74,7 +79,7 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
                 orders.push((graph.peak(&order), order));
             }
         }
-        // Sorting is stable: the first of equals.
+        // Sorting is stable, so that the first order wins among equals.
         orders.sort_by_key(|(peak, _)| *peak);
         let named = |order: &[usize]| -> Vec<InstrId> { order.iter().map(|&node| graph.ids[node]).collect() };
         inner.insert(comp, orders.first().map_or(0, |(peak, _)| *peak));
@@ -88,11 +93,12 @@ pub fn schedule_module(module: &mut Module) -> Result<()> {
     Ok(())
 }
 
-/// Programs of more instructions take the order with the lowest simulated peak: trials take time.
+/// Maximum number of instructions for trials, which take time. Larger programs use the order with the lowest simulated
+/// peak.
 const MAX_TRIED: usize = 2048;
 
-/// The order of the entry with which the program needs least memory, everything else being in order. None that needs
-/// more copies than the first is worth it.
+/// Returns the order of the entry with which the program needs the least memory, when all other computations are
+/// scheduled. Orders that need more copies than the first one are rejected.
 fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
     if orders.len() < 2 || module.instruction_count() > MAX_TRIED {
         return orders.into_iter().next();
@@ -105,14 +111,14 @@ fn tried(module: &Module, orders: Vec<Vec<InstrId>>) -> Option<Vec<InstrId>> {
         let options = BufferOptions { verify: false, ..BufferOptions::default() };
         Ok((copies, assign_buffers(&trial, &options)?.total_bytes()))
     };
-    // Errors of buffer assignment are left to those who need the buffers.
+    // Errors of buffer assignment are ignored here; the later assignment reports them.
     let trials: Vec<Option<(usize, usize)>> = orders.iter().map(|order| copies_and_bytes(order).ok()).collect();
     let most_copies = trials[0].map_or(0, |(copies, _)| copies);
     let bytes = |trial: &Option<(usize, usize)>| trial.filter(|t| t.0 <= most_copies).map_or(usize::MAX, |t| t.1);
     orders.into_iter().zip(trials).min_by_key(|(_, trial)| bytes(trial)).map(|(order, _)| order)
 }
 
-/// Whether a computation's schedule has each instruction once, after its dependencies.
+/// Whether a computation's schedule contains each instruction once, after its dependencies.
 fn is_whole(computation: &Computation) -> bool {
     let Some(order) = computation.schedule() else { return false };
     let mut done: HashSet<InstrId> = HashSet::with_capacity(order.len());

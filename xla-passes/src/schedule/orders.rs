@@ -1,4 +1,4 @@
-//! Orders of a scheduling graph's nodes.
+//! Orders for the nodes of a scheduling graph.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::graph::ScheduleGraph;
 
 impl ScheduleGraph {
-    /// The order in which the nodes stand, as far as edges allow.
+    /// Returns the current order of the nodes, as far as edges permit.
     pub(super) fn as_it_stands(&self) -> Vec<usize> {
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut ready: BinaryHeap<Reverse<usize>> =
@@ -19,7 +19,7 @@ impl ScheduleGraph {
         order
     }
 
-    /// Counts down the successors of `node`, which has run.
+    /// Decrements the wait counts of the successors of `node`, which has run.
     fn release(&self, node: usize, waits: &mut [usize], mut ready: impl FnMut(usize)) {
         for &next in &self.nodes[node].after {
             waits[next] -= 1;
@@ -29,13 +29,13 @@ impl ScheduleGraph {
         }
     }
 
-    /// Always the node with the greatest excess of freed over allocated bytes. Nodes that cost nothing run at once;
-    /// ties go to the earlier node.
+    /// Returns the order that always runs the node with the greatest excess of freed over allocated bytes. Nodes
+    /// without cost run at once; ties are resolved in favor of the earlier node.
     pub(super) fn most_freed_first(&self) -> Vec<usize> {
         let mut left = self.reader_counts();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut done = vec![false; self.nodes.len()];
-        // Entries hold the gain they were pushed with; those that are out of date are passed over.
+        // Entries hold the gain at the time of their insertion; outdated entries are skipped.
         let mut ready: BinaryHeap<(i64, Reverse<usize>)> =
             (0..self.nodes.len()).filter(|&n| waits[n] == 0).map(|n| (self.gain(n, &left), Reverse(n))).collect();
         let mut order = Vec::with_capacity(self.nodes.len());
@@ -57,14 +57,14 @@ impl ScheduleGraph {
         order
     }
 
-    /// The given order, but nodes that only write into results run as soon as possible: their memory is there all the
-    /// time, and what is written into it is over.
+    /// Returns the given order, except that nodes that only write to results run as soon as possible: the memory of
+    /// results exists all the time, and the values that are written to it need no memory afterwards.
     pub(super) fn results_early(&self, order: &[usize]) -> Vec<usize> {
         let free = self.writes_results();
         let mut waits: Vec<usize> = self.nodes.iter().map(|n| n.before.len()).collect();
         let mut done = vec![false; self.nodes.len()];
         let mut out = Vec::with_capacity(order.len());
-        // Nodes that can run at once, then those that each finished node makes ready; a stack.
+        // Stack of nodes that can run now, including the ones that the last node made ready.
         let mut ready: Vec<usize> = (0..self.nodes.len()).rev().filter(|&n| waits[n] == 0 && free[n]).collect();
         for &next in order {
             ready.insert(0, next);
@@ -78,11 +78,11 @@ impl ScheduleGraph {
         out
     }
 
-    /// Flags of the nodes that make nothing, or results or values that results are written over.
+    /// Flags the nodes that define no value, or only results and values that results overwrite.
     fn writes_results(&self) -> Vec<bool> {
         let mut is_result: Vec<bool> = self.values.iter().map(|v| v.stays).collect();
         for &node in self.as_it_stands().iter().rev() {
-            // One of the operands can be written over.
+            // A result can overwrite only one operand.
             let over = self.nodes[node]
                 .in_place
                 .iter()
@@ -94,7 +94,7 @@ impl ScheduleGraph {
         self.nodes.iter().map(|node| node.inner == 0 && node.makes.iter().all(|&v| is_result[v])).collect()
     }
 
-    /// Bytes that are freed when `node` runs now, less those it makes.
+    /// Returns the bytes that are freed when `node` runs now, minus the bytes that it allocates.
     fn gain(&self, node: usize, left: &[usize]) -> i64 {
         let node = &self.nodes[node];
         if node.makes.is_empty() && node.reads.is_empty() {
@@ -105,8 +105,9 @@ impl ScheduleGraph {
         i64::try_from(freed).unwrap_or(i64::MAX).saturating_sub(i64::try_from(made).unwrap_or(i64::MAX))
     }
 
-    /// Depth first from the results. Of what a node needs, that which takes most memory beyond its result comes first
-    /// (R. Sethi and J. D. Ullman, "The Generation of Optimal Code for Arithmetic Expressions", 1970, for trees).
+    /// Returns the depth-first order from the results. Among the operands of a node, the one that takes most memory
+    /// beyond its result comes first (R. Sethi and J. D. Ullman, "The Generation of Optimal Code for Arithmetic
+    /// Expressions", 1970, for trees).
     pub(super) fn depth_first(&self) -> Vec<usize> {
         let order = self.as_it_stands();
         let mut needs = vec![0u64; self.nodes.len()];
@@ -125,7 +126,7 @@ impl ScheduleGraph {
         }
         let mut seen = vec![false; self.nodes.len()];
         let mut out = Vec::with_capacity(self.nodes.len());
-        // Results are nodes that nothing waits for; the root stands after its operands, dead code goes last.
+        // Results are nodes without successors. The root follows its operands, and dead code is last.
         let sinks = order.iter().rev().copied().filter(|&n| self.nodes[n].after.is_empty());
         for sink in sinks {
             let mut stack = vec![(sink, 0usize)];

@@ -1,4 +1,4 @@
-//! Candidates for rematerialisation: values live at the peak, and the bytes that recomputing them frees.
+//! Candidates for rematerialization: values that are live at the peak, with the bytes that recomputing them frees.
 
 use std::collections::HashMap;
 
@@ -14,26 +14,26 @@ use crate::analysis::cost::{Cost, Costs};
 use crate::buffers::LiveValue;
 use crate::rewrite::graph::is_free;
 
-/// Operations for each byte read or written up to which computing again is cheap.
+/// Maximum number of operations per byte read or written for which recomputation is cheap.
 const CHEAP: u64 = 16;
 
-/// A value that can be computed again.
+/// A value that can be recomputed.
 pub(super) struct Candidate {
     pub(super) edit: Edit,
-    /// Bytes that are free at the peak then.
+    /// Bytes that recomputation frees at the peak.
     pub(super) bytes: u64,
-    /// Number of the value in the assignment.
+    /// Index of the value in the assignment.
     pub(super) value: usize,
-    /// The values that computing it again reads.
+    /// Values that the recomputation reads.
     pub(super) reads: Vec<usize>,
 }
 
-/// All values that are alive at the peak and may be computed again, those first that free most for the least work.
+/// Returns all values that are live at the peak and can be recomputed, ordered by work per freed byte.
 pub(super) fn candidates(trial: &Trial) -> Result<Vec<Candidate>> {
     let flow = Flow::new(&trial.copied)?;
     let mut steps: HashMap<(CompId, InstrId), (usize, usize)> = HashMap::new();
     let last = trial.buffers.steps().len().saturating_sub(1);
-    // The first and the last step are the program's own, and bear the name of its root.
+    // The first and the last step are the program's own, with the name of its root.
     for (step, &at) in trial.buffers.steps().iter().enumerate().take(last).skip(1) {
         steps.entry(at).or_insert((step, step)).1 = step;
     }
@@ -43,13 +43,13 @@ pub(super) fn candidates(trial: &Trial) -> Result<Vec<Candidate>> {
     let mut costs = Costs::new(&trial.module);
     let mut found: Vec<(Candidate, u64)> =
         trial.buffers.peak().values.iter().filter_map(|&value| peak.candidate(value, &mut costs)).collect();
-    // Work in thousandths of an operation for each byte; ties go to the larger value, which comes first.
+    // Work in thousandths of an operation per byte. Ties are resolved in favor of the larger value, which comes first.
     let rate = |(candidate, work): &(Candidate, u64)| work.saturating_mul(1000) / candidate.bytes.max(1);
     found.sort_by_key(rate);
     Ok(found.into_iter().map(|(candidate, _)| candidate).collect())
 }
 
-/// The moment at which most memory is needed.
+/// The time of peak memory usage.
 struct Peak<'t> {
     trial: &'t Trial,
     flow: Flow,
@@ -60,7 +60,7 @@ struct Peak<'t> {
 }
 
 impl Peak<'_> {
-    /// The candidate that one of the assignment's values is, and the work that it takes.
+    /// Returns the candidate for one of the assignment's values, with the work that recomputation takes.
     fn candidate(&self, value: usize, costs: &mut Costs<'_>) -> Option<(Candidate, u64)> {
         let module = &self.trial.module;
         let live = self.trial.buffers.values().get(value)?;
@@ -86,18 +86,18 @@ impl Peak<'_> {
         Some((Candidate { edit, bytes, value, reads }, work))
     }
 
-    /// The reads after the peak; `None` where there are none, where the peak's own instruction is one, and where it
-    /// cannot be said when something is read.
+    /// Returns the reads after the peak. `None` if there are none, if the instruction at the peak is one of them, or if
+    /// the time of a read is unknown.
     fn late_reads(&self, program: CompId, maker: InstrId, index: Option<usize>) -> Option<Vec<Read>> {
         let graph = self.trial.module.get(program)?;
         let mut late = Vec::new();
-        // Names of the value, each with the names on the way to it.
+        // Aliases of the value, each with the chain of aliases that leads to it.
         let mut names: Vec<(InstrId, Vec<InstrId>)> = match index {
             None => vec![(maker, Vec::new())],
             Some(index) => {
                 let users = graph[maker].users().iter();
                 let is_element = |&&u: &&InstrId| matches!(graph[u].op(), Op::GetTupleElement(e) if e.index == index);
-                // The tuple as a whole may go anywhere.
+                // The whole tuple must not have other users.
                 let all_elements =
                     graph[maker].users().iter().all(|&u| matches!(graph[u].op(), Op::GetTupleElement(_)));
                 all_elements.then(|| users.filter(is_element).map(|&u| (u, Vec::new())).collect())?
@@ -130,7 +130,7 @@ impl Peak<'_> {
         (!late.is_empty()).then_some(late)
     }
 
-    /// Bytes that must be kept over the peak so that the value can be computed again, and the values that this reads.
+    /// Returns the bytes that must stay live over the peak for the recomputation, and the values that it reads.
     fn kept_for(&self, edit: &Edit) -> (u64, Vec<usize>) {
         let mut bytes = 0;
         let mut reads = Vec::new();
@@ -152,7 +152,7 @@ impl Peak<'_> {
     }
 }
 
-/// Cost of running an instruction again; `None` where that is expensive or changes anything.
+/// Returns the cost of running an instruction again; `None` if that is expensive or has effects.
 fn recomputing(module: &Module, program: CompId, id: InstrId, costs: &mut Costs<'_>) -> Option<Cost> {
     let graph = &module[program];
     if role(graph, id) != Role::Compute {
@@ -171,14 +171,14 @@ fn recomputing(module: &Module, program: CompId, id: InstrId, costs: &mut Costs<
     (work <= CHEAP.saturating_mul(cost.bytes())).then_some(cost)
 }
 
-/// Whether it is a kernel with a part for each of its results.
+/// Whether the instruction is a fusion that computes each of its results separately.
 fn stores_a_tuple(module: &Module, program: CompId, id: InstrId) -> bool {
     let Op::Fusion(fusion) = module[program][id].op() else { return false };
     let body = &module[fusion.computation];
     matches!(body[body.root()].op(), Op::Tuple(_))
 }
 
-/// Elementwise operations, movement and reductions.
+/// Whether the operation is an elementwise operation, data movement or a reduction.
 fn is_pure(op: &Op, inside: bool) -> bool {
     match op.opcode().family() {
         Family::Elementwise => !matches!(op, Op::Map(_)),

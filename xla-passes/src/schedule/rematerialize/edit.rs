@@ -1,4 +1,4 @@
-//! Recomputes one value in front of a later use.
+//! Recomputes one value before a later use.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use xla_hlo::{CompId, Computation, Error, InstrId, Instruction, Module, Op, Resu
 
 use crate::rewrite::graph::{clone_with_operands, is_free};
 
-/// A value that is computed again.
+/// A recomputation of one value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edit {
-    /// Its computation.
+    /// Computation of the value.
     pub(super) program: CompId,
-    /// Instruction that makes it.
+    /// Instruction that defines the value.
     pub(super) maker: InstrId,
-    /// Number among the maker's results, if it has several.
+    /// Index among the maker's results, if it has several.
     pub(super) index: Option<usize>,
-    /// Instruction before which it is computed again.
+    /// Instruction before which the value is recomputed.
     pub(super) before: InstrId,
-    /// The uses that take the new value.
+    /// Uses that read the new value.
     pub(super) reads: Vec<Read>,
 }
 
@@ -27,17 +27,17 @@ pub(super) struct Edit {
 pub(super) struct Read {
     pub(super) user: InstrId,
     pub(super) operand: usize,
-    /// Bitcasts on the way from the value to the use.
+    /// Bitcasts between the value and the use.
     pub(super) way: Vec<InstrId>,
 }
 
 impl Edit {
-    /// For people.
+    /// Returns the name of the maker for messages.
     pub(super) fn name<'m>(&self, module: &'m Module) -> &'m str {
         module[self.program][self.maker].name()
     }
 
-    /// Edits the module, and its order.
+    /// Applies the edit to the module and its schedule.
     pub(super) fn apply(&self, module: &mut Module) -> Result<()> {
         let again = self.again(module)?;
         let graph = module.computation_mut(self.program);
@@ -63,7 +63,7 @@ impl Edit {
         Ok(())
     }
 
-    /// Operands of computing the value again.
+    /// Returns the operands that the recomputation needs.
     pub(super) fn operands(&self, module: &Module) -> Vec<InstrId> {
         let maker = &module[self.program][self.maker];
         match maker.op() {
@@ -75,7 +75,7 @@ impl Edit {
         }
     }
 
-    /// The new maker, of this value alone.
+    /// Returns the new maker, which only computes this value.
     fn again(&self, module: &mut Module) -> Result<Instruction> {
         let maker = module[self.program][self.maker].clone();
         let named = |i: Instruction| {
@@ -93,7 +93,7 @@ impl Edit {
         Ok(named(Instruction::new(op.into(), shape, operands)))
     }
 
-    /// Removes the old maker and its names, where nobody uses them any more.
+    /// Removes the old maker and its aliases if they are unused.
     fn remove_unused(&self, module: &mut Module, order: &mut Vec<InstrId>) -> Result<()> {
         let graph = module.computation_mut(self.program);
         let ways = self.reads.iter().flat_map(|read| read.way.iter().rev().copied());
@@ -116,7 +116,7 @@ impl Edit {
     }
 }
 
-/// The part of a kernel that makes one of its results, and the numbers of the operands that it needs.
+/// Returns the part of a kernel that computes one of its results, and the numbers of the operands that it needs.
 fn kernel_of_result(body: &Computation, index: Option<usize>) -> (Computation, Vec<usize>) {
     let root = match index {
         Some(index) if matches!(body[body.root()].op(), Op::Tuple(_)) => body[body.root()].operand(index),

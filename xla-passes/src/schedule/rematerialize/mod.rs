@@ -1,4 +1,4 @@
-//! Rematerialisation: recomputes cheap values next to their late uses, under a memory limit.
+//! Rematerialization: recomputes cheap values close to their late uses to satisfy a memory limit.
 //!
 //! ```text
 //! a = f(x)                a = f(x)
@@ -8,10 +8,10 @@
 //!                         d = k(c, a')
 //! ```
 //!
-//! Works on a module in its order, after fusion: only then are stored values and their live ranges known. A kernel that
-//! stores several results is computed again for the one that is needed, which undoes useless stores of fusion.
-//! Each sweep assigns buffers on trial, looks at the values that are alive at the peak, and moves away those that free
-//! most bytes for the least work.
+//! Runs on a scheduled module after fusion, since stored values and their live ranges are only known then. A kernel
+//! that stores several results is recomputed only for the needed one, which undoes useless stores of fusion. Each sweep
+//! assigns buffers in a trial, inspects the values that are live at the peak, and recomputes the ones that free most
+//! bytes for the least work.
 
 mod candidate;
 mod edit;
@@ -26,14 +26,14 @@ use xla_hlo::{Module, Result};
 
 use crate::{Pass, PassContext};
 
-/// Brings the memory of a scheduled module under the limit of the target's profile, or as far down as recomputing
-/// brings it. Does nothing without a limit, below it, and where the module has no order yet.
+/// Reduces the memory of a scheduled module to the limit of the target's profile, or as far as recomputation can. Does
+/// nothing without a limit, below it, or if the module has no schedule yet.
 ///
-/// Peaks that stay above the limit are left to [`assign_buffers`](crate::buffers::assign_buffers), whose error names
-/// the values that need it.
+/// If the peak stays above the limit, [`assign_buffers`](crate::buffers::assign_buffers) reports an error that names
+/// the values at the peak.
 pub struct Rematerialize;
 
-/// Trials at most: each takes as long as assigning buffers once.
+/// Maximum number of trials. Each takes as long as one buffer assignment.
 const MAX_SWEEPS: usize = 48;
 
 impl Pass for Rematerialize {
@@ -54,11 +54,11 @@ impl Pass for Rematerialize {
     }
 }
 
-/// The edits that bring the memory down most, or just under the limit.
+/// Returns the edits that reduce memory most, or just below the limit.
 fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
     let Some(mut now) = Trial::new(module.clone())? else { return Ok(Vec::new()) };
     let (mut edits, mut best) = (Vec::new(), (now.bytes(), 0));
-    // Edits tried in vain; number of edits made before memory is measured again.
+    // Edits without success, and the number of edits before memory is measured again.
     let mut failed: HashSet<Edit> = HashSet::new();
     let mut at_once = usize::MAX;
     for _ in 0..MAX_SWEEPS {
@@ -80,7 +80,7 @@ fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
                     best = (now.bytes(), edits.len());
                 }
             }
-            // Several at once may be in each other's way; one alone is of no use.
+            // Several edits may conflict, so retry them one at a time. A single edit that does not help has failed.
             None if batch.len() > 1 => at_once = 1,
             None => failed.extend(batch),
         }
@@ -89,7 +89,7 @@ fn plan(module: &Module, limit: u64) -> Result<Vec<Edit>> {
     Ok(edits)
 }
 
-/// The best candidates until `excess` bytes are freed, none of which needs a value that another one frees.
+/// Returns the best candidates until `excess` bytes are freed. None of them reads a value that another one frees.
 fn choose(candidates: Vec<Candidate>, failed: &HashSet<Edit>, excess: u64, at_once: usize) -> Vec<Edit> {
     let (mut freed, mut needed) = (HashSet::new(), HashSet::new());
     let mut bytes = 0u64;
