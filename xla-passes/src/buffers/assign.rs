@@ -1,4 +1,4 @@
-//! Turns classes of values that share memory into allocations and slices.
+//! Converts classes of values that share memory into allocations and slices.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,11 +15,10 @@ use crate::analysis::alias::classes::{Classes, parameter_leaf};
 use crate::analysis::alias::flow::Flow;
 use crate::analysis::alias::timeline::{NodeId, Timeline, TimelineStep};
 
-/// Gives each array leaf of each executed instruction a place.
+/// Assigns each array leaf of each executed instruction a slice of an allocation.
 ///
-/// Needs a module that was scheduled and went through copy insertion; what two values still want at once is an error
-/// that names the place: [`Error::FailedPrecondition`]. More memory than the options allow is
-/// [`Error::ResourceExhausted`], which names the values that take it.
+/// Requires a scheduled module with copies inserted. Returns [`Error::FailedPrecondition`] with the place if two values
+/// still conflict, and [`Error::ResourceExhausted`] with the largest values if the program exceeds the memory limit.
 pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<BufferAssignment> {
     if !options.alignment.is_power_of_two() {
         return Err(Error::invalid_argument(format!("alignment {} is not a power of two", options.alignment)));
@@ -51,7 +50,7 @@ pub fn assign_buffers(module: &Module, options: &BufferOptions) -> Result<Buffer
     }
 }
 
-/// Number of the values at the peak that an error names.
+/// Number of values at the peak that an error names.
 const NAMED: usize = 4;
 
 fn too_large(assignment: &BufferAssignment, limit: u64) -> Error {
@@ -87,11 +86,11 @@ struct Assigner<'a> {
     classes: &'a Classes<'a>,
     options: &'a BufferOptions,
     allocations: Vec<Allocation>,
-    /// By representative of the class.
+    /// Slices by representative of the class.
     places: HashMap<NodeId, Slice>,
 }
 
-/// Makers of the peak, by representatives of classes.
+/// Time of the peak, its bytes, and the classes that are live at it, by representative.
 type PeakClasses = (u32, usize, Vec<NodeId>);
 
 impl Assigner<'_> {
@@ -101,7 +100,7 @@ impl Assigner<'_> {
         id
     }
 
-    /// Allocations for parameters, constants and outputs, in this order.
+    /// Adds allocations for parameters, constants and outputs, in this order.
     fn own_allocations(&mut self) {
         let mut owned: Vec<(usize, usize, NodeId, AllocationKind)> = Vec::new();
         let output_paths: Vec<Vec<usize>> =
@@ -128,8 +127,8 @@ impl Assigner<'_> {
         }
     }
 
-    /// One allocation for each memory space with values that are in no other, and that none of the others lends a
-    /// place.
+    /// Adds one allocation per memory space for the values that are neither in another allocation nor placed in
+    /// borrowed memory.
     fn temporaries(&mut self) -> Result<PeakClasses> {
         let mut spaces: BTreeMap<i64, Vec<(NodeId, Item)>> = BTreeMap::new();
         for id in self.classes.representatives() {
@@ -155,7 +154,7 @@ impl Assigner<'_> {
             }
         }
         let (time, most, classes) = peak(spaces.into_values().flatten());
-        // The last value of a packing ends where its bytes do: that may be the one with the most rounding.
+        // The last value of a packing is not padded to the alignment. It may be the value with the most padding.
         let mut rounding: BTreeMap<i64, usize> = BTreeMap::new();
         for class in classes.iter().filter_map(|&id| self.classes.class(id)) {
             let most = rounding.entry(class.memory_space).or_default();
@@ -168,8 +167,8 @@ impl Assigner<'_> {
         self.classes.class(id).map_or(0, |c| c.bytes)
     }
 
-    /// Puts values into memory of results that are not there yet, and takes them from the list. Places those that stay
-    /// there.
+    /// Places values in the memory of results that are not written yet, and removes them from the list. Returns a
+    /// packing of the remaining values.
     fn borrow(&mut self, space: i64, items: &mut Vec<(NodeId, Item)>) -> Result<Packing> {
         let mut lenders = Vec::new();
         let mut allocations = Vec::new();
@@ -237,7 +236,7 @@ impl Assigner<'_> {
         Ok(outputs)
     }
 
-    /// Steps for people: without moves. Also the number of each time's step there.
+    /// Returns the steps for reports, without moves, and the number of each time's step among them.
     fn steps(&self) -> (Vec<(CompId, InstrId)>, Vec<String>, Vec<usize>) {
         let entry = self.module.entry_id();
         let root = self.module.entry().root();
@@ -302,7 +301,7 @@ impl Assigner<'_> {
     }
 }
 
-/// The time at which most bytes are needed, how many, and by which classes, largest first.
+/// Returns the time of peak usage, its bytes, and the classes that are live then, largest first.
 fn peak(items: impl Iterator<Item = (NodeId, Item)>) -> PeakClasses {
     let items: Vec<(NodeId, Item)> = items.collect();
     let mut starts: Vec<&Item> = items.iter().map(|(_, item)| item).collect();

@@ -1,4 +1,4 @@
-//! Buffer assignment: places in memory for the values of a scheduled module.
+//! Buffer assignment: memory offsets for the values of a scheduled module.
 //!
 //! ```text
 //! schedule_module ──> insert_copies ──> assign_buffers ──> BufferAssignment
@@ -7,23 +7,22 @@
 //!                      one buffer         packed by lifetime   Display: the report
 //! ```
 //!
-//! Every array leaf of every instruction that is *executed* has a [`Slice`] of an [`Allocation`]. Executed are the
-//! instructions of the entry computation, of while conditions and bodies, of conditional branches and of calls; the
-//! insides of fusions, combiners and other scalar computations are not. Tuples exist only when compiling: a tuple has
-//! the slices of its leaves and no memory of its own; tokens and opaque values have none.
+//! Every array leaf of every *executed* instruction has a [`Slice`] of an [`Allocation`]. Executed instructions are
+//! those of the entry computation, of while conditions and bodies, of conditional branches and of calls. Instructions
+//! inside fusions, combiners and other scalar computations are not executed. Tuples exist only at compile time: a tuple
+//! has the slices of its leaves and no memory of its own. Tokens and opaque values have no memory.
 //!
-//! Equal slices say that nothing has to move. The slice of a `tuple`, `get-tuple-element`, `opt-barrier`, `bitcast`,
-//! `reshape` (of equal row-major bytes), of a while loop and its computations' parameters and roots, of a conditional
-//! and its branches, is that of the value it passes on: emit nothing for these. Cases of an instruction that computes
-//! something:
+//! Equal slices mean that no data moves. A `tuple`, `get-tuple-element`, `opt-barrier`, `bitcast`, or `reshape` (of
+//! equal row-major bytes) has the slice of the value that it forwards. So do while loops and conditionals, with the
+//! parameters and roots of their computations. Emit no code for these. For an instruction that computes a value:
 //!
-//! - **its output is an operand's slice**: only where [`may_share`](crate::analysis::alias::may_share) allows it, which
-//!   is where every element is read at the index where it is written (elementwise operations and loop fusions), or
-//!   where the operand is updated in place (`dynamic-update-slice`, `scatter`, fusions rooted in one); a `copy` onto
-//!   itself is nothing to do;
-//! - **a `dynamic-update-slice` or `scatter` whose output is another slice than operand 0's**: copy operand 0 first.
+//! - **Its output is an operand's slice** only if [`may_share`](crate::analysis::alias::may_share) permits it. Either
+//!   every element is read no later than it is overwritten (elementwise operations, loop fusions, row kernels with an
+//!   alias, results of one element), or the operand is updated in place (`dynamic-update-slice`, `scatter`, fusions
+//!   rooted in one). A `copy` onto itself needs no code.
+//! - **A `dynamic-update-slice` or `scatter` whose output is not operand 0's slice** must copy operand 0 first.
 //!
-//! Everything else that an instruction reads is disjoint from everything that it writes.
+//! All other slices that an instruction reads are disjoint from all slices that it writes.
 
 mod assign;
 mod pack;

@@ -1,9 +1,9 @@
-//! Packing: overlapping places in one allocation for slices that are live at different times.
+//! Packing: offsets in one allocation for items that are live at different times.
 //!
-//! Two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general); the better result
-//! is taken, and few items are packed again a few times, with items that ended at the top put first. Pieces are sized
-//! in units of the alignment, so every offset is aligned. Before that, pieces may be lent places in memory that is
-//! there anyway and not needed yet.
+//! Uses two greedy heuristics for dynamic storage allocation (offline strip packing, NP-hard in general) and takes the
+//! better result. A small number of items is packed several times, with the items that ended at the top placed first.
+//! Sizes are multiples of the alignment, so that every offset is aligned. Before packing, items may be placed in
+//! existing memory that is not needed yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use xla_hlo::{Error, Result};
 /// A piece of memory to be placed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
-    /// Bytes, a multiple of the alignment.
+    /// Size in bytes, a multiple of the alignment.
     pub(crate) size: usize,
-    /// Bytes that are used: nothing need follow the last piece of a block, so that it may end with these.
+    /// Bytes in use. The last item of a block need not be padded, so that the block may end with these.
     pub(crate) used: usize,
-    /// First step at which it is needed.
+    /// First step at which the item is live.
     pub(crate) first: u32,
-    /// Last step at which it is needed.
+    /// Last step at which the item is live.
     pub(crate) last: u32,
 }
 
@@ -28,26 +28,26 @@ impl Item {
     }
 }
 
-/// Memory of another purpose, and its uses.
+/// Memory that exists for another purpose, and the times of its use.
 #[derive(Clone, Debug)]
 pub(crate) struct Lender {
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: usize,
-    /// First and last step of each time at which all of it is needed.
+    /// Intervals (first and last step) in which all of it is in use.
     pub(crate) busy: Vec<(u32, u32)>,
 }
 
-/// Offsets of all items and the size of the whole.
+/// Offsets of all items and the total size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packing {
     pub(crate) offsets: Vec<usize>,
     pub(crate) size: usize,
 }
 
-/// More items than these are only packed in the order of time, which takes `n log n` steps instead of `n^2`.
+/// Maximum number of items for `n^2` packing. Larger lists are only packed in time order, which takes `n log n` steps.
 const MAX_QUADRATIC: usize = 8192;
 
-/// Places all items.
+/// Packs all items.
 pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
     items.iter().try_fold(0usize, |sum, i| sum.checked_add(i.size)).filter(|&s| s <= isize::MAX as usize).ok_or_else(
         || Error::resource_exhausted("the program's temporary values have more bytes than can be addressed"),
@@ -68,7 +68,7 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
         if best.size <= least {
             break;
         }
-        // Items that end at the top found the gaps taken: they come first now. Sorting is stable.
+        // Items that end at the top found all gaps occupied, so place them first now. Sorting is stable.
         order.sort_by_key(|&i| items[i].size == 0 || last.offsets[i] + items[i].size < last.size);
         last = pack_in_order(items, &order);
         if last.size < best.size {
@@ -80,10 +80,10 @@ pub(crate) fn pack(items: &[Item]) -> Result<Packing> {
 
 /// Number of times that items are packed again.
 const IMPROVEMENTS: usize = 8;
-/// More items are not packed again: each time takes `n^2` steps.
+/// Maximum number of items that are packed again; each repetition takes `n^2` steps.
 const MAX_IMPROVED: usize = 256;
 
-/// Bytes of the items that are needed at once: no packing can do with less.
+/// Returns the peak sum of live items, a lower bound for any packing.
 fn most_at_once(items: &[Item]) -> usize {
     let mut changes: Vec<(u32, bool, usize)> = Vec::with_capacity(2 * items.len());
     for item in items {
@@ -99,11 +99,12 @@ fn most_at_once(items: &[Item]) -> usize {
     most
 }
 
-/// A lender and an offset there for each item that has one.
+/// A lender and an offset in it for each item that was placed there.
 pub(crate) type Lent = Vec<Option<(usize, usize)>>;
 
-/// Lends items for which there is room, and places the rest. Of a chain of values every other one fits into a result,
-/// but which ones leave least depends on where the chain ends, so that they are tried from both ends.
+/// Places items in lenders where they fit, and packs the rest. In a chain of values, every second one fits into a
+/// result. The chain's end determines whether the even or the odd ones leave less memory, so that both ends are tried
+/// as the start.
 pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent, Packing)> {
     let rest = |lent: &Lent| -> Vec<Item> {
         items.iter().zip(lent).filter(|(_, lent)| lent.is_none()).map(|(item, _)| *item).collect()
@@ -118,13 +119,12 @@ pub(crate) fn lend_and_pack(items: &[Item], lenders: &[Lender]) -> Result<(Lent,
     Ok(if other.size < packed.size { (from_end, other) } else { (from_start, packed) })
 }
 
-/// For each item a lender and an offset there, or `None` where no lender has room. Large items come first, of equal
-/// ones those that `rank` puts first, and each goes to the smallest lender that has room, which leaves most to those
-/// that follow.
+/// Returns a lender and an offset for each item; `None` if no lender has room. Large items come first; among equal
+/// sizes, `rank` decides. Each item is placed in the smallest lender with room, which leaves the most for later items.
 fn lend(items: &[Item], lenders: &[Lender], rank: impl Fn(&Item) -> i64) -> Lent {
     let mut order: Vec<usize> = (0..items.len()).filter(|&i| items[i].size > 0).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), rank(&items[i]), i));
-    // Quadratic: each item looks at all that were placed. Small items hardly count.
+    // Quadratic: each item is compared with all placed ones. The smallest items hardly matter.
     order.truncate(MAX_QUADRATIC);
     let mut by_size: Vec<usize> = (0..lenders.len()).collect();
     by_size.sort_by_key(|&l| (lenders[l].size, l));
@@ -145,12 +145,13 @@ fn lend(items: &[Item], lenders: &[Lender], rank: impl Fn(&Item) -> i64) -> Lent
     places
 }
 
-/// Placed items as (offset, index), ascending.
+/// Placed items as (offset, index) in ascending order.
 #[derive(Clone, Default)]
 struct Placed(BTreeSet<(usize, usize)>);
 
 impl Placed {
-    /// The smallest gap with room for an item between those that live at the same time, or the place above all of them.
+    /// Returns the offset of the smallest sufficient gap between items that are live at the same time, or the offset
+    /// above all of them.
     fn best_fit(&self, items: &[Item], item: Item) -> usize {
         let mut best: Option<(usize, usize)> = None;
         let mut top = 0;
@@ -169,14 +170,14 @@ impl Placed {
     }
 }
 
-/// The items, largest first.
+/// Returns the item indices by decreasing size.
 fn by_size(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(items[i].size), items[i].first, i));
     order
 }
 
-/// One after the other, each into the smallest gap between those that live at the same time.
+/// Packs items in the given order, each into the smallest gap between items that are live at the same time.
 fn pack_in_order(items: &[Item], order: &[usize]) -> Packing {
     let mut packing = Packing { offsets: vec![0; items.len()], size: 0 };
     let mut placed = Placed::default();
@@ -191,7 +192,7 @@ fn pack_in_order(items: &[Item], order: &[usize]) -> Packing {
     packing
 }
 
-/// In the order of time, each into the smallest free block, as a heap would do.
+/// Packs items in time order, each into the smallest free block, like a heap allocator.
 fn pack_by_time(items: &[Item]) -> Packing {
     let mut starts: Vec<usize> = (0..items.len()).collect();
     starts.sort_by_key(|&i| (items[i].first, std::cmp::Reverse(items[i].size), i));
@@ -210,7 +211,7 @@ fn pack_by_time(items: &[Item]) -> Packing {
     packing
 }
 
-/// Free blocks below `top`, none next to another.
+/// Free blocks below `top`; adjacent blocks are merged.
 #[derive(Default)]
 struct Heap {
     top: usize,
@@ -228,7 +229,7 @@ impl Heap {
             self.add(offset + size, block - size);
             return offset;
         }
-        // The block at the top, if there is one, only needs the difference.
+        // A free block at the top only needs to grow by the difference.
         let offset = match self.by_offset.last_key_value() {
             Some((&offset, &block)) if offset + block == self.top => {
                 self.remove(offset, block);
@@ -290,7 +291,7 @@ mod tests {
         }
     }
 
-    /// Pseudorandom numbers below the argument.
+    /// Returns a generator of pseudorandom numbers below its argument.
     fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
         move |n| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Items that begin before a step, take less than that many units of 64 bytes, and last less than that many steps.
+    /// Generates items with random start steps, sizes in units of 64 bytes, and lifetimes below the given limits.
     fn random_items(next: &mut impl FnMut(u64) -> u64, count: usize, [steps, units, lives]: [u64; 3]) -> Vec<Item> {
         let item = |_| {
             let (first, size) = (next(steps) as u32, 64 * next(units) as usize);
@@ -307,7 +308,7 @@ mod tests {
         (0..count).map(item).collect()
     }
 
-    /// One line for each 64 bytes, the top first, with a column for each step: the letter of the item that is there.
+    /// Draws one line per 64 bytes, the top first, with one column per step that shows the letter of the item.
     fn drawing(items: &[Item], packing: &Packing) -> String {
         let letter = |unit: usize, step: u32| {
             let is_there = |&i: &usize| {
@@ -348,7 +349,7 @@ mod tests {
         let mut list = |count| random_items(&mut next, count, [3000, 40, 30]);
         let many = list(MAX_QUADRATIC + 1);
         assert_eq!(pack(&many).unwrap(), pack_by_time(&many));
-        // More than are packed again: the better of the two.
+        // With more than `MAX_IMPROVED` items, the better of the two packings is returned.
         let some = list(MAX_IMPROVED + 1);
         let (by_size, by_time) = (pack_in_order(&some, &by_size(&some)), pack_by_time(&some));
         assert_ne!(by_size.size, by_time.size);
@@ -371,7 +372,7 @@ mod tests {
 
     #[test]
     fn gaps_are_used_best_fit() {
-        // A long-lived piece above a hole of two; the later two fit into the hole exactly.
+        // A long-lived item above a hole of two units; the two later items fit into the hole exactly.
         let list = items(&[(128, 0, 1), (64, 0, 9), (64, 2, 9), (64, 2, 9)]);
         let packing = pack(&list).unwrap();
         check(&list, &packing);
@@ -406,7 +407,7 @@ mod tests {
         let expected = [Some((0, 0)), Some((0, 128)), Some((1, 0)), None, None, None];
         let early = |item: &Item| i64::from(item.first);
         assert_eq!(lend(&list, &lenders, early), expected);
-        // Bytes that rounding adds need not exist, but used ones must.
+        // The bytes that padding adds need not exist, but used bytes must.
         let odd = [Lender { size: 196, busy: vec![(5, 9)] }];
         let of = |used| lend(&[Item { size: 256, used, first: 0, last: 4 }], &odd, early);
         assert_eq!((of(196), of(197)), (vec![Some((0, 0))], vec![None]));

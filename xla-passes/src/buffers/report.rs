@@ -1,11 +1,11 @@
-//! Readable report: allocations, the peak, and the live range of each value.
+//! Human-readable report: allocations, the peak, and the live range of each value.
 
 use std::fmt;
 
 use super::types::{AllocationKind, BufferAssignment, LiveValue};
 
-/// The report that `--dump-to` writes. Steps are numbered from 0; a value's steps are the one that writes it and the
-/// last that needs it.
+/// Prints the report that `--dump-to` writes. Steps are numbered from 0. A value's steps are the step that writes it
+/// and the last step that reads it.
 impl fmt::Display for BufferAssignment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -78,7 +78,7 @@ impl BufferAssignment {
     }
 }
 
-/// A path as text has it: `{0,1}`, and `{}` for the whole.
+/// A path in text form: `{0,1}`, or `{}` for the whole value.
 struct Path<'a>(&'a [usize]);
 
 impl fmt::Display for Path<'_> {

@@ -1,4 +1,4 @@
-//! Result of buffer assignment: allocations, slices, live ranges.
+//! Result of buffer assignment: allocations, slices and live ranges.
 
 use std::collections::HashMap;
 
@@ -32,19 +32,20 @@ impl std::fmt::Debug for AllocationId {
     }
 }
 
-/// A range of bytes of an allocation. Two slices of an assignment are equal, disjoint, or used at different times.
+/// A byte range of an allocation. Two slices of an assignment are equal, disjoint, or used at different times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
-    /// Whose bytes.
+    /// The allocation that contains the bytes.
     pub allocation: AllocationId,
-    /// First byte; a multiple of the allocation's alignment.
+    /// Offset of the first byte; a multiple of the allocation's alignment.
     pub offset: usize,
-    /// Bytes of the array, unpacked, tiles and padding included (`ArrayShape::padded_byte_size`); 0 for empty arrays.
+    /// Size of the array in bytes, unpacked, including tiles and padding (`ArrayShape::padded_byte_size`); 0 for empty
+    /// arrays.
     pub size: usize,
 }
 
 impl Slice {
-    /// Whether the two have a byte in common.
+    /// Whether the two slices share a byte.
     pub fn overlaps(&self, other: &Slice) -> bool {
         self.allocation == other.allocation
             && self.offset < other.offset.saturating_add(other.size)
@@ -52,22 +53,22 @@ impl Slice {
     }
 }
 
-/// Provider of an allocation's memory, and the permitted accesses.
+/// Owner of an allocation's memory, and the permitted accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllocationKind {
-    /// A leaf of an entry parameter, provided by the caller.
+    /// A leaf of an entry parameter; the caller provides the memory.
     Parameter {
         /// Leaf of a parameter.
         leaf: ParameterLeaf,
-        /// Path of the output leaf that lives here too, because `input_output_alias` or a buffer donor says so.
-        /// `Some` asks the caller for a donated buffer; with one that is not donated, the runtime must hand in a copy
-        /// (or fail where the module says `must-alias`).
+        /// Path of the output leaf that shares this memory because of `input_output_alias` or a buffer donor. `Some`
+        /// requires a donated buffer from the caller. If the buffer is not donated, the runtime must pass a copy (or
+        /// fail if the module states `must-alias`).
         output: Option<Vec<usize>>,
-        /// Whether the program writes here. A donated parameter may be written without being an output.
+        /// Whether the program writes to the memory. A donated parameter may be written without being an output.
         written: bool,
     },
-    /// A leaf of the entry's result, not shared with a parameter; allocated for each execution. Until the result is
-    /// written, other values may live here.
+    /// A leaf of the entry's result that shares no memory with a parameter; allocated for each execution. Other values
+    /// may be stored here until the result is written.
     Output {
         /// Path into the result.
         path: Vec<usize>,
@@ -77,50 +78,50 @@ pub enum AllocationKind {
         /// The constant instruction and the leaf of its literal.
         value: ValueRef,
     },
-    /// Scratch memory of one execution, shared by many values: those that found no room in the memory of results. One
-    /// for each memory space that needs some.
+    /// Scratch memory of one execution, shared by all values that do not fit into the memory of results. One allocation
+    /// for each memory space that needs it.
     Temporary,
 }
 
 /// A block of memory that a program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its index.
+    /// Id of the allocation.
     pub id: AllocationId,
-    /// Its provider.
+    /// Owner of the memory.
     pub kind: AllocationKind,
-    /// Bytes; may be 0.
+    /// Size in bytes; may be 0.
     pub size: usize,
-    /// Alignment of the first byte that slices rely on: [`BufferOptions::alignment`].
+    /// Alignment of the first byte that slices require: [`BufferOptions::alignment`].
     pub alignment: usize,
-    /// `S(n)` of the layouts of the values in it; 0 is the device's default memory.
+    /// Number `n` of `S(n)` in the layouts of the values in it; 0 is the device's default memory.
     pub memory_space: i64,
 }
 
-/// Place of a leaf of the entry's result when the program ends.
+/// Location of a leaf of the entry's result at the end of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputSlice {
     /// Path into the result; empty for a result that is not a tuple.
     pub path: Vec<usize>,
-    /// Its slice: the whole of an [`AllocationKind::Output`] or [`AllocationKind::Parameter`] allocation.
+    /// Slice of the leaf: a whole [`AllocationKind::Output`] or [`AllocationKind::Parameter`] allocation.
     pub slice: Slice,
-    /// The parameter whose buffer this is, if it is one.
+    /// Parameter whose buffer this is, if any.
     pub parameter: Option<ParameterLeaf>,
 }
 
-/// Demands of a target on an assignment.
+/// Requirements of a target on an assignment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BufferOptions {
     /// Alignment in bytes of allocations and of values inside the temporary allocation; a power of two.
     pub alignment: usize,
-    /// Bytes that one execution may need in all, arguments and results included; more is an error.
+    /// Maximum memory of one execution in bytes, including arguments and results. Exceeding it is an error.
     pub memory_bytes: Option<u64>,
-    /// For that many steps of the schedule after its last use, the place of a temporary value is given to no other one.
-    /// Instructions whose values share memory cannot run at the same time, so this is for devices with several streams:
-    /// branches that follow each other in the schedule may run side by side, at the cost of memory. Ignored where
-    /// memory does not suffice.
+    /// Number of schedule steps after the last use of a temporary value during which its memory is not reused.
+    /// Instructions whose values share memory cannot run concurrently. This option is for devices with several streams:
+    /// at the cost of memory, branches that are adjacent in the schedule may run in parallel. Ignored if memory does
+    /// not suffice.
     pub reuse_after: u32,
-    /// Run [`verify_assignment`](super::verify_assignment) on the product. On in debug builds.
+    /// Whether to run [`verify_assignment`](super::verify_assignment) on the result. On by default in debug builds.
     pub verify: bool,
 }
 
@@ -130,34 +131,34 @@ impl Default for BufferOptions {
     }
 }
 
-/// A value with memory of its own: where it is and during which steps it is needed.
+/// A value with memory of its own: its location and live range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveValue {
-    /// The leaf that defines it; for the state of a loop, the leaf of the while instruction.
+    /// Leaf that defines the value; for the state of a loop, the leaf of the while instruction.
     pub value: ValueRef,
-    /// For people: `%name{path} f32[8,8]` in its computation.
+    /// Text for reports: `%name{path} f32[8,8]` in its computation.
     pub name: String,
-    /// Its slice.
+    /// Location of the value.
     pub slice: Slice,
-    /// The step that writes it, an index into [`BufferAssignment::steps`].
+    /// Step that writes the value, an index into [`BufferAssignment::steps`].
     pub from: usize,
-    /// The last step that needs it.
+    /// Last step that needs the value.
     pub until: usize,
 }
 
-/// The moment at which most temporary bytes are needed.
+/// The step of peak usage of temporary memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// The step, an index into [`BufferAssignment::steps`].
+    /// Index of the step in [`BufferAssignment::steps`].
     pub step: usize,
-    /// Bytes of all values that are needed then, each rounded up to the alignment but one of each memory space: no
-    /// packing can do with less.
+    /// Size of all values that are live then, each padded to the alignment except one per memory space. This is a lower
+    /// bound for any packing.
     pub bytes: usize,
-    /// Indices into [`BufferAssignment::values`] of one value for each piece of memory, largest first.
+    /// Indices into [`BufferAssignment::values`], one value for each piece of memory, largest first.
     pub values: Vec<usize>,
 }
 
-/// Place of each leaf of each executed instruction. Made by [`assign_buffers`](super::assign_buffers).
+/// Location of each leaf of each executed instruction. Created by [`assign_buffers`](super::assign_buffers).
 #[derive(Clone, Debug)]
 pub struct BufferAssignment {
     pub(super) allocations: Vec<Allocation>,
@@ -170,22 +171,22 @@ pub struct BufferAssignment {
     pub(super) module_name: String,
 }
 
-/// A leaf's path and its slice; tokens and opaque values have none.
+/// Path of a leaf and its slice; `None` for tokens and opaque values.
 pub(super) type LeafSlice = (Vec<usize>, Option<Slice>);
 
 impl BufferAssignment {
-    /// All allocations: parameters, constants, outputs, then temporaries, each index being the id.
+    /// Returns all allocations: parameters, constants, outputs, then temporaries. Each index is the allocation's id.
     pub fn allocations(&self) -> &[Allocation] {
         &self.allocations
     }
 
-    /// One allocation.
+    /// Returns one allocation.
     pub fn allocation(&self, id: AllocationId) -> &Allocation {
         &self.allocations[id.index()]
     }
 
-    /// The slice of the leaf at `path` (empty for arrays) of an executed instruction. Fails for leaves without memory
-    /// (tokens, tuples) and for instructions that are not executed: [`Error::Internal`].
+    /// Returns the slice of the leaf at `path` (empty for arrays) of an executed instruction. Returns
+    /// [`Error::Internal`] for leaves without memory (tokens, tuples) and for instructions that are not executed.
     pub fn slice(&self, computation: CompId, instruction: InstrId, path: &[usize]) -> Result<Slice> {
         let leaf = self.leaves(computation, instruction)?.iter().find(|(p, _)| p == path);
         leaf.and_then(|(_, slice)| *slice).ok_or_else(|| {
@@ -195,45 +196,47 @@ impl BufferAssignment {
         })
     }
 
-    /// All leaves of an executed instruction, depth first, each with its path; tokens and opaque values have no slice.
+    /// Returns all leaves of an executed instruction, depth first, each with its path. Tokens and opaque values have no
+    /// slice.
     pub fn leaves(&self, computation: CompId, instruction: InstrId) -> Result<&[LeafSlice]> {
         self.leaves.get(&(computation, instruction)).map(Vec::as_slice).ok_or_else(|| {
             Error::internal(format!("{instruction} of {computation} is not executed, so it has no buffers"))
         })
     }
 
-    /// The array leaves of the entry's result, depth first.
+    /// Returns the array leaves of the entry's result, depth first.
     pub fn output_slices(&self) -> &[OutputSlice] {
         &self.outputs
     }
 
-    /// The allocation of a leaf of an entry parameter; `None` for leaves without memory.
+    /// Returns the allocation of a leaf of an entry parameter; `None` for leaves without memory.
     pub fn parameter_allocation(&self, leaf: &ParameterLeaf) -> Option<&Allocation> {
         self.allocations.iter().find(|a| matches!(&a.kind, AllocationKind::Parameter { leaf: l, .. } if l == leaf))
     }
 
-    /// Bytes of all temporary allocations.
+    /// Returns the size in bytes of all temporary allocations.
     pub fn temp_bytes(&self) -> usize {
         let temporary = self.allocations.iter().filter(|a| a.kind == AllocationKind::Temporary);
         temporary.map(|a| a.size).sum()
     }
 
-    /// Bytes of all allocations: the memory of one execution, arguments and results included.
+    /// Returns the size in bytes of all allocations: the memory of one execution, including arguments and results.
     pub fn total_bytes(&self) -> usize {
         self.allocations.iter().map(|a| a.size).fold(0, usize::saturating_add)
     }
 
-    /// Values that have memory, by when they are written.
+    /// Returns the values that have memory, in the order of their definitions.
     pub fn values(&self) -> &[LiveValue] {
         &self.values
     }
 
-    /// The instructions that do something, in order; those of loops and branches inside the instruction that runs them.
+    /// Returns the instructions that do work, in execution order. Those of loops and branches are inside the
+    /// instruction that runs them.
     pub fn steps(&self) -> &[(CompId, InstrId)] {
         &self.steps
     }
 
-    /// Peak of temporary memory, with the values alive then.
+    /// Returns the peak of temporary memory with the values that are live then.
     pub fn peak(&self) -> &Peak {
         &self.peak
     }

@@ -1,11 +1,12 @@
-//! Verifier of buffer assignments: runs a module on tokens, and proves that no value is overwritten too early.
+//! Verifier of buffer assignments: symbolically executes a module on tokens to prove that no value is overwritten too
+//! early.
 //!
-//! Memory is a map from byte ranges to the token of the value they hold. Each step must find its operands' tokens whole
-//! where the assignment says, then writes tokens of its results. A loop runs once with new tokens for its state; that
-//! what comes out of the body lies where the next iteration looks for it, and that the condition leaves the state
-//! alone, makes one iteration stand for all, since every iteration writes the same places. Branches each run from the
-//! same memory; afterwards only memory that all of them left alone is intact. Nothing here is shared with the
-//! assignment's code, but for [`may_share`].
+//! Memory is a map from byte ranges to the tokens of the values stored there. Each step must find its operands' tokens
+//! complete at the assigned locations, and then writes the tokens of its results. A loop runs once with new tokens for
+//! its state. The results of the body must be at the locations that the next iteration reads, and the condition must
+//! not modify the state. One iteration then represents all, since every iteration writes the same locations. Branches
+//! each run from the same memory; afterwards only memory that none of them modified is intact. The verifier shares no
+//! code with the assignment except [`may_share`].
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -16,8 +17,8 @@ use crate::analysis::alias::may_share;
 use crate::analysis::alias::role::{Role, leaf_array, role};
 use crate::buffers::types::{AllocationKind, BufferAssignment, Slice};
 
-/// Checks that every leaf of every executed instruction has a place inside an allocation that may hold it, and that no
-/// value is overwritten while it is still needed. The error names the instruction and the value that is lost.
+/// Checks that every leaf of every executed instruction is in an allocation that may hold it, and that no value is
+/// overwritten while it is live. The error names the instruction and the lost value.
 pub fn verify_assignment(module: &Module, assignment: &BufferAssignment) -> Result<()> {
     let mut checker = AssignmentChecker { module, assignment, memory: Memory::default(), next: 0 };
     checker.check_places()?;
@@ -34,13 +35,13 @@ pub fn verify_assignment(module: &Module, assignment: &BufferAssignment) -> Resu
     checker.check_outputs()
 }
 
-/// The identity of a value's bytes.
+/// Identity of a value's bytes.
 type Token = u64;
 
-/// Tokens of an instruction's leaves; `None` for those without memory.
+/// Tokens of an instruction's leaves; `None` for leaves without memory.
 type Tokens = Vec<Option<Token>>;
 
-/// Contents of memory: for each allocation, ranges that do not overlap, by offset, with end and token.
+/// Contents of memory: disjoint ranges per allocation, by offset, with end and token.
 #[derive(Clone, Default)]
 struct Memory {
     ranges: HashMap<usize, BTreeMap<usize, (usize, Token)>>,
@@ -66,7 +67,7 @@ impl Memory {
         slice.size == 0 || range == Some(&(slice.offset + slice.size, token))
     }
 
-    /// Keeps the contents that `other` has, too.
+    /// Keeps only the contents that `other` has as well.
     fn intersect(&mut self, other: &Memory) {
         for (allocation, ranges) in &mut self.ranges {
             let theirs = other.ranges.get(allocation);
@@ -87,7 +88,7 @@ impl AssignmentChecker<'_> {
         Ok(self.assignment.leaves(comp, id)?.iter().map(|(_, slice)| *slice).collect())
     }
 
-    /// New tokens for the leaves of an instruction.
+    /// Returns new tokens for the leaves of an instruction.
     fn fresh(&mut self, comp: CompId, id: InstrId) -> Result<Tokens> {
         let slices = self.slices(comp, id)?;
         Ok(slices
@@ -99,7 +100,7 @@ impl AssignmentChecker<'_> {
             .collect())
     }
 
-    /// Writes tokens where an instruction's leaves live.
+    /// Writes tokens at the locations of an instruction's leaves.
     fn place(&mut self, comp: CompId, id: InstrId, tokens: &Tokens) -> Result<()> {
         for (slice, token) in self.slices(comp, id)?.into_iter().zip(tokens) {
             if let (Some(slice), Some(token)) = (slice, token) {
@@ -109,7 +110,7 @@ impl AssignmentChecker<'_> {
         Ok(())
     }
 
-    /// Demands that the tokens are where an instruction's leaves live.
+    /// Checks that the tokens are at the locations of an instruction's leaves.
     fn expect(&self, comp: CompId, id: InstrId, tokens: &Tokens, when: &str) -> Result<()> {
         let slices = self.slices(comp, id)?;
         if slices.len() != tokens.len() {
@@ -143,7 +144,7 @@ impl AssignmentChecker<'_> {
         ))
     }
 
-    /// Runs a computation whose parameters hold those tokens; returns the tokens of its root.
+    /// Executes a computation whose parameters hold these tokens. Returns the tokens of its root.
     fn run(&mut self, comp: CompId, parameters: &[Tokens]) -> Result<Tokens> {
         let computation = &self.module[comp];
         let mut values: HashMap<InstrId, Tokens> = HashMap::new();
@@ -206,7 +207,7 @@ impl AssignmentChecker<'_> {
         Ok(tokens)
     }
 
-    /// An output may lie on an operand only exactly, and only where the instruction allows it.
+    /// Checks that an output overlaps an operand only exactly, and only if the instruction permits it.
     fn check_outputs_against_operands(&self, comp: CompId, id: InstrId) -> Result<()> {
         let instruction = &self.module[comp][id];
         for (out_path, out) in self.assignment.leaves(comp, id)? {
@@ -247,7 +248,7 @@ impl AssignmentChecker<'_> {
                 return Err(self.error(c, i, &format!("does not live where the state of %{name} lives")));
             }
         }
-        // A leaf that the body passes on unchanged keeps its token, so that its memory may be a caller's or shared.
+        // A leaf that the body passes on unchanged keeps its token, so that its memory may be shared or a caller's.
         let constant = self.unchanged(body);
         let mut state = self.fresh(comp, id)?;
         for (leaf, token) in state.iter_mut().enumerate() {
@@ -271,7 +272,7 @@ impl AssignmentChecker<'_> {
         Ok(result)
     }
 
-    /// Tokens after control flow has met: new ones but for leaves that nothing changes.
+    /// Returns the tokens after a join: new ones, except for unchanged leaves.
     fn join(&mut self, comp: CompId, id: InstrId, tokens: &Tokens, same: &HashSet<usize>) -> Result<Tokens> {
         let mut result = self.fresh(comp, id)?;
         for &leaf in same {
@@ -280,8 +281,8 @@ impl AssignmentChecker<'_> {
         Ok(result)
     }
 
-    /// Leaves of a loop's state that the body returns unchanged. Follows tuples and their elements only, inner
-    /// loops included, by running the body on marks instead of tokens.
+    /// Returns the leaves of a loop's state that the body returns unchanged. Executes the body on marks instead of
+    /// tokens and follows only tuples and their elements, including inner loops.
     fn unchanged(&self, body: CompId) -> HashSet<usize> {
         let root = self.module[body].root();
         let parameter = self.module[body].parameters()[0];
@@ -291,7 +292,7 @@ impl AssignmentChecker<'_> {
         found.iter().enumerate().filter(|(leaf, mark)| **mark == Some(*leaf)).map(|(leaf, _)| leaf).collect()
     }
 
-    /// Leaf of the parameters (by mark) that each leaf of `root` passes on; `None` for anything else.
+    /// Returns the parameter leaf (as a mark) that each leaf of `root` forwards; `None` for all others.
     fn follow(&self, comp: CompId, root: InstrId, parameters: &[Vec<Option<usize>>]) -> Vec<Option<usize>> {
         let computation = &self.module[comp];
         let mut marks: HashMap<InstrId, Vec<Option<usize>>> = HashMap::new();
@@ -354,7 +355,7 @@ impl AssignmentChecker<'_> {
 
     fn constant(&mut self, comp: CompId, id: InstrId) -> Result<Tokens> {
         let leaves = self.slices(comp, id)?;
-        // Constants are filled when the program is loaded, each in an allocation that nothing writes.
+        // Each constant is in an allocation that is filled when the program is loaded and never written.
         let tokens = leaves.iter().map(|s| s.map(|s| CONSTANTS + s.allocation.index() as Token)).collect();
         Ok(tokens)
     }
@@ -369,7 +370,7 @@ impl AssignmentChecker<'_> {
         Ok(())
     }
 
-    /// Every slice lies in its allocation, is aligned there and has its array's size.
+    /// Checks that every slice is inside its allocation, is aligned and has the size of its array.
     fn check_places(&self) -> Result<()> {
         for ((comp, id), leaves) in &self.assignment.leaves {
             let shape = self.module[*comp][*id].shape();
@@ -395,7 +396,7 @@ impl AssignmentChecker<'_> {
         Ok(())
     }
 
-    /// Each output leaf is a whole allocation that may be an output's.
+    /// Checks that each output leaf is a whole allocation that may be an output.
     fn check_outputs(&self) -> Result<()> {
         let (entry, root) = (self.module.entry_id(), self.module.entry().root());
         let mut seen = HashSet::new();
@@ -414,7 +415,7 @@ impl AssignmentChecker<'_> {
     }
 }
 
-/// Tokens from here on are those of constants.
+/// First token of constants.
 const CONSTANTS: Token = 1 << 62;
 
 fn is_writable(kind: &AllocationKind) -> bool {

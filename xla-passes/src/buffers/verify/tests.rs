@@ -1,4 +1,4 @@
-//! Wrong assignments that the verifier must refuse.
+//! Invalid assignments that the verifier must reject.
 
 use xla_hlo::text::parse_module;
 
@@ -43,7 +43,7 @@ const LOOP: &str = "
       ROOT result = f32[4] subtract(y, kept)
     }";
 
-/// Moves all leaves that live where `%from` of `comp` lives to where `%to` of another computation lives.
+/// Moves all leaves with the slice of `%from` in one computation to the slice of `%to` in another.
 fn move_leaves(module: &Module, assignment: &mut BufferAssignment, from: (&str, &str), to: (&str, &str)) {
     let slice = |(comp, name): (&str, &str)| {
         let comp = module.find(comp).expect("the computation exists");
@@ -191,7 +191,7 @@ fn places_that_do_not_fit_are_found() {
         let kept = module[main].find("kept").expect("it exists");
         let slice = assignment.slice(main, kept, &[]).expect("an array");
         let allocation = &mut assignment.allocations[slice.allocation.index()];
-        // With room for what is only in the wrong place there.
+        // Adds room, so that only the location is wrong.
         allocation.size += 4 * allocation.alignment;
         let size = allocation.size;
         let leaf = &mut assignment.leaves.get_mut(&(main, kept)).expect("it has a place")[0];
