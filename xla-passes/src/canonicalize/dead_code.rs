@@ -1,4 +1,4 @@
-//! Dead code: removes instructions that no result needs, and computations that nobody calls.
+//! Dead code elimination (DCE): removes unused instructions and computations without callers.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,10 @@ use xla_hlo::{CompId, InstrId, Module, Result};
 
 use crate::{Pass, PassContext};
 
-/// Removes instructions that neither the root nor an effect needs, then computations that the entry does not reach.
+/// Removes instructions that neither the root nor an effect depends on, then computations that the entry does not
+/// reach.
 ///
-/// Parameters stay, since they are the computation's signature.
+/// Parameters are kept, since they are the computation's signature.
 pub struct DeadCode;
 
 impl Pass for DeadCode {
@@ -25,12 +26,13 @@ impl Pass for DeadCode {
         for id in ids {
             removed |= sweep(module, id, &effects)?;
         }
-        // Dead loops and reductions were the only callers of their computations.
+        // Dead loops and reductions may have been the only callers of their computations.
         if removed { remove_unreachable(module) } else { Ok(()) }
     }
 }
 
-/// Removes instructions that neither the root nor an effect of one computation needs; tells whether there was anything.
+/// Removes instructions of one computation that neither the root nor an effect depends on. Returns whether there were
+/// any.
 pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Result<bool> {
     let dead = dead_instructions(module, id, effects);
     if !dead.is_empty() {
@@ -39,7 +41,7 @@ pub(crate) fn sweep(module: &mut Module, id: CompId, effects: &Effects) -> Resul
     Ok(!dead.is_empty())
 }
 
-/// Instructions to remove, users before operands.
+/// Returns the instructions to remove, users before operands.
 fn dead_instructions(module: &Module, id: CompId, effects: &Effects) -> Vec<InstrId> {
     let computation = &module[id];
     let live = effects.live(computation);

@@ -1,4 +1,4 @@
-//! Expands asynchronous operations into calls and copies at their start.
+//! Expands asynchronous operations into synchronous calls and copies.
 
 use xla_hlo::ops::{Async, Call, Copy};
 use xla_hlo::{CompId, InstrId, Instruction, MAIN_THREAD, Module, Op, Result};
@@ -6,9 +6,10 @@ use xla_hlo::{CompId, InstrId, Instruction, MAIN_THREAD, Module, Op, Result};
 use crate::rewrite::async_chain::{chain, complete};
 use crate::{Pass, PassContext};
 
-/// `async-start` to `async-done` become a `call` in the place of the start; `copy-start` to `copy-done` a `copy`.
+/// Replaces `async-start` to `async-done` by a `call` at the place of the start, and `copy-start` to `copy-done` by a
+/// `copy`.
 ///
-/// Everything runs on the main thread then.
+/// Everything then runs on the main thread.
 pub struct ExpandAsync;
 
 impl Pass for ExpandAsync {

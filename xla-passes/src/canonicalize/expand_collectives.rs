@@ -1,4 +1,4 @@
-//! Expands collectives of a program for one device into their local result.
+//! Expands collectives into their local result in a program for one device.
 
 use xla_hlo::ops::{
     BinaryOp, Collective, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, OnOneDevice,
@@ -10,7 +10,7 @@ use crate::rewrite::async_chain::{chain, complete};
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces collectives, asynchronous or not, in modules that run on one device. Other modules stay as they are.
+/// Replaces synchronous and asynchronous collectives in modules for one device. Other modules are unchanged.
 pub struct ExpandCollectives;
 
 impl Pass for ExpandCollectives {
@@ -32,7 +32,7 @@ impl Pass for ExpandCollectives {
     }
 }
 
-/// Collectives but for those that only await another.
+/// Returns the collectives except the `-done` operations.
 fn collectives(module: &Module, id: CompId) -> Vec<InstrId> {
     let begins = |op: &Op| matches!(op, Op::Collective(c) if !matches!(c, Collective::Done(_)));
     module[id].iter().filter(|(_, i)| begins(i.op())).map(|(id, _)| id).collect()
@@ -68,7 +68,7 @@ fn expand(module: &mut Module, id: CompId, start: InstrId) -> Result<()> {
     complete(at.graph_mut(), &steps, value)
 }
 
-/// One array alone, unless the operation returns tuples; several in a tuple.
+/// Returns a single array as it is (unless the operation returns a tuple), and several arrays as a tuple.
 fn together(at: &mut Inserter<'_>, op: &Collective, arrays: &[InstrId]) -> Result<InstrId> {
     match arrays {
         [one] if !op.returns_tuple() => Ok(*one),
@@ -76,7 +76,7 @@ fn together(at: &mut Inserter<'_>, op: &Collective, arrays: &[InstrId]) -> Resul
     }
 }
 
-/// The leaves of a value, depth first.
+/// Returns the leaves of a value, depth first.
 fn leaves(at: &mut Inserter<'_>, value: InstrId) -> Result<Vec<InstrId>> {
     let Shape::Tuple(elements) = at.graph()[value].shape().clone() else { return Ok(vec![value]) };
     let mut found = Vec::new();
@@ -87,7 +87,7 @@ fn leaves(at: &mut Inserter<'_>, value: InstrId) -> Result<Vec<InstrId>> {
     Ok(found)
 }
 
-/// Boxes of operand 0 written over operand 1, at the places in operands 2 and 3.
+/// Writes slices of operand 0 into operand 1, at the indices in operands 2 and 3.
 fn place_slices(at: &mut Inserter<'_>, slices: &[SentSlice], operands: &[InstrId]) -> Result<InstrId> {
     let is_tuple = at.graph()[operands[1]].shape().as_tuple().is_some();
     let (from, mut to) = (leaves(at, operands[0])?, leaves(at, operands[1])?);
@@ -104,7 +104,7 @@ fn place_slices(at: &mut Inserter<'_>, slices: &[SentSlice], operands: &[InstrId
     if is_tuple { at.tuple(&to) } else { Ok(to[0]) }
 }
 
-/// Rows of operand 0 written over operand 1: for each row of the result, which row it comes from, if any.
+/// Writes rows of operand 0 into operand 1: computes the source row of each row of the result, if any.
 fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId> {
     let (input, output) = (at.array(operands[0])?.clone(), at.array(operands[1])?.clone());
     let entries = at.array(operands[2])?.element_count();
@@ -127,7 +127,7 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
     };
     let zero = number(at, 0, &grid)?;
     let count = number(at, source_rows as i64, &grid)?;
-    // Row `offset` of an entry's rows lies here, and comes from row `source`.
+    // Row `offset` of an entry is written here, and is read from row `source`.
     let offset = at.binary(BinaryOp::Subtract, row, writes)?;
     let source = at.binary(BinaryOp::Add, offset, reads)?;
     let mut hit = at.compare(CompareDirection::Ge, offset, zero)?;
@@ -139,7 +139,7 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
         let also = at.compare(direction, a, b)?;
         hit = at.binary(BinaryOp::And, hit, also)?;
     }
-    // The last entry that hits wins: it has the largest number of entry and source together.
+    // The last matching entry wins: it has the greatest code of entry number and source row.
     let entry = at.iota(ty, &grid, 1)?;
     let first = at.binary(BinaryOp::Multiply, entry, count)?;
     let code = at.binary(BinaryOp::Add, first, source)?;
@@ -156,7 +156,7 @@ fn exchange_rows(at: &mut Inserter<'_>, operands: &[InstrId]) -> Result<InstrId>
     at.select(hit, moved, operands[1])
 }
 
-/// Whole rows by their numbers.
+/// Returns a gather of whole rows by row index.
 fn row_gather(dims: &[usize]) -> Gather {
     let mut slice_sizes = dims.to_vec();
     slice_sizes[0] = 1;

@@ -1,4 +1,4 @@
-//! Expands custom calls that stand for operations of HLO.
+//! Expands custom calls that represent HLO operations.
 
 use xla_hlo::ops::{CustomCallOperation, Tuple};
 use xla_hlo::{CompId, InstrId, Module, Op, Result};
@@ -7,9 +7,9 @@ use crate::rewrite::async_chain::complete;
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces custom calls whose meaning HLO knows ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)):
-/// annotations of sharding and placement, side effects or not, by their operands in modules for one device, `TopK` by
-/// `topk`.
+/// Replaces custom calls that have an HLO equivalent ([`CustomCall::operation`](xla_hlo::ops::CustomCall::operation)):
+/// annotations of sharding and placement, with or without side effects, by their operands in modules for one device,
+/// and `TopK` by `topk`.
 pub struct ExpandCustomCalls;
 
 impl Pass for ExpandCustomCalls {
@@ -36,8 +36,8 @@ impl Pass for ExpandCustomCalls {
     }
 }
 
-/// Custom calls of a computation with the operations that they stand for. Calls that cannot be run are left alone, and
-/// refused when handlers are looked up.
+/// Returns the custom calls of a computation with their HLO operations. Calls that cannot be executed are skipped and
+/// rejected when handlers are looked up.
 fn known(module: &Module, id: CompId) -> Vec<(InstrId, CustomCallOperation)> {
     let computation = &module[id];
     let operation = |call: InstrId| match computation[call].op() {

@@ -1,4 +1,4 @@
-//! Call-graph flattening: each call site of a loop, branch, call or fusion gets a computation of its own.
+//! Call graph flattening: gives each call site of a loop, branch, call or fusion its own computation.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -8,10 +8,10 @@ use xla_hlo::{CompId, InstrId, Module, Result};
 use crate::rewrite::growth::Growth;
 use crate::{Pass, PassContext};
 
-/// Copies computations until each one that runs as a program or a kernel is called from one place, once.
+/// Copies computations until each one that runs as a program or a kernel has one call site.
 ///
-/// Then buffers of a loop body can be assigned for that loop alone. Combiners, comparators and mapped functions stay
-/// shared: they are compiled into their callers.
+/// Buffers of a loop body can then be assigned for one loop. Combiners, comparators and mapped functions stay shared,
+/// since they are compiled into their callers.
 pub struct FlattenCallGraph;
 
 impl Pass for FlattenCallGraph {

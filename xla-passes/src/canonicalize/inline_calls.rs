@@ -1,4 +1,4 @@
-//! Call inlining: a call, or a fusion that came with the program, becomes the instructions it calls.
+//! Call inlining: replaces calls, and fusions of the input program, by the called instructions.
 
 use xla_hlo::effects::Effects;
 use xla_hlo::entity::SecondaryMap;
@@ -11,13 +11,14 @@ use crate::rewrite::growth::{self, Growth, MAX_INSTRUCTIONS};
 use crate::simplify::common_subexpressions::merge_in;
 use crate::{Pass, PassContext};
 
-/// Inlines every `call` and `fusion`, innermost first, composites included. Calls onto another execution thread stay.
+/// Inlines every `call` and `fusion`, innermost first, composites included. Calls onto another execution thread are
+/// kept.
 ///
-/// If copies for all calls would make the module too large, equal instructions of a caller become one before and after
-/// its calls are inlined, so that functions that call others on the same values stay small. Calls that still do not fit
-/// stay calls.
+/// If inlining all calls would make the module too large, equal instructions of a caller are merged before and after
+/// its calls are inlined, so that functions that call others on the same values stay small. Calls that still exceed the
+/// limit are kept.
 ///
-/// Fusions of a program's author (or of another compiler) for some other target are fused anew for this one.
+/// Fusions in the input program were chosen for another target; this compiler fuses again for its own.
 pub struct InlineCalls;
 
 impl Pass for InlineCalls {
@@ -45,7 +46,7 @@ impl Pass for InlineCalls {
                     inline(module, caller, call, callee)?;
                 }
             }
-            // Inlining changes the effects of no computation, but copies of asynchronous ones are new.
+            // Inlining changes no computation's effects, but copies of asynchronous computations are new.
             if shared.is_some() && module.len() > computations {
                 shared = Some(Effects::of(module));
             }
@@ -57,8 +58,8 @@ impl Pass for InlineCalls {
     }
 }
 
-/// Moves functions that are called at one place there, callers first: each instruction is copied once, however deep
-/// such calls nest. Innermost first, the copies of `n` nested functions are `n²/2` times a function.
+/// Moves functions with a single call site to that site, callers first, so that each instruction is copied once for any
+/// nesting depth. Innermost first, inlining `n` nested functions would copy `n²/2` function bodies.
 fn inline_called_once(module: &mut Module, cx: &PassContext<'_>) -> Result<()> {
     let mut sites = SecondaryMap::<CompId, usize>::new(0);
     for (_, computation) in module.iter() {
@@ -92,13 +93,13 @@ fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId) ->
     graph::inline(module, caller, call, callee, &arguments)
 }
 
-/// Instructions of a module in which all calls and fusions are inlined.
+/// Returns the number of instructions of a module after all calls and fusions are inlined.
 fn expanded_size(module: &Module) -> usize {
     let sizes = growth::expanded_sizes(module, |context| matches!(context, CallContext::Control | CallContext::Fusion));
     module.ids().map(|id| sizes[id]).fold(0, usize::saturating_add)
 }
 
-/// Makes equal instructions of one computation one, and removes those without use.
+/// Merges equal instructions of one computation, and removes unused ones.
 fn merge_equal(
     module: &mut Module,
     id: CompId,
@@ -117,7 +118,7 @@ fn calls(module: &Module, caller: CompId) -> Vec<(InstrId, CompId)> {
     module[caller].ids().filter_map(|id| Some((id, callee_of(module, caller, id)?))).collect()
 }
 
-/// The function that an instruction calls on its caller's execution thread.
+/// Returns the function that an instruction calls on its caller's execution thread.
 fn callee_of(module: &Module, caller: CompId, id: InstrId) -> Option<CompId> {
     let callee = match module[caller][id].op() {
         Op::Call(call) => call.computation,

@@ -1,4 +1,4 @@
-//! Map inlining: a mapped elementwise function becomes elementwise operations on arrays.
+//! Map inlining: replaces a mapped elementwise function by elementwise operations on arrays.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,11 @@ use crate::rewrite::graph::clone_with_operands;
 use crate::rewrite::growth::{self, Growth, MAX_INSTRUCTIONS};
 use crate::{Pass, PassContext};
 
-/// `map(f, xs...)` becomes `f` on whole arrays, where `f` has only elementwise operations and scalar constants.
+/// Replaces `map(f, xs...)` by `f` on whole arrays, if `f` consists only of elementwise operations and scalar
+/// constants.
 ///
-/// Other maps stay as they are. Maps whose functions, written out, would make the module too large are an error, and so
-/// are combiners and comparators: targets write them out in the loops that call them.
+/// Other maps are unchanged. Maps whose inlined functions would make the module too large are an error. So are
+/// combiners and comparators of such a size, since targets inline them into the loops that call them.
 pub struct InlineMaps;
 
 impl Pass for InlineMaps {
@@ -40,7 +41,7 @@ impl Pass for InlineMaps {
     }
 }
 
-/// Refuses embedded computations that are too large with all that they call.
+/// Returns an error if an embedded computation, including its callees, is too large.
 fn check_embedded(module: &Module) -> Result<()> {
     let sizes = growth::expanded_sizes(module, |context| context != CallContext::None);
     for caller in module.ids() {

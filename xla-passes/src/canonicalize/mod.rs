@@ -1,4 +1,4 @@
-//! Canonicalization: no calls, nothing asynchronous, no dynamic shapes, each loop body called from one place.
+//! Canonicalization: removes calls, asynchronous operations and dynamic shapes, and gives each loop body one call site.
 
 pub(crate) mod dead_code;
 mod expand_async;

@@ -5,7 +5,7 @@ use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result};
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// `domain(x)` is `x`; `add-dependency(x, t)` is `x` where `t` comes from `after-all` of nothing but such tokens.
+/// Replaces `domain(x)` by `x`, and `add-dependency(x, t)` by `x` if `t` is an `after-all` of only such tokens.
 pub struct SimplifyTokens;
 
 impl Pass for SimplifyTokens {

@@ -1,11 +1,12 @@
-//! Tuple simplification: elements of tuples that were just put together, and tuples of all elements of one tuple.
+//! Tuple simplification: elements of a `tuple` instruction, and tuples that only rebuild another tuple.
 
 use xla_hlo::{CompId, Computation, InstrId, Module, Op, Result};
 
 use crate::rewrite::graph;
 use crate::{Pass, PassContext};
 
-/// `get-tuple-element(tuple(..., x, ...))` is `x`; `tuple` of all elements of a tuple, in order, is that tuple.
+/// Replaces `get-tuple-element(tuple(..., x, ...))` by `x`, and a `tuple` of all elements of a tuple, in order, by that
+/// tuple.
 pub struct SimplifyTuples;
 
 impl Pass for SimplifyTuples {
@@ -39,7 +40,7 @@ fn simplify(computation: &mut Computation, cx: &PassContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An older instruction with the same value as a tuple or an element of one.
+/// Returns an existing instruction with the same value as a tuple or an element of one.
 fn same_value(computation: &Computation, id: InstrId) -> Option<InstrId> {
     let instruction = computation.get(id)?;
     match instruction.op() {

@@ -1,4 +1,4 @@
-//! Control flow over dynamic sizes: sizes go into and out of computations as elements of a tuple.
+//! Control flow with dynamic sizes: passes sizes to and from computations as tuple elements.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,10 +9,10 @@ use super::{Padder, Sizes};
 use crate::rewrite::builder::Inserter;
 use crate::rewrite::growth::Growth;
 
-/// The leaves and dimensions of a value whose sizes go along with it.
+/// Pairs (leaf, dimension) of a value whose sizes are passed along with it.
 type Carried = Vec<(usize, usize)>;
 
-/// Dimensions that have a bound in any of these shapes, which are equal but for that.
+/// Returns the dimensions that are dynamic in any of these shapes, which are otherwise equal.
 fn carried(shapes: &[&Shape]) -> Carried {
     let mut found = BTreeSet::new();
     for shape in shapes {
@@ -95,7 +95,7 @@ impl Padder<'_> {
         self.stand_for_packed(id, value, &shape, &result)
     }
 
-    /// A copy of a computation that takes and returns values with their sizes.
+    /// Copies a computation and adapts the copy to take and return values with their sizes.
     fn adapted(&mut self, callee: CompId, arguments: &[Carried], result: &Carried) -> Result<CompId> {
         let copy = Growth::of(self.at.module()).copy(self.at.module_mut(), callee)?;
         let mut inside = Padder { at: Inserter::new(self.at.module_mut(), copy), sizes: HashMap::new() };
@@ -113,7 +113,8 @@ impl Padder<'_> {
         Ok(copy)
     }
 
-    /// The elements of a value, or the array it is, and after them the sizes that go along; the value if none does.
+    /// Returns a tuple of the elements of a value (or of the array itself) and its sizes; the value itself if there are
+    /// none.
     fn packed(&mut self, value: InstrId, carried: &Carried) -> Result<InstrId> {
         if carried.is_empty() {
             return Ok(value);
@@ -132,7 +133,7 @@ impl Padder<'_> {
         self.at.tuple(&parts)
     }
 
-    /// The value of that shape in what [`Padder::packed`] made of it, with its sizes noted.
+    /// Returns the value of that shape from the result of [`Padder::packed`], and records its sizes.
     fn unpacked(&mut self, packed: InstrId, shape: &Shape, carried: &Carried) -> Result<InstrId> {
         if carried.is_empty() {
             return Ok(packed);
@@ -152,7 +153,7 @@ impl Padder<'_> {
         Ok(value)
     }
 
-    /// Lets parameter `number` come with its sizes.
+    /// Changes parameter `number` to a tuple that includes its sizes.
     fn take_packed(&mut self, number: usize, carried: &Carried) -> Result<()> {
         if carried.is_empty() {
             return Ok(());
@@ -168,7 +169,7 @@ impl Padder<'_> {
         parts.extend(carried.iter().map(|_| Shape::scalar(xla_hlo::ElementType::S32)));
         self.at.graph_mut().set_shape(parameter, Shape::Tuple(parts).with_default_layouts());
         let value = self.unpacked(parameter, &shape, carried)?;
-        // Its elements have their sizes from the parameter.
+        // The elements of the parameter get their sizes from it.
         let mut sizes = self.sizes.get(&value).cloned().unwrap_or_default();
         sizes.extend(carried.iter().map(|_| Vec::new()));
         self.sizes.insert(parameter, sizes);

@@ -1,4 +1,4 @@
-//! Fill values read past the sizes, and arithmetic on sizes.
+//! Fill values for elements beyond the sizes, and arithmetic on sizes.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, simple_combiner};
 use xla_hlo::{ArrayShape, Dynamism, ElementKind, ElementType, InstrId, Result, Scalar};
@@ -6,7 +6,8 @@ use xla_hlo::{ArrayShape, Dynamism, ElementKind, ElementType, InstrId, Result, S
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// `x` with the scalar `fill` past the sizes of `dimensions`; `x` itself where none of them has a size.
+    /// Replaces elements of `x` beyond the sizes of `dimensions` by the scalar `fill`; returns `x` if no size is
+    /// dynamic.
     pub(super) fn filled(&mut self, x: InstrId, sizes: &Sizes, dimensions: &[usize], fill: InstrId) -> Result<InstrId> {
         let dims = self.at.dims(x);
         let Some(inside) = self.inside(&dims, sizes, dimensions)? else { return Ok(x) };
@@ -14,7 +15,7 @@ impl Padder<'_> {
         self.at.select(inside, x, fill)
     }
 
-    /// Lets a `set-dimension-size` to the whole bound have zeros past the size that its operand had.
+    /// Fills the operand of a `set-dimension-size` to the whole bound with zeros beyond its previous size.
     pub(super) fn set_whole(&mut self, id: InstrId, sizes: &mut Sizes, dimension: usize) -> Result<()> {
         let x = self.at.graph()[id].operand(0);
         let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(x)?))?;
@@ -24,8 +25,8 @@ impl Padder<'_> {
         Ok(())
     }
 
-    /// Mask, `pred`, of the elements of an array of bounds `dims` within the sizes of `dimensions`; `None` where all
-    /// are.
+    /// Returns a `pred` mask of the elements of an array with bounds `dims` that are within the sizes of `dimensions`;
+    /// `None` if all are.
     pub(super) fn inside(&mut self, dims: &[usize], sizes: &Sizes, dimensions: &[usize]) -> Result<Option<InstrId>> {
         let mut inside = None;
         for &d in dimensions {
@@ -41,32 +42,32 @@ impl Padder<'_> {
         Ok(inside)
     }
 
-    /// A size of that number.
+    /// Returns a constant size.
     pub(super) fn known(&mut self, size: usize) -> Result<InstrId> {
         let size = i32::try_from(size)
             .map_err(|_| xla_hlo::Error::unimplemented(format!("a dimension of size {size} beside dynamic sizes")))?;
         self.at.integer(ElementType::S32, i64::from(size))
     }
 
-    /// A size from the program, brought between 0 and its bound.
+    /// Clamps a size from the program between 0 and its bound.
     pub(super) fn clamped(&mut self, size: InstrId, bound: usize) -> Result<InstrId> {
         let (zero, bound) = (self.known(0)?, self.known(bound)?);
         let size = self.at.binary(BinaryOp::Maximum, size, zero)?;
         self.at.binary(BinaryOp::Minimum, size, bound)
     }
 
-    /// The size of dimension `d` of an array, known when compiling or running.
+    /// Returns the size of dimension `d` of an array, known at compile time or at run time.
     pub(super) fn size_of(&mut self, x: InstrId, d: usize) -> Result<InstrId> {
         let bound = self.at.array(x)?.dims()[d];
         self.size_or(self.array_sizes(x)[d], bound)
     }
 
-    /// A size, or the bound where there is none.
+    /// Returns a size, or the bound if there is none.
     pub(super) fn size_or(&mut self, size: Option<InstrId>, bound: usize) -> Result<InstrId> {
         size.map_or_else(|| self.known(bound), Ok)
     }
 
-    /// The size of dimensions that pair up: the smallest counts.
+    /// Returns the size of matching dimensions: the smaller of the two.
     pub(super) fn smaller(&mut self, a: Option<InstrId>, b: Option<InstrId>) -> Result<Option<InstrId>> {
         match (a, b) {
             (Some(a), Some(b)) if a != b => self.at.binary(BinaryOp::Minimum, a, b).map(Some),
@@ -74,21 +75,21 @@ impl Padder<'_> {
         }
     }
 
-    /// The sizes of arrays whose dimensions all pair up.
+    /// Returns the sizes of arrays in which all dimensions match.
     pub(super) fn agreed(&mut self, a: &Sizes, b: &Sizes) -> Result<Sizes> {
         a.iter().zip(b).map(|(&a, &b)| self.smaller(a, b)).collect()
     }
 
-    /// Whether the size of dimension `d` of a value's first array is said to be dynamic.
+    /// Whether dimension `d` of a value's first array is declared as dynamic.
     pub(super) fn has_bounds(&self, id: InstrId, d: usize) -> bool {
         let leaves = self.at.shape(id).leaves();
         leaves.first().and_then(|(_, leaf)| leaf.as_array()).is_some_and(|a| a.dynamism(d) != Dynamism::Static)
     }
 
-    /// A value that a reduction starting from `init` may take any number of times.
+    /// Returns a value that a reduction starting from `init` may combine any number of times.
     ///
-    /// That is `init` itself for operations like maximum, which take it once and again without a difference; else the
-    /// identity of the operation. Of a function that is not one operation, `init` must be the identity, as HLO demands.
+    /// This is `init` itself for idempotent operations such as maximum, and otherwise the identity of the operation.
+    /// For a combiner of several operations, `init` must be the identity, as HLO requires.
     pub(super) fn identity(&mut self, combiner: xla_hlo::CompId, init: InstrId) -> Result<InstrId> {
         let ty = self.at.array(init)?.element_type();
         let op = self.at.module().get(combiner).and_then(simple_combiner);
@@ -97,7 +98,8 @@ impl Padder<'_> {
     }
 }
 
-/// The identity of operations that are not idempotent; negative zero for sums, since a sum with it keeps every sign.
+/// Returns the identity of operations that are not idempotent; negative zero for sums, since adding it preserves every
+/// sign.
 fn neutral(op: BinaryOp, ty: ElementType) -> Option<Scalar> {
     let number = |value: f64| match ty.kind() {
         ElementKind::Float => Scalar::Float(value),

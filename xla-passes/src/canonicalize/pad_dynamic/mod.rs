@@ -1,8 +1,8 @@
-//! Dynamic padding: arrays with dynamic sizes become arrays of their bounds, beside scalars with the sizes.
+//! Dynamic padding: replaces arrays with dynamic sizes by arrays of their bounds and scalars with the sizes.
 //!
-//! Elements past the sizes are undefined and must not matter: reductions, contractions and paddings read a fill in
-//! their place, concatenations and reshapes bring the elements together, sorts put them last. Sizes that go into or
-//! come out of a loop, a branch or a call do so as more elements of a tuple. Backends see static shapes only.
+//! Elements beyond the sizes are undefined and must not affect results. Reductions, contractions and pads read a fill
+//! value instead of them, concatenations and reshapes compact the elements, and sorts move them to the end. Sizes are
+//! passed into and out of loops, branches and calls as additional tuple elements. Backends only see static shapes.
 
 mod control;
 mod fill;
@@ -20,12 +20,11 @@ use xla_hlo::{CompId, Computation, Dynamism, Error, InstrId, Module, Op, Result,
 use crate::rewrite::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Puts sizes into scalars, as the module says.
+/// Replaces dynamic sizes by scalars, as the module documentation describes.
 ///
-/// A result of the program with a dynamic size becomes an array of the bound, whose size the program returns as well:
-/// see [`xla_hlo::dynamic_result`].
-/// [`Error::Unimplemented`] naming the instruction for operations without a rule, and for parameters of the program
-/// that have sizes.
+/// A program result with a dynamic size becomes an array of the bound, and the program returns its size as well: see
+/// [`xla_hlo::dynamic_result`]. Returns [`Error::Unimplemented`] with the name of the instruction for operations
+/// without a rule, and for parameters of the program with dynamic sizes.
 pub struct PadDynamic;
 
 impl Pass for PadDynamic {
@@ -38,7 +37,7 @@ impl Pass for PadDynamic {
         let asked = module.entry_layout();
         let ids: Vec<CompId> = module.ids().filter(|&id| is_concerned(module, id)).collect();
         for id in ids {
-            // Computations that take or return sizes are rewritten for each of their callers.
+            // Computations that take or return sizes are copied and rewritten for each of their callers.
             if id == entry || !has_dynamic_interface(&module[id]) {
                 Padder { at: Inserter::new(module, id), sizes: HashMap::new() }
                     .run((id == entry).then_some(&asked.result))?;
@@ -64,19 +63,19 @@ fn is_dynamic(shape: &Shape) -> bool {
     shape.leaves().iter().any(|(_, leaf)| leaf.as_array().is_some_and(|a| !a.is_static()))
 }
 
-/// The sizes of an array's dimensions, `s32[]` each, where they are below the bound.
+/// Size of each dimension of an array as `s32[]`; `None` if it equals the bound.
 type Sizes = Vec<Option<InstrId>>;
 
-/// Walks a computation.
+/// Rewriter of one computation.
 struct Padder<'m> {
     at: Inserter<'m>,
-    /// The sizes of each value's leaves, of values that have any.
+    /// Sizes of the leaves of each value that has dynamic sizes.
     sizes: HashMap<InstrId, Vec<Sizes>>,
 }
 
 impl Padder<'_> {
-    /// Rewrites a computation that takes no sizes, and returns none unless it is the program itself, whose result is
-    /// asked for in that shape.
+    /// Rewrites a computation that takes no sizes. Only the entry may return sizes; `entry` is the shape of its result
+    /// for the caller.
     fn run(mut self, entry: Option<&Shape>) -> Result<()> {
         self.walk()?;
         let root = self.at.graph().root();
@@ -93,7 +92,7 @@ impl Padder<'_> {
     /// Applies the rules, operands first.
     fn walk(&mut self) -> Result<()> {
         for id in self.at.graph().post_order() {
-            // A parameter that comes with its sizes.
+            // Parameters that are passed with their sizes are already done.
             if self.sizes.contains_key(&id) {
                 continue;
             }
@@ -122,7 +121,7 @@ impl Padder<'_> {
         )))
     }
 
-    /// Demands that every dynamic dimension has its size by now.
+    /// Returns an error unless the size of every dynamic dimension is known.
     fn check_known(&self, id: InstrId, sizes: &[Sizes]) -> Result<()> {
         let instruction = &self.at.graph()[id];
         for (leaf, (_, shape)) in instruction.shape().leaves().into_iter().enumerate() {
@@ -140,7 +139,7 @@ impl Padder<'_> {
         Ok(())
     }
 
-    /// Takes operations on sizes and dynamic shapes out of the computation, now that scalars say it all.
+    /// Removes operations on sizes and dynamic shapes from the computation after all sizes are scalars.
     fn forget(&mut self) -> Result<()> {
         let computation = self.at.graph_mut();
         for id in computation.post_order() {
@@ -162,7 +161,7 @@ impl Padder<'_> {
         Ok(())
     }
 
-    /// Sizes of an array; all `None` for one of static shape.
+    /// Returns the sizes of an array; all `None` if its shape is static.
     fn array_sizes(&self, id: InstrId) -> Sizes {
         match self.sizes.get(&id) {
             Some(leaves) => leaves.first().cloned().unwrap_or_default(),
@@ -170,7 +169,7 @@ impl Padder<'_> {
         }
     }
 
-    /// Sizes of all leaves of a value.
+    /// Returns the sizes of all leaves of a value.
     fn leaf_sizes(&self, id: InstrId) -> Vec<Sizes> {
         let leaves = self.at.graph()[id].shape().leaves();
         let none = || leaves.iter().map(|(_, leaf)| vec![None; leaf.as_array().map_or(0, |a| a.rank())]).collect();

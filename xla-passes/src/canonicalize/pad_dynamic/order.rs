@@ -9,7 +9,7 @@ use super::{Padder, Sizes};
 use crate::rewrite::graph;
 
 impl Padder<'_> {
-    /// Elements past the size sort after all others, whatever the comparator says of them.
+    /// Sorts elements beyond the size to the end, regardless of the comparator.
     pub(super) fn sort(&mut self, id: InstrId, sort: &Sort, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         for &operand in &operands[1..] {
@@ -26,7 +26,7 @@ impl Padder<'_> {
         self.stand_for(id, value, vec![sizes; operands.len()])
     }
 
-    /// The operands sorted along a dimension with a size.
+    /// Sorts the operands along a dimension with a dynamic size.
     fn sorted_within(&mut self, sort: &Sort, operands: &[InstrId], sizes: &Sizes) -> Result<Vec<InstrId>> {
         let shape = self.at.array(operands[0])?.clone();
         let Some(inside) = self.inside(shape.dims(), sizes, &[sort.dimension])? else { return Ok(operands.to_vec()) };
@@ -40,8 +40,8 @@ impl Padder<'_> {
         (0..operands.len()).map(|i| self.at.get(sorted, i)).collect()
     }
 
-    /// A comparator that asks `comparator` only about elements of which both, or neither, are inside; the last pair of
-    /// its parameters says which are.
+    /// Adds a comparator that orders elements inside the size before elements outside, and calls `comparator` for pairs
+    /// on the same side. The last two parameters state whether each element is inside.
     fn inside_first(&mut self, comparator: CompId, types: &[ElementType]) -> CompId {
         let callee = self.at.module()[comparator].clone();
         let mut whole = Computation::new(format!("{}_inside_first", callee.name()));
@@ -62,7 +62,8 @@ impl Padder<'_> {
         self.at.module_mut().add(whole)
     }
 
-    /// The first of a sort of the elements with their places. Of a size below `k` the elements after it come last.
+    /// Computes the first elements of a sort with their indices. If the size is less than `k`, the elements beyond it
+    /// are last.
     pub(super) fn top_k(&mut self, id: InstrId, op: &TopK, operand: InstrId) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operand);
         let last = sizes.len() - 1;
@@ -83,7 +84,7 @@ impl Padder<'_> {
         self.stand_for(id, value, vec![sizes; 2])
     }
 
-    /// The order of [`TopK`] as a comparator of elements with their places.
+    /// Adds the order of [`TopK`] as a comparator of elements with their indices.
     fn better(&mut self, ty: ElementType, largest: bool) -> CompId {
         let mut comparator = Computation::new("better");
         let types = [ty, ty, ElementType::S32, ElementType::S32];
@@ -99,7 +100,8 @@ impl Padder<'_> {
         self.at.module_mut().add(comparator)
     }
 
-    /// Reversed, elements past the size come first; the elements are then after it.
+    /// Reverses the array. Elements beyond the size are then first, so the array is shifted to start with the valid
+    /// ones.
     pub(super) fn reverse(&mut self, id: InstrId, reverse: &Reverse, operand: InstrId) -> Result<Vec<Sizes>> {
         let sizes = self.array_sizes(operand);
         if reverse.dimensions.iter().all(|&d| sizes[d].is_none()) {

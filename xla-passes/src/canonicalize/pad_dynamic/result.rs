@@ -1,4 +1,5 @@
-//! Results of the program: arrays at their bounds, and one more with their sizes, as [`xla_hlo::dynamic_result`] says.
+//! Results of the program: arrays at their bounds, and an array of the sizes, in the form of
+//! [`xla_hlo::dynamic_result`].
 
 use xla_hlo::dynamic_result::{RESULT, dynamic_dimensions_of, mark_padded, padded_result};
 use xla_hlo::ops::{BinaryOp, Transpose};
@@ -7,7 +8,7 @@ use xla_hlo::{ArrayShape, Dynamism, Error, InstrId, Module, ProgramShape, Result
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// The padded form of a value that callers see as one of `asked`, layouts included.
+    /// Returns the padded form of a value that has the shape `asked` for callers, layouts included.
     pub(super) fn padded(&mut self, value: InstrId, asked: &Shape) -> Result<InstrId> {
         let mut sizes = Vec::new();
         let arrays = self.dense_arrays(value, asked, &mut sizes)?;
@@ -16,7 +17,7 @@ impl Padder<'_> {
         self.at.tuple(&[arrays, sizes])
     }
 
-    /// A value with each array dense, at its bounds. Adds the sizes of its dynamic dimensions.
+    /// Makes each array of a value dense, at its bounds, and appends the sizes of its dynamic dimensions to `found`.
     fn dense_arrays(&mut self, value: InstrId, asked: &Shape, found: &mut Vec<InstrId>) -> Result<InstrId> {
         match asked {
             Shape::Array(array) if !array.is_static() => {
@@ -45,14 +46,15 @@ impl Padder<'_> {
         }
     }
 
-    /// An array that begins with the elements within the sizes of `x`, without gaps in that order; zeros follow.
+    /// Returns an array that starts with the elements of `x` within `sizes`, contiguous in the given order, followed by
+    /// zeros.
     fn dense(&mut self, x: InstrId, sizes: &Sizes, minor_to_major: &[usize]) -> Result<InstrId> {
         let dims = self.at.dims(x);
         let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(x)?))?;
         let every: Vec<usize> = (0..dims.len()).collect();
         let order: Vec<usize> = minor_to_major.iter().rev().copied().collect();
         let first = order.iter().position(|&d| dims[d] != 1).unwrap_or(0);
-        // Without a dynamic size after the first dimension there are no gaps.
+        // There are no gaps unless a dimension after the first has a dynamic size.
         if order.iter().skip(first + 1).all(|&d| sizes[d].is_none()) || dims.contains(&0) {
             return self.filled(x, sizes, &every, zero);
         }
@@ -81,7 +83,7 @@ impl Padder<'_> {
     }
 }
 
-/// Notes in the header that the entry now returns the padded form of a result of `asked`.
+/// Records in the header that the entry now returns the padded form of a result of `asked`.
 pub(super) fn note_padded(module: &mut Module, asked: &ProgramShape) {
     let parameters = asked.parameters.iter().map(Shape::at_bounds).collect();
     let attributes = module.attributes_mut();

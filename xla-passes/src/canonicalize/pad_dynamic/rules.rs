@@ -1,4 +1,4 @@
-//! Rules for each operation on arrays with dynamic sizes.
+//! Rules for operations on arrays with dynamic sizes.
 
 use xla_hlo::ops::{BinaryOp, Dot, Dynamic, DynamicUpdateSlice, Family, Gather, Pad, PadDim, Reduce};
 use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
@@ -6,7 +6,8 @@ use xla_hlo::{ArrayShape, Dynamism, ElementType, Error, InstrId, Op, Result};
 use super::{Padder, Sizes};
 
 impl Padder<'_> {
-    /// The sizes of an instruction's leaves; neutralises elements that it reads past sizes.
+    /// Applies the rule of an instruction: neutralizes elements that it reads beyond sizes. Returns the sizes of its
+    /// leaves.
     pub(super) fn rule(&mut self, id: InstrId) -> Result<Vec<Sizes>> {
         let instruction = &self.at.graph()[id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
@@ -79,7 +80,7 @@ impl Padder<'_> {
         Ok(Vec::new())
     }
 
-    /// Operations on the last dimensions, which must be whole, of each of many arrays.
+    /// Handles batched operations on the last `inner` dimensions of arrays, which must be static.
     fn batches(&mut self, id: InstrId, inner: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         for &operand in &operands[1..] {
@@ -91,7 +92,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Lets `value`, which has those sizes, stand for an instruction that has been put in other terms.
+    /// Replaces an instruction by `value` and records its sizes.
     pub(super) fn stand_for(&mut self, id: InstrId, value: InstrId, sizes: Vec<Sizes>) -> Result<Vec<Sizes>> {
         self.replace(id, value)?;
         if sizes.iter().flatten().any(Option::is_some) {
@@ -100,7 +101,7 @@ impl Padder<'_> {
         Ok(Vec::new())
     }
 
-    /// Lets `value` stand for an instruction that has been put in other terms.
+    /// Replaces an instruction by `value`.
     pub(super) fn replace(&mut self, id: InstrId, value: InstrId) -> Result<()> {
         crate::rewrite::async_chain::complete(self.at.graph_mut(), &[id], value)
     }
@@ -111,7 +112,7 @@ impl Padder<'_> {
         self.leaf_sizes(tuple).into_iter().zip(inside).filter(|(_, inside)| *inside).map(|(sizes, _)| sizes).collect()
     }
 
-    /// Elements pair up by index, so all arrays have the sizes of one of them.
+    /// Handles elementwise operations: elements match by index, so that all arrays share the smallest sizes.
     fn elementwise(&mut self, id: InstrId, op: &Op, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
@@ -132,7 +133,7 @@ impl Padder<'_> {
             let own = self.array_sizes(operand);
             sizes = self.agreed(&sizes, &own)?;
             let fill = self.identity(reduce.computation, operands[count + i])?;
-            // The element type may be another precision than that of the initial value.
+            // The element type may have another precision than the initial value.
             let fill = self.at.convert(fill, self.at.element_type(operand)?)?;
             let filled = self.filled(operand, &own, &reduce.dimensions, fill)?;
             self.at.graph_mut().replace_operand(id, i, filled);
@@ -145,7 +146,7 @@ impl Padder<'_> {
         let dims = &dot.dims;
         let contracted = [&dims.lhs_contracting, &dims.rhs_contracting];
         let all: [Sizes; 2] = [self.array_sizes(operands[0]), self.array_sizes(operands[1])];
-        // The smaller size of a contracted dimension counts for both sides: both are filled with zeros after it.
+        // For a contracted dimension, the smaller size applies to both sides, which are filled with zeros beyond it.
         for side in 0..2 {
             let mut own = all[side].clone();
             for (&here, &there) in contracted[side].iter().zip(contracted[1 - side]) {
@@ -166,7 +167,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Elements past the sizes become padding; the size grows by the padding.
+    /// Replaces elements beyond the sizes by padding. The size grows by the padding.
     fn pad(&mut self, id: InstrId, pad: &Pad, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let mut sizes = self.array_sizes(operands[0]);
         let changed = |d: &usize| pad.dims[*d] != PadDim { low: 0, high: 0, interior: 0 };
@@ -178,7 +179,7 @@ impl Padder<'_> {
             let PadDim { low, high, interior } = pad.dims[d];
             let zero = self.known(0)?;
             let one = self.known(1)?;
-            // size + max(size - 1, 0) * interior + low + high, and not below 0.
+            // size + max(size - 1, 0) * interior + low + high, at least 0.
             let gaps = self.at.binary(BinaryOp::Subtract, size, one)?;
             let gaps = self.at.binary(BinaryOp::Maximum, gaps, zero)?;
             let interior = self.known(interior)?;
@@ -191,7 +192,7 @@ impl Padder<'_> {
         Ok(vec![sizes])
     }
 
-    /// Each array is written where the elements of the one before end, over the elements past its size.
+    /// Writes each array at the end of the previous array's elements, over the elements beyond its size.
     fn concatenate(&mut self, id: InstrId, dimension: usize, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let shape = self.at.array(id)?.clone();
         let mut sizes: Sizes = vec![None; shape.rank()];
@@ -231,7 +232,7 @@ impl Padder<'_> {
         let others: usize = (0..to.rank()).filter(|&i| i != d).map(|i| to.dims()[i]).product();
         let mut new: Sizes = vec![None; to.rank()];
         if others == 0 {
-            // No element says how large the dimension is: it has its bound, as in the evaluator.
+            // Without elements, the size is undetermined: use the bound, like the evaluator.
             new[d] = Some(self.known(to.dims()[d])?);
             return Ok(vec![new]);
         }
@@ -255,15 +256,15 @@ impl Padder<'_> {
         self.elements_in_order(id, operands[0], sizes)
     }
 
-    /// Elements of `operand`, counted within its sizes, at the places counted within those of the result.
+    /// Arranges the elements of `operand` within its sizes in order within the sizes of the result.
     fn elements_in_order(&mut self, id: InstrId, operand: InstrId, sizes: Sizes) -> Result<Vec<Sizes>> {
         let (own, to) = (self.array_sizes(operand), self.at.array(id)?.clone());
         let result = self.in_order(operand, &own, &to, &sizes)?;
         self.stand_for(id, result, vec![sizes])
     }
 
-    /// Elements of `operand`, counted within the sizes `own`, as an array of the bounds of `to`, at the places counted
-    /// within `sizes`.
+    /// Returns an array with the bounds of `to`: the elements of `operand` within the sizes `own`, in order at the
+    /// indices within `sizes`.
     pub(super) fn in_order(
         &mut self,
         operand: InstrId,
@@ -306,13 +307,13 @@ impl Padder<'_> {
         self.elements_at(operand, place)
     }
 
-    /// A known number in every element.
+    /// Broadcasts a known number.
     fn spread(&mut self, number: usize, dims: &[usize]) -> Result<InstrId> {
         let number = self.known(number)?;
         self.at.broadcast(number, dims, &[])
     }
 
-    /// The elements of `x` at row-major places.
+    /// Gathers the elements of `x` at row-major indices.
     fn elements_at(&mut self, x: InstrId, places: InstrId) -> Result<InstrId> {
         let flat = self.at.array(x)?.element_count();
         let flat = self.at.reshape(x, &[flat])?;
@@ -331,14 +332,15 @@ impl Padder<'_> {
     }
 }
 
-/// The sizes after a reshape that leaves every dimension with a size alone but for dimensions of size 1 around it.
+/// Returns the sizes after a reshape that keeps each dynamic dimension and only adds or removes dimensions of size 1
+/// around it.
 fn kept_dimensions(from: &ArrayShape, to: &ArrayShape, sizes: &Sizes) -> Option<Sizes> {
     let mut result: Sizes = vec![None; to.rank()];
     for (d, &size) in sizes.iter().enumerate().filter(|(_, size)| size.is_some()) {
         let before: usize = from.dims()[..d].iter().product();
         let same = |&t: &usize| to.dims()[t] == from.dims()[d] && to.dims()[..t].iter().product::<usize>() == before;
         let target = (0..to.rank()).rfind(same)?;
-        // A dimension of bound 1 or 0 could be any of several.
+        // A dimension with bound 1 or 0 would be ambiguous.
         if from.dims()[d] <= 1 || before == 0 {
             return None;
         }

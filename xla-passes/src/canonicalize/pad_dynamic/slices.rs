@@ -1,14 +1,14 @@
 //! Slices, gathers and scatters of arrays with dynamic sizes.
 //!
-//! A slice as long as its array along a dimension of which the result has a bound (`<=`) ends where the array ends.
-//! Starts are clamped, and slices dropped, by sizes and not by bounds.
+//! A slice with the full bound of its array along a dimension ends at the array's size if the result is dynamic (`<=`)
+//! there. Starts are clamped and slices are dropped by sizes, not by bounds.
 
 use xla_hlo::ops::{BinaryOp, CompareDirection, DynamicSlice, DynamicUpdateSlice, Gather, Pad, PadDim, Scatter, Slice};
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error, InstrId, Result, Scalar};
 
 use super::{Padder, Sizes};
 
-/// Starts are compared with sizes as numbers of this type, which every size fits into.
+/// Type for comparing starts with sizes; every size fits.
 const START: ElementType = ElementType::S64;
 
 impl Padder<'_> {
@@ -21,7 +21,7 @@ impl Padder<'_> {
             sizes[d] = match self.has_bounds(id, d) {
                 true if is_whole => Some(size),
                 true => {
-                    // ceil((min(size, limit) - start) / stride), not below 0.
+                    // ceil((min(size, limit) - start) / stride), at least 0.
                     self.known(dims[d].saturating_add(range.stride))?;
                     let (start, zero) = (self.known(range.start)?, self.known(0)?);
                     let end = self.clamped(size, range.limit)?;
@@ -51,7 +51,7 @@ impl Padder<'_> {
         self.stand_for(id, slice, vec![result])
     }
 
-    /// Elements past the end of the update stay.
+    /// Keeps the elements of the base beyond the end of the update.
     pub(super) fn dynamic_update_slice(&mut self, id: InstrId, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let (mut base, mut update) = (operands[0], operands[1]);
         let (sizes, update_sizes) = (self.array_sizes(base), self.array_sizes(update));
@@ -65,7 +65,7 @@ impl Padder<'_> {
         }
         let every: Vec<usize> = (0..dims.len()).collect();
         if let Some(inside) = self.inside(&update_dims, &update_sizes, &every)? {
-            // Room for elements past the update's size, so that it is not moved back to fit.
+            // Adds room for the update's elements beyond its size, so that its start is not clamped.
             let room = |d: usize| if update_sizes[d].is_some() { update_dims[d] as i64 } else { 0 };
             let behind = every.iter().map(|&d| PadDim { low: 0, high: room(d), interior: 0 }).collect();
             let zero = self.at.zeros(&ArrayShape::scalar(self.at.element_type(base)?))?;
@@ -119,7 +119,7 @@ impl Padder<'_> {
         self.stand_for(id, gather, vec![result])
     }
 
-    /// Places that are not there any more, and those of updates that are not there, become -1, which is dropped.
+    /// Replaces indices beyond the size of the list, and those of absent updates, by -1, so that they are dropped.
     pub(super) fn scatter(&mut self, id: InstrId, op: &Scatter, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let count = operands.len() / 2;
         let (list, updates) = (operands[count], &operands[count + 1..]);
@@ -141,7 +141,7 @@ impl Padder<'_> {
         }
         let mut lengths = vec![1; sizes.len()];
         for (place, d) in roles.window(sizes.len()) {
-            // Padding of an update as long as its array lands past that array's size.
+            // The padding of an update with its array's full length is written beyond that array's size.
             let is_whole = sizes[d] == update_sizes[place] && !op.scatter_dims_to_operand_dims.contains(&d);
             if update_sizes[place].is_some() && !is_whole {
                 return Err(Error::unimplemented("a scatter of windows of dynamic size"));
@@ -165,7 +165,7 @@ impl Padder<'_> {
         self.stand_for(id, scatter, vec![sizes; count])
     }
 
-    /// A list of starts, -1 where it has ended and where a component is above its limit.
+    /// Replaces starts in a list by -1 beyond the end of the list and where a component exceeds its limit.
     fn masked_places(&mut self, list: InstrId, sizes: &Sizes, limits: &Sizes, components: usize) -> Result<InstrId> {
         let dims = self.at.dims(list);
         if sizes.iter().chain(limits).all(Option::is_none) {
@@ -181,7 +181,7 @@ impl Padder<'_> {
             let limit = self.limits(limits, &dims, components)?;
             let mut fits = self.at.compare(CompareDirection::Le, places, limit)?;
             if components < dims.len() {
-                // A slice has to fit along all dimensions.
+                // A slice must fit along all dimensions.
                 let all = self.at.scalar(ElementType::Pred, Scalar::Pred(true))?;
                 let rows = self.at.reduce(BinaryOp::And, fits, all, &[components])?;
                 fits = self.at.broadcast(rows, &dims, &every)?;
@@ -196,7 +196,7 @@ impl Padder<'_> {
         self.at.select(kept, places, nowhere)
     }
 
-    /// Starts not above the limits of their components.
+    /// Clamps starts to the limits of their components.
     fn below(&mut self, list: InstrId, limits: &Sizes, components: usize) -> Result<InstrId> {
         if limits.iter().all(Option::is_none) {
             return Ok(list);
@@ -206,7 +206,7 @@ impl Padder<'_> {
         self.at.binary(BinaryOp::Minimum, starts, limits)
     }
 
-    /// The limit of its component for each element of a list of starts; none is a limit that nothing reaches.
+    /// Returns the limit for each component in a list of starts. Without a limit, it is a value that no start reaches.
     fn limits(&mut self, limits: &Sizes, dims: &[usize], components: usize) -> Result<InstrId> {
         let mut each = Vec::with_capacity(limits.len());
         for &limit in limits {
@@ -224,7 +224,7 @@ impl Padder<'_> {
         self.at.broadcast(only, dims, &[])
     }
 
-    /// Starts, one for each dimension, as [`START`].
+    /// Returns one start per dimension, as [`START`].
     fn scalar_starts(&mut self, starts: &[InstrId]) -> Result<Vec<InstrId>> {
         match starts {
             &[vector] if self.at.array(vector)?.rank() == 1 => {
@@ -240,7 +240,7 @@ impl Padder<'_> {
         }
     }
 
-    /// Integers as [`START`]; those beyond become the greatest, which is as far out of range.
+    /// Converts integers to [`START`]. Larger values become the maximum, which is out of range as well.
     fn as_starts(&mut self, x: InstrId) -> Result<InstrId> {
         let ty = self.at.element_type(x)?;
         let x = match ty.kind() {
@@ -252,7 +252,7 @@ impl Padder<'_> {
         self.at.convert(x, START)
     }
 
-    /// A start from which `length` elements fit into `size`.
+    /// Clamps a start so that `length` elements fit into `size`.
     fn fitting(&mut self, start: InstrId, size: InstrId, length: InstrId) -> Result<InstrId> {
         let last = self.last_start(size, length)?;
         let last = self.at.convert(last, START)?;
@@ -261,15 +261,15 @@ impl Padder<'_> {
         self.at.binary(BinaryOp::Minimum, start, last)
     }
 
-    /// The last start from which `length` elements fit into `size`, not below 0.
+    /// Returns the greatest start for which `length` elements fit into `size`, at least 0.
     fn last_start(&mut self, size: InstrId, length: InstrId) -> Result<InstrId> {
         let last = self.at.binary(BinaryOp::Subtract, size, length)?;
         let zero = self.known(0)?;
         self.at.binary(BinaryOp::Maximum, last, zero)
     }
 
-    /// The size of dimension `d` of the result, a slice of up to `length` elements of `size`; `None` where it is said
-    /// to be exact.
+    /// Returns the size of dimension `d` of the result, a slice of at most `length` elements of `size`; `None` if it is
+    /// declared as static.
     fn part_of(&mut self, id: InstrId, d: usize, size: InstrId, length: usize) -> Result<Option<InstrId>> {
         match self.has_bounds(id, d) {
             true => self.clamped(size, length).map(Some),
@@ -278,22 +278,22 @@ impl Padder<'_> {
     }
 }
 
-/// Roles of the dimensions of gathered slices, or of scattered updates.
+/// Roles of the dimensions of gathered slices or scattered updates.
 struct Roles<'a> {
     offset_dims: &'a [usize],
-    /// Dimensions of the array that slices leave out.
+    /// Dimensions of the array that are not in slices.
     left_out: Vec<usize>,
     index_vector_dim: usize,
 }
 
 impl Roles<'_> {
-    /// Dimensions of slices that run inside a slice, with those of the array.
+    /// Pairs the dimensions inside a slice with dimensions of the array.
     fn window(&self, rank: usize) -> Vec<(usize, usize)> {
         let kept = (0..rank).filter(|d| !self.left_out.contains(d));
         self.offset_dims.iter().copied().zip(kept).collect()
     }
 
-    /// Dimensions of slices that run along the list of starts, with those of the list.
+    /// Pairs the dimensions along the list of starts with dimensions of the list.
     fn batch(&self, slice_rank: usize, list_rank: usize) -> Vec<(usize, usize)> {
         let places = (0..slice_rank).filter(|d| !self.offset_dims.contains(d));
         places.zip((0..list_rank).filter(|&d| d != self.index_vector_dim)).collect()

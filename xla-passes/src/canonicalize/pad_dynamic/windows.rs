@@ -9,7 +9,7 @@ use super::{Padder, Sizes};
 use crate::rewrite::graph;
 
 impl Padder<'_> {
-    /// Windows see a neutral value past the size.
+    /// Replaces elements beyond the size by a neutral value for all windows.
     pub(super) fn reduce_window(&mut self, id: InstrId, op: &ReduceWindow, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let count = operands.len() / 2;
         let windows = op.window.dims_for(self.at.array(operands[0])?.rank())?;
@@ -19,7 +19,7 @@ impl Padder<'_> {
             let own = self.array_sizes(operand);
             sizes = self.agreed(&sizes, &own)?;
             let fill = self.identity(op.computation, operands[count + i])?;
-            // The element type may be another precision than that of the initial value.
+            // The element type may have another precision than the initial value.
             let fill = self.at.convert(fill, self.at.element_type(operand)?)?;
             let filled = self.filled(operand, &own, &slid, fill)?;
             self.at.graph_mut().replace_operand(id, i, filled);
@@ -28,7 +28,8 @@ impl Padder<'_> {
         Ok(vec![positions; self.at.shape(id).leaves().len()])
     }
 
-    /// Put as a search of the chosen places, which are then scattered to: no element past the size is ever chosen.
+    /// Expands into a search of the selected indices and a scatter to them, so that no element beyond the size is
+    /// selected.
     pub(super) fn select_and_scatter(
         &mut self,
         id: InstrId,
@@ -67,7 +68,7 @@ impl Padder<'_> {
         self.stand_for(id, value, vec![sizes])
     }
 
-    /// Of each window, the row-major place of the element that `select` chooses, `s32`; -1 where it holds none.
+    /// Returns the row-major index (`s32`) of the element that `select` chooses in each window; -1 for an empty window.
     fn chosen(&mut self, op: &SelectAndScatter, x: InstrId, sizes: &Sizes) -> Result<InstrId> {
         let shape = self.at.array(x)?.clone();
         let count = shape.element_count();
@@ -90,7 +91,8 @@ impl Padder<'_> {
         self.at.select(is_there, place, nowhere)
     }
 
-    /// A combiner of (value, place, whether there is one): the current choice, if `select` lets it stay, or the next.
+    /// Adds a combiner of (value, index, validity): keeps the current choice if `select` prefers it, otherwise takes
+    /// the next.
     fn choice(&mut self, select: CompId, ty: ElementType) -> CompId {
         let callee = self.at.module()[select].clone();
         let mut combiner = Computation::new(format!("chosen_by_{}", callee.name()));
@@ -106,7 +108,7 @@ impl Padder<'_> {
         let is_better = graph::splice(&mut combiner, &callee, &[current[0], next[0]]);
         let logic =
             |op: BinaryOp, operands: [InstrId; 2]| Instruction::new(Binary { op }.into(), pred.clone(), operands);
-        // select(next is there, is_better, true), if the current is there at all.
+        // select(next is valid, is_better, true), if the current one is valid.
         let always = combiner.add(Instruction::new(
             xla_hlo::ops::Constant { literal: xla_hlo::Literal::scalar(ElementType::Pred, Scalar::Pred(true)) }.into(),
             pred.clone(),
@@ -123,7 +125,7 @@ impl Padder<'_> {
         self.at.module_mut().add(combiner)
     }
 
-    /// Elements past the sizes of contracted and window dimensions become zeros.
+    /// Replaces elements beyond the sizes of contracted and window dimensions by zeros.
     pub(super) fn convolution(&mut self, id: InstrId, op: &Convolution, operands: &[InstrId]) -> Result<Vec<Sizes>> {
         let dims = &op.dims;
         let (mut input, mut kernel) = (self.array_sizes(operands[0]), self.array_sizes(operands[1]));
@@ -156,7 +158,7 @@ impl Padder<'_> {
         Ok(vec![result])
     }
 
-    /// Number of positions of windows along dimensions of those bounds and sizes.
+    /// Returns the number of window positions along dimensions with these bounds and sizes.
     fn positions(&mut self, windows: &[WindowDim], bounds: Vec<usize>, sizes: &Sizes) -> Result<Sizes> {
         let mut positions = sizes.clone();
         for (d, window) in windows.iter().enumerate().filter(|(_, window)| !window.is_unit()) {
@@ -166,14 +168,14 @@ impl Padder<'_> {
         Ok(positions)
     }
 
-    /// floor((dilated size + padding - dilated window) / stride) + 1, not below 0.
+    /// floor((dilated size + padding - dilated window) / stride) + 1, at least 0.
     fn positions_along(&mut self, window: &WindowDim, bound: usize, size: InstrId) -> Result<InstrId> {
         let dilated = |size: usize, dilation: usize| match size {
             0 => 0,
             _ => (size as i128 - 1) * dilation as i128 + 1,
         };
         let (low, high, stride) = (i128::from(window.pad_low), i128::from(window.pad_high), window.stride as i128);
-        // The dilated size and this is the room beyond a first window, and a stride: what is then divided by the
+        // The dilated size plus `more` is the room beyond a first window plus one stride. It is then divided by the
         // stride.
         let more = low + high - dilated(window.size, window.window_dilation) + stride;
         let greatest = dilated(bound, window.base_dilation) + more.abs() + stride;
@@ -195,7 +197,7 @@ impl Padder<'_> {
     }
 }
 
-/// Dimensions along which a window holds more than the element at its position.
+/// Returns the dimensions along which a window covers more than the element at its position.
 fn slid_over(windows: &[WindowDim]) -> Vec<usize> {
     (0..windows.len()).filter(|&d| !windows[d].is_unit()).collect()
 }
