@@ -9,11 +9,11 @@ use super::lanes::{Lanes, Value};
 use super::rewrite::Rewriter;
 use crate::rewrite::builder::Inserter;
 
-/// Arrays of one lane, operand by operand.
+/// Arrays of one lane, by operand.
 type Row = Vec<InstrId>;
 
 impl Rewriter<'_> {
-    /// The results of a collective among the lanes.
+    /// Emits a collective among the lanes. Returns its results.
     pub(super) fn collective(
         &mut self,
         at: CompId,
@@ -35,7 +35,7 @@ impl Rewriter<'_> {
         let mut columns = Vec::with_capacity(results.len());
         for (row, result) in rows.iter().zip(results) {
             let mut at = Inserter::new(&mut self.target, at);
-            // Who is sent nothing gets zeros.
+            // A lane to which nothing is sent gets zeros.
             let zeros = |&x: &InstrId| {
                 let shape = at.array(x)?.clone();
                 at.zeros(&shape)
@@ -51,7 +51,7 @@ impl Rewriter<'_> {
         Ok(Value { ids, lanes: lanes.clone() })
     }
 
-    /// The results of a collective whose devices work in groups.
+    /// Emits a collective whose devices operate in groups. Returns the results per lane.
     fn in_groups(&mut self, at: CompId, op: &Collective, lanes: &Lanes, rows: &[Row]) -> Result<Vec<Option<Row>>> {
         let own = |group: &[usize]| -> Vec<Row> { group.iter().map(|&lane| rows[lane].clone()).collect() };
         let count = rows.first().map_or(0, Vec::len);
@@ -99,7 +99,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The number of each lane's replica or partition.
+    /// Returns the replica id or partition id of each lane.
     fn number(&mut self, at: CompId, op: &Collective, lanes: &Rc<Lanes>) -> Result<Value> {
         let partitions = self.source.attributes().num_partitions.max(1) as i64;
         let is_partition = matches!(op, Collective::PartitionId);
@@ -112,7 +112,7 @@ impl Rewriter<'_> {
         Ok(Value { ids: ids.collect::<Result<_>>()?, lanes: lanes.clone() })
     }
 
-    /// The results of lanes, group by group; none for lanes in no group.
+    /// Emits the results of each group. Returns `None` for lanes in no group.
     fn by_group(
         &mut self,
         at: CompId,
@@ -127,7 +127,7 @@ impl Rewriter<'_> {
             let members = group.iter().map(|device| lanes.devices.iter().position(|lane| lane == device));
             let members: Vec<Option<usize>> = members.collect();
             if members.iter().all(Option::is_none) {
-                // Devices that lanes stand for, along other axes.
+                // The group consists of devices that lanes represent along other axes.
                 continue;
             }
             let members: Option<Vec<usize>> = members.into_iter().collect();
@@ -159,7 +159,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// The operand of that number of all members, reduced one after the other.
+/// Reduces operand `number` of all members sequentially.
 fn reduced(at: &mut Inserter<'_>, computation: CompId, members: &[Row], number: usize) -> Result<InstrId> {
     let mut arrays = members.iter().map(|row| row[number]);
     let first = arrays.next().ok_or_else(|| Error::internal("a group without members"))?;
@@ -167,16 +167,16 @@ fn reduced(at: &mut Inserter<'_>, computation: CompId, members: &[Row], number: 
     arrays.try_fold(first, |sum, next| at.add(Map { dimensions: dimensions.clone(), computation }, [sum, next]))
 }
 
-/// An array cut into equal parts.
+/// Cuts an array into equal parts.
 fn cut(at: &mut Inserter<'_>, x: InstrId, dimension: usize, count: usize) -> Result<Row> {
     let size = at.dims(x)[dimension] / count;
     (0..count).map(|number| at.slice(x, dimension, number * size, (number + 1) * size)).collect()
 }
 
-/// The results of an exchange, member by member.
+/// Returns the results of an all-to-all, by member.
 fn exchanged(at: &mut Inserter<'_>, dimension: Option<usize>, members: &[Row]) -> Result<Vec<Row>> {
     let Some(dimension) = dimension else {
-        // Operand `i` of each is for member `i`.
+        // Operand `i` of each member is sent to member `i`.
         return Ok((0..members.len()).map(|i| members.iter().map(|row| row[i]).collect()).collect());
     };
     let mut results = vec![Vec::new(); members.len()];

@@ -1,4 +1,4 @@
-//! Loops and branches around collectives: all lanes go through them together.
+//! Control flow around collectives: all lanes run it together.
 
 use std::rc::Rc;
 
@@ -10,8 +10,8 @@ use super::rewrite::Rewriter;
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
-    /// A loop that goes on as long as a lane wants to. Lanes that do not any more keep their state. Where it counts to
-    /// a constant, lanes go round equally often.
+    /// Emits a loop that runs as long as any lane continues. Lanes that are done keep their state. If the loop counts
+    /// to a constant, all lanes run the same number of iterations.
     pub(super) fn while_loop(&mut self, at: CompId, op: &While, operands: &[Value], is_counted: bool) -> Result<Value> {
         let [init] = operands else { return Err(Error::internal("a loop without a state")) };
         let lanes = &init.lanes;
@@ -51,7 +51,8 @@ impl Rewriter<'_> {
         self.apart(at, end, lanes)
     }
 
-    /// A branch that all lanes take together; where they may differ, all branches, of which each lane takes its own.
+    /// Emits a branch that all lanes take together. If lanes may differ, emits all branches, and each lane selects its
+    /// own result.
     pub(super) fn conditional(&mut self, at: CompId, op: &Conditional, operands: &[Value]) -> Result<Value> {
         let [index, operands @ ..] = operands else { return Err(Error::internal("a conditional without operands")) };
         let lanes = operands.iter().chain([index]).map(|value| &value.lanes).max_by_key(|lanes| lanes.devices.len());
@@ -97,7 +98,7 @@ impl Rewriter<'_> {
         let mut ids = Vec::with_capacity(lanes.devices.len());
         for lane in 0..lanes.devices.len() {
             let own = index.ids[lane];
-            // A number out of range takes the last branch; `false` is branch 1.
+            // An index out of range selects the last branch; `false` is branch 1.
             let last = results.len() - 1;
             let mut value = results[last].ids[lane];
             for (number, result) in results[..last].iter().enumerate() {
@@ -115,7 +116,7 @@ impl Rewriter<'_> {
         Ok(Value { ids, lanes: lanes.clone() })
     }
 
-    /// A new computation of one parameter, which holds the values of all lanes.
+    /// Adds a computation with one parameter, which holds the values of all lanes.
     fn begin(&mut self, name: &str, shape: &Shape, lanes: &Rc<Lanes>) -> Result<(CompId, Value)> {
         let id = self.target.add(Computation::new(name));
         let parameter = Inserter::new(&mut self.target, id).add_as(Parameter { number: 0 }, shape.clone(), [])?;
@@ -123,7 +124,7 @@ impl Rewriter<'_> {
         Ok((id, values))
     }
 
-    /// One value of those of all lanes: a tuple where they are several.
+    /// Packs the values of all lanes into one value: a tuple if there are several.
     fn together(&mut self, at: CompId, value: &Value) -> Result<InstrId> {
         match value.ids[..] {
             [one] => Ok(one),
@@ -131,7 +132,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The reverse.
+    /// Unpacks the values of all lanes from one value.
     fn apart(&mut self, at: CompId, id: InstrId, lanes: &Rc<Lanes>) -> Result<Value> {
         if lanes.devices.len() == 1 {
             return Ok(Value::same(id, lanes));
@@ -142,7 +143,8 @@ impl Rewriter<'_> {
     }
 }
 
-/// `new` where the predicate holds, else `old`, array by array. Tokens are always the new ones: order is kept.
+/// Selects `new` if the predicate holds, and `old` otherwise, array by array. Tokens are always the new ones, to keep
+/// the order.
 fn chosen(at: &mut Inserter<'_>, wants: InstrId, new: InstrId, old: InstrId) -> Result<InstrId> {
     if new == old {
         return Ok(new);

@@ -1,4 +1,4 @@
-//! Borders of manual computations: global values in parts for each lane, and back.
+//! Boundaries of manual computations: splits global values into parts for the lanes, and joins them again.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::rewrite::Rewriter;
 use crate::rewrite::builder::Inserter;
 
 impl Rewriter<'_> {
-    /// The parts that the lanes inside have of values of those around.
+    /// Splits values of the outer lanes into the parts of the inner lanes.
     pub(super) fn split(
         &mut self,
         at: CompId,
@@ -43,7 +43,7 @@ impl Rewriter<'_> {
         Ok(Value { ids, lanes })
     }
 
-    /// The values that lanes around have of parts of those inside.
+    /// Joins the parts of the inner lanes into values of the outer lanes.
     pub(super) fn unite(
         &mut self,
         at: CompId,
@@ -70,7 +70,7 @@ impl Rewriter<'_> {
                 }
                 let mut all = vec![None; grid.count()];
                 for (&id, &number) in own.iter().zip(&numbers) {
-                    // Of copies the first one counts.
+                    // Among copies of a part, the first one is used.
                     all[number].get_or_insert(id);
                 }
                 let all: Option<Vec<InstrId>> = all.into_iter().collect();
@@ -82,7 +82,7 @@ impl Rewriter<'_> {
         Ok(Value { ids, lanes: outer })
     }
 
-    /// One value for each lane: the values of its column, in a tuple where they are several. Equal columns share it.
+    /// Returns one value per lane: the values of its column, as a tuple if there are several. Equal columns share it.
     pub(super) fn packed(&mut self, at: CompId, columns: Vec<Vec<InstrId>>) -> Result<Vec<InstrId>> {
         let mut seen: Vec<(Vec<InstrId>, InstrId)> = Vec::new();
         let mut ids = Vec::with_capacity(columns.len());

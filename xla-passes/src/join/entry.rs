@@ -1,4 +1,4 @@
-//! The entry of a joined program: parts of arguments put together, results cut into parts.
+//! Entry of a joined program: assembles arguments from their parts, and cuts results into parts.
 
 use std::rc::Rc;
 
@@ -15,26 +15,27 @@ use super::rewrite::Rewriter;
 use super::spread::{Spread, Tiles};
 use crate::rewrite::builder::Inserter;
 
-/// A program for several devices as a program for one.
+/// A program for one device that does the work of a program for several devices.
 #[derive(Debug)]
 pub struct Joined {
-    /// The program. Its parameters are the parts of the arguments, its results those of the results, in a tuple.
+    /// The program. Its parameters are the parts of the arguments, and its results are a tuple of the parts of the
+    /// results.
     pub module: VerifiedModule,
-    /// For each array among the parameters, depth first, where its parts are.
+    /// Location of the parts of each array among the parameters, depth first.
     pub arguments: Vec<Spread>,
-    /// For each array of the result, depth first, where its parts are.
+    /// Location of the parts of each array of the result, depth first.
     pub results: Vec<Spread>,
-    /// Parameters and result as each of the devices has them.
+    /// Parameters and result from the view of each device.
     pub shape: ProgramShape,
     /// Number of devices.
     pub devices: usize,
 }
 
-/// Joins the replicas and partitions of a program into one that does the work of all of them. Tokens carry no data and
-/// are left out of its parameters and results.
+/// Joins the replicas and partitions of a program into one program that does the work of all of them. Tokens carry no
+/// data and are removed from its parameters and results.
 ///
-/// `Error::Unimplemented` for what cannot be told apart by device: collectives of partitions outside of manual
-/// computations, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
+/// Returns `Error::Unimplemented` if the work cannot be separated by device: collectives of partitions outside of
+/// manual computations, ragged and asynchronous collectives, arrays at the entry that cannot be cut into equal parts.
 pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     let attributes = module.attributes();
     let count = |count: u64| usize::try_from(count.max(1)).ok().filter(|&count| count <= MAX_DEVICES);
@@ -44,7 +45,7 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     };
     let mut rewriter = Rewriter::new(module)?;
     let at = rewriter.target.add(Computation::new(module.entry().name()));
-    // Partitions are not told apart at the entry: the first stands for all.
+    // Partitions are not distinguished at the entry: the first represents all.
     let devices = (0..replicas).map(|replica| (replica * partitions) as i64).collect();
     let entry = Entry { source: module, at, lanes: Rc::new(Lanes { devices, outer: None }), replicas, partitions };
     let meshes = rewriter.meshes.clone();
@@ -69,10 +70,10 @@ pub fn join_devices(module: &VerifiedModule) -> Result<Joined> {
     Ok(Joined { module, arguments: inputs.spreads, results: outputs.spreads, shape, devices: replicas * partitions })
 }
 
-/// Devices that one program stands for.
+/// Maximum number of devices that one program may represent.
 const MAX_DEVICES: usize = 1 << 10;
 
-/// The entry that is being written.
+/// The entry under construction.
 struct Entry<'m> {
     source: &'m Module,
     at: CompId,
@@ -86,19 +87,19 @@ struct Entry<'m> {
 struct Leaves {
     /// Parts: parameters of the new program, or results.
     ids: Vec<InstrId>,
-    /// Their shapes, with the layouts that were asked for.
+    /// Shapes of the parts with the requested layouts.
     shapes: Vec<Shape>,
     spreads: Vec<Spread>,
-    /// By parameter number (0 for the result) and path: the numbers of the parts.
+    /// Parameter number (0 for the result), path, and the numbers of the parts.
     places: Vec<(usize, Vec<usize>, std::ops::Range<usize>)>,
-    /// The part of one device, or the token, for each leaf.
+    /// Part of one device, or the token, for each leaf.
     local: Vec<Shape>,
-    /// Parameters or results so far.
+    /// Number of parameters or results so far.
     count: usize,
 }
 
 impl Entry<'_> {
-    /// The sharding of an array as tiles, and its parts; replicated where nothing is stated.
+    /// Returns the sharding of an array as tiles, and its parts; replicated if no sharding is stated.
     fn tiles(
         &self,
         meshes: &Meshes,
@@ -111,7 +112,7 @@ impl Entry<'_> {
         Ok((sharding, tiles))
     }
 
-    /// Takes down an array and its parts.
+    /// Records an array and its parts.
     fn spread(&self, leaves: &mut Leaves, path: Vec<usize>, sharding: LeafSharding, tiles: &Tiles, asked: &ArrayShape) {
         let first = leaves.shapes.len();
         let count = tiles.grid.count();
@@ -124,7 +125,7 @@ impl Entry<'_> {
         leaves.local.push(local);
     }
 
-    /// A parameter of the old program, of the parts that parameters of the new one are.
+    /// Rebuilds a parameter of the old program from the parts that are parameters of the new one.
     fn parameter(
         &self,
         rewriter: &mut Rewriter<'_>,
@@ -180,7 +181,7 @@ impl Entry<'_> {
                 leaves.local.push(leaf.clone());
                 continue;
             };
-            // One flag is for all.
+            // A single flag applies to all results.
             let is_free = may_choose.get(number).or(may_choose.first()).copied().unwrap_or_default();
             let stated = stated.get(number).and_then(Option::as_ref).filter(|stated| !is_free || !is_open(stated));
             let derived = derived.get(number).and_then(Option::as_ref).filter(|_| is_free);
@@ -200,12 +201,12 @@ impl Entry<'_> {
     }
 }
 
-/// Whether a sharding leaves everything open.
+/// Whether a sharding leaves all dimensions open.
 fn is_open(sharding: &TensorSharding) -> bool {
     !sharding.dims.is_empty() && sharding.dims.iter().all(|dim| dim.is_open && dim.axes.is_empty())
 }
 
-/// A sharding as tiles of devices.
+/// Converts a sharding to tiles of devices.
 fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> {
     let mesh = match &sharding.mesh {
         MeshName::Inline(mesh) => mesh,
@@ -216,7 +217,7 @@ fn in_tiles(meshes: &Meshes, sharding: &TensorSharding) -> Result<LeafSharding> 
     sdy::tiles(sharding, mesh)
 }
 
-/// Shardings that are stated for the leaves of the result.
+/// Returns the shardings that are stated for the leaves of the result.
 fn result_shardings(module: &Module) -> Result<Vec<Option<TensorSharding>>> {
     let (entry, root) = (module.entry(), module.entry().root());
     let leaves = entry.result_shape().leaves();
@@ -239,7 +240,7 @@ fn result_shardings(module: &Module) -> Result<Vec<Option<TensorSharding>>> {
     leaves.iter().map(|(path, _)| stated(path)).collect()
 }
 
-/// A value of that shape, of arrays and tokens in depth-first order.
+/// Builds a value of that shape from arrays and tokens in depth-first order.
 fn grouped(at: &mut Inserter<'_>, shape: &Shape, leaves: &mut dyn Iterator<Item = InstrId>) -> Result<InstrId> {
     match shape {
         Shape::Tuple(elements) => {
@@ -250,7 +251,7 @@ fn grouped(at: &mut Inserter<'_>, shape: &Shape, leaves: &mut dyn Iterator<Item 
     }
 }
 
-/// The same shapes with other leaves.
+/// Replaces the leaves of shapes.
 fn regrouped(shapes: &[Shape], leaves: &[Shape]) -> Vec<Shape> {
     fn one(shape: &Shape, leaves: &mut std::slice::Iter<'_, Shape>) -> Shape {
         match shape {
@@ -262,7 +263,7 @@ fn regrouped(shapes: &[Shape], leaves: &[Shape]) -> Vec<Shape> {
     shapes.iter().map(|shape| one(shape, &mut leaves)).collect()
 }
 
-/// The header of a program for one device: layouts, aliases and donations are those of the parts.
+/// Sets the header of a program for one device: layouts, aliases and donations refer to the parts.
 fn set_header(source: &Module, target: &mut Module, inputs: &Leaves, outputs: &Leaves) {
     let mut attributes = source.attributes().clone();
     let layout = ProgramShape { parameters: inputs.shapes.clone(), result: Shape::Tuple(outputs.shapes.clone()) };
@@ -277,7 +278,7 @@ fn set_header(source: &Module, target: &mut Module, inputs: &Leaves, outputs: &L
     let mut aliases = Vec::new();
     for alias in &source.attributes().input_output_alias {
         let (Some(from), Some(to)) = (input(&alias.parameter), output(&alias.output)) else { continue };
-        // Arrays that are not split alike have no memory in common.
+        // Arrays with different splits cannot share memory.
         let alike = from.clone().zip(to.clone()).all(|(from, to)| inputs.shapes[from] == outputs.shapes[to]);
         if from.len() == to.len() && alike {
             let alias = |(from, to): (usize, usize)| InputOutputAlias {

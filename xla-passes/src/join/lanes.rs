@@ -1,4 +1,4 @@
-//! Lanes: the devices that a computation is written for, one by one.
+//! Lanes: the devices for which a joined computation is emitted, one lane per device.
 
 use std::rc::Rc;
 
@@ -7,34 +7,35 @@ use xla_hlo::{Error, InstrId, Result};
 
 use super::spread::Grid;
 
-/// The devices that values are told apart for. Each stands for those that differ from it along other axes alone.
+/// The devices whose values are distinguished. Each lane represents all devices that only differ from it along other
+/// axes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lanes {
     pub devices: Vec<i64>,
-    /// Those around a manual computation, each of which has `devices.len() / outer.devices.len()` of these.
+    /// Lanes around a manual computation. Each of them contains `devices.len() / outer.devices.len()` inner lanes.
     pub outer: Option<Rc<Lanes>>,
 }
 
-/// A value of all lanes.
+/// A value for all lanes.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
-    /// One for each lane.
+    /// One instruction per lane.
     pub ids: Vec<InstrId>,
     pub lanes: Rc<Lanes>,
 }
 
 impl Value {
-    /// The same for all.
+    /// Creates a value that is the same for all lanes.
     pub fn same(id: InstrId, lanes: &Rc<Lanes>) -> Value {
         Value { ids: vec![id; lanes.devices.len()], lanes: lanes.clone() }
     }
 
-    /// The value for `lanes`, which are its own or inside of them; an error for others.
+    /// Returns the value for `lanes`, which must be its own lanes or nested in them.
     pub fn inside(&self, lanes: &Rc<Lanes>) -> Result<Value> {
         let mut around = Some(lanes);
         while let Some(own) = around {
             if Rc::ptr_eq(own, &self.lanes) || *own == self.lanes {
-                // Lanes inside of one follow each other.
+                // Inner lanes of the same outer lane are contiguous.
                 let each = lanes.devices.len() / self.ids.len();
                 let ids = self.ids.iter().flat_map(|&id| std::iter::repeat_n(id, each)).collect();
                 return Ok(Value { ids, lanes: lanes.clone() });
@@ -44,16 +45,16 @@ impl Value {
         Err(Error::unimplemented("an operation on values of several manual computations"))
     }
 
-    /// Whether all lanes share it.
+    /// Whether all lanes share the value.
     pub fn is_same(&self) -> bool {
         self.ids.windows(2).all(|pair| pair[0] == pair[1])
     }
 }
 
-/// The places along the manual axes of an edge.
+/// Coordinates of lanes along the manual axes of a boundary.
 pub(super) struct ByHand<'m> {
     mesh: &'m Mesh,
-    /// Numbers of the axes.
+    /// Indices of the axes.
     axes: Vec<usize>,
 }
 
@@ -77,7 +78,8 @@ impl<'m> ByHand<'m> {
         Ok(ByHand { mesh, axes })
     }
 
-    /// Places of the lanes inside of one that is around, in the order of the lanes; other axes are at `around`.
+    /// Returns the coordinates of the inner lanes of one outer lane, in lane order. Other axes keep their coordinates
+    /// in `around`.
     fn places(&self, around: &[usize]) -> Vec<Vec<usize>> {
         let mut places = vec![around.to_vec()];
         for &axis in &self.axes {
@@ -94,11 +96,11 @@ impl<'m> ByHand<'m> {
         places
     }
 
-    /// The lanes inside.
+    /// Returns the inner lanes.
     pub fn inside(&self, outer: &Rc<Lanes>) -> Result<Rc<Lanes>> {
         let mut devices = Vec::new();
         for &device in &outer.devices {
-            // The first device stands for all of a program that nothing is done by hand in yet.
+            // Outside of all manual computations, the first device represents all.
             let place = match outer.outer {
                 Some(_) => self.mesh.place(device)?,
                 None => Some(vec![0; self.mesh.axes.len()]),
@@ -110,10 +112,10 @@ impl<'m> ByHand<'m> {
         Ok(Rc::new(Lanes { devices, outer: Some(outer.clone()) }))
     }
 
-    /// The grid of the parts that a sharding gives, and for each lane inside of one around the number of its part.
+    /// Returns the grid of the parts of a sharding, and the number of the part for each inner lane of one outer lane.
     pub fn parts(&self, sharding: &TensorSharding) -> Result<(Grid, Vec<usize>)> {
         let is_manual = |axis: &&MeshAxis| self.axes.iter().any(|&number| self.mesh.axes[number].0 == axis.name);
-        // Number of parts along some axes, and the number of the one at a place.
+        // Computes the number of parts along some axes, and the number of the part at a coordinate.
         let along = |axes: &[MeshAxis], place: &[usize]| {
             axes.iter().filter(is_manual).try_fold((1, 0), |(count, number), axis| {
                 let size = self.mesh.size_of(axis)?;

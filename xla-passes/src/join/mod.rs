@@ -1,17 +1,17 @@
-//! Programs for several devices as programs for one: [`join_devices`].
+//! Joins programs for several devices into programs for one: [`join_devices`].
 //!
-//! It is what a platform without collectives, or a partitioner, can run: one device computes what all of them would,
-//! the others hold their parts of arguments and results.
+//! For platforms without collectives or without a partitioner: one device does the work of all, and the others hold
+//! their parts of arguments and results.
 //!
 //! ```text
-//! arguments   part 0, part 1, ...  ──concatenate──>  the global value      entry.rs, spread.rs
-//! partitions  shardings constrain nothing: the program is that of the global values
-//! by hand     a manual computation, or a replica, is written for each of its devices, its lanes     lanes.rs, edges.rs
-//!             lanes that compute the same share it                                                  rewrite.rs
-//! collectives operations among the lanes: sums, concatenations, slices                              collectives.rs
-//! loops       all lanes go round together; those that are done keep their state                     control_flow.rs
+//! arguments   part 0, part 1, ...  ──concatenate──>  the global value                 entry.rs, spread.rs
+//! partitions  shardings impose no constraint: the program operates on global values
+//! manual      a manual computation, or a replica, is emitted for each device (a lane)  lanes.rs, edges.rs
+//!             lanes that compute the same share instructions                           rewrite.rs
+//! collectives operations among the lanes: sums, concatenations, slices                 collectives.rs
+//! loops       all lanes iterate together; lanes that are done keep their state         control_flow.rs
 //! results     the global value  ──slice──>  part 0, part 1, ...
-//!             where the program leaves it open, they are split as what they are made of             propagate.rs
+//!             results of open sharding are split like their operands                   propagate.rs
 //! ```
 
 mod collectives;
@@ -28,8 +28,8 @@ use xla_hlo::{Module, Op};
 pub use entry::{Joined, join_devices};
 pub use spread::Spread;
 
-/// Whether devices have parts of a program's work, or send each other something, so that it must be joined to run on
-/// one. Replicas that do neither run it each for itself.
+/// Whether devices share a program's work or communicate, so that it must be joined to run on one device. Replicas that
+/// do neither run it independently.
 pub fn is_for_several_devices(module: &Module) -> bool {
     let (replicas, partitions) = (module.attributes().replica_count, module.attributes().num_partitions);
     let sends = || {

@@ -1,6 +1,7 @@
-//! Shardings of results that a program leaves open: forward from what it states, as far as operations keep dimensions.
+//! Forward propagation of shardings to results whose sharding a program leaves open, along operations that keep
+//! dimensions.
 //!
-//! It decides where results lie, never what they are.
+//! It only determines the location of results, not their values.
 
 use std::collections::HashMap;
 
@@ -8,18 +9,18 @@ use xla_hlo::ops::{Dot, Family};
 use xla_hlo::sdy::{self, DimSharding, Mesh, MeshAxis, MeshName, Meshes, Role, TensorSharding};
 use xla_hlo::{ArrayShape, CompId, InstrId, Instruction, Module, Op, Result, Shape};
 
-/// For each dimension of an array the axes that split it.
+/// Axes that split each dimension of an array.
 type Split = Vec<Vec<MeshAxis>>;
-/// The leaves of a value; `None` for those that nothing is known of.
+/// Splits of the leaves of a value; `None` if unknown.
 type Leaves = Vec<Option<Split>>;
 
-/// Instructions that are looked at; calls are followed each time anew.
+/// Maximum number of visited instructions. A computation is visited again for each call.
 const MAX_STEPS: usize = 1 << 18;
-/// Calls inside of calls that are followed.
+/// Maximum depth of nested calls.
 const MAX_DEPTH: usize = 64;
 
-/// The sharding of each leaf of the entry's result, as far as the operations before it tell. All are over the mesh of
-/// the first sharding that the program states; others say nothing.
+/// Returns the sharding of each leaf of the entry's result, as far as it can be derived. All are over the mesh of the
+/// first sharding that the program states; shardings over other meshes are ignored.
 pub(super) fn of_results(module: &Module, meshes: &Meshes) -> Result<Vec<Option<TensorSharding>>> {
     let mut propagation = Propagation { module, meshes, mesh: None, steps: 0 };
     let leaves = propagation.computation(module.entry_id(), None, 0)?;
@@ -40,7 +41,7 @@ struct Propagation<'m> {
 }
 
 impl Propagation<'_> {
-    /// The result of a computation; its parameters are those given, or state theirs.
+    /// Returns the splits of a computation's result. Parameters have the given splits, or state their own.
     fn computation(&mut self, id: CompId, parameters: Option<Vec<Leaves>>, depth: usize) -> Result<Leaves> {
         let computation = &self.module[id];
         let mut values: HashMap<_, Leaves> = HashMap::with_capacity(computation.len());
@@ -65,7 +66,7 @@ impl Propagation<'_> {
         Ok(values.remove(&computation.root()).unwrap_or_default())
     }
 
-    /// Shardings that the program states for an instruction.
+    /// Returns the shardings that the program states for an instruction.
     fn stated(&mut self, id: CompId, at: InstrId) -> Result<Option<Leaves>> {
         let instruction = &self.module[id][at];
         let list = match sdy::role(self.module, id, at)? {
@@ -93,7 +94,7 @@ impl Propagation<'_> {
         Ok(Some(list.into_iter().zip(leaves).map(split).collect()))
     }
 
-    /// Shardings that follow from those of the operands.
+    /// Derives shardings from those of the operands.
     fn derived(&mut self, id: CompId, at: InstrId, operands: &[&Leaves], depth: usize) -> Result<Leaves> {
         let computation = &self.module[id];
         let instruction = &computation[at];
@@ -130,12 +131,12 @@ impl Propagation<'_> {
         }
     }
 
-    /// Whether what is sharded over the mesh is whole everywhere, as it is over every other mesh then.
+    /// Whether the mesh has neither axes nor devices. Arrays over such a mesh are replicated, as over every other mesh.
     fn has_no_axes(&self, mesh: &MeshName) -> bool {
         self.mesh_of(mesh).is_some_and(|mesh| mesh.axes.is_empty() && mesh.device_ids.is_empty())
     }
 
-    /// The split without axes that would cut a dimension into unequal parts.
+    /// Removes axes from the split that would cut a dimension into unequal parts.
     fn that_divides(&self, split: Split, shape: &ArrayShape) -> Split {
         let mesh = self.mesh.as_ref().and_then(|mesh| self.mesh_of(mesh));
         let size = |mesh: &Mesh, axis: &MeshAxis| mesh.size_of(axis).ok();
@@ -151,7 +152,7 @@ fn unknown(instruction: &Instruction) -> Leaves {
     vec![None; instruction.shape().leaves().len()]
 }
 
-/// The split of an array that an operation makes of arrays.
+/// Returns the split of an operation's result from the splits of its operands.
 fn array(op: &Op, shape: &ArrayShape, shapes: &[&Shape], splits: &[Option<Split>]) -> Option<Split> {
     let first = || splits.first().cloned().flatten();
     let none = || vec![Vec::new(); shape.rank()];
@@ -179,7 +180,7 @@ fn array(op: &Op, shape: &ArrayShape, shapes: &[&Shape], splits: &[Option<Split>
         | Op::DynamicUpdateSlice(_)
         | Op::Concatenate(_)
         | Op::Reverse(_) => {
-            // Dimensions that stay whole stay as they are split.
+            // A dimension keeps its split if its size is unchanged.
             let dims = shapes.first()?.as_array()?.dims();
             let kept = |(d, axes): (usize, Vec<MeshAxis>)| if dims[d] == shape.dims()[d] { axes } else { Vec::new() };
             first().map(|split| split.into_iter().enumerate().map(kept).collect())
@@ -188,7 +189,7 @@ fn array(op: &Op, shape: &ArrayShape, shapes: &[&Shape], splits: &[Option<Split>
     }
 }
 
-/// Axes for dimensions, each axis for the first one that wants it.
+/// Assigns axes to dimensions; each axis is used for the first dimension that requests it.
 fn placed(rank: usize, wanted: impl Iterator<Item = (usize, Vec<MeshAxis>)>) -> Split {
     let mut split = vec![Vec::new(); rank];
     for (d, axes) in wanted {
@@ -206,7 +207,7 @@ fn merge(into: &mut Split, other: &Split) {
     *into = placed(other.len(), wanted.into_iter());
 }
 
-/// Batch dimensions, then the free ones of the left operand, then of the right one.
+/// Splits batch dimensions, then the free dimensions of the left operand, then those of the right operand.
 fn product(op: &Dot, splits: &[Option<Split>]) -> Split {
     let dims = &op.dims;
     let of = |side: usize, d: usize| {
@@ -228,8 +229,8 @@ fn product(op: &Dot, splits: &[Option<Split>]) -> Split {
     placed(all.len(), all.into_iter().enumerate())
 }
 
-/// The split under other dimensions: that of a group of dimensions, as many elements on both sides, goes from the first
-/// to the first.
+/// Returns the split after a reshape. For each pair of dimension groups with equal sizes, the split of the first
+/// dimension of the source is moved to the first dimension of the target.
 fn reshaped(split: Split, from: &[usize], to: &[usize]) -> Split {
     let mut result = vec![Vec::new(); to.len()];
     let (mut i, mut j) = (0, 0);

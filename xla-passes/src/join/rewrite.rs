@@ -1,4 +1,4 @@
-//! Rewriting of computations: each instruction once for each lane, or once for lanes that compute the same.
+//! Rewrites computations: emits each instruction once per lane, or once for lanes that compute the same.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -10,26 +10,26 @@ use super::lanes::{ByHand, Lanes, Value};
 use crate::rewrite::builder::Inserter;
 use crate::trip_count;
 
-/// Calls inside of calls that are followed.
+/// Maximum depth of nested calls.
 const MAX_DEPTH: usize = 128;
-/// Instructions that a program may grow to; calls of calls, each once for each lane, are soon very many.
+/// Maximum number of instructions of the program. Nested calls, emitted once per lane, can grow exponentially.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
-/// A program in the making.
+/// A program under construction.
 pub(super) struct Rewriter<'m> {
     pub source: &'m Module,
     pub target: Module,
     pub meshes: Meshes,
-    /// Computations that are the same on one device, and what they are in the new program.
+    /// Computations that are unchanged on one device, mapped to computations of the new program.
     plain: HashMap<CompId, CompId>,
-    /// Computations with side effects beside those of collectives.
+    /// Computations with side effects other than those of collectives.
     pub effects: HashSet<CompId>,
     depth: usize,
     added: usize,
 }
 
 impl<'m> Rewriter<'m> {
-    /// A program without an entry.
+    /// Creates a program without an entry.
     pub fn new(source: &'m Module) -> Result<Rewriter<'m>> {
         let mut target = Module::new(source.name());
         let mut plain: HashMap<CompId, CompId> = HashMap::new();
@@ -51,7 +51,7 @@ impl<'m> Rewriter<'m> {
         Ok(Rewriter { source, target, meshes: sdy::meshes(source)?, plain, effects, depth: 0, added: 0 })
     }
 
-    /// The new computation of one that is the same on one device.
+    /// Returns the new computation for one that is unchanged on one device.
     pub fn plain(&self, id: CompId) -> Result<CompId> {
         self.plain
             .get(&id)
@@ -59,7 +59,7 @@ impl<'m> Rewriter<'m> {
             .ok_or_else(|| Error::unimplemented("collectives in the computation of an operation"))
     }
 
-    /// Writes a computation into `at`; its root.
+    /// Emits a computation into `at`. Returns its root.
     pub fn write(&mut self, at: CompId, id: CompId, parameters: &[Value], around: &Rc<Lanes>) -> Result<Value> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -117,7 +117,7 @@ impl<'m> Rewriter<'m> {
                 _ => Err(Error::internal("a border that is none")),
             },
             Op::Call(call) if !self.plain.contains_key(&call.computation) || operands.is_empty() => {
-                // Without operands, what is made of the results tells for whom it is.
+                // Without operands, the users of the results determine the lanes.
                 let lanes = match self.edge_of_results(computation, id)? {
                     Some(edge) if operands.is_empty() => ByHand::new(&edge, &self.meshes)?.inside(&lanes)?,
                     _ => lanes,
@@ -135,7 +135,7 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// The end of a manual computation that the results of a call go into.
+    /// Returns the end of the manual computation that uses the results of a call.
     fn edge_of_results(&self, computation: CompId, call: InstrId) -> Result<Option<ManualEdge>> {
         let graph = &self.source[computation];
         let elements = graph[call].users().iter().filter(|&&user| matches!(graph[user].op(), Op::GetTupleElement(_)));
@@ -147,7 +147,7 @@ impl<'m> Rewriter<'m> {
         Ok(None)
     }
 
-    /// The same operation for each lane.
+    /// Emits the same operation for each lane.
     fn copy(&mut self, at: CompId, instruction: &Instruction, operands: &[Value], lanes: &Rc<Lanes>) -> Result<Value> {
         let mut op = instruction.op().clone();
         for callee in op.called_computations() {
@@ -181,7 +181,8 @@ impl<'m> Rewriter<'m> {
     }
 }
 
-/// Instructions as they stand, which is the order of their effects; else operands first.
+/// Returns the instructions in their current order, which is the order of effects, if it is topological; otherwise
+/// operands first.
 fn in_order(computation: &Computation) -> Vec<InstrId> {
     let standing: Vec<InstrId> = computation.ids().collect();
     let place: HashMap<InstrId, usize> = standing.iter().enumerate().map(|(place, &id)| (id, place)).collect();
@@ -192,24 +193,24 @@ fn in_order(computation: &Computation) -> Vec<InstrId> {
     if is_ordered { standing } else { computation.sequence() }
 }
 
-/// One device has nothing to split.
+/// Removes sharding annotations: on one device, nothing is split.
 fn unshard(annotations: &mut Annotations) {
     annotations.sharding = None;
     annotations.frontend_attributes.retain(|name, _| !name.starts_with("xla.sdy."));
 }
 
-/// Whether a custom call only says how its operand is to be split.
+/// Whether a custom call only annotates the split of its operand.
 fn says_only(name: &str) -> bool {
     [target::CONSTRAINT, target::FUNCTION_RESULT, target::GROUP, target::BARRIER, target::DATA_FLOW_EDGE]
         .contains(&name)
 }
 
-/// Whether a custom call is the border of a manual computation.
+/// Whether a custom call is the boundary of a manual computation.
 fn is_edge(name: &str) -> bool {
     [target::GLOBAL_TO_LOCAL, target::LOCAL_TO_GLOBAL, target::FULL_TO_SHARD, target::SHARD_TO_FULL].contains(&name)
 }
 
-/// Takes away what only says how a value is to be split.
+/// Removes instructions that only annotate the split of a value.
 fn drop_roles(computation: &mut Computation) -> Result<()> {
     let says = |id: &InstrId| matches!(computation[*id].op(), Op::CustomCall(call) if says_only(&call.target));
     let roles: Vec<InstrId> = computation.ids().filter(says).collect();
@@ -225,7 +226,7 @@ fn drop_roles(computation: &mut Computation) -> Result<()> {
     Ok(())
 }
 
-/// Whether a computation has side effects beside those of collectives and borders, or calls one that has.
+/// Whether a computation has side effects other than those of collectives and boundaries, or calls one that has.
 fn has_effects(computation: &Computation, effects: &HashSet<CompId>) -> bool {
     computation.iter().any(|(_, instruction)| {
         let op = instruction.op();
@@ -239,7 +240,7 @@ fn has_effects(computation: &Computation, effects: &HashSet<CompId>) -> bool {
     })
 }
 
-/// Whether a computation means the same on one device.
+/// Whether a computation has the same meaning on one device.
 fn is_plain(computation: &Computation, plain: &HashMap<CompId, CompId>) -> bool {
     computation.iter().all(|(_, instruction)| {
         let is_own = match instruction.op() {

@@ -1,4 +1,4 @@
-//! Spread of an array over devices: its parts, and which device has which.
+//! Spread of an array over devices: its parts, and the part of each device.
 
 use xla_hlo::ops::{BinaryOp, Slice, SliceRange};
 use xla_hlo::sdy::Reduction;
@@ -6,37 +6,37 @@ use xla_hlo::{ArrayShape, ElementKind, Error, InstrId, LeafSharding, Result, Sha
 
 use crate::rewrite::builder::Inserter;
 
-/// An argument or result of a joined program as the devices have it.
+/// An argument or result of a joined program as the devices see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Its split over the partitions.
+    /// Split over the partitions.
     pub sharding: LeafSharding,
-    /// For each device the number of the argument or result of the joined program that is its part.
+    /// Number of the argument or result of the joined program that holds the part of each device.
     pub parts: Vec<usize>,
 }
 
-/// A grid of equal parts of an array, each of which may be several arrays that are to be reduced.
+/// A grid of equal parts of an array. Each part may be the reduction of several arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// Parts along each dimension.
+    /// Number of parts along each dimension.
     pub dims: Vec<usize>,
-    /// Arrays that a part is the reduction of.
+    /// Number of arrays that are reduced to one part.
     pub operands: usize,
     pub reduction: Reduction,
 }
 
-/// The parts of an array, and which the devices have.
+/// The parts of an array, and the part of each partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tiles {
     pub grid: Grid,
-    /// For each partition the number of its part: row major, then by operand of the reduction.
+    /// Number of each partition's part: row-major, then by operand of the reduction.
     pub of_partition: Vec<usize>,
 }
 
 impl Tiles {
-    /// The parts of an array of that shape.
+    /// Computes the parts of an array of that shape.
     ///
-    /// `Error::Unimplemented` for dimensions that cannot be cut into equal parts.
+    /// Returns `Error::Unimplemented` for dimensions that cannot be cut into equal parts.
     pub fn new(sharding: &LeafSharding, reduction: Reduction, shape: &ArrayShape, partitions: usize) -> Result<Tiles> {
         let mut grid = Grid { dims: vec![1; shape.rank()], operands: 1, reduction };
         let tiled = match &sharding.kind {
@@ -81,18 +81,18 @@ impl Tiles {
 }
 
 impl Grid {
-    /// Number of parts.
+    /// Returns the number of parts.
     pub fn count(&self) -> usize {
         self.dims.iter().product::<usize>() * self.operands
     }
 
-    /// The shape of a part.
+    /// Returns the shape of a part.
     pub fn part_of(&self, shape: &ArrayShape) -> ArrayShape {
         let dims: Vec<usize> = shape.dims().iter().zip(&self.dims).map(|(size, parts)| size / parts).collect();
         ArrayShape::new(shape.element_type(), dims).with_layout(shape.layout().cloned())
     }
 
-    /// One part of an array. Of those that are to be summed the first is all, and the others are zeros.
+    /// Returns one part of an array. Among parts that are summed, the first one has the value, and the others are zero.
     pub fn part(&self, at: &mut Inserter<'_>, x: InstrId, number: usize) -> Result<InstrId> {
         if self.reduction == Reduction::Sum && !number.is_multiple_of(self.operands) {
             let shape = self.part_of(at.array(x)?);
@@ -110,7 +110,7 @@ impl Grid {
         at.add(Slice { ranges }, [x])
     }
 
-    /// An array of its parts.
+    /// Assembles an array from its parts.
     pub fn whole(&self, at: &mut Inserter<'_>, mut parts: Vec<InstrId>) -> Result<InstrId> {
         if self.operands > 1 {
             let ty = at.element_type(parts[0])?;
