@@ -9,11 +9,11 @@ use xla_hlo::{CompId, InstrId, Module, Op};
 
 use super::label::{color, is_inlined, label};
 
-/// Fusions in fusions are drawn down to this depth.
+/// Maximum depth of nested fusions that are drawn.
 const DEPTH: usize = 64;
 
-/// The graph's text. Each computation is a cluster, drawn once: the body of a fusion where the fusion stands, other
-/// computations beside, with dashed lines from their callers.
+/// Returns the graph's text. Each computation is a cluster that is drawn once: the body of a fusion in place of the
+/// fusion, other computations next to each other, with dashed lines from their callers.
 pub fn dot(module: &Module) -> String {
     let mut writer = DotWriter { module, out: String::new(), bodies: HashMap::new(), beside: Vec::new() };
     writer.plan();
@@ -35,14 +35,14 @@ pub fn dot(module: &Module) -> String {
 struct DotWriter<'m> {
     module: &'m Module,
     out: String,
-    /// Bodies of fusions that are drawn in the place of a fusion, and which.
+    /// Bodies of fusions that are drawn in place of a fusion, with that fusion.
     bodies: HashMap<CompId, (CompId, InstrId)>,
-    /// Computations that are drawn side by side, the entry first.
+    /// Computations that are drawn next to each other, the entry first.
     beside: Vec<CompId>,
 }
 
 impl DotWriter<'_> {
-    /// Decides where each computation that the entry reaches is drawn.
+    /// Determines the position of each computation that the entry reaches.
     fn plan(&mut self) {
         let module = self.module;
         let mut queue: VecDeque<(CompId, usize)> = module.entry_if_set().into_iter().map(|id| (id, 0)).collect();
@@ -124,13 +124,13 @@ impl DotWriter<'_> {
         }
     }
 
-    /// The body of a fusion that is drawn in its place.
+    /// Returns the body of a fusion if it is drawn in place of the fusion.
     fn inside(&self, computation: CompId, id: InstrId) -> Option<CompId> {
         let Op::Fusion(fusion) = self.module[computation][id].op() else { return None };
         (self.bodies.get(&fusion.computation) == Some(&(computation, id))).then_some(fusion.computation)
     }
 
-    /// The node whose value an instruction returns: the root of its body if that is drawn.
+    /// Returns the node whose value an instruction returns: the root of the body if that is drawn.
     fn end(&self, mut computation: CompId, mut id: InstrId) -> String {
         while let Some(body) = self.inside(computation, id) {
             (computation, id) = (body, self.module[body].root());
@@ -139,7 +139,7 @@ impl DotWriter<'_> {
     }
 }
 
-/// Whether an operation calls nothing but a function of one operation, which its text names.
+/// Whether an operation only calls a function of a single operation, whose name is part of the operation's text.
 fn is_plain_combiner(module: &Module, op: &Op) -> bool {
     op.call_context() == CallContext::Embedded && op.called_computations().iter().all(|&c| module[c].len() <= 3)
 }
@@ -148,7 +148,7 @@ fn node_name(computation: CompId, id: InstrId) -> String {
     format!("n{}_{}", computation.index(), id.index())
 }
 
-/// A text in quotation marks, as Graphviz reads it; line feeds end centred lines.
+/// Quotes a string for Graphviz; line feeds separate centered lines.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

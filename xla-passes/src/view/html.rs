@@ -1,7 +1,7 @@
-//! HTML view of a module: a graph to walk through, in one file that needs no network.
+//! HTML view of a module: an interactive graph in one file that needs no network access.
 //!
-//! Each computation is laid out here, once and with its callees folded up; `page.js` puts these drawings into each
-//! other as the reader opens loops, branches and fusions, and draws the visible part as inline SVG.
+//! Each computation is laid out here once, with its callees collapsed. `page.js` nests these drawings when the reader
+//! expands loops, branches and fusions, and draws the visible part as inline SVG.
 
 use std::collections::HashMap;
 
@@ -17,20 +17,20 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Width of a character of a node's text, and padding around the text.
+/// Width of a character in a node's text, and padding around the text.
 const CHARACTER: f64 = 6.65;
 const MARGIN: f64 = 18.0;
 
-/// A module of fewer instructions is shown with its fusions open.
+/// Maximum number of instructions of a module whose fusions are expanded initially.
 const SMALL: usize = 80;
 
 /// Data of the page.
 #[derive(Serialize)]
 struct Data<'m> {
     name: &'m str,
-    /// Whether fusions are open at first.
+    /// Whether fusions are expanded initially.
     open: bool,
-    /// The entry first.
+    /// Computations, the entry first.
     computations: Vec<Drawn<'m>>,
 }
 
@@ -40,42 +40,42 @@ struct Drawn<'m> {
     name: &'m str,
     width: f64,
     nodes: Vec<HtmlNode>,
-    /// From, to, and a place in each layer between.
+    /// Source, target, and the position in each layer in between.
     lines: Vec<(usize, usize, Vec<f64>)>,
 }
 
-/// An instruction.
+/// An instruction with its position.
 #[derive(Serialize)]
 struct HtmlNode {
-    /// Its two lines.
+    /// First of the two lines of its label.
     name: String,
     what: String,
-    /// The whole text.
+    /// Full text of the instruction.
     text: String,
     color: &'static str,
-    /// Arithmetic and bytes, where the instruction runs by itself and costs something.
+    /// Arithmetic and bytes, if the instruction runs on its own and costs something.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
     x: f64,
     width: f64,
     layer: usize,
-    /// All operands that are drawn, as indices of nodes.
+    /// Indices of the operand nodes that are drawn.
     operands: Vec<usize>,
-    /// Computations, as indices.
+    /// Indices of the called computations.
     calls: Vec<usize>,
     root: bool,
 }
 
-/// The page. Fusions, loops and branches open by a click; search, operands and users of the selected instruction are at
-/// the side.
+/// Returns the page. A click expands fusions, loops and branches. A side panel has the search, and the operands and
+/// users of the selected instruction.
 pub fn html(module: &Module) -> String {
     let order = reachable(module);
     let index: HashMap<CompId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
     let costs = costs(module);
     let computations = order.iter().map(|&id| drawn(module, id, &index, &costs)).collect();
     let data = Data { name: module.name(), open: module.instruction_count() <= SMALL, computations };
-    // Numbers and texts cannot fail to be written. In JSON `<` stands in texts alone, where it may be written in this
-    // way.
+    // Serialization of numbers and strings cannot fail. In JSON, `<` only occurs inside strings, where this escape is
+    // valid.
     let json = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
     let title = module.name().replace('&', "&amp;").replace('<', "&lt;");
     let mut page = String::with_capacity(json.len() + PAGE.len() + STYLE.len() + SCRIPT.len());
@@ -90,7 +90,7 @@ pub fn html(module: &Module) -> String {
     page + rest
 }
 
-/// Computations that the entry reaches, the entry first.
+/// Returns the computations that the entry reaches, the entry first.
 fn reachable(module: &Module) -> Vec<CompId> {
     let mut order: Vec<CompId> = module.entry_if_set().into_iter().collect();
     let mut seen: std::collections::HashSet<CompId> = order.iter().copied().collect();
@@ -118,7 +118,7 @@ fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>, cos
     let place: HashMap<InstrId, usize> = shown.iter().enumerate().map(|(n, &i)| (i, n)).collect();
     let labels: Vec<Label> = shown.iter().map(|&i| label(computation, i)).collect();
     let width = |label: &Label| {
-        // After the name stands a sign where something can be opened.
+        // A sign follows the name if the node can be expanded.
         let longest = (label.name.chars().count() + 2).max(label.what.chars().count());
         (longest as f64 * CHARACTER + MARGIN).ceil()
     };
@@ -148,7 +148,7 @@ fn drawn<'m>(module: &'m Module, id: CompId, index: &HashMap<CompId, usize>, cos
     Drawn { name: computation.name(), width: rounded(layout.width), nodes, lines }
 }
 
-/// Operands and control predecessors of an instruction, each once.
+/// Returns the operands and control predecessors of an instruction without duplicates.
 fn operands(computation: &Computation, id: InstrId, place: &HashMap<InstrId, usize>) -> Vec<usize> {
     let instruction = &computation[id];
     let all = instruction.operands().iter().chain(instruction.control_predecessors());
@@ -158,7 +158,7 @@ fn operands(computation: &Computation, id: InstrId, place: &HashMap<InstrId, usi
     operands
 }
 
-/// Tenths of a pixel are enough.
+/// Rounds to tenths of a pixel.
 fn rounded(x: f64) -> f64 {
     (x * 10.0).round() / 10.0
 }

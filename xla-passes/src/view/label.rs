@@ -1,4 +1,4 @@
-//! Labels and colours of nodes.
+//! Labels and colors of nodes.
 
 use xla_hlo::ops::Family;
 use xla_hlo::{Computation, InstrId, Op, Shape};
@@ -11,10 +11,10 @@ pub struct Label {
     pub what: String,
 }
 
-/// Longer texts lose their middle.
+/// Maximum length; longer texts lose their middle.
 const LONGEST: usize = 40;
 
-/// The label of an instruction.
+/// Returns the label of an instruction.
 pub fn label(computation: &Computation, id: InstrId) -> Label {
     let instruction = &computation[id];
     let operands = instruction.operands();
@@ -36,21 +36,21 @@ pub fn label(computation: &Computation, id: InstrId) -> Label {
     }
 }
 
-/// Whether an instruction is not a node of its own, since its value is shown in its readers.
+/// Whether an instruction is no node of its own, since its users show its value.
 pub fn is_inlined(computation: &Computation, id: InstrId) -> bool {
     computation.root_if_set() != Some(id) && scalar_constant(computation, id).is_some()
 }
 
-/// The value of a constant that is a scalar.
+/// Returns the value of a scalar constant.
 fn scalar_constant(computation: &Computation, id: InstrId) -> Option<String> {
     let Op::Constant(constant) = computation[id].op() else { return None };
     let scalar = computation[id].shape().as_array().is_some_and(|a| a.rank() == 0);
-    // The shape stands in front of the value.
+    // The text has the shape before the value.
     let text = scalar.then(|| constant.literal.to_string())?;
     Some(text.split_once(' ').map_or("", |(_, value)| value).to_string())
 }
 
-/// A shape without layouts; of a long tuple the beginning.
+/// Formats a shape without layouts, and only the first element of a long tuple.
 fn short_shape(shape: &Shape) -> String {
     match shape {
         Shape::Tuple(elements) if elements.len() > 2 => {
@@ -70,7 +70,7 @@ fn shortened(text: &str) -> String {
     format!("{start}…{end}")
 }
 
-/// A light colour for a family of operations.
+/// Returns a light color for a family of operations.
 pub fn color(family: Family) -> &'static str {
     match family {
         Family::Structure => "#eeeeee",

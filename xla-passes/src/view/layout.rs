@@ -1,48 +1,49 @@
-//! Layered drawing of a directed acyclic graph: Sugiyama's method, made for programs of thousands of instructions.
+//! Layered drawing of a directed acyclic graph: Sugiyama's method, adapted to programs of thousands of instructions.
 //!
-//! 1. Layers: each node one layer below its lowest operand; nodes without operands go down to their first reader.
-//! 2. A line across many layers is replaced by a word at the reader. This keeps the picture legible and
-//!    the work linear: a program's graph has few long edges that matter, and many that would cross everything.
-//! 3. Order within layers: barycentres, swept down and up.
-//! 4. Places within layers: each node wants to be amid its neighbours; the nearest places that keep order and distance
-//!    are an isotonic regression, solved exactly by pooling adjacent violators.
+//! 1. Layers: each node is placed one layer below its lowest operand. Nodes without operands are placed directly above
+//!    their first reader.
+//! 2. A line across many layers is replaced by a word at the reader. This keeps the drawing legible and the work
+//!    linear: a program's graph has few relevant long edges, and many that would cross everything.
+//! 3. Order within layers: barycenters, in sweeps down and up.
+//! 4. Positions within layers: each node should be centered among its neighbors. The nearest positions that keep order
+//!    and distance are an isotonic regression, solved exactly by pooling adjacent violators.
 
-/// A line that crosses more layers becomes a word at the reader.
+/// Maximum number of layers that a line crosses; a longer line becomes a word at the reader.
 const MAX_SPAN: usize = 10;
 
-/// A value that more nodes than this read is drawn to the next few layers alone.
+/// Number of readers above which a value is only drawn to readers in the next few layers.
 const MANY_READERS: usize = 12;
 
-/// As many layers.
+/// Maximum span, in layers, of lines from a value with many readers.
 const SHORT_SPAN: usize = 3;
 
-/// Lines that a node gets from its operands, at most.
+/// Maximum number of lines from a node's operands.
 const MAX_LINES: usize = 12;
 
 const ORDER_SWEEPS: usize = 12;
 const PLACE_SWEEPS: usize = 10;
 
-/// Between neighbours in a layer.
+/// Distance between neighbors in a layer.
 const GAP: f64 = 22.0;
 
-/// Weight of straightness of a line between bends, relative to that at a node.
+/// Weight of the straightness of a line between bends, relative to the weight at a node.
 const BEND_WEIGHT: f64 = 4.0;
 
-/// A graph to be drawn: nodes with all operands in front of their readers.
+/// A graph to draw: operands have smaller indices than their readers.
 #[derive(Debug, Default)]
 pub struct LayeredGraph {
     /// Widths of the nodes.
     pub widths: Vec<f64>,
-    /// For each node those it reads, all of smaller index, each once.
+    /// Operands of each node, all of smaller index, without duplicates.
     pub operands: Vec<Vec<usize>>,
 }
 
-/// Places of nodes and lines.
+/// Positions of nodes and lines.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// The layer of each node, 0 on top.
+    /// Layer of each node; 0 is at the top.
     pub layers: Vec<usize>,
-    /// The centre of each node.
+    /// Center of each node.
     pub x: Vec<f64>,
     /// Lines from operands to readers.
     pub lines: Vec<LayeredEdge>,
@@ -57,11 +58,11 @@ pub struct LayeredEdge {
     pub from: usize,
     /// The reader.
     pub to: usize,
-    /// Places in each layer in between.
+    /// Positions in the layers in between.
     pub bends: Vec<f64>,
 }
 
-/// Draws the graph.
+/// Computes the layout of a graph.
 pub fn layout(graph: &LayeredGraph) -> Layout {
     let layers = layers(graph);
     let mut drawing = Drawing::new(graph, &layers);
@@ -70,7 +71,7 @@ pub fn layout(graph: &LayeredGraph) -> Layout {
     drawing.finish(layers)
 }
 
-/// The layer of each node.
+/// Computes the layer of each node.
 fn layers(graph: &LayeredGraph) -> Vec<usize> {
     let count = graph.operands.len();
     let mut layers = vec![0; count];
@@ -80,7 +81,7 @@ fn layers(graph: &LayeredGraph) -> Vec<usize> {
         layers[node] = operands.iter().map(|&o| layers[o] + 1).max().unwrap_or(0);
         operands.iter().for_each(|&o| readers[o] += 1);
     }
-    // Nodes without operands can stand anywhere above their readers, and so can the only reader of such a value.
+    // Nodes without operands can be in any layer above their readers, and so can a single reader of such a value.
     let mut movable = vec![false; count];
     for (node, operands) in graph.operands.iter().enumerate() {
         movable[node] = match operands[..] {
@@ -100,7 +101,7 @@ fn layers(graph: &LayeredGraph) -> Vec<usize> {
     layers
 }
 
-/// A node, or the place where a line goes through a layer.
+/// A node, or the point where a line crosses a layer.
 #[derive(Clone, Debug, Default)]
 struct Item {
     layer: usize,
@@ -111,11 +112,11 @@ struct Item {
 }
 
 struct Drawing {
-    /// Nodes first, in their order, then bends.
+    /// Nodes in their order, then bends.
     items: Vec<Item>,
     rows: Vec<Vec<usize>>,
     x: Vec<f64>,
-    /// Lines, with the first of their bends.
+    /// Lines, each with the index of its first bend.
     lines: Vec<(usize, usize, usize)>,
     nodes: usize,
 }
@@ -161,7 +162,8 @@ impl Drawing {
         self.items[below].above.push(above);
     }
 
-    /// All items, depth first from nodes without readers upwards, so that related nodes stand together.
+    /// Returns all items in depth-first order from nodes without readers to their operands, so that related nodes are
+    /// close.
     fn first_order(&self) -> Vec<usize> {
         let mut seen = vec![false; self.items.len()];
         let mut order = Vec::with_capacity(self.items.len());
@@ -177,7 +179,7 @@ impl Drawing {
         order
     }
 
-    /// Sorts each row by where its neighbours stand in the row before, then in the row after, several times.
+    /// Sorts each row by the positions of its neighbors in the previous row, then in the next row, several times.
     fn order(&mut self) {
         let mut place = vec![0.0; self.items.len()];
         let number = |row: &[usize], place: &mut [f64]| {
@@ -208,7 +210,7 @@ impl Drawing {
         }
     }
 
-    /// Gives each item a place near its neighbours' that keeps the order of its row.
+    /// Assigns each item a position near its neighbors that keeps the order of its row.
     fn place(&mut self) {
         self.x = vec![0.0; self.items.len()];
         for row in &self.rows {
@@ -223,7 +225,7 @@ impl Drawing {
             let depth = self.rows.len();
             for step in 0..depth {
                 let layer = if sweep % 2 == 0 { step } else { depth - 1 - step };
-                // The last two sweeps look both ways.
+                // The last two sweeps use both adjacent rows.
                 let (above, below) =
                     (sweep % 2 == 0 || sweep + 2 >= PLACE_SWEEPS, sweep % 2 == 1 || sweep + 2 >= PLACE_SWEEPS);
                 self.place_row(layer, above, below);
@@ -234,7 +236,7 @@ impl Drawing {
     fn place_row(&mut self, layer: usize, above: bool, below: bool) {
         let row = &self.rows[layer];
         let Some(&first) = row.first() else { return };
-        // Distances are taken out, so that only the order remains to be kept.
+        // Subtracts the distances, so that only the order remains as a constraint.
         let mut offsets = vec![0.0; row.len()];
         let mut wishes = Vec::with_capacity(row.len());
         let mut left = first;
@@ -271,15 +273,15 @@ impl Drawing {
     }
 }
 
-/// The mean of weighted values; `None` of none.
+/// Returns the weighted mean of values; `None` if there are none.
 fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let (sum, weight) = values.fold((0.0, 0.0), |(sum, weight), (x, w)| (sum + w * x, weight + w));
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// The nearest non-decreasing values to weighted ones, by least squares (pool adjacent violators).
+/// Returns the nearest non-decreasing values to weighted ones, by least squares (pool adjacent violators).
 fn isotonic(wishes: &[(f64, f64)]) -> Vec<f64> {
-    // Mean, weight and number of what was pooled.
+    // Mean, weight and number of the pooled values.
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(wishes.len());
     for &(value, weight) in wishes {
         let mut pool = (value, weight, 1);
@@ -296,7 +298,8 @@ fn isotonic(wishes: &[(f64, f64)]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Nodes of one layer do not overlap, operands are above readers, lines have a bend for each layer in between.
+    /// Checks that nodes of a layer do not overlap, operands are above readers, and lines have a bend per layer in
+    /// between.
     fn check(graph: &LayeredGraph) -> Layout {
         let layout = layout(graph);
         let mut rows: std::collections::BTreeMap<usize, Vec<usize>> = Default::default();
@@ -335,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_reads_nothing_goes_down_to_its_reader() {
-        // A chain of five, and a constant that its last reads through a broadcast.
+        // A chain of five nodes, and a constant that its last node reads through a broadcast.
         let operands = vec![vec![], vec![0], vec![1], vec![2], vec![], vec![4], vec![3, 5]];
         let layout = check(&LayeredGraph { widths: vec![40.0; 7], operands });
         assert_eq!(layout.layers, [0, 1, 2, 3, 2, 3, 4]);
@@ -357,7 +360,7 @@ mod tests {
 
     #[test]
     fn large_graphs_are_quick() {
-        // Each node reads a few of those shortly before it: a program of 100,000 instructions.
+        // Each node reads a few of the preceding ones: a program of 100,000 instructions.
         let mut random = 1u64;
         let mut next = |below: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
