@@ -1,8 +1,8 @@
-//! Collapses async start/update/done chains once their result is at hand.
+//! Collapses async start/update/done chains whose result is computed synchronously.
 
 use xla_hlo::{Computation, Error, InstrId, Result};
 
-/// Steps of an async chain from start to done, in order.
+/// Returns the steps of an async chain from start to done, in order.
 pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<InstrId>> {
     let mut steps = vec![start];
     let mut last = start;
@@ -21,12 +21,12 @@ pub(crate) fn chain(computation: &Computation, start: InstrId) -> Result<Vec<Ins
 
 /// Replaces the last step of an async chain by `value`, which computes its result synchronously.
 ///
-/// The order of instructions before and after a step is kept: `value`, if it is new, runs after what came before the
-/// start, and before what came after any step; what came before another step stays in front of whatever uses the result
-/// or came after that step.
+/// Keeps the order of instructions before and after each step. If `value` is new, it runs after the predecessors of the
+/// start and before the successors of all steps. Predecessors of another step still run before the users of the result
+/// and the successors of that step.
 pub(crate) fn complete(computation: &mut Computation, steps: &[InstrId], value: InstrId) -> Result<()> {
     let Some(&last) = steps.last() else { return Ok(()) };
-    // A value that has users already may run before the start's predecessors.
+    // A value that already has users may run before the start's predecessors.
     let is_new = computation[value].users().is_empty();
     let outside = |id: &InstrId| !steps.contains(id) && *id != value;
     let mut edges: Vec<(InstrId, InstrId)> = Vec::new();

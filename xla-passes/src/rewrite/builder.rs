@@ -9,9 +9,9 @@ use xla_hlo::{
     Scalar, Shape,
 };
 
-/// Adds to one computation of a module. Arrays come in row-major layout.
+/// Adds instructions to one computation of a module. Arrays have a row-major layout.
 ///
-/// Methods that have nothing to do (a conversion to the type that is there) give their operand.
+/// Methods without effect (such as a conversion to the present type) return their operand.
 pub(crate) struct Inserter<'m> {
     module: &'m mut Module,
     computation: CompId,
@@ -19,7 +19,7 @@ pub(crate) struct Inserter<'m> {
 
 /// Queries.
 impl<'m> Inserter<'m> {
-    /// Adds to that computation.
+    /// Creates an inserter for a computation.
     pub fn new(module: &'m mut Module, computation: CompId) -> Inserter<'m> {
         Inserter { module, computation }
     }
@@ -32,7 +32,7 @@ impl<'m> Inserter<'m> {
         self.module
     }
 
-    /// The computation that is added to.
+    /// Returns the computation.
     pub fn graph(&self) -> &Computation {
         &self.module[self.computation]
     }
@@ -49,12 +49,12 @@ impl<'m> Inserter<'m> {
         self.graph()[id].shape()
     }
 
-    /// An array's shape; an error for other shapes.
+    /// Returns the shape of an array, and an error for other shapes.
     pub fn array(&self, id: InstrId) -> Result<&ArrayShape> {
         self.shape(id).expect_array()
     }
 
-    /// An array's dimensions; none for other shapes.
+    /// Returns the dimensions of an array; empty for other shapes.
     pub fn dims(&self, id: InstrId) -> Vec<usize> {
         self.shape(id).as_array().map(|a| a.dims().to_vec()).unwrap_or_default()
     }
@@ -64,14 +64,14 @@ impl<'m> Inserter<'m> {
     }
 }
 
-/// Any operation.
+/// Arbitrary operations.
 impl Inserter<'_> {
-    /// One whose shape follows from its operands and attributes.
+    /// Adds an operation whose shape follows from its operands and attributes.
     pub fn add(&mut self, op: impl Into<Op>, operands: impl Into<Vec<InstrId>>) -> Result<InstrId> {
         self.insert(op.into(), None, operands.into())
     }
 
-    /// One of that shape, which its rules must agree to.
+    /// Adds an operation with that shape, which its rules must accept.
     pub fn add_as(
         &mut self,
         op: impl Into<Op>,
@@ -101,30 +101,30 @@ impl Inserter<'_> {
         self.literal(Literal::scalar(ty, value))
     }
 
-    /// An integer constant of that type.
+    /// Adds an integer constant of that type.
     pub fn integer(&mut self, ty: ElementType, value: i64) -> Result<InstrId> {
         self.scalar(ty, Scalar::from_i64(ty, value))
     }
 
-    /// An array of that shape with the value in every element.
+    /// Adds an array of that shape filled with the value.
     pub fn splat(&mut self, shape: &ArrayShape, value: Scalar) -> Result<InstrId> {
         let scalar = self.scalar(shape.element_type(), value)?;
         self.broadcast(scalar, shape.dims(), &[])
     }
 
-    /// An array of that shape whose bits are all zero.
+    /// Adds an array of that shape in which all bits are zero.
     pub fn zeros(&mut self, shape: &ArrayShape) -> Result<InstrId> {
         let zero = self.literal(Literal::zeros(&ArrayShape::scalar(shape.element_type()))?)?;
         self.broadcast(zero, shape.dims(), &[])
     }
 
-    /// The index along a dimension.
+    /// Adds an array of the index along a dimension.
     pub fn iota(&mut self, ty: ElementType, dims: &[usize], dimension: usize) -> Result<InstrId> {
         self.add_as(Iota { dimension }, Shape::array(ty, dims), [])
     }
 }
 
-/// Element by element.
+/// Elementwise operations.
 impl Inserter<'_> {
     pub fn unary(&mut self, op: UnaryOp, x: InstrId) -> Result<InstrId> {
         self.add(Unary::from(op), [x])
@@ -134,7 +134,7 @@ impl Inserter<'_> {
         self.add(Binary { op }, [x, y])
     }
 
-    /// `x op value`, with the value in every element.
+    /// Adds `x op value`, with the value splat to the shape of `x`.
     pub fn binary_with(&mut self, op: BinaryOp, x: InstrId, value: Scalar) -> Result<InstrId> {
         let shape = self.array(x)?.clone();
         let y = self.splat(&shape, value)?;
@@ -149,7 +149,7 @@ impl Inserter<'_> {
         self.add(Select, [pred, on_true, on_false])
     }
 
-    /// The same numbers in that type.
+    /// Converts numbers to that type.
     pub fn convert(&mut self, x: InstrId, to: ElementType) -> Result<InstrId> {
         if self.element_type(x)? == to {
             return Ok(x);
@@ -157,7 +157,7 @@ impl Inserter<'_> {
         self.add_as(Convert, Shape::array(to, self.dims(x)), [x])
     }
 
-    /// The same bits in that type, which is as wide.
+    /// Reinterprets bits in that type, which must have the same width.
     pub fn same_bits(&mut self, x: InstrId, to: ElementType) -> Result<InstrId> {
         if self.element_type(x)? == to {
             return Ok(x);
@@ -166,9 +166,9 @@ impl Inserter<'_> {
     }
 }
 
-/// Elements in other places, and reductions of them.
+/// Data movement and reductions.
 impl Inserter<'_> {
-    /// Operand dimension `i` becomes dimension `dimensions[i]` of `dims`; a scalar that stays one is not copied.
+    /// Maps operand dimension `i` to dimension `dimensions[i]` of `dims`; returns a scalar that stays a scalar.
     pub fn broadcast(&mut self, x: InstrId, dims: &[usize], dimensions: &[usize]) -> Result<InstrId> {
         let shape = self.array(x)?;
         if shape.dims() == dims && dimensions.iter().enumerate().all(|(i, &d)| i == d) {
@@ -178,7 +178,7 @@ impl Inserter<'_> {
         self.add_as(Broadcast { dimensions: dimensions.to_vec() }, shape, [x])
     }
 
-    /// The same elements under other dimensions.
+    /// Reshapes to other dimensions.
     pub fn reshape(&mut self, x: InstrId, dims: &[usize]) -> Result<InstrId> {
         let shape = self.array(x)?;
         if shape.dims() == dims {
@@ -188,7 +188,7 @@ impl Inserter<'_> {
         self.add_as(Reshape { inferred_dimension: None }, shape, [x])
     }
 
-    /// Elements from `start` to `limit` along one dimension.
+    /// Slices from `start` to `limit` along one dimension.
     pub fn slice(&mut self, x: InstrId, dimension: usize, start: usize, limit: usize) -> Result<InstrId> {
         let dims = self.dims(x);
         if start == 0 && limit == dims[dimension] {
@@ -206,14 +206,14 @@ impl Inserter<'_> {
         self.add(Concatenate { dimension }, operands)
     }
 
-    /// A reduction of one array with a binary operation.
+    /// Reduces one array with a binary operation.
     pub fn reduce(&mut self, op: BinaryOp, x: InstrId, init: InstrId, dimensions: &[usize]) -> Result<InstrId> {
         let ty = self.element_type(x)?;
         let computation = self.combiner(op, ty);
         self.add(Reduce { dimensions: dimensions.to_vec(), computation }, [x, init])
     }
 
-    /// The sum over dimensions; of truth values, whether one is true.
+    /// Sums over dimensions; for booleans, whether any is true.
     pub fn sum(&mut self, x: InstrId, dimensions: &[usize]) -> Result<InstrId> {
         let ty = self.element_type(x)?;
         let op = if ty.kind() == ElementKind::Pred { BinaryOp::Or } else { BinaryOp::Add };
@@ -221,7 +221,7 @@ impl Inserter<'_> {
         self.reduce(op, x, zero, dimensions)
     }
 
-    /// A new computation of one binary operation on two scalars.
+    /// Adds a computation of one binary operation on two scalars.
     fn combiner(&mut self, op: BinaryOp, ty: ElementType) -> CompId {
         let mut combiner = Computation::new("combine");
         let shape = Shape::scalar(ty);

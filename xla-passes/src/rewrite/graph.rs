@@ -1,22 +1,23 @@
-//! Graph surgery: inlining, cloning across computations, removing unused instructions.
+//! Graph edits: inlining, cloning across computations, and removal of unused instructions.
 
 use std::collections::HashMap;
 
 use xla_hlo::ops::Async;
 use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Instruction, Module, Op, Result, Shape};
 
-/// A copy of an instruction with other operands, for another (or the same) computation; control dependencies stay
-/// behind.
+/// Returns a copy of an instruction with other operands, for the same or another computation. Control dependencies are
+/// not copied.
 pub fn clone_with_operands(instruction: &Instruction, operands: Vec<InstrId>) -> Instruction {
     Instruction::new(instruction.op().clone(), instruction.shape().clone(), operands)
         .with_name(instruction.name())
         .with_annotations(instruction.annotations().cloned().map(Box::new))
 }
 
-/// Copies the instructions of `callee` into `target`, its parameters becoming `arguments`. Gives what became of the
-/// root.
+/// Copies the instructions of `callee` into `target`, with `arguments` in place of its parameters. Returns the copy of
+/// the root.
 ///
-/// Control dependencies inside `callee` are kept. Schedules are not: the caller's must be cleared or made anew.
+/// Control dependencies inside `callee` are kept. Schedules are not: the caller's schedule must be cleared or
+/// recomputed.
 pub fn splice(target: &mut Computation, callee: &Computation, arguments: &[InstrId]) -> InstrId {
     let mut map = HashMap::with_capacity(callee.len());
     for id in callee.post_order() {
@@ -58,7 +59,7 @@ pub fn inline(module: &mut Module, caller: CompId, call: InstrId, callee: CompId
     Ok(())
 }
 
-/// Clones the computations of asynchronous starts that were just copied: each may have one caller.
+/// Clones the computations of asynchronous starts that were just copied, since each must have a single caller.
 fn own_async_computations(module: &mut Module, caller: CompId, copied: Vec<InstrId>) {
     let mut work: Vec<(CompId, InstrId)> = copied.into_iter().map(|id| (caller, id)).collect();
     while let Some((caller, id)) = work.pop() {
@@ -75,8 +76,8 @@ fn own_async_computations(module: &mut Module, caller: CompId, copied: Vec<Instr
     }
 }
 
-/// Removes `id` and then every operand that nobody uses any more; parameters and instructions with control dependencies
-/// stay.
+/// Removes `id` and then transitively every unused operand. Parameters and instructions with control dependencies are
+/// kept.
 pub fn remove_dead(computation: &mut Computation, id: InstrId) -> Result<()> {
     let mut stack = vec![id];
     while let Some(id) = stack.pop() {
@@ -91,7 +92,7 @@ pub fn remove_dead(computation: &mut Computation, id: InstrId) -> Result<()> {
     Ok(())
 }
 
-/// Whether nothing needs `id`, and removing it leaves no computation behind.
+/// Whether `id` is unused, and its removal leaves no computation without a caller.
 pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
     let instruction = &computation[id];
     instruction.users().is_empty()
@@ -100,16 +101,16 @@ pub fn is_removable(computation: &Computation, id: InstrId) -> bool {
         && !matches!(instruction.op(), Op::Parameter(_))
         && !instruction.op().has_side_effect()
         && instruction.op().called_computations().is_empty()
-        // Half of a pair would stay.
+        // Half of an async pair would remain.
         && instruction.opcode().start_opcodes().is_empty()
 }
 
-/// Whether two shapes are the same value shape, layouts aside.
+/// Whether two shapes are equal except for layouts.
 pub fn same_shape(a: &Shape, b: &Shape) -> bool {
     a.compatible(b)
 }
 
-/// Whether an instruction may be replaced by something else: it takes part in no control dependency.
+/// Whether an instruction can be replaced: it has no control dependencies.
 pub fn is_free(instruction: &Instruction) -> bool {
     instruction.control_predecessors().is_empty() && instruction.control_successors().is_empty()
 }

@@ -1,12 +1,12 @@
-//! Limit of a module's growth: all passes that copy computations stop at one number of instructions.
+//! Limit on module growth: all passes that copy computations stop at the same number of instructions.
 
 use xla_hlo::entity::SecondaryMap;
 use xla_hlo::ops::CallContext;
 use xla_hlo::{CompId, Error, Module, Result};
 
-/// Instructions beyond which no pass grows a module by copies of computations.
+/// Maximum number of instructions to which a pass may grow a module by copies of computations.
 ///
-/// Thirty functions that each call the one before twice would be a billion instructions.
+/// Thirty functions that each call the previous one twice would expand to a billion instructions.
 pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 18;
 
 /// Number of instructions of a module while a pass copies computations.
@@ -20,7 +20,7 @@ impl Growth {
         Growth { total: module.instruction_count() }
     }
 
-    /// Counts `added` instructions; false, and nothing is counted, where the module would become too large.
+    /// Counts `added` instructions. Returns false, and counts nothing, if the module would become too large.
     pub(crate) fn admits(&mut self, added: usize) -> bool {
         let total = self.total.saturating_add(added);
         let fits = total <= MAX_INSTRUCTIONS;
@@ -30,12 +30,12 @@ impl Growth {
         fits
     }
 
-    /// Counts instructions that were removed.
+    /// Subtracts removed instructions.
     pub(crate) fn shrinks(&mut self, removed: usize) {
         self.total = self.total.saturating_sub(removed);
     }
 
-    /// Adds a copy of a computation; an error where the module would become too large.
+    /// Adds a copy of a computation. Returns an error if the module would become too large.
     pub(crate) fn copy(&mut self, module: &mut Module, callee: CompId) -> Result<CompId> {
         let clone = module[callee].clone();
         if self.admits(clone.len()) {
@@ -46,14 +46,14 @@ impl Growth {
     }
 }
 
-/// The error for a step that would make a module too large.
+/// Returns the error for a step that would make a module too large.
 pub(crate) fn exceeded(step: &str) -> Error {
     Error::resource_exhausted(format!(
         "{step} makes more than {MAX_INSTRUCTIONS} instructions; call it from fewer places"
     ))
 }
 
-/// Instructions of each computation once all that it calls, by ops that `follows` accepts, is written out in it.
+/// Returns the size of each computation after inlining all calls whose contexts `follows` accepts.
 pub(crate) fn expanded_sizes(module: &Module, follows: impl Fn(CallContext) -> bool) -> SecondaryMap<CompId, usize> {
     let mut sizes = SecondaryMap::new(0usize);
     for id in module.post_order() {

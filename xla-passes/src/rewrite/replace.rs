@@ -1,12 +1,12 @@
-//! Replaces single instructions by their expansion.
+//! Replaces single instructions by expansions.
 
 use xla_hlo::{CompId, Computation, InstrId, Module, Result};
 
 use super::builder::Inserter;
 use crate::{Pass, PassContext};
 
-/// Replaces each instruction that `wanted` picks by the output of `expand`, as long as the pass may rewrite;
-/// `expand` returns the replacement of its value.
+/// Replaces each instruction that `wanted` selects by the output of `expand`, as long as the pass may rewrite. `expand`
+/// returns the new value.
 pub(crate) fn replace_each(
     pass: &dyn Pass,
     module: &mut Module,
@@ -24,7 +24,7 @@ pub(crate) fn replace_each(
     Ok(())
 }
 
-/// Replaces one instruction by the output of `expand`, which takes over the control dependencies.
+/// Replaces one instruction by the output of `expand`, which inherits the control dependencies.
 pub(crate) fn replace_one(
     module: &mut Module,
     id: CompId,

@@ -3,7 +3,7 @@
 use xla_hlo::ops::{Convert, GetTupleElement, Tuple};
 use xla_hlo::{Annotations, ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Result, Shape};
 
-/// The array in that element type.
+/// Converts an array to that element type.
 pub(crate) fn converted(computation: &mut Computation, array: InstrId, to: ElementType) -> Result<InstrId> {
     let shape = computation[array].shape().expect_array()?;
     if shape.element_type() == to {
@@ -13,11 +13,11 @@ pub(crate) fn converted(computation: &mut Computation, array: InstrId, to: Eleme
     Ok(computation.add(Instruction::new(Convert.into(), shape, [array])))
 }
 
-/// Makes `op`, which stands for that of instruction `id`, compute in the element types that `wide` returns for those
-/// there are.
+/// Computes `op`, which replaces the operation of instruction `id`, in the element types to which `wide` maps the
+/// present ones.
 ///
-/// Operands are converted to them, and the result back. The instruction itself stays for its result, with its name, its
-/// annotations and its control dependencies.
+/// Operands are converted to them, and the result is converted back. The instruction itself is kept for its result,
+/// with its name, annotations and control dependencies.
 pub(crate) fn compute_in(
     computation: &mut Computation,
     id: InstrId,
@@ -61,7 +61,7 @@ pub(crate) fn compute_in(
     Ok(())
 }
 
-/// A shape with the element types that `wide` returns.
+/// Returns a shape with its element types mapped by `wide`.
 pub(crate) fn widened(shape: &Shape, wide: &impl Fn(ElementType) -> ElementType) -> Shape {
     match shape {
         Shape::Array(array) => in_type(array, wide(array.element_type())),
