@@ -8,7 +8,7 @@ use xla_hlo::{
 use crate::expand::pattern_type;
 use crate::rewrite::builder::Inserter;
 
-/// Replacement of a bitcast of `x` from an array of `from` to one of `to`, each in the order of its layout.
+/// Replaces a bitcast of `x` from an array of shape `from` to one of shape `to`, both in memory order.
 pub(super) fn spelled_out(at: &mut Inserter<'_>, x: InstrId, from: &ArrayShape, to: &ArrayShape) -> Result<InstrId> {
     let (before, steps) = (from.memory_steps()?, to.memory_steps()?);
     let same_elements = from.element_type() == to.element_type() && from.storage_bits() == to.storage_bits();
@@ -47,7 +47,7 @@ fn moved(at: &mut Inserter<'_>, x: InstrId, MemoryStep { kind, from, to }: &Memo
     }
 }
 
-/// An array with that many elements: the first ones, or all and zeros after them.
+/// Resizes an array to that number of elements: truncates it, or appends zeros.
 fn with_elements(at: &mut Inserter<'_>, x: InstrId, count: usize) -> Result<InstrId> {
     let found = at.array(x)?.checked_element_count()?;
     if found == count {
@@ -58,12 +58,12 @@ fn with_elements(at: &mut Inserter<'_>, x: InstrId, count: usize) -> Result<Inst
     moved(at, flat, &MemoryStep { kind, from: vec![found], to: vec![count] })
 }
 
-/// Whether elements are as wide in memory as their type, which `bitcast-convert` takes.
+/// Whether elements have the width of their type in memory, as `bitcast-convert` requires.
 fn is_word(shape: &ArrayShape) -> bool {
     shape.storage_bits() == shape.element_type().bit_width() && !shape.element_type().is_complex()
 }
 
-/// Contents of memory, in elements that are as wide there as their type.
+/// Returns the contents of memory as elements that have the width of their type in memory.
 fn words(at: &mut Inserter<'_>, x: InstrId, shape: &ArrayShape) -> Result<InstrId> {
     let ty = shape.element_type();
     if is_word(shape) {
@@ -76,7 +76,7 @@ fn words(at: &mut Inserter<'_>, x: InstrId, shape: &ArrayShape) -> Result<InstrI
         let [real, imag] = parts.map(|part| at.reshape(part, &[count, 1]));
         return at.concatenate(&[real?, imag?], 1);
     }
-    // Elements are narrower than their storage; signed ones have copies of their sign in front of them.
+    // Elements are narrower than their storage; signed ones are sign-extended.
     let word = word_type(shape)?;
     match ty.kind() {
         ElementKind::Signed => {
@@ -92,7 +92,7 @@ fn words(at: &mut Inserter<'_>, x: InstrId, shape: &ArrayShape) -> Result<InstrI
     }
 }
 
-/// The elements of an array of `shape` that lie in memory as those words say.
+/// Returns the elements of an array of `shape` whose memory contents are these words.
 fn from_words(at: &mut Inserter<'_>, words: InstrId, shape: &ArrayShape) -> Result<InstrId> {
     let ty = shape.element_type();
     if ty.is_complex() {
@@ -119,7 +119,7 @@ fn from_words(at: &mut Inserter<'_>, words: InstrId, shape: &ArrayShape) -> Resu
     }
 }
 
-/// The same bits in elements of another type, the lowest bits first where that is narrower.
+/// Reinterprets bits as elements of another type, lowest bits first if that is narrower.
 fn same_bits(at: &mut Inserter<'_>, words: InstrId, word: ElementType) -> Result<InstrId> {
     let (old, new) = (at.element_type(words)?.bit_width(), word.bit_width());
     let count = at.array(words)?.checked_element_count()?;
@@ -141,13 +141,13 @@ fn same_bits(at: &mut Inserter<'_>, words: InstrId, word: ElementType) -> Result
     }
 }
 
-/// Zeros after the elements up to a multiple of that many.
+/// Appends zeros up to a multiple of that number of elements.
 fn with_multiple(at: &mut Inserter<'_>, x: InstrId, of: usize) -> Result<InstrId> {
     let count = at.array(x)?.checked_element_count()?;
     with_elements(at, x, count.next_multiple_of(of))
 }
 
-/// The unsigned integer as wide as an element in memory.
+/// Returns the unsigned integer type with the width of an element in memory.
 fn word_type(shape: &ArrayShape) -> Result<ElementType> {
     integer(ElementKind::Unsigned, shape.storage_bits()).ok_or_else(|| unknown(shape))
 }
@@ -156,7 +156,7 @@ fn integer(kind: ElementKind, bits: usize) -> Option<ElementType> {
     ElementType::ALL.iter().copied().find(|ty| ty.kind() == kind && ty.bit_width() == bits)
 }
 
-/// The unsigned integer as wide as a type.
+/// Returns the unsigned integer type with the width of a type.
 fn pattern_of(ty: ElementType) -> Result<ElementType> {
     pattern_type(ty).ok_or_else(|| unknown(&ArrayShape::scalar(ty)))
 }

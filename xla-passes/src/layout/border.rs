@@ -1,8 +1,8 @@
-//! Layouts at the border of a program: converts between those that callers or handlers ask for and row major.
+//! Layouts at the boundary of a program: converts between row-major and the layouts that callers or handlers request.
 //!
-//! A parameter keeps the order of dimensions that is asked for. A `bitcast` reads its bytes as the row-major array that
-//! they are as well, a `transpose` puts that array's dimensions in order; results go the other way. So do the results
-//! and operands of custom calls.
+//! A parameter keeps the requested order of dimensions. A `bitcast` reads its bytes as a row-major array with permuted
+//! dimensions, and a `transpose` restores the order of the dimensions. Results are converted in the opposite direction.
+//! The results and operands of custom calls are handled likewise.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use xla_hlo::{
 use super::inverse;
 use crate::rewrite::builder::Inserter;
 
-/// The entry's shapes as callers see them: in the order of dimensions that is asked for, without tiles and packing.
+/// Returns the entry's shapes for callers: in the requested order of dimensions, without tiles and packing.
 pub(super) fn asked(module: &Module) -> ProgramShape {
     let ordered = |a: &ArrayShape| Some(Layout::from_minor_to_major(a.minor_to_major()));
     let ProgramShape { parameters, result } = module.entry_layout();
@@ -22,18 +22,18 @@ pub(super) fn asked(module: &Module) -> ProgramShape {
     ProgramShape { parameters: parameters.iter().map(plain).collect(), result: plain(&result) }
 }
 
-/// Whether nothing needs to be done for a parameter or result.
+/// Whether a parameter or result needs no conversion.
 pub(super) fn is_row_major(shape: &Shape) -> bool {
     shape.leaves().iter().all(|(_, leaf)| leaf.as_array().is_none_or(in_row_major_order))
 }
 
-/// Whether dimensions are in row-major order, in tiles or not.
+/// Whether dimensions are in row-major order, with or without tiles.
 pub(super) fn in_row_major_order(array: &ArrayShape) -> bool {
     array.layout().is_none_or(Layout::is_row_major)
 }
 
-/// The bitcasts of an entry that are at its border: they move no byte, from a parameter or to the result as it is asked
-/// for.
+/// Returns the bitcasts at the boundary of an entry: they move no data, from a parameter or to the result in its
+/// requested layout.
 pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId> {
     let entry = module.entry();
     let mut found = HashSet::new();
@@ -44,7 +44,7 @@ pub(super) fn bitcasts(module: &Module, asked: &ProgramShape) -> HashSet<InstrId
     found
 }
 
-/// Finds the bitcasts of a parameter's value.
+/// Collects the bitcasts of a parameter's value.
 pub(super) fn readers(entry: &Computation, value: InstrId, asked: &Shape, found: &mut HashSet<InstrId>) {
     for &user in entry[value].users() {
         match (entry[user].op(), asked) {
@@ -63,7 +63,7 @@ pub(super) fn readers(entry: &Computation, value: InstrId, asked: &Shape, found:
     }
 }
 
-/// Finds the bitcasts that make the root's value and have no other users.
+/// Collects the bitcasts that define the root's value and have no other users.
 fn writers(
     entry: &Computation,
     value: InstrId,
@@ -94,7 +94,7 @@ pub(super) fn is_as_asked(entry: &Computation, id: InstrId, asked: &ArrayShape) 
     entry[id].shape().as_array().is_some_and(|array| array.minor_to_major() == asked.minor_to_major())
 }
 
-/// Whether `plain` is row major and has the bytes of `ordered`, which is not.
+/// Whether `plain` is row-major and has the same bytes as `ordered`, which is not row-major.
 pub(super) fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> bool {
     let (Some(ordered), Some(plain)) = (entry[ordered].shape().as_array(), entry[plain].shape().as_array()) else {
         return false;
@@ -108,8 +108,8 @@ pub(super) fn is_view(entry: &Computation, ordered: InstrId, plain: InstrId) -> 
         })
 }
 
-/// Puts the border around an entry and around custom calls, in a computation whose bitcasts are spelled out but for
-/// those that are at the border.
+/// Inserts the boundary conversions for an entry and for custom calls. All other bitcasts of the computation must have
+/// been expanded.
 pub(super) struct Border<'m> {
     pub(super) at: Inserter<'m>,
     bitcasts: HashSet<InstrId>,
@@ -123,7 +123,7 @@ impl<'m> Border<'m> {
         Border { at: Inserter::new(module, computation), bitcasts, kept: HashSet::new(), is_changed: false }
     }
 
-    /// Gives parameters and result the layouts asked for, and everybody else row-major arrays.
+    /// Assigns the requested layouts to parameters and result, and row-major layouts to all other values.
     pub fn put(&mut self, asked: &ProgramShape) -> Result<()> {
         let parameters = self.at.graph().parameters().to_vec();
         for (parameter, shape) in parameters.into_iter().zip(&asked.parameters) {
@@ -135,7 +135,7 @@ impl<'m> Border<'m> {
         Ok(())
     }
 
-    /// The instructions that must keep their layout.
+    /// Returns the instructions that must keep their layout.
     pub fn into_kept(mut self) -> HashSet<InstrId> {
         if self.is_changed {
             self.at.graph_mut().set_schedule(None);
@@ -148,7 +148,7 @@ impl<'m> Border<'m> {
         self.at.graph_mut().set_shape(value, shape.clone());
     }
 
-    /// Gives a value that comes from outside to its users row major.
+    /// Converts an external value to row-major for its users.
     pub(super) fn open(&mut self, value: InstrId, shape: &Shape) -> Result<()> {
         if is_row_major(shape) {
             return Ok(());
@@ -183,7 +183,7 @@ impl<'m> Border<'m> {
         Ok(())
     }
 
-    /// A value in a layout from outside as row-major arrays.
+    /// Returns row-major arrays for a value in an external layout.
     fn row_major(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
         if is_row_major(shape) {
             return Ok(value);
@@ -209,7 +209,7 @@ impl<'m> Border<'m> {
         }
     }
 
-    /// A row-major value as it is wanted outside.
+    /// Converts a row-major value to an external layout.
     pub(super) fn close(&mut self, value: InstrId, shape: &Shape) -> Result<InstrId> {
         if is_row_major(shape) {
             return Ok(value);
@@ -217,7 +217,7 @@ impl<'m> Border<'m> {
         match shape {
             Shape::Array(array) => {
                 if !self.bitcasts.contains(&value) {
-                    // Results of dynamic shape are closed when they have become static.
+                    // Results of dynamic shape are converted after they have become static.
                     if !self.at.array(value)?.is_static() {
                         return Ok(value);
                     }
@@ -255,7 +255,7 @@ fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
     array.minor_to_major().into_iter().rev().collect()
 }
 
-/// The row-major array of those dimensions of an array.
+/// Returns the row-major shape of an array with its dimensions in that order.
 fn in_order(array: &ArrayShape, order: &[usize]) -> ArrayShape {
     let dims: Vec<usize> = order.iter().map(|&d| array.dims()[d]).collect();
     ArrayShape::new(array.element_type(), dims).with_row_major_layout()

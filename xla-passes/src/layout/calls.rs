@@ -1,4 +1,4 @@
-//! Layouts of custom calls: operands and results of handlers, which work on the bytes of arrays.
+//! Layouts of custom calls: operands and results of handlers, which access the bytes of arrays.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,15 @@ use xla_hlo::{ArrayShape, CompId, Computation, InstrId, Layout, Module, Op, Resu
 
 use super::border::{self, Border};
 
-/// A custom call that states a layout other than row major.
+/// A custom call that states a layout other than row-major.
 pub(super) struct Call {
     id: InstrId,
-    /// The operands' shapes, in the layouts that the call states; none where it takes any.
+    /// Shapes of the operands in the layouts that the call states; empty if it accepts any.
     operands: Vec<Shape>,
     result: Shape,
 }
 
-/// The calls of a computation that a handler computes and that state other layouts than row major.
+/// Returns the calls that a handler computes and that state layouts other than row-major.
 pub(super) fn stated(module: &Module, id: CompId) -> Vec<Call> {
     let computation = &module[id];
     let call = |id: InstrId| {
@@ -28,12 +28,12 @@ pub(super) fn stated(module: &Module, id: CompId) -> Vec<Call> {
     computation.post_order().into_iter().filter_map(call).collect()
 }
 
-/// A shape with orders of dimensions alone, without tiles and packing.
+/// Returns the shape with only the order of dimensions, without tiles and packing.
 fn in_order(shape: &Shape) -> Shape {
     shape.map_layouts(&mut |array| Some(Layout::from_minor_to_major(array.minor_to_major())))
 }
 
-/// The bitcasts of calls that are at the border already: they move no byte, to an operand or from a result.
+/// Returns the bitcasts that are already at the boundary of a call: they move no data, to an operand or from a result.
 pub(super) fn bitcasts(computation: &Computation, calls: &[Call]) -> HashSet<InstrId> {
     let mut found = HashSet::new();
     for call in calls {
@@ -47,7 +47,7 @@ pub(super) fn bitcasts(computation: &Computation, calls: &[Call]) -> HashSet<Ins
     found
 }
 
-/// Whether an operand is a bitcast of row-major bytes to the stated layout, for that call alone.
+/// Whether an operand is a bitcast of row-major bytes to the stated layout that only this call uses.
 fn is_written_for(computation: &Computation, operand: InstrId, call: InstrId, stated: &Shape) -> bool {
     let Shape::Array(array) = stated else { return false };
     matches!(computation[operand].op(), Op::Bitcast(_))
@@ -70,7 +70,7 @@ impl Call {
         leaves.into_iter().all(|(_, leaf)| leaf.as_array().is_none_or(ArrayShape::is_static))
     }
 
-    /// Gives the call its operands as it states them, and its users row-major results.
+    /// Converts the call's operands to the layouts that it states, and its results to row-major for its users.
     pub fn put_border(&self, border: &mut Border<'_>) -> Result<()> {
         for (i, stated) in self.operands.iter().enumerate() {
             let operand = border.at.graph()[self.id].operand(i);

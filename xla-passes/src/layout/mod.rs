@@ -1,4 +1,5 @@
-//! Layouts: every array becomes row major, layout changes become data movement; at the end, the target's tiles.
+//! Layouts: makes every array row-major, expands layout changes into data movement, and finally applies the target's
+//! tiles.
 
 mod bitcast;
 mod border;
@@ -11,7 +12,7 @@ pub use tile_layouts::TileLayouts;
 
 use xla_hlo::{Module, ProgramShape};
 
-/// Makes that the header's layout.
+/// Sets the header's layout.
 fn set_header(module: &mut Module, layout: ProgramShape) {
     if module.attributes().entry_computation_layout.as_ref() != Some(&layout) {
         module.attributes_mut().entry_computation_layout = Some(layout);

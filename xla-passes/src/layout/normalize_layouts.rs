@@ -1,4 +1,4 @@
-//! Normalizes layouts: row major inside of a program, with layout changes as data movement.
+//! Normalizes layouts: row-major inside of a program, with layout changes as data movement.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,13 @@ use super::{bitcast, calls, set_header};
 use crate::rewrite::replace::replace_one;
 use crate::{Pass, PassContext};
 
-/// Gives every array inside of the program a plain row-major layout.
+/// Assigns every array inside of the program a plain row-major layout.
 ///
-/// Layouts inside a program never change its values, with one exception: a `bitcast` between different layouts, which
-/// becomes the transposes, reshapes and paddings that it stands for. Copies between layouts disappear. Callers pass and
-/// get arrays in the order of dimensions that the module asks for ([`Module::entry_layout`]): parameters and results
-/// that are not row major keep their layout, and bitcasts and transposes stand between them and everything else. So do
-/// operands and results of custom calls, whose handlers work on the bytes.
+/// Layouts inside a program never affect its values, with one exception: a `bitcast` between different layouts, which
+/// is expanded into the transposes, reshapes and pads that it represents. Copies between layouts are removed. Callers
+/// pass and receive arrays in the order of dimensions that the module requests ([`Module::entry_layout`]): parameters
+/// and results that are not row-major keep their layout, and bitcasts and transposes convert them at the boundary. So
+/// do operands and results of custom calls, whose handlers access the bytes.
 pub struct NormalizeLayouts;
 
 impl Pass for NormalizeLayouts {
@@ -46,7 +46,7 @@ fn normalize(module: &mut Module, id: CompId, asked: &ProgramShape) -> Result<()
     let calls = calls::stated(module, id);
     let mut at_border = if is_entry { border::bitcasts(module, asked) } else { HashSet::new() };
     at_border.extend(calls::bitcasts(&module[id], &calls));
-    // Bitcasts are collected first: they depend on the program's layouts, some of which each rewrite removes.
+    // Collects the bitcasts first: they depend on the program's layouts, and each rewrite removes some of these.
     let mut bitcasts = bitcasts(&module[id])?;
     bitcasts.retain(|bitcast| !at_border.contains(&bitcast.id));
     remove_copies(module.computation_mut(id))?;
@@ -80,7 +80,7 @@ struct Bitcast {
     to: ArrayShape,
 }
 
-/// The bitcasts that do not keep the row-major order of their operand.
+/// Returns the bitcasts that do not keep the row-major order of their operand.
 fn bitcasts(computation: &Computation) -> Result<Vec<Bitcast>> {
     let mut found = Vec::new();
     for id in computation.post_order() {

@@ -1,4 +1,4 @@
-//! Tiles layouts as the target's profile says.
+//! Tiles layouts according to the target's profile.
 
 use xla_hlo::{CompId, InstrId, Layout, Module, Op, ProgramShape, Result, Shape, Tile, TileDim};
 
@@ -7,10 +7,10 @@ use crate::fuse::programs;
 use crate::rewrite::replace::replace_one;
 use crate::{Pass, PassContext, TileProfile};
 
-/// Gives every array that has a buffer the tiled layout of the target; does nothing where the profile has no tiles.
+/// Assigns every array with a buffer the tiled layout of the target. Does nothing if the profile has no tiles.
 ///
-/// Runs when everything is row major and nothing makes new arrays any more but copies. Bitcasts, which keep the bytes
-/// of row-major arrays, would no longer do so and become reshapes and `bitcast-convert`s.
+/// Runs after all arrays are row-major, when later passes only add copies. Bitcasts, which keep the bytes of row-major
+/// arrays, are expanded into reshapes and `bitcast-convert`s, since they would not keep the bytes of tiled arrays.
 pub struct TileLayouts;
 
 impl Pass for TileLayouts {
@@ -41,8 +41,8 @@ fn tiled(shape: &Shape, tiles: TileProfile) -> Shape {
     shape.map_layouts(&mut |array| Some(tiles.layout_in_order(array.minor_to_major())))
 }
 
-/// Bitcasts of row-major arrays, which are not in tiles yet. Those at the program's border stay: tiles cut the array in
-/// memory, whatever the order of its dimensions is called.
+/// Expands bitcasts of row-major arrays, which are not tiled yet. Bitcasts at the program's boundary are kept: tiles
+/// divide the array in memory, whatever the order of its dimensions is called.
 fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
     let in_order = |i: InstrId| module[id][i].shape().as_array().is_none_or(border::in_row_major_order);
     let is_inside = |i: &InstrId| {
@@ -61,12 +61,12 @@ fn spell_out_bitcasts(module: &mut Module, id: CompId) -> Result<()> {
 }
 
 impl TileProfile {
-    /// The layout of an array of that rank: row major, tiled from rank 1 on.
+    /// Returns the layout of an array of that rank: row-major, tiled for rank 1 and above.
     pub fn layout(self, rank: usize) -> Layout {
         self.layout_in_order((0..rank).rev().collect())
     }
 
-    /// The layout of an array whose dimensions lie in that order.
+    /// Returns the layout of an array with that order of dimensions.
     pub fn layout_in_order(self, minor_to_major: Vec<usize>) -> Layout {
         let sizes: &[usize] = match minor_to_major.len() {
             0 => &[],
