@@ -1,4 +1,4 @@
-//! Parallelization: operations split into parts that run side by side or cost less, after simplification.
+//! Parallelization: splits operations into parts that run in parallel or cost less, after simplification.
 
 mod split_reductions;
 mod split_windows;

@@ -1,12 +1,13 @@
-//! Reduction splitting: a large reduction with few results becomes reductions of its parts, and one of theirs.
+//! Reduction splitting: a large reduction with few results becomes reductions of its parts and a reduction of these
+//! results.
 //!
 //! ```text
 //! reduce(x[n], init)             p = reduce(reshape(x)[P,n/P], neutral), dims={1}
 //!                         ─>     reduce(p, init), dims={0}
 //! ```
 //!
-//! A combiner that is not a single operation has no neutral value that is known. A truth value goes along with what it
-//! reduces then, which says whether there is anything yet, so that the reductions of parts begin with nothing.
+//! A combiner of several operations has no known neutral value. A boolean is then reduced together with the data. It
+//! states whether the accumulator holds a value, so that the reductions of parts can start empty.
 
 use std::collections::HashMap;
 
@@ -17,15 +18,15 @@ use crate::rewrite::builder::Inserter;
 use crate::rewrite::graph;
 use crate::{Pass, PassContext, TargetProfile};
 
-/// Splits reductions whose results are too few for a target's threads. If the combiner is one associative and
-/// commutative operation with a neutral value, the order of such a reduction is free, so floats may round differently.
-/// With other combiners the order is kept, and the pass trusts that they are associative, as HLO wants it; only where
-/// [`TargetProfile::splits_any_reduction`] says so.
+/// Splits reductions that have too few results for a target's threads. If the combiner is one associative and
+/// commutative operation with a neutral value, the order of the reduction is unspecified, so that floats may round
+/// differently. With other combiners, the order is kept and associativity is assumed, as HLO requires. These are only
+/// split if [`TargetProfile::splits_any_reduction`] is set.
 pub struct SplitReductions;
 
-/// Parts for each thread, so that all are done at about the same time.
+/// Number of parts per thread, for load balancing.
 const PARTS_PER_THREAD: usize = 4;
-/// Results that one thread reduces side by side, in a reduction across the innermost dimension.
+/// Number of results that one thread reduces together in a reduction across the innermost dimension.
 const SIDE_BY_SIDE: usize = 512;
 
 impl Pass for SplitReductions {
@@ -54,21 +55,21 @@ impl Pass for SplitReductions {
     }
 }
 
-/// Split of a reduction.
+/// A reduction and its split.
 struct ReductionSplit {
     arrays: Vec<InstrId>,
     inits: Vec<InstrId>,
     types: Vec<ElementType>,
     combiner: CompId,
-    /// The combiner's operation, and its neutral value; of one array.
+    /// Combiner's operation and neutral value; `None` for several arrays or other combiners.
     simple: Option<(BinaryOp, Scalar)>,
-    /// Dimensions of the arrays, and those of them that are reduced, in order.
+    /// Dimensions of the arrays, and the reduced dimensions among them, in order.
     dims: Vec<usize>,
     reduced: Vec<usize>,
     cut: DimensionCut,
 }
 
-/// The dimension that is cut, the number of its parts, and their size. There may be a rest.
+/// The dimension that is cut, the number of parts, and their size. There may be a remainder.
 struct DimensionCut {
     dimension: usize,
     parts: usize,
@@ -101,12 +102,12 @@ impl ReductionSplit {
         let side_by_side = if reduce.dimensions.contains(&innermost) { 1 } else { dims[innermost].min(SIDE_BY_SIDE) };
         let apart = results.first()?.element_count() / side_by_side;
         let bytes = shapes.iter().map(|shape| shape.byte_size()).max()?;
-        // An array that fits into one thread's cache is reduced before another thread has started.
+        // A thread reduces an array that fits into its cache before another thread has started.
         let wanted = PARTS_PER_THREAD * profile.threads;
         if bytes < profile.l2_bytes || apart >= wanted {
             return None;
         }
-        // The launch that reduces the parts must not take longer than a thread takes for all of a result.
+        // The launch that reduces the parts must not take longer than one thread takes for a whole result.
         let one_thread = profile.memory_bandwidth / profile.threads as f64;
         if bytes as f64 / (apart.max(1) as f64 * one_thread) < profile.launch_seconds {
             return None;
@@ -118,7 +119,7 @@ impl ReductionSplit {
         let (dims, reduced, cut) = match one_dimension {
             Some(cut) => (dims.to_vec(), reduced, cut),
             None => {
-                // Neighbours are long enough together where none is.
+                // No single dimension is long enough, but adjacent reduced dimensions may be together.
                 let (dims, reduced) = merged(dims, &reduced);
                 let cut = match simple {
                     Some(_) => DimensionCut::longest(&dims, &reduced, wanted),
@@ -131,7 +132,8 @@ impl ReductionSplit {
         Some(ReductionSplit { arrays, inits, types, combiner: reduce.computation, simple, dims, reduced, cut })
     }
 
-    /// Adds the parts' reductions and theirs; returns the result. Combiners that reduce from nothing on are added once.
+    /// Adds the reductions of the parts and the reduction of their results. Returns the result. Combiners that can
+    /// start empty are added once and cached in `begun`.
     fn write(&self, at: &mut Inserter<'_>, begun: &mut HashMap<CompId, CompId>) -> Result<InstrId> {
         let mut arrays = self.arrays.clone();
         for array in &mut arrays {
@@ -147,7 +149,7 @@ impl ReductionSplit {
         let DimensionCut { dimension, .. } = self.cut;
         let neutral = at.scalar(self.types[0], neutral)?;
         let [body, rest] = self.cut.pieces(at, array)?;
-        // The dimension of the parts stays; the one inside of a part is reduced with the others.
+        // The dimension of the parts is kept; the one inside of a part is reduced with the others.
         let within: Vec<usize> = self.reduced.iter().map(|&d| if d >= dimension { d + 1 } else { d }).collect();
         let partial = self.reduce(at, within, &[body.unwrap_or(array)], &[neutral], self.combiner)?;
         let place = (0..dimension).filter(|d| !self.reduced.contains(d)).count();
@@ -157,8 +159,8 @@ impl ReductionSplit {
         at.binary(op, all, rest)
     }
 
-    /// As [`write_simple`](Self::write_simple), by way of reductions that begin with nothing. Reduced dimensions
-    /// outside of the one that is cut stay until the parts are reduced, so that elements are combined in order.
+    /// Adds the reductions like [`write_simple`](Self::write_simple), but with reductions that start empty. Reduced
+    /// dimensions outside of the cut one are kept until the parts are reduced, so that elements are combined in order.
     fn write_in_order(
         &self,
         at: &mut Inserter<'_>,
@@ -218,13 +220,13 @@ impl ReductionSplit {
 }
 
 impl DimensionCut {
-    /// Of equally long dimensions the outermost: its parts lie together.
+    /// Cuts the longest dimension. Among equally long ones, it is the outermost, whose parts are contiguous.
     fn longest(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<DimensionCut> {
         let dimension = reduced.iter().copied().max_by_key(|&d| (dims[d], std::cmp::Reverse(d)))?;
         DimensionCut::of(dims, dimension, wanted)
     }
 
-    /// The outermost that is long enough.
+    /// Cuts the outermost dimension that is long enough.
     fn outermost(dims: &[usize], reduced: &[usize], wanted: usize) -> Option<DimensionCut> {
         reduced.iter().find_map(|&dimension| DimensionCut::of(dims, dimension, wanted))
     }
@@ -234,7 +236,7 @@ impl DimensionCut {
         Some(DimensionCut { dimension, parts, size: dims[dimension] / parts })
     }
 
-    /// The parts of an array, along a dimension of their own, and the remainder after them.
+    /// Returns the parts of an array, along a new dimension, and the remainder after them.
     fn pieces(&self, at: &mut Inserter<'_>, array: InstrId) -> Result<[Option<InstrId>; 2]> {
         let (d, end) = (self.dimension, self.parts * self.size);
         let mut dims = at.dims(array);
@@ -247,14 +249,14 @@ impl DimensionCut {
     }
 }
 
-/// The operation of a reduction of one array whose order is free, and its neutral value.
+/// Returns the operation and the neutral value of a reduction of one array whose order is unspecified.
 fn simple(combiner: &Computation, types: &[ElementType]) -> Option<(BinaryOp, Scalar)> {
     let &[ty] = types else { return None };
     let op = simple_combiner(combiner)?;
     Some((op, combiner_identity(op, ty)?))
 }
 
-/// Whether a combiner is not one operation of its arguments that is known to be none.
+/// Whether a combiner may be associative: it is not a single operation, or one that is known to be associative.
 fn may_be_associative(combiner: &Computation) -> bool {
     let root = &combiner[combiner.root()];
     let is_one =
@@ -262,7 +264,7 @@ fn may_be_associative(combiner: &Computation) -> bool {
     !is_one || simple_combiner(combiner).is_some()
 }
 
-/// Dimensions of arrays, and those of them that are reduced, with neighbours that are reduced as one.
+/// Merges adjacent reduced dimensions. Returns all dimensions, and the reduced ones among them.
 fn merged(dims: &[usize], reduced: &[usize]) -> (Vec<usize>, Vec<usize>) {
     let (mut extents, mut within): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     for (d, &extent) in dims.iter().enumerate() {
@@ -278,7 +280,8 @@ fn merged(dims: &[usize], reduced: &[usize]) -> (Vec<usize>, Vec<usize>) {
     (extents, within)
 }
 
-/// A combiner of the same and of a truth value: whether there is anything, which else is what the other side has.
+/// Adds a combiner that extends `combiner` by a boolean: whether a side holds a value. If one side is empty, the result
+/// is the other side.
 fn from_nothing(module: &mut Module, combiner: CompId, types: &[ElementType]) -> CompId {
     let callee = module[combiner].clone();
     let mut whole = Computation::new(format!("{}_from_nothing", callee.name()));
@@ -311,7 +314,7 @@ fn from_nothing(module: &mut Module, combiner: CompId, types: &[ElementType]) ->
     module.add(whole)
 }
 
-/// Parts that a dimension is cut into, that many or a few more: a number that divides it, where one is near.
+/// Returns the number of parts for a dimension: at least `wanted`, and a divisor of the size if one is close.
 fn parts(size: usize, wanted: usize) -> Option<usize> {
     let exact = (wanted..4 * wanted).find(|&parts| size.is_multiple_of(parts) && size > parts);
     exact.or_else(|| (size >= 2 * wanted).then_some(wanted))

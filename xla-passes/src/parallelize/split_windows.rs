@@ -1,11 +1,11 @@
-//! Splits windows by dimension: a reduction over windows of several dimensions becomes one reduction for each of them.
+//! Splits windows by dimension: a reduction over multi-dimensional windows becomes one reduction per dimension.
 //!
 //! ```text
 //! reduce-window(x, init), size=AxB     p = reduce-window(x, neutral), size=Ax1
 //!                                ─>    reduce-window(p, init), size=1xB
 //! ```
 //!
-//! Each result then takes A + B steps and not A * B.
+//! Each result then takes A + B steps instead of A * B.
 
 use xla_hlo::ops::{BinaryOp, ReduceWindow, Window, WindowDim, combiner_identity, simple_combiner};
 use xla_hlo::{CompId, InstrId, Literal, Module, Op, Result};
@@ -15,11 +15,11 @@ use crate::rewrite::graph::{is_free, is_static};
 use crate::rewrite::replace::replace_one;
 use crate::{Pass, PassContext};
 
-/// Splits a `reduce-window` where that saves most of the work. The combiner allows it where the evaluator does so too
-/// ([`ReduceWindow::dimension_order`]): partial results are rounded to the combiner's type there and here.
+/// Splits a `reduce-window` if that saves most of the work. The combiner must permit it by the evaluator's rule
+/// ([`ReduceWindow::dimension_order`]). Partial results are rounded to the combiner's type in both.
 pub struct SplitWindows;
 
-/// Steps that writing and reading an element of a partial result is worth.
+/// Number of steps that cost as much as writing and reading an element of a partial result.
 const STEPS_PER_ELEMENT: f64 = 8.0;
 
 /// Factor by which the number of steps must shrink.
@@ -47,7 +47,7 @@ impl Pass for SplitWindows {
 struct WindowSplit {
     combiner: CompId,
     dims: Vec<WindowDim>,
-    /// The dimensions in which windows have several elements, in the order in which they are reduced.
+    /// Dimensions in which windows have several elements, in the order of their reduction.
     order: Vec<usize>,
     /// Initial value of partial results.
     neutral: Neutral,
@@ -60,7 +60,7 @@ enum Neutral {
 }
 
 impl WindowSplit {
-    /// Split of an instruction's windows; `None` where there is none.
+    /// Returns the split of an instruction's windows; `None` if it is not split.
     fn of(module: &Module, computation: CompId, id: InstrId) -> Option<WindowSplit> {
         let graph = &module[computation];
         let Op::ReduceWindow(op) = graph[id].op() else { return None };
