@@ -17,8 +17,8 @@
 //! parameters and roots of their computations. Emit no code for these. For an instruction that computes a value:
 //!
 //! - **Its output is an operand's slice** only if [`may_share`](crate::analysis::alias::may_share) permits it. Either
-//!   every element is read no later than it is overwritten (elementwise operations, loop fusions, row kernels with an
-//!   alias, results of one element), or the operand is updated in place (`dynamic-update-slice`, `scatter`, fusions
+//!   every element is read before the store that overwrites it (elementwise operations, loop fusions, row kernels with
+//!   an alias, results of one element), or the operand is updated in place (`dynamic-update-slice`, `scatter`, fusions
 //!   rooted in one). A `copy` onto itself needs no code.
 //! - **A `dynamic-update-slice` or `scatter` whose output is not operand 0's slice** must copy operand 0 first.
 //!
