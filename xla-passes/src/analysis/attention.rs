@@ -12,7 +12,7 @@ use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Module, Op, Scalar}
 
 use crate::analysis::elements::{Cone, Dependence, UnitDims, is_cheap, moved_dims};
 
-/// The parts of an attention in a computation.
+/// Instructions of an attention in a computation.
 #[derive(Clone, Debug)]
 pub struct Attention {
     /// The dot of queries and keys.
@@ -57,7 +57,7 @@ struct Finder<'a> {
     inner: Vec<InstrId>,
 }
 
-/// A softmax's parts.
+/// Instructions of a softmax.
 struct Softmax {
     logits: InstrId,
     /// Dimension of the logits that the softmax reduces.

@@ -11,17 +11,17 @@ use xla_hlo::{CompId, InstrId, Module};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunAs {
-    /// The computation is the program's entry.
+    /// Program: the computation is the entry.
     Entry,
-    /// Under control flow: a loop's body, a branch or a called computation.
+    /// Control flow: a loop's body, a branch or a called computation.
     Control,
-    /// As a function that an operation applies to elements: a combiner or a comparator.
+    /// Embedded function that an operation applies to elements: a combiner or a comparator.
     Embedded,
-    /// As the body of a fusion, compiled as one kernel.
+    /// Fusion body, compiled as one kernel.
     Fusion,
-    /// In several of these contexts.
+    /// Several of these contexts.
     Several,
-    /// Never: no instruction that runs calls it.
+    /// Dead: no instruction that runs calls the computation.
     Never,
 }
 
@@ -29,7 +29,7 @@ fn context_name<S: Serializer>(context: &CallContext, serializer: S) -> Result<S
     serializer.serialize_str(context.name())
 }
 
-/// An instruction that calls computations.
+/// Call site: an instruction that calls computations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallSite {
     /// The instruction.

@@ -17,7 +17,7 @@ use super::op_cost::{Arithmetic, arithmetic};
 use crate::analysis::alias::role::{Role, role};
 use crate::analysis::trip_count::trip_count;
 
-/// Costs, in operations and bytes.
+/// Cost in operations and bytes of memory traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cost {
     /// Operations on single elements, excluding transcendental ones.
@@ -30,7 +30,7 @@ pub struct Cost {
     pub bytes_written: u64,
 }
 
-/// The cost of one instruction.
+/// Cost of one instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstructionCost {
     /// Name of the instruction.
@@ -45,7 +45,7 @@ pub struct InstructionCost {
     pub cost: Cost,
 }
 
-/// The cost of a computation that runs as a program: the entry, a loop's body, a branch.
+/// Cost of a computation that runs as a program: the entry, a loop's body or a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputationCost {
     /// Name of the computation.
@@ -59,7 +59,7 @@ pub struct ComputationCost {
     pub instructions: Vec<InstructionCost>,
 }
 
-/// The costs of a module.
+/// Costs of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostAnalysis {
     /// Name of the module.
@@ -261,7 +261,7 @@ fn bytes(computation: &Computation, id: InstrId) -> (u64, u64) {
     let written = byte_size(instruction.shape());
     match (role(computation, id), instruction.op()) {
         (Role::Compute, Op::DynamicUpdateSlice(_)) => (read(), size(operands[1])),
-        // Updated elements are read and written.
+        // Each updated element is read and written.
         (Role::Compute, Op::Scatter(_)) => {
             let arrays = operands.len() / 2;
             let updates = operands[arrays + 1..].iter().map(|&o| size(o)).fold(0, u64::saturating_add);

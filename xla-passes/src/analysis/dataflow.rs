@@ -28,7 +28,7 @@ pub enum Maker {
     Join,
 }
 
-/// A value.
+/// A value of the module, as buffer assignment models it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowValue {
     /// Text `%name{path} of %computation` of the definition; for a join, of the while or conditional.
@@ -45,7 +45,7 @@ pub struct FlowValue {
     pub sources: Vec<usize>,
 }
 
-/// Values that an instruction's result holds.
+/// Values in the leaves of one instruction's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstructionFlow {
     /// The instruction.
@@ -69,7 +69,7 @@ pub struct ComputationFlow {
     pub instructions: Vec<InstructionFlow>,
 }
 
-/// The dataflow of a module.
+/// Dataflow of a module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dataflow {
     /// Name of the module.

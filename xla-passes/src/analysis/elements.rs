@@ -22,7 +22,8 @@ pub(crate) struct Cone<'a> {
     pub ids: Vec<InstrId>,
 }
 
-/// For each visited value that depends on the origin, the map from its dimensions to those of the origin.
+/// Map from the dimensions of each visited value to dimensions of the origin; `None` if the value does not depend on
+/// it.
 pub(crate) type Dependence = HashMap<InstrId, Option<UnitDims>>;
 
 impl<'a> Cone<'a> {

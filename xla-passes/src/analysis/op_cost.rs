@@ -3,7 +3,7 @@
 use xla_hlo::ops::{BinaryOp, Convolution, DotDims, Fft, FftType, UnaryOp, Window, WindowDim};
 use xla_hlo::{ArrayShape, Computation, ElementType, InstrId, Instruction, Op, Shape};
 
-/// Operations on single elements.
+/// Arithmetic of an operation, counted in operations on single elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arithmetic {
     /// Additions, multiplications, comparisons and operations of similar latency; a multiply-add counts as 2.
@@ -146,7 +146,8 @@ const LONG_SLICE: usize = 8;
 
 /// Returns the cost per element in vector instructions per vector of results; an addition costs 1.
 ///
-/// Orders of magnitude, not measurements: only the distinction between free, cheap and expensive matters.
+/// The values are orders of magnitude, not measurements: only the distinction between free, cheap and expensive
+/// matters.
 pub fn element_cost(op: &Op, element_type: ElementType) -> f64 {
     let float = element_type.is_float() || element_type.is_complex();
     let complex = if element_type.is_complex() { 4.0 } else { 1.0 };

@@ -147,8 +147,8 @@ struct Sides {
 }
 
 impl Sides {
-    /// Returns the operands of a dot. Dimension `along` must be the only free dimension of one operand, apart from
-    /// those of extent 1; the other operand has the rows.
+    /// Returns the operands of a dot. Dimension `along` must be the only free dimension of one operand that is larger
+    /// than 1; the other operand has the rows.
     fn new(graph: &Computation, dot: InstrId, along: usize) -> Option<Sides> {
         let Op::Dot(op) = graph[dot].op() else { return None };
         let ranks = [0, 1].map(|number| graph[graph[dot].operand(number)].shape().as_array().map(|a| a.rank()));

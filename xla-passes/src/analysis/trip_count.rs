@@ -13,7 +13,7 @@ use xla_hlo::{CompId, ElementKind, ElementType, InstrId, Module, Op};
 /// constant steps. The condition must only compute the predicate. Also works after fusion and copy insertion.
 pub fn trip_count(module: &Module, caller: CompId, id: InstrId) -> Option<u64> {
     let Op::While(op) = module[caller][id].op() else { return None };
-    // Called computations may have effects, too.
+    // Called computations may have effects as well.
     let has_effects = |op: &Op| op.has_side_effect() || op.call_context() == CallContext::Control;
     if module[op.condition].iter().any(|(_, i)| has_effects(i.op())) {
         return None;

@@ -1,4 +1,4 @@
-//! Call graph flattening: gives each call site of a loop, branch, call or fusion its own computation.
+//! Call graph flattening: copies computations so that each call site of a loop, branch, call or fusion has its own.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Canonicalization: removes calls, asynchronous operations and dynamic shapes, and gives each loop body one call site.
+//! Canonicalization: removes calls, asynchronous operations and dynamic shapes. Each loop body then has one call site.
 
 pub(crate) mod dead_code;
 mod expand_async;

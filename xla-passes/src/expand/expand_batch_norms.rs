@@ -1,4 +1,4 @@
-//! Expands batch normalisations into elementwise operations and reductions.
+//! Expands batch normalizations into elementwise operations and reductions.
 
 use xla_hlo::ops::{BatchNorm, BatchNormKind, BinaryOp, UnaryOp};
 use xla_hlo::{ArrayShape, ElementType, InstrId, Module, Op, Result, Scalar};

@@ -53,7 +53,7 @@ fn as_bits(at: &mut Inserter<'_>, x: InstrId, bits: ElementType) -> Result<Instr
     if at.element_type(x)?.kind() == ElementKind::Pred { at.convert(x, bits) } else { at.same_bits(x, bits) }
 }
 
-/// Inverse of [`as_bits`].
+/// Converts bit patterns back to elements; the inverse of [`as_bits`].
 pub(super) fn from_pattern(at: &mut Inserter<'_>, pattern: InstrId, to: ElementType) -> Result<InstrId> {
     if to.kind() == ElementKind::Pred { at.convert(pattern, to) } else { at.same_bits(pattern, to) }
 }

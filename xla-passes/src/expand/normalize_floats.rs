@@ -133,8 +133,8 @@ fn treatment_of(graph: &Computation, id: InstrId) -> Treatment {
     }
 }
 
-/// Widening preserves the order of numbers, but not that of NaNs by their bits. Floats of fewer than 8 bits have no
-/// NaNs.
+/// Returns the treatment of a comparison. Widening preserves the order of numbers, but not the order of NaNs by their
+/// bits. Floats of fewer than 8 bits have no NaNs.
 fn compare_treatment(graph: &Computation, id: InstrId, compare: &Compare) -> Treatment {
     let ty = graph[graph[id].operand(0)].shape().element_type();
     let width = ty.map_or(0, ElementType::bit_width);

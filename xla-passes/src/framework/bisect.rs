@@ -21,7 +21,7 @@ pub enum Verdict {
 /// A module to judge: the program after some number of passes and rewrites.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'m> {
-    /// The module.
+    /// Module after the passes and rewrites.
     pub module: &'m Module,
     /// Value of [`PassOptions::max_passes`] that reproduces the module.
     pub max_passes: usize,

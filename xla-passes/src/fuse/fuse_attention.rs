@@ -99,7 +99,7 @@ pub(super) fn takes(graph: &Computation, dot: InstrId, profile: &AttentionProfil
     sums && is_known && profile.types.contains(&operand)
 }
 
-/// Extents of an attention.
+/// Sizes of an attention.
 struct Sizes {
     batches: usize,
     queries: usize,

@@ -88,7 +88,7 @@ struct Proposal {
 enum Readers {
     None,
     One(usize),
-    /// Several kernels, of which only those that affect costs are listed.
+    /// Several kernels. The set only lists kernels that affect costs.
     Many(HashSet<usize>),
 }
 

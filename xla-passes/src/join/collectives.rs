@@ -35,7 +35,7 @@ impl Rewriter<'_> {
         let mut columns = Vec::with_capacity(results.len());
         for (row, result) in rows.iter().zip(results) {
             let mut at = Inserter::new(&mut self.target, at);
-            // A lane to which nothing is sent gets zeros.
+            // A lane that receives nothing gets zeros.
             let zeros = |&x: &InstrId| {
                 let shape = at.array(x)?.clone();
                 at.zeros(&shape)

@@ -1,4 +1,4 @@
-//! Lanes: the devices for which a joined computation is emitted, one lane per device.
+//! Lanes: the devices of a joined program. A computation is emitted for each of them.
 
 use std::rc::Rc;
 

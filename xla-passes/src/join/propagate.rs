@@ -94,7 +94,7 @@ impl Propagation<'_> {
         Ok(Some(list.into_iter().zip(leaves).map(split).collect()))
     }
 
-    /// Derives shardings from those of the operands.
+    /// Derives shardings from the operands' shardings.
     fn derived(&mut self, id: CompId, at: InstrId, operands: &[&Leaves], depth: usize) -> Result<Leaves> {
         let computation = &self.module[id];
         let instruction = &computation[at];

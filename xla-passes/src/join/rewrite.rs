@@ -22,7 +22,7 @@ pub(super) struct Rewriter<'m> {
     pub meshes: Meshes,
     /// Computations that are unchanged on one device, mapped to computations of the new program.
     plain: HashMap<CompId, CompId>,
-    /// Computations with side effects other than those of collectives.
+    /// Computations with side effects in addition to collectives.
     pub effects: HashSet<CompId>,
     depth: usize,
     added: usize,

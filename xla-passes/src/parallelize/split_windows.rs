@@ -22,7 +22,7 @@ pub struct SplitWindows;
 /// Number of steps that cost as much as writing and reading an element of a partial result.
 const STEPS_PER_ELEMENT: f64 = 8.0;
 
-/// Factor by which the number of steps must shrink.
+/// Minimum factor by which the number of steps must shrink.
 const WORTH_IT: f64 = 2.0;
 
 impl Pass for SplitWindows {

@@ -16,7 +16,7 @@ pub(super) struct ScheduleNode {
     /// Nodes that must run before, in ascending order. For an in-place update, they include the other readers of the
     /// updated value.
     pub(super) before: Vec<usize>,
-    /// Nodes that must run after.
+    /// Nodes that must run after this one.
     pub(super) after: Vec<usize>,
     /// Values that the node reads and that are freed after their last reader, without duplicates.
     pub(super) reads: Vec<usize>,

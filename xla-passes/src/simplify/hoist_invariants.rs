@@ -77,7 +77,7 @@ struct Invariants {
     made: Vec<InstrId>,
 }
 
-/// An invariant value.
+/// A value with the same result in each iteration.
 struct Invariant {
     /// Total work for the value in simple operations, operands included.
     work: f64,

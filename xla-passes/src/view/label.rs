@@ -3,11 +3,11 @@
 use xla_hlo::ops::Family;
 use xla_hlo::{Computation, InstrId, Op, Shape};
 
-/// The two lines of a node.
+/// Label of a node: two lines.
 pub struct Label {
-    /// `%name`.
+    /// First line: `%name`.
     pub name: String,
-    /// `opcode shape`, and operands that are scalar constants: `multiply(_, 0.5) f32[8,128]`.
+    /// Second line: `opcode shape` with operands that are scalar constants: `multiply(_, 0.5) f32[8,128]`.
     pub what: String,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Class {
     pub(crate) constant: Option<NodeId>,
     /// The leaf of the program's result that is stored in this class.
     pub(crate) output: Option<usize>,
-    /// Number of nodes.
+    /// Number of nodes in the class.
     members: usize,
 }
 
@@ -59,7 +59,7 @@ impl Class {
     }
 }
 
-/// A partition of a timeline's nodes into [`Class`]es.
+/// Partition of a timeline's nodes into [`Class`]es.
 #[derive(Debug)]
 pub(crate) struct Classes<'a> {
     flow: &'a Flow,
@@ -208,7 +208,7 @@ impl<'a> Classes<'a> {
         true
     }
 
-    /// Whether the instruction at `time` may write `new` over `old`, which it reads.
+    /// Whether the instruction at `time` reads `old` and may overwrite it with `new`.
     fn writes_over(&self, time: Time, old: NodeId, new: NodeId) -> bool {
         let Some(TimelineStep::Compute(comp, id)) = self.timeline.steps.get(time as usize) else { return false };
         let Some(shares) = self.timeline.shares.get(&(*comp, *id)) else { return false };

@@ -25,7 +25,7 @@ impl ValueId {
 /// Maximum nesting of control flow. Each level costs stack; programs have a handful.
 const MAX_NESTING: usize = 200;
 
-/// Origin of a value.
+/// Kind of definition of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValueKind {
     /// A leaf of an entry parameter.
@@ -46,9 +46,9 @@ pub(crate) struct FlowValue {
     pub(crate) kind: ValueKind,
     /// Size in bytes; 0 without memory.
     pub(crate) bytes: usize,
-    /// Whether it has memory; tokens and opaque values have none.
+    /// Whether the value has memory; tokens and opaque values have none.
     pub(crate) in_memory: bool,
-    /// `S(n)` of the layout.
+    /// Number `n` of `S(n)` in the layout.
     pub(crate) memory_space: i64,
 }
 
@@ -61,14 +61,14 @@ pub(crate) struct Joins {
     pub(crate) sources: Vec<Vec<ValueId>>,
 }
 
-/// The values of an executed computation's instructions.
+/// Values and joins of an executed computation's instructions.
 #[derive(Clone, Debug, Default)]
 struct CompFlow {
     leaves: SecondaryMap<InstrId, Option<Vec<ValueId>>>,
     joins: SecondaryMap<InstrId, Option<Joins>>,
 }
 
-/// The values of a module. Independent of schedules.
+/// Values of a module, independent of schedules.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     values: Vec<FlowValue>,

@@ -61,13 +61,17 @@ pub fn may_share(
 /// Returns the order in which the leaf at `output` of an instruction's result may overwrite the leaf at `path` of
 /// operand `operand`; `None` if it may not.
 ///
-/// Elements of both must have one size. Elementwise operations, loop fusions of them (also through reshapes), and
-/// parameters that fusions with reductions read outside of the reductions have the order [`ReadOrder::Element`];
-/// fusions that reduce rows have [`ReadOrder::Row`] where their `output_to_operand_aliasing` asks for it; loop fusions
-/// of one element [`ReadOrder::Single`]; and `dynamic-update-slice`, `scatter` and loop fusions of a
-/// `dynamic-update-slice` whose update reads its operand nowhere else [`ReadOrder::Update`]. Kernels must be correct
-/// when the two are the same memory; one that writes several arrays of the same dimensions computes all their elements
-/// at an index before it stores any.
+/// The elements of both must have equal size. The order depends on the instruction:
+///
+/// - [`ReadOrder::Element`]: elementwise operations, loop fusions of them (also through reshapes), and parameters that
+///   fusions with reductions read outside of the reductions;
+/// - [`ReadOrder::Row`]: fusions that reduce rows, if their `output_to_operand_aliasing` requests it;
+/// - [`ReadOrder::Single`]: loop fusions with one element;
+/// - [`ReadOrder::Update`]: `dynamic-update-slice`, `scatter`, and loop fusions of a `dynamic-update-slice` whose
+///   update reads its operand nowhere else.
+///
+/// Kernels must be correct if the two share memory. A kernel that writes several arrays of equal dimensions computes
+/// all their elements at an index before it stores any of them.
 pub fn read_order(
     module: &Module,
     computation: CompId,
@@ -142,11 +146,11 @@ fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
 /// Index of the operand element that an instruction reads for the result element at some linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum OperandAccess {
-    /// At the same linear index, or not at all.
+    /// The same linear index, or no access.
     Same,
-    /// At the index relative to the update of that `dynamic-update-slice`.
+    /// The index relative to the update of that `dynamic-update-slice`.
     Window(InstrId),
-    /// At another index, or at many.
+    /// Another index, or several.
     Other,
 }
 
@@ -185,7 +189,7 @@ fn nested_access(computation: &Computation, id: InstrId, i: usize, access: Opera
     }
 }
 
-/// Whether `id` is a `dynamic-slice` of exactly the slice that `update`, a `dynamic-update-slice`, writes.
+/// Whether `id` is a `dynamic-slice` of exactly the part that `update`, a `dynamic-update-slice`, overwrites.
 fn reads_window(computation: &Computation, id: InstrId, update: InstrId) -> bool {
     let (slice, update) = (&computation[id], &computation[update]);
     let Op::DynamicSlice(op) = slice.op() else { return false };
@@ -267,7 +271,7 @@ fn element_count(fused: &Computation, id: InstrId) -> Option<usize> {
     fused[id].shape().as_array().map(ArrayShape::element_count)
 }
 
-/// How one output of a fusion accesses one parameter.
+/// Access of one output of a fusion to one parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParameterAccess {
     None,

@@ -1,6 +1,6 @@
 //! Live ranges: intervals on a timeline whose control flow is nested into regions.
 
-/// A step's position in the linear order of a whole program.
+/// Position of a step in the linear order of a whole program.
 pub(crate) type Time = u32;
 
 /// A straight-line sequence of steps: the entry, a loop's condition or body, or a branch.
@@ -26,14 +26,14 @@ struct LiveBlock {
     start: Time,
     end: Time,
     is_loop: bool,
-    /// Condition and body, or branches.
+    /// Regions of the block: condition and body, or branches.
     regions: Vec<RegionId>,
 }
 
 /// A closed interval of times.
 pub(crate) type Interval = (Time, Time);
 
-/// The nesting of a program's regions.
+/// Nesting of a program's regions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Regions {
     regions: Vec<Region>,

@@ -81,13 +81,13 @@ pub(crate) enum TimelineStep {
 /// Program point where values flow into joins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum JoinPlace {
-    /// Before a while instruction of that computation.
+    /// Point before a while instruction of that computation.
     LoopEntry(CompId, InstrId),
-    /// At the end of a loop's body.
+    /// End of a loop's body.
     LoopBack(CompId),
-    /// At the end of a branch.
+    /// End of a branch.
     Branch(CompId),
-    /// At the end of the program.
+    /// End of the program.
     Output,
 }
 

@@ -92,7 +92,7 @@ mod tests {
     use crate::framework::profile::ConvolutionOrder;
     use crate::{AssignLayouts, Pass, PassContext, TargetProfile};
 
-    /// Chained convolutions need no transpose between them, and the result is unchanged.
+    /// Checks that chained convolutions need no transpose between them, and that the result is unchanged.
     #[test]
     fn targets_get_the_order_they_take() {
         let text = "ENTRY main {\n i = f32[2,3,6] iota(), iota_dimension=2\n j = f32[2,3,6] iota(), iota_dimension=1\n \

@@ -62,7 +62,7 @@ fn broadcast_of_iota(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     Some(cx.add(Iota { dimension: op.dimensions[iota.dimension] }, cx.shape(id)?.clone(), []))
 }
 
-/// A constant with several equal elements = `broadcast` of that element.
+/// Constant with several equal elements = `broadcast` of that element.
 fn constant_of_equal_elements(cx: &mut Draft<'_>, id: InstrId) -> Option<DraftValue> {
     let shape = cx.shape(id)?;
     if shape.is_scalar() || shape.element_count() == 0 {
