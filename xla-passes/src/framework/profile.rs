@@ -34,7 +34,7 @@ pub(crate) const EXPANDABLE_FUNCTIONS: [Opcode; 22] = [
 
 /// Properties of a target for target-independent passes.
 ///
-/// Passes query the profile, never the name of a backend. All sizes are in bytes. All rates are for the whole device.
+/// Passes query the profile, never the name of a backend. All sizes are in bytes. Bandwidths are for the whole device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetProfile {
     /// Width of a vector register; 4 if there are none.

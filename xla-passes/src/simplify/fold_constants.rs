@@ -12,8 +12,8 @@ use crate::{Pass, PassContext};
 /// Maximum size in bytes of results that are larger than their operands.
 const MAX_GROWN_BYTES: usize = 64 << 10;
 
-/// Maximum number of elements of folded results that are computed from generators. Reading a larger array is no faster
-/// than computing it.
+/// Maximum number of elements of folded results that are computed from generators. Up to this size, an array is read as
+/// fast as it is computed.
 pub(crate) const MAX_MADE_ELEMENTS: usize = 1024;
 
 /// Maximum number of visited elements and operations on them per folded instruction.

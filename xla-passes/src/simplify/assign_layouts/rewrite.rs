@@ -78,7 +78,8 @@ impl LayoutWriter<'_, '_> {
         self.computation.set_operands(id, new);
     }
 
-    /// Uses the current rank: a change of order keeps the number of dimensions.
+    /// Whether an operand is an array with the dimensions of `id`. The current shapes suffice, since a change of order
+    /// keeps the number of dimensions.
     fn was_array(&self, id: InstrId, operand: InstrId) -> bool {
         is_array(self.computation, id, operand)
     }
