@@ -332,7 +332,7 @@ impl TargetProfile {
         }
     }
 
-    /// Returns a profile with every ability that passes know, for tests.
+    /// Returns a profile with every ability that passes query, for tests.
     pub fn able() -> TargetProfile {
         let epilogues = EpilogueProfile::contractions([ElementType::F32, ElementType::F64], 1000);
         let fusion = FusionProfile { epilogues, horizontal_bytes: 1 << 12, ..FusionProfile::reductions() };

@@ -168,7 +168,7 @@ fn are_equal(case: Case, a: Fact, b: Fact) -> Option<bool> {
     }
 }
 
-/// Returns the conjunction or disjunction of two truth values. One operand may determine the result alone.
+/// Returns the conjunction or disjunction of two booleans. One operand may determine the result alone.
 fn joined(op: BinaryOp, a: Option<Fact>, b: Option<Fact>) -> Option<Fact> {
     let deciding = match op {
         BinaryOp::And => false,
