@@ -168,8 +168,8 @@ impl Padder<'_> {
         Ok(positions)
     }
 
-    /// Returns the number of window positions: floor((dilated size + padding - dilated window) / stride) + 1, at least
-    /// 0.
+    /// Returns the number of window positions: floor((dilated size + padding - dilated window) / stride) + 1, not
+    /// negative.
     fn positions_along(&mut self, window: &WindowDim, bound: usize, size: InstrId) -> Result<InstrId> {
         let dilated = |size: usize, dilation: usize| match size {
             0 => 0,
