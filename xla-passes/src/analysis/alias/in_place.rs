@@ -146,7 +146,7 @@ fn same_order(a: &ArrayShape, b: &ArrayShape) -> bool {
 /// Index of the operand element that an instruction reads for the result element at some linear index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum OperandAccess {
-    /// The same linear index, or no access.
+    /// Equal linear index, or no access.
     Same,
     /// The index relative to the update of that `dynamic-update-slice`.
     Window(InstrId),
