@@ -1,4 +1,4 @@
-//! Statements of PTX for which LLVM has no intrinsic.
+//! Inline PTX assembly, for instructions without an LLVM intrinsic.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
@@ -7,8 +7,8 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum};
 use crate::emitter::Emitter;
 
 impl<'ctx> Emitter<'ctx> {
-    /// Statements with a result. LLVM keeps them where they are among accesses to memory and in control flow: other
-    /// threads may take part in them.
+    /// Emits inline assembly with a result. It is marked volatile and convergent, so that LLVM neither moves it across
+    /// memory accesses nor changes the control flow around it: other threads may take part in the instruction.
     pub(crate) fn assembly(
         &self,
         (text, constraints): (String, String),
@@ -18,7 +18,8 @@ impl<'ctx> Emitter<'ctx> {
         self.statement((text, constraints), Some(result), arguments)
     }
 
-    /// The same without a result.
+    /// Emits inline assembly without a result, with a memory clobber. Like [`assembly`](Self::assembly), it is volatile
+    /// and convergent.
     pub(crate) fn effect(&self, text: &str, constraints: &str, arguments: &[BasicValueEnum<'ctx>]) {
         let separator = if constraints.is_empty() { "" } else { "," };
         self.statement((text.to_owned(), format!("{constraints}{separator}~{{memory}}")), None, arguments);

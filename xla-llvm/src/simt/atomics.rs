@@ -1,4 +1,5 @@
-//! Updates of memory that several threads may do at once, none of which is lost. Their order is open.
+//! Atomic read-modify-write operations, loads and stores at device scope. All of them are relaxed: they order no other
+//! memory access.
 #![expect(
     unsafe_code,
     reason = "the bindings build no atomic updates of floats, and none for the threads of one device"
@@ -17,24 +18,24 @@ use xla_hlo::{Error, Result};
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// Operation of an update on the value in memory and the one given.
+/// Operation of an atomic update (`atomicrmw`) on the value in memory and the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomic {
-    /// The sum, of integers modulo their size.
+    /// Sum; integers wrap around.
     Add,
-    /// The bits of both.
+    /// Bitwise AND.
     And,
-    /// The bits of either.
+    /// Bitwise OR.
     Or,
-    /// The bits of one alone.
+    /// Bitwise exclusive OR.
     Xor,
-    /// The greater, as signed integers.
+    /// Maximum of signed integers.
     Maximum,
-    /// The lesser, as signed integers.
+    /// Minimum of signed integers.
     Minimum,
-    /// The greater, as unsigned integers.
+    /// Maximum of unsigned integers.
     MaximumUnsigned,
-    /// The lesser, as unsigned integers.
+    /// Minimum of unsigned integers.
     MinimumUnsigned,
 }
 
@@ -55,8 +56,8 @@ impl Atomic {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Updates element `index` of an array of the value's type: one lane of 32 or 64 bits, floats with [`Atomic::Add`]
-    /// alone.
+    /// `atomicrmw` (relaxed): updates element `index` of an array with elements of the value's type. The value is one
+    /// lane of 32 or 64 bits; floats support only [`Atomic::Add`].
     pub fn atomic_update(
         &self,
         op: Atomic,
@@ -67,7 +68,8 @@ impl<'ctx> Emitter<'ctx> {
         self.atomic_fetch(op, base, index, value).map(|_| ())
     }
 
-    /// As [`atomic_update`](Self::atomic_update); returns what the element held before.
+    /// `atomicrmw` (relaxed): updates an element like [`atomic_update`](Self::atomic_update), and returns its old
+    /// value.
     pub fn atomic_fetch<'e>(
         &'e self,
         op: Atomic,
@@ -79,9 +81,9 @@ impl<'ctx> Emitter<'ctx> {
             return Err(Error::internal(format!("no atomic {op:?} of {:?}", value.scalar())));
         }
         let address = self.atomic_address(base, index, value.scalar())?;
-        // SAFETY: all handles belong to this emitter's context and are alive as long as it; the builder is positioned
-        // in a block (the address was built there); the operation is one of the value's type, as tested above, and the
-        // ordering one that updates have. The result is a value of that type.
+        // SAFETY: all handles belong to this emitter's context and live as long as it does; the builder is positioned
+        // in a block (the address was built there); the operation is valid for the value's type, as tested above, and
+        // the ordering is valid for `atomicrmw`. The result is a value of that type.
         let before = unsafe {
             let update = LLVMBuildAtomicRMWSyncScope(
                 self.builder.as_mut_ptr(),
@@ -97,8 +99,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(before))
     }
 
-    /// Element `index` of an array that other threads may store to at the same time: whole, and nothing is said of
-    /// other memory. Integers of 32 or 64 bits.
+    /// `load atomic` (relaxed): reads element `index` of an array that other threads may store to concurrently. The
+    /// read does not tear and orders no other memory access. The element is an integer of 32 or 64 bits.
     pub fn atomic_load<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -112,8 +114,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(self.lanes(loaded))
     }
 
-    /// Stores an element that other threads may load or store at the same time, as [`atomic_load`](Self::atomic_load)
-    /// does.
+    /// `store atomic` (relaxed): writes an element that other threads may load or store concurrently, as with
+    /// [`atomic_load`](Self::atomic_load).
     pub fn atomic_store(&self, base: PointerValue<'ctx>, index: Lanes<'_, 'ctx>, value: Lanes<'_, 'ctx>) -> Result<()> {
         let address = self.atomic_address(base, index, value.scalar())?;
         let stored = self.record(self.builder.build_store(address, value.raw()));
@@ -122,7 +124,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Makes an access of memory, a load or a store of one element, one that threads of the device may do at once.
+    /// Makes a load or store of one element atomic (relaxed, device scope).
     fn make_atomic(&self, access: LLVMValueRef, scalar: Scalar) {
         // SAFETY: the access is a load or a store of an integer, built with this emitter's builder and alive as long as
         // its module; both may be atomic in any scope of this context, once they are aligned to their size.
@@ -133,8 +135,8 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Stores `new` to element `index` of an array of such integers where it still holds `expected`; returns what it
-    /// held, and whether that was so. One lane of 8, 16, 32 or 64 bits.
+    /// `cmpxchg` (relaxed): stores `new` to element `index` of an array of integers if it still holds `expected`.
+    /// Returns the old value and whether the store took place. The values are one lane of 8, 16, 32 or 64 bits.
     pub fn compare_exchange<'e>(
         &'e self,
         base: PointerValue<'ctx>,
@@ -148,7 +150,9 @@ impl<'ctx> Emitter<'ctx> {
         }
         let address = self.atomic_address(base, index, scalar)?;
         let ordering = AtomicOrdering::Monotonic;
-        // SAFETY: as above; both values are integers of one type, and the result of an exchange is a structure.
+        // SAFETY: all handles belong to this emitter's context and live as long as it does, and the builder is
+        // positioned in a block, as in `atomic_fetch`; both values are integers of one type, and the result of
+        // `cmpxchg` is a structure.
         let pair = unsafe {
             let pair = LLVMBuildAtomicCmpXchgSyncScope(
                 self.builder.as_mut_ptr(),
@@ -181,10 +185,10 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The threads that see updates whole: those of the device, no others.
+    /// Synchronization scope of all atomic accesses: the threads of this device.
     fn device_scope(&self) -> u32 {
         const NAME: &str = "device";
-        // SAFETY: the context lives as long as this emitter; the name is given with its length.
+        // SAFETY: the context lives as long as this emitter; the name is passed with its length.
         unsafe { LLVMGetSyncScopeID(self.context.raw(), NAME.as_ptr().cast(), NAME.len()) }
     }
 }

@@ -1,5 +1,5 @@
-//! Copies of whole boxes of an array into shared memory, which one thread begins (`cp.async.bulk.tensor` of the PTX
-//! ISA), and the parameters that describe the arrays. On the host a copy is done at once.
+//! TMA copies of boxes of an array into shared memory (`cp.async.bulk.tensor` of the PTX ISA), each started by one
+//! thread, and the kernel parameters for the tensor maps that describe the arrays. On the host a copy is synchronous.
 
 use std::ops::Range;
 
@@ -12,39 +12,39 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
-/// Bytes of an encoded map, and what their address is a multiple of.
+/// Size in bytes of an encoded tensor map, and required alignment of its address.
 const MAP_BYTES: u32 = 128;
 const ENCODED_ALIGNMENT: u32 = 64;
 
-/// An array that boxes are copied from.
+/// Source array of TMA copies.
 #[derive(Clone, Debug)]
 pub struct BulkSource<'ctx> {
     map: TensorMap,
-    /// The kernel's parameter on a GPU, the array itself on the host.
+    /// Kernel parameter with the tensor map on a GPU; the array itself on the host.
     pointer: PointerValue<'ctx>,
 }
 
-/// A phase that the bytes of a copy arrive at.
+/// mbarrier that counts the bytes of a TMA copy.
 #[derive(Clone, Copy)]
 pub struct Arrival<'e, 'ctx> {
-    /// The barriers.
+    /// Array of barriers.
     pub barriers: PhaseBarriers<'ctx>,
-    /// The number of one of them.
+    /// Index of the barrier in the array.
     pub number: Lanes<'e, 'ctx>,
 }
 
 impl Swizzle {
-    /// The place in shared memory, in bytes from its beginning or from any multiple of 1024, of a byte whose place
-    /// without a swizzle is given.
+    /// Returns the swizzled byte offset in shared memory of a byte whose offset without the swizzle is `at`. Offsets
+    /// are relative to the beginning of shared memory or to any multiple of 1024 bytes.
     pub(crate) fn place<'e, 'ctx>(self, at: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
-        // Chunks are 16 bytes; the row's bits are three further up.
+        // Chunks are 16 bytes; the row's bits are three positions above the chunk's.
         let bits = (self.bytes() - 1) as i64 & !15;
         at ^ (at.lshr(3) & bits)
     }
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// An array that boxes are copied from, whose address in the kernel is given.
+    /// Returns a TMA source for a map and the address of its array in the kernel.
     pub fn bulk_source(&self, map: TensorMap, array: PointerValue<'ctx>) -> Result<BulkSource<'ctx>> {
         let pointer = match self.simt()? {
             Simt::Nvptx => self.tensor_map(map.clone())?,
@@ -53,8 +53,9 @@ impl<'ctx> Emitter<'ctx> {
         Ok(BulkSource { map, pointer })
     }
 
-    /// Begins to copy the box whose first element has some coordinates, integers of 32 bits, to a place in shared
-    /// memory, a number of bytes that is a multiple of 128. Its bytes arrive at a phase.
+    /// `cp.async.bulk.tensor`: starts a copy of the box whose first element has the coordinates (32-bit integers) to a
+    /// place in shared memory whose byte offset is a multiple of 128. The bytes are counted by the mbarrier of
+    /// `arrival`.
     pub fn copy_box<'e>(
         &'e self,
         source: &BulkSource<'ctx>,
@@ -84,7 +85,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Element by element; of elements beyond the array zeros.
+    /// Copies a box element by element. Elements outside the array are zero, as with TMA.
     fn copy_box_on_host<'e>(
         &'e self,
         BulkSource { map, pointer }: &BulkSource<'ctx>,
@@ -114,7 +115,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Makes the parameters of a PTX kernel that are in a range maps: 128 bytes each, which nobody writes to.
+    /// Declares the parameters in a range of a PTX kernel to be tensor maps: 128 constant bytes each
+    /// (`__grid_constant__`).
     pub(super) fn are_maps(&self, function: FunctionValue<'ctx>, parameters: Range<usize>) {
         let bytes = self.context.i8_type().array_type(MAP_BYTES);
         let by_value = self.context.create_type_attribute(Attribute::get_named_enum_kind_id("byval"), bytes.into());
@@ -128,7 +130,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// The next parameter of the kernel that is being written that is a map.
+    /// Assigns a map to the next tensor-map parameter of the current kernel and returns that parameter.
     fn tensor_map(&self, map: TensorMap) -> Result<PointerValue<'ctx>> {
         let number = self.use_map(map)?;
         let function = self.builder.get_insert_block().and_then(|block| block.get_parent());

@@ -1,5 +1,5 @@
-//! Asynchronous copies from device memory into shared memory (`cp.async` of the PTX ISA), and waiting for them. On the
-//! host a copy is done at once.
+//! Asynchronous copies from device memory into shared memory (`cp.async` of the PTX ISA), and waits for them. On the
+//! host a copy is synchronous.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::Result;
@@ -8,15 +8,16 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
-/// Bytes that a thread copies at a time.
+/// Size in bytes of one asynchronous copy by a thread.
 pub const COPY_BYTES: u64 = 16;
 
-/// An array and the number of an element in it.
+/// An array and the index of an element in it.
 pub type Place<'e, 'ctx> = (PointerValue<'ctx>, Lanes<'e, 'ctx>);
 
 impl<'ctx> Emitter<'ctx> {
-    /// Begins a copy of [`COPY_BYTES`] between places that are multiples of them; where `exists` does not hold, of
-    /// zeros, and the source is not touched. The copy belongs to the thread's next group.
+    /// `cp.async.cg.shared.global`: starts a copy of [`COPY_BYTES`] between addresses that are aligned to them. If
+    /// `exists` is false, the copy stores zeros and does not access the source. The copy belongs to the thread's next
+    /// copy group.
     pub fn copy_async<'e>(
         &'e self,
         to: Place<'e, 'ctx>,
@@ -44,7 +45,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Ends a group of copies of the thread; it may be empty.
+    /// `cp.async.commit_group`: ends the thread's current copy group, which may be empty.
     pub fn end_copy_group(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             self.intrinsic("llvm.nvvm.cp.async.commit.group", &[], &[]);
@@ -52,8 +53,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Waits until no more than the last `pending` groups of this thread's copies are under way. Other threads see them
-    /// after a barrier.
+    /// `cp.async.wait_group`: waits until at most the last `pending` copy groups of this thread are in flight. Other
+    /// threads see the copied data only after a barrier.
     pub fn wait_for_copies(&self, pending: u64) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             let pending: BasicValueEnum<'ctx> = self.context.i32_type().const_int(pending, false).into();

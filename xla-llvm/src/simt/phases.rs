@@ -1,6 +1,5 @@
-//! Barriers with phases (`mbarrier` of the PTX ISA): threads arrive, bytes that are copied in bulk arrive, and whoever
-//! waits for the phase goes on when all of them are there. Unlike a barrier of the block, those who arrive need not
-//! wait.
+//! mbarriers (`mbarrier` of the PTX ISA). A phase completes when all threads that it expects have arrived and all bytes
+//! of its TMA copies have been written. Unlike a block barrier, arriving does not imply waiting.
 
 use inkwell::values::{BasicValue, PointerValue};
 use xla_hlo::{Error, Result};
@@ -10,30 +9,30 @@ use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Simt;
 
-/// Bits of a barrier on the host: arrivals that are missing, arrivals of a phase, and the phase, 0 or 1.
+/// Bit fields of a barrier word on the host: pending arrivals, expected arrivals of a phase, and the phase (0 or 1).
 const MISSING: i64 = 0xffff_ffff;
 const EXPECTED: i64 = 32;
 const PHASE: i64 = 63;
 
-/// Whether, on the host, the phase of that parity has been completed, of a barrier that holds that word.
+/// Returns whether the phase with the given parity is complete, for a barrier on the host that holds `word`.
 pub fn host_phase_is_complete(word: u64, parity: u32) -> bool {
     word >> PHASE != u64::from(parity & 1)
 }
 
-/// Some barriers in shared memory.
+/// Array of mbarriers in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub struct PhaseBarriers<'ctx> {
     pub(super) array: PointerValue<'ctx>,
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// So many barriers. One thread [begins](Self::begin_phases) them, and the block waits for it, before they are
-    /// used.
+    /// Allocates `count` mbarriers in shared memory. Before use, one thread [initialises](Self::begin_phases) them and
+    /// the block passes a barrier.
     pub fn phase_barriers(&self, count: u64) -> Result<PhaseBarriers<'ctx>> {
         Ok(PhaseBarriers { array: self.shared_array(Scalar::Int(64), count)? })
     }
 
-    /// Makes a barrier one of so many arrivals, in its first phase, whose parity is 0.
+    /// `mbarrier.init`: initialises a barrier that expects `arrivals` arrivals per phase. Its first phase has parity 0.
     pub fn begin_phases<'e>(
         &'e self,
         barriers: PhaseBarriers<'ctx>,
@@ -55,7 +54,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Lets copies in bulk see barriers that this thread has begun.
+    /// `fence.mbarrier_init`, `fence.proxy.async`: makes mbarriers that this thread has initialised visible to the
+    /// async proxy (TMA).
     pub fn show_phases(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             self.effect("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;", "", &[]);
@@ -63,7 +63,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Arrives at a barrier: what the thread has done before comes before what others do who wait for the phase.
+    /// `mbarrier.arrive` (release): orders this thread's prior writes before the waiters of the phase.
     pub fn arrive<'e>(&'e self, barriers: PhaseBarriers<'ctx>, number: Lanes<'e, 'ctx>) -> Result<()> {
         match self.simt()? {
             Simt::Nvptx => {
@@ -75,7 +75,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// The same; the phase also waits for so many bytes that are copied in bulk.
+    /// `mbarrier.arrive.expect_tx`: arrives as [`arrive`](Self::arrive) does; the phase also waits for `bytes` bytes of
+    /// TMA copies.
     pub fn arrive_expecting<'e>(
         &'e self,
         barriers: PhaseBarriers<'ctx>,
@@ -89,13 +90,14 @@ impl<'ctx> Emitter<'ctx> {
                 let text = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;";
                 self.effect(text, "l,r", &[address, bytes]);
             }
-            // Copies are done at once, by this thread: nobody else runs before they are.
+            // Copies on the host are synchronous: this thread finishes them before another one runs.
             Simt::Host => self.arrive_on_host(barriers, number),
         }
         Ok(())
     }
 
-    /// Waits until the phase of a parity, an integer of 32 bits, is complete. The one before the first has parity 1.
+    /// `mbarrier.try_wait.parity`: waits until the phase with the given parity (a 32-bit integer) is complete. The
+    /// phase before the first one counts as complete and has parity 1.
     pub fn wait_for_phase<'e>(
         &'e self,
         barriers: PhaseBarriers<'ctx>,
