@@ -1,5 +1,5 @@
-//! Loads of matrices from shared memory into the fragments of a warp's threads: `ldmatrix` of the PTX ISA, and the same
-//! on the host.
+//! Loads of 8x8 matrices from shared memory into the fragments of a warp's threads: `ldmatrix` of the PTX ISA, with an
+//! emulation on the host.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{Error, Result};
@@ -9,16 +9,16 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};
 use crate::target::Simt;
 
-/// Matrices that are loaded together.
+/// Number of matrices per load (`.x4`).
 pub const MATRICES: usize = 4;
-/// Rows of each, of 16 bytes.
+/// Number of rows of a matrix; a row has 16 bytes.
 const MATRIX_ROWS: u32 = 8;
 
 impl<'ctx> Emitter<'ctx> {
-    /// A fragment of each of four matrices of eight rows of 16 bytes in shared memory, as 32-bit integers. Row `r` of
-    /// matrix `i` begins at the element `at`, a multiple of 16 bytes, of lane `8 i + r` of the warp. Lane `4 g + t`
-    /// gets word `t` of row `g`; of transposed matrices, whose elements have 16 bits, element `g` of the rows `2 t` and
-    /// `2 t + 1`. All threads of the warp must be here.
+    /// `ldmatrix`: loads a fragment of each of four matrices, each eight rows of 16 bytes in shared memory, as 32-bit
+    /// integers. Row `r` of matrix `i` begins at element `at` of lane `8 i + r` of the warp, a multiple of 16 bytes.
+    /// Lane `4 g + t` receives word `t` of row `g`. If `transposed`, elements have 16 bits and the lane receives
+    /// element `g` of the rows `2 t` and `2 t + 1`. All threads of the warp must execute it.
     pub fn load_matrices<'e>(
         &'e self,
         array: PointerValue<'ctx>,

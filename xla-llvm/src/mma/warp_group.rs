@@ -1,14 +1,14 @@
-//! Products of matrices by a warp group, four warps whose first one's number is a multiple of four: `wgmma.mma_async`
-//! of the PTX ISA, and the same on the host.
+//! Matrix multiply-accumulate by a warp group (four consecutive warps, aligned to four): `wgmma.mma_async` of the PTX
+//! ISA, with an emulation on the host.
 //!
-//! A matrix of 64 rows is multiplied by one of 8 to 256 columns. The right factor is in shared memory, the left one
-//! there too or in registers. Warp `w` of the group has the rows `16 w` to `16 w + 15` of the sums, as a row of
-//! matrices of [`COLUMNS`](super::COLUMNS) columns each: of every one of them a thread has the four sums that
-//! [`multiply_matrices`](Emitter::multiply_matrices) gives it, and its fragments of the left factor are those of
-//! `multiply_matrices`.
+//! A matrix of 64 rows is multiplied by one of 8 to 256 columns. The right operand is in shared memory, the left one in
+//! shared memory or in registers. Warp `w` of the group has the rows `16 w` to `16 w + 15` of the accumulators, divided
+//! into matrices of [`COLUMNS`](super::COLUMNS) columns. The layout of accumulators and of left fragments within each
+//! of these matrices is that of [`multiply_matrices`](Emitter::multiply_matrices): four accumulators of each matrix in
+//! a thread.
 //!
-//! A tile of a factor lies in shared memory in blocks, one behind the other, of rows of 32, 64 or 128 bytes, in the
-//! order of a [`Swizzle`]: as [bulk copies](Emitter::copy_box) write it.
+//! A tile of an operand in shared memory is a sequence of contiguous blocks. The rows of a block have 32, 64 or 128
+//! bytes and are in the order of a [`Swizzle`]: the layout that [TMA copies](Emitter::copy_box) write.
 
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, PointerValue};
@@ -20,67 +20,69 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Swizzle, WARP};
 use crate::target::{Simt, Target};
 
-/// Rows of a group's sums.
+/// M: rows of the accumulators of a warp group.
 pub const GROUP_ROWS: u64 = 64;
-/// Threads of a group.
+/// Number of threads in a warp group.
 pub const GROUP: u32 = 4 * WARP;
 
-/// The form in which tiles of a factor lie in shared memory.
+/// Layout of an operand's tiles in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SharedForm {
-    /// The order of chunks in rows.
+    /// Order of the 16-byte chunks in rows.
     pub swizzle: Swizzle,
-    /// Rows of a block, a multiple of eight.
+    /// Number of rows per block, a multiple of eight.
     pub rows: u64,
-    /// Whether rows go along the sum, and each is one of the factor's; otherwise each is a step of the sum.
+    /// Whether the tile is K-major: rows run along K, and each is a row of M (or N). Otherwise the tile is MN-major:
+    /// each row is a step of K.
     pub along_sum: bool,
 }
 
-/// A factor in shared memory, of elements of 16 bits.
+/// Operand in shared memory, of elements of 16 bits.
 #[derive(Clone, Copy)]
 pub struct SharedFactor<'e, 'ctx> {
-    /// Its form.
+    /// Layout of the tile.
     pub form: SharedForm,
-    /// Shared memory, from a multiple of 1024 bytes on.
+    /// Array in shared memory, aligned to 1024 bytes.
     pub array: PointerValue<'ctx>,
-    /// The byte, an integer of 64 bits, where the tile begins: a multiple of eight rows.
+    /// Byte offset of the tile in the array, a 64-bit integer: a multiple of eight rows.
     pub at: Lanes<'e, 'ctx>,
 }
 
-/// A left factor.
+/// Left operand.
 pub enum LeftFactor<'e, 'ctx> {
-    /// In shared memory.
+    /// Tile in shared memory.
     Shared(SharedFactor<'e, 'ctx>),
-    /// In registers: the fragments of one step.
+    /// Fragments of one step of K, in registers.
     Registers([Lanes<'e, 'ctx>; 4]),
 }
 
-/// Bytes of an element.
+/// Size of an element in bytes.
 const BYTES: u64 = 2;
 
-/// Registers of a thread that multiplies, and of one of those that copy for it, where two groups multiply: a block of
-/// three groups begins with 168 for each.
+/// Registers of a consumer thread and of a producer thread after `setmaxnreg`, with two consumer groups. A block of
+/// three groups starts with 168 registers per thread.
 const REGISTERS: [u32; 2] = [240, 24];
 
-/// Threads of a block in which so many groups multiply and one more thread copies for them. Where there are several
-/// groups, that thread has one of its own, which gives them registers.
+/// Returns the number of threads of a block with `groups` consumer warp groups and a TMA producer. With one consumer
+/// group the producer is a warp; with several it is a warp group, whose registers `setmaxnreg` reallocates to the
+/// consumers.
 pub fn group_block(groups: u64) -> u64 {
     groups * u64::from(GROUP) + u64::from(if groups > 1 { GROUP } else { WARP })
 }
 
 impl SharedForm {
-    /// Bytes of a block.
+    /// Returns the size in bytes of a block.
     pub fn block_bytes(self) -> u64 {
         self.rows * self.swizzle.bytes()
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements per row.
     pub fn row(self) -> u64 {
         self.swizzle.bytes() / BYTES
     }
 
-    /// Bytes from the tile's beginning to a row or column of the factor, a multiple of eight and of a row if rows go
-    /// the other way.
+    /// Returns the byte offset in the tile of row (or column) `number` of the operand: a multiple of eight and, in
+    /// MN-major tiles, of the length of a row.
     pub fn of_free(self, number: u64) -> u64 {
         match self.along_sum {
             true => number * self.swizzle.bytes(),
@@ -88,7 +90,7 @@ impl SharedForm {
         }
     }
 
-    /// Bytes from the tile's beginning to a step of the sum, of the depth of one product.
+    /// Returns the byte offset in the tile of step `step` of K, where an instruction processes `depth` elements of K.
     fn of_step(self, step: u64, depth: u64) -> u64 {
         let element = step * depth;
         match self.along_sum {
@@ -97,7 +99,7 @@ impl SharedForm {
         }
     }
 
-    /// The bits of a descriptor that do not depend on the place.
+    /// Returns the bits of the matrix descriptor that do not depend on the address.
     fn descriptor(self) -> u64 {
         let kind: u64 = match self.swizzle {
             Swizzle::Bytes128 => 1,
@@ -111,10 +113,10 @@ impl SharedForm {
 }
 
 impl Target {
-    /// Whether warp groups can multiply matrices of such factors.
+    /// Returns whether warp groups can multiply matrices of this operand type (`wgmma`).
     pub fn has_warp_groups(&self, factors: OperandType) -> bool {
         let is_there = match self.simt() {
-            // The instructions are those of one architecture alone, not of the ones after it.
+            // `wgmma` exists only on sm_90a, not on later architectures.
             Some(Simt::Nvptx) => self.cpu() == "sm_90a",
             Some(Simt::Host) => true,
             None => false,
@@ -124,7 +126,7 @@ impl Target {
 }
 
 impl<'e, 'ctx> SharedFactor<'e, 'ctx> {
-    /// The descriptor of a step, an integer of 64 bits.
+    /// Returns the matrix descriptor of a step of K, a 64-bit integer.
     fn descriptor(&self, emitter: &'e Emitter<'ctx>, (step, depth): (u64, u64)) -> Result<Lanes<'e, 'ctx>> {
         let long = emitter.int_type(64);
         let first = emitter.record(emitter.builder().build_ptr_to_int(self.array, long, ""));
@@ -134,7 +136,7 @@ impl<'e, 'ctx> SharedFactor<'e, 'ctx> {
         Ok((first + self.at).lshr(4) + constant as i64)
     }
 
-    /// On the host, an element of f32: of a row or column, and of a step of the sum.
+    /// Loads an element as f32 on the host: `free` is its row (or column), `sum` its index along K.
     fn element(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -157,8 +159,8 @@ impl<'e, 'ctx> SharedFactor<'e, 'ctx> {
 }
 
 impl<'ctx> Emitter<'ctx> {
-    /// Takes registers of the threads that copy, or gives them, where so many groups multiply. All threads of a group
-    /// must be here.
+    /// `setmaxnreg`: reallocates registers from the producer warp group to the consumers, if there are two consumer
+    /// groups. All threads of a group must execute it.
     pub fn exchange_registers(&self, groups: u64, multiplies: bool) -> Result<()> {
         if self.simt()? == Simt::Nvptx && groups == 2 {
             let [most, least] = REGISTERS;
@@ -171,7 +173,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Before the first product of a warp, and after others have written registers of sums or left factors.
+    /// `wgmma.fence`: orders register accesses before `wgmma`. It is needed before a warp's first `wgmma` and after
+    /// other instructions have written accumulators or left fragments.
     pub fn begin_group_products(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             self.effect("wgmma.fence.sync.aligned;", "", &[]);
@@ -179,9 +182,9 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Begins to add a product to sums, as many as the columns of the right factor make, of one step of the sum. The
-    /// results are there after [`wait_for_group_products`](Self::wait_for_group_products) alone. All threads of the
-    /// group must be here.
+    /// `wgmma.mma_async`: starts to add the product of one step of K to the accumulators, whose number determines N.
+    /// The results are valid only after [`wait_for_group_products`](Self::wait_for_group_products). All threads of the
+    /// group must execute it.
     pub fn multiply_by_group<'e>(
         &'e self,
         factors: OperandType,
@@ -195,7 +198,7 @@ impl<'ctx> Emitter<'ctx> {
         }
     }
 
-    /// Ends a group of products, which may be waited for.
+    /// `wgmma.commit_group`: ends a group of `wgmma` operations that can be waited for.
     pub fn end_group_products(&self) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             self.effect("wgmma.commit_group.sync.aligned;", "", &[]);
@@ -203,8 +206,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Waits until no more than the last `pending` groups of products are under way. These sums are those of all of
-    /// them.
+    /// `wgmma.wait_group`: waits until at most the last `pending` groups of `wgmma` operations are in flight. `sums`
+    /// are the accumulators of all groups.
     pub fn wait_for_group_products<'e>(&'e self, pending: u64, sums: &mut [Lanes<'e, 'ctx>]) -> Result<()> {
         if self.simt()? == Simt::Nvptx {
             let text = format!("wgmma.wait_group.sync.aligned {pending};");
@@ -255,7 +258,7 @@ impl<'ctx> Emitter<'ctx> {
         self.group_statement((text, format!("{outputs},{inputs},{kinds},~{{memory}}")), &arguments, sums)
     }
 
-    /// A statement that gives new sums.
+    /// Emits an instruction whose results are the new accumulators.
     fn group_statement<'e>(
         &'e self,
         statement: (String, String),
@@ -275,7 +278,8 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// One step of the sum after the other: the sums, in memory of the thread's own, are read and written in each.
+    /// Computes the product one step of K at a time. The accumulators are in the thread's stack memory, read and
+    /// written in every step.
     fn group_product_on_host<'e>(
         &'e self,
         factors: OperandType,
@@ -328,7 +332,7 @@ impl<'ctx> Emitter<'ctx> {
         Ok(())
     }
 
-    /// Both rows of a thread, of which four threads have fragments, step by step.
+    /// Collects both rows of a thread's left operand, whose fragments four threads hold, one element of K at a time.
     fn gather_left<'e>(
         &'e self,
         factors: OperandType,
@@ -351,7 +355,7 @@ impl<'ctx> Emitter<'ctx> {
     }
 }
 
-/// Constraints of so many results, each of which is in the register of an argument.
+/// Returns the constraints of `count` results, each tied to the register of an argument.
 fn tied(count: usize) -> (String, String) {
     let inputs: Vec<String> = (0..count).map(|number| number.to_string()).collect();
     (vec!["=f"; count].join(","), inputs.join(","))
