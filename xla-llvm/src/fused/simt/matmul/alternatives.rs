@@ -1,7 +1,7 @@
-//! Other tiles for a matmul than the usual ones, for those who can measure which are the fastest.
+//! Alternative tilings of a matmul, for autotuning.
 //!
-//! The usual ones are chosen by rule, from sizes and the target alone. What a device does with them depends on more:
-//! caches, how many blocks it holds at a time, how the last tiles fill it.
+//! The default tiling is chosen by rule, from the sizes and the target alone. The speed on a device also depends on
+//! caches, occupancy, and how well the last wave of tiles fills the device.
 
 use std::fmt;
 
@@ -21,36 +21,36 @@ use crate::fused::tuning::matmul::{LEAST_TUNED, MOST_KERNELS};
 use crate::mma::OperandType;
 use crate::target::Target;
 
-/// Ways to compute a kernel whose matmul goes in tiles, beside the usual one.
+/// Candidates of a kernel whose default strategy is a tiled matmul.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatmulAlternatives {
-    /// The ways, the likelier first; at least one.
+    /// The candidates except the default, the most promising first; at least one.
     pub ways: Vec<TiledMatmul>,
-    /// K: products that are added up for each result.
+    /// K: number of products in each sum.
     pub terms: u64,
-    /// Whether all of them round f32 to TF32.
+    /// Whether all candidates round f32 to TF32.
     pub rounds_to_tf32: bool,
-    /// The kernel and all ways, the usual one too, for people, and to tell this list from any other.
+    /// Readable description of the kernel and of all candidates, the default included; also the key of this list.
     pub name: String,
 }
 
-/// A way to compute a matmul in tiles.
+/// Strategy for a matmul in tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TiledMatmul {
-    /// One kernel.
+    /// One kernel that computes whole sums.
     Whole(WholeSums),
-    /// Two kernels: partial sums, then their sums.
+    /// Two kernels (split-K): the first computes partial sums, the second adds them up.
     Parts(SplitK),
 }
 
-/// Tiles of whole sums.
+/// Tiling of a kernel that computes whole sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WholeSums(Tiling);
 
 impl MatmulAlternatives {
-    /// The alternatives for a kernel. `None` where the usual way is not one in tiles, or the matmul is too small for a
-    /// difference to be seen, where results do not tell whether sums differ by more than rounding, and for a target
-    /// without threads.
+    /// Returns the candidates for a kernel. `None` for a target without threads, if the default is not tiled, if the
+    /// matmul is too small for a measurable difference, or if the results cannot show whether sums differ by more than
+    /// rounding.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<MatmulAlternatives> {
         target.simt()?;
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
@@ -101,7 +101,7 @@ impl TiledMatmul {
     }
 }
 
-/// Tiles, and the parts of the sum if it has some.
+/// Describes the tiling and, for split-K, the parts.
 impl fmt::Display for TiledMatmul {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(tiling) = self.tiling() else { return Ok(()) };
@@ -114,13 +114,14 @@ impl fmt::Display for TiledMatmul {
 }
 
 impl WholeSums {
-    /// Writes the function of the kernel into the emitter's module, for the kernel that these tiles are for.
+    /// Emits the kernel's function into the emitter's module. The source must be the kernel that this tiling was chosen
+    /// for.
     pub fn emit(&self, source: &KernelSource<'_>, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         emit_by(Strategy::Matmul(self.0), emitter, source, name)
     }
 }
 
-/// The tiles that [`SplitK`] or the kernel's own strategy would have, if it is one of tiles.
+/// Returns the tiling that [`SplitK`] or the kernel's default strategy uses, if it is a tiled one.
 fn usual(kernel: &FusedKernel<'_, '_>, matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
     if !matmul.fills_tiles() || SkinnyMatmul::is_skinny(matmul) || kernel.fibers(target).ok()?.is_some() {
         return None;
@@ -128,14 +129,14 @@ fn usual(kernel: &FusedKernel<'_, '_>, matmul: &Matmul<'_>, target: &Target) -> 
     Some(Tiling::cut(matmul, target).unwrap_or_else(|| Tiling::new(matmul, target)))
 }
 
-/// Whether results are as near to each other as the sums that they are made of: those that are rounded to integers, or
-/// compared, may not be.
+/// Returns whether the results differ by no more than the sums they are computed from. Results that are rounded to
+/// integers or come from comparisons may differ more.
 fn shows_rounding(kernel: &FusedKernel<'_, '_>, matmul: &Matmul<'_>) -> bool {
     let is_rounded = |element: ElementType| element.is_float() || element.is_complex();
     !is_rounded(matmul.element_type) || kernel.outputs.iter().all(|output| is_rounded(output.shape.element_type()))
 }
 
-/// Products in all.
+/// Returns the total number of products.
 fn work(matmul: &Matmul<'_>) -> u64 {
     matmul.results().saturating_mul(matmul.k())
 }

@@ -1,4 +1,4 @@
-//! Parts of a matmul along K, and the destination of their partial sums.
+//! Splits of a matmul along K, and the destination of the partial sums.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -9,29 +9,29 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::{AffineExpr, position, row_major_strides};
 use crate::lanes::Lanes;
 
-/// Cut of sums into parts.
+/// Split of K into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cut {
-    /// Number of parts, at least one. None is empty.
+    /// Number of parts, at least one. No part is empty.
     pub parts: u64,
-    /// Steps of the sum in each but the last, which may have fewer.
+    /// Number of steps of K per part; the last part may have fewer.
     pub size: u64,
 }
 
 impl Cut {
-    /// Not at all.
+    /// Returns a single part.
     pub fn whole(depth: u64) -> Cut {
         Cut { parts: 1, size: depth }
     }
 
-    /// Splits into about `wanted` parts, each a multiple of `multiple` steps, and of no fewer than `least`.
+    /// Splits K into about `wanted` parts, each a multiple of `multiple` steps and at least `least` steps.
     pub fn new(depth: u64, wanted: u64, (multiple, least): (u64, u64)) -> Cut {
         let parts = wanted.min(depth / least.max(1)).max(1);
         let size = depth.div_ceil(parts).next_multiple_of(multiple);
         if size >= depth { Cut::whole(depth) } else { Cut { parts: depth.div_ceil(size), size } }
     }
 
-    /// The part and the batch that a number of both stands for.
+    /// Divides a combined number into part and batch.
     pub fn divide(
         self,
         s: &mut FusedEmitter<'_, '_, '_>,
@@ -44,7 +44,7 @@ impl Cut {
         }
     }
 
-    /// The first step of a part, and the one after its last, of `depth` in all; counted in groups of `group`.
+    /// Returns the first step of a part and its end, in units of `group` steps; K has `depth` steps.
     pub fn bounds<'e, 'ctx>(
         self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -65,19 +65,20 @@ impl Cut {
 pub(crate) struct Sink<'a, 'ctx, 'm> {
     pub matmul: &'a Matmul<'m>,
     pub batch: &'a [AffineExpr],
-    /// Destination of sums of parts; those of whole sums are processed further.
+    /// Destination of partial sums (split-K). `None` if sums are whole and go through the epilogue.
     pub part: Option<Partial<'ctx>>,
 }
 
-/// Scratch memory for sums of parts: parts, then batches, rows and columns.
+/// Scratch memory for partial sums, row-major `[parts, batches, rows, columns]`.
 pub(crate) struct Partial<'ctx> {
     scratch: PointerValue<'ctx>,
-    /// The number of the part and of the batch, together.
+    /// Combined number of part and batch.
     number: AffineExpr,
 }
 
 impl<'a, 'ctx, 'm> Sink<'a, 'ctx, 'm> {
-    /// Of a work item with that number of its part and its batch; the memory is needed for sums of parts.
+    /// Returns the destination for a work item with a combined part and batch number. Partial sums require scratch
+    /// memory.
     pub fn new(
         matmul: &'a Matmul<'m>,
         batch: &'a [AffineExpr],
@@ -94,7 +95,7 @@ impl<'a, 'ctx, 'm> Sink<'a, 'ctx, 'm> {
 }
 
 impl<'ctx> Partial<'ctx> {
-    /// Stores neighbouring sums of a row, of which the row and the first column are given.
+    /// Stores adjacent partial sums of a row, given the row and the first column.
     pub fn store<'e, 'm>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -108,7 +109,7 @@ impl<'ctx> Partial<'ctx> {
         let at = s.lanes_of(at);
         match sum.width() {
             1 => elemental::store(s.emitter, sum, self.scratch, at, None),
-            // Its columns are a multiple of the width, and so is the row's beginning.
+            // The number of columns is a multiple of the width, and so is the offset of the row.
             _ => elemental::store_aligned(s.emitter, sum, self.scratch, at),
         }
         Ok(())

@@ -1,9 +1,10 @@
-//! Tiles of matmuls on tensor cores: two rows of four warps.
+//! Tiles of matmuls on tensor cores (`mma.sync`): two rows of four warps.
 //!
-//! The rows, columns and steps of K of a thread's fragments do not matter to the tensor core, as long as all threads
-//! agree. So a thread has neighbours, which come with one access: of an operand whose rows (or columns) lie together,
-//! the ones of the same place in all of the warp's matrices; else steps of the sum. With TF32 it has two neighbouring
-//! steps where the tensor core counts them 4 apart. The threads of a warp read from different banks.
+//! The tensor core does not depend on the order of rows, columns and steps of K, as long as all threads use the same
+//! permutation. Each thread therefore takes adjacent elements, which one access loads. If an operand is contiguous
+//! along its rows (or columns), these are the elements at the same position in all of the warp's matrices; otherwise
+//! they are consecutive steps of K. With TF32, a thread takes two consecutive steps, while the numbers of its two steps
+//! on the tensor core differ by 4. The accesses of a warp have no bank conflicts.
 
 use xla_hlo::{ElementType, Result};
 
@@ -17,16 +18,16 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, OperandType, ROWS};
 use crate::simt::WARP;
 
-/// Warps of a block along the columns; as many times two along the rows.
+/// Number of warps per block along the columns (`WARPS_ACROSS`) and along the rows (`WARPS_DOWN`).
 const WARPS_ACROSS: u64 = 4;
 const WARPS_DOWN: u64 = THREADS / WARP as u64 / WARPS_ACROSS;
 
-/// Place in the tile of a thread's fragments of matrices.
+/// Position in the tile of a thread's fragments.
 pub(crate) struct WarpPlace {
-    /// The first row of the warp's sums, and the first column.
+    /// First row and first column of the warp's sums.
     pub row: AffineExpr,
     pub column: AffineExpr,
-    /// The numbers of the thread that `crate::mma` calls g and t.
+    /// `g` and `t` of the thread, as defined in `crate::mma`.
     group: AffineExpr,
     member: AffineExpr,
 }
@@ -45,7 +46,7 @@ impl WarpPlace {
     }
 }
 
-/// Matrices of a warp's sums, down or across.
+/// Returns the number of a warp's matrices along a side.
 fn matrices(tiling: Tiling, side: MatmulSide) -> u64 {
     let size = tiling.size(side);
     match side {
@@ -54,8 +55,8 @@ fn matrices(tiling: Tiling, side: MatmulSide) -> u64 {
     }
 }
 
-/// Strides in the tile of the rows or columns of a warp's matrices: from one group's to the next one's, from one
-/// matrix's to the next one's, and from the upper half of a matrix to the lower one.
+/// Strides in the tile of the rows (or columns) of a warp's matrices: between consecutive groups, between consecutive
+/// matrices, and from the upper half of a matrix to the lower one.
 struct Spread {
     group: u64,
     matrix: u64,
@@ -63,12 +64,13 @@ struct Spread {
 }
 
 impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
-    /// Vectors of a thread's sums, and how many each: of each matrix two of the upper half, and two of the lower one.
+    /// Returns the number of a thread's accumulator vectors and their width: one vector of two lanes for each half of
+    /// each matrix.
     pub fn warp_vectors(&self) -> (u64, u64) {
         (matrices(self.tiling, MatmulSide::Left) * matrices(self.tiling, MatmulSide::Right) * 2, 2)
     }
 
-    /// Those sums as neighbours of a row, with the row and the first column of each.
+    /// Returns a thread's accumulators as vectors along a row, each with its row and first column.
     pub fn warp_results(&self, place: &WarpPlace, sums: &[Value<'e, 'ctx>]) -> Vec<([AffineExpr; 2], Value<'e, 'ctx>)> {
         let [left, right] = &self.parts;
         let (down, across) = (left.spread(self.tiling), right.spread(self.tiling));
@@ -94,7 +96,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         results
     }
 
-    /// Places in shared memory of the thread's first fragments of each operand.
+    /// Returns the positions in shared memory of the thread's first fragments of each operand.
     pub fn fragments(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, place: &WarpPlace) -> Result<[Lanes<'e, 'ctx>; 2]> {
         let mut at = |part: &Part<'e, 'ctx>, first: &AffineExpr| {
             let group = place.group.clone().scaled(part.spread(self.tiling).group as i64);
@@ -105,8 +107,8 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         Ok([at(&self.parts[0], &place.row)?, at(&self.parts[1], &place.column)?])
     }
 
-    /// Adds the products of the steps in one half of shared memory, given where the thread's fragments and the halves
-    /// begin.
+    /// Adds the products of the steps of K in one buffer of shared memory. `fragments` are the positions of the
+    /// thread's fragments in a buffer, `halves` the offsets of the buffer in each operand's array.
     pub fn multiply_by_warps(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
@@ -145,8 +147,8 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         }
     }
 
-    /// The thread's two fragments of each of the warp's matrices, of one half of them, for the tensor core's steps of
-    /// K.
+    /// Loads the thread's two fragments of each of the warp's matrices, for one half of the matrices' rows, at one
+    /// instruction's steps of K.
     fn taken(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -157,7 +159,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let (array, count) = (self.arrays[0].0, matrices(tiling, self.side));
         let at = at + (step * self.stride.1) as i64;
         let word = Scalar::Int(32);
-        // The pairs of narrow floats at the first two steps, and at those half of all steps later.
+        // K offsets of the two pairs of 16-bit floats: 0 and half of the instruction's depth.
         let pairs = [0, operand_type.depth() / 2];
         match (self.along, operand_type) {
             (Along::K, operand_type) => {
@@ -188,7 +190,8 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
     }
 }
 
-/// The first lanes of some vectors of two, and the second ones. There is a power of two of them.
+/// Transposes vectors of two lanes into one vector of the first lanes and one of the second lanes. The number of
+/// vectors must be a power of two.
 fn transposed<'e, 'ctx>(mut vectors: Vec<Lanes<'e, 'ctx>>) -> Vec<Lanes<'e, 'ctx>> {
     while vectors.len() > 1 {
         vectors = vectors.chunks_exact(2).map(|pair| pair[0].concat(pair[1])).collect();

@@ -1,4 +1,4 @@
-//! Matmuls by threads: a block for each tile of the result, skinny ones at the pace of memory, K split over launches.
+//! Matmul kernels for SIMT targets: a block per output tile, memory-bound skinny matmuls (GEMV), and split-K.
 
 pub(crate) mod alternatives;
 pub(crate) mod cut;

@@ -1,10 +1,10 @@
-//! Skinny matmuls (GEMV): M or N is small, so that reading the other operand is all there is to wait for. All threads
-//! read it, each element once.
+//! Skinny matmuls (GEMV): M or N is small, so that the kernel is bound by the bandwidth of reading the larger operand.
+//! All threads read it, each element once.
 //!
-//! `few` is the side with few rows (or columns), `many` the other one. If `many` is contiguous along K, a group has
-//! some of its rows, and each thread some steps of K. If it is contiguous along its rows, each thread has some
-//! neighbouring rows and some steps, and a block adds up the accumulators in shared memory. This is what decoding with
-//! language models does.
+//! `few` is the side with few rows (or columns), `many` the other one. If `many` is contiguous along K, a thread group
+//! takes some of its rows, and each thread some steps of K. If `many` is contiguous along its rows, each thread takes
+//! some adjacent rows and some steps of K, and the block reduces the accumulators in shared memory. Decoding in
+//! language models has this shape.
 
 use std::fmt;
 
@@ -43,20 +43,20 @@ use crate::target::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SkinnyMatmul {
     many: MatmulSide,
-    /// Rows of the other side.
+    /// Number of rows of the side with few rows.
     few: u64,
-    /// Neighbours of `many` that are read at a time.
+    /// Number of contiguous elements of `many` per load.
     width: u64,
     by: By,
-    /// The parts of the sum that are other work items.
+    /// Split of K over work items.
     pub cut: Cut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum By {
-    /// Thread groups of `threads` threads, with `rows` rows of `many` each.
+    /// Thread groups of `threads` threads; each computes `rows` rows of `many`.
     Groups { threads: u32, rows: u64 },
-    /// Blocks of `warps` warps, `across` threads side by side along the rows of `many`; `steps` steps of K at a time.
+    /// Blocks of `warps` warps, with `across` threads along the rows of `many` and `steps` steps of K per iteration.
     Blocks { warps: u64, across: u64, steps: u64 },
 }
 
@@ -72,13 +72,14 @@ impl fmt::Display for SkinnyMatmul {
 }
 
 impl SkinnyMatmul {
-    /// For whole sums. `None` where neither side is skinny, or both are, and where there is too little to share.
+    /// Returns the plan for whole sums. `None` if neither side is skinny, if both are, or if there is too little work
+    /// to share.
     pub fn new(matmul: &Matmul<'_>) -> Option<SkinnyMatmul> {
         let has_many = [MatmulSide::Left, MatmulSide::Right].iter().any(|&side| matmul.extent(side) >= LEAST_EXTENT);
         (has_many && SkinnyMatmul::is_skinny(matmul)).then(|| SkinnyMatmul::of(matmul))
     }
 
-    /// For parts of sums; both sides may be skinny. `None` where whole sums are enough for all threads, or short.
+    /// Returns the plan for split-K; both sides may be skinny. `None` if whole sums occupy all threads, or K is short.
     pub fn cut(matmul: &Matmul<'_>, target: &Target) -> Option<SkinnyMatmul> {
         if !SkinnyMatmul::is_skinny(matmul) {
             return None;
@@ -97,14 +98,14 @@ impl SkinnyMatmul {
         (cut.parts > 1).then_some(SkinnyMatmul { cut, ..skinny })
     }
 
-    /// Whether a side is skinny, and there is something to share.
+    /// Returns whether a side is skinny and there is enough work to share.
     pub fn is_skinny(matmul: &Matmul<'_>) -> bool {
         let is_few = |side| (1..LEAST_EXTENT).contains(&matmul.extent(side));
         let has_few = is_few(MatmulSide::Left) || is_few(MatmulSide::Right);
         matmul.is_dot() && has_few && matmul.k() >= LEAST_DEPTH && matmul.is_worthwhile()
     }
 
-    /// For whole sums of a matmul that is skinny.
+    /// Returns the plan for whole sums of a skinny matmul.
     fn of(matmul: &Matmul<'_>) -> SkinnyMatmul {
         let extents = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
         let many = if extents[0] >= extents[1] { MatmulSide::Left } else { MatmulSide::Right };
@@ -127,7 +128,7 @@ impl SkinnyMatmul {
         }
     }
 
-    /// WorkItems along the side of many rows.
+    /// Returns the number of work items along `many`.
     fn groups(&self, matmul: &Matmul<'_>) -> u64 {
         let rows = match self.by {
             By::Groups { rows, .. } => rows,
@@ -169,21 +170,21 @@ impl By {
     }
 }
 
-/// Adds the products at a place of the sum to a thread's sums.
+/// Callback that adds the products at an index of K to a thread's accumulators.
 type Add<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &AffineExpr, &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
 
-/// The share of a matmul that a work item computes.
+/// Share of a matmul that a work item computes.
 struct Work<'a, 'm> {
     matmul: &'a Matmul<'m>,
     skinny: SkinnyMatmul,
     batch: Vec<AffineExpr>,
-    /// The number of the part of the sum.
+    /// Number of the split-K part.
     part: AffineExpr,
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body.
+    /// Emits the body of a skinny matmul kernel, or of the first launch of split-K.
     pub(crate) fn emit_skinny_matmul<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -202,7 +203,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// WorkItems are groups, which have rows of `many`.
+    /// Emits the kernel with one work item per thread group; each computes some rows of `many`.
     fn emit_skinny_groups<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -221,7 +222,7 @@ impl<'m> FusedKernel<'_, 'm> {
             let first = at[1].clone().scaled(rows as i64);
             let sums = work.sums_of_group(s, group, &first, rows)?;
             let sums = s.combined(group, Combiner::Each(BinaryOp::Add), sums)?;
-            // Each sum is another thread's to go on with.
+            // Each sum is stored by a different thread, which also computes its epilogue.
             s.when(group.member.ult(sums.len() as i64), &[], |s| {
                 let mut sum = sums[0];
                 for (number, &other) in (0..).zip(&sums).skip(1) {
@@ -240,7 +241,7 @@ impl<'m> FusedKernel<'_, 'm> {
         })
     }
 
-    /// WorkItems are blocks, whose threads each have neighbouring rows of `many`.
+    /// Emits the kernel with one work item per block; each thread computes adjacent rows of `many`.
     fn emit_skinny_blocks<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -290,7 +291,7 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'a, 'm> Work<'a, 'm> {
-    /// That of a work item with the number of its part and its batch.
+    /// Returns the share of a work item with a combined part and batch number.
     fn new(
         s: &mut FusedEmitter<'_, '_, 'm>,
         matmul: &'a Matmul<'m>,
@@ -301,7 +302,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(Work { matmul, skinny, batch: counters(s, &batch, &matmul.batch)?, part })
     }
 
-    /// The row and the column of a sum.
+    /// Returns the row and the column of a sum.
     fn at(&self, few: &AffineExpr, many: &AffineExpr) -> [AffineExpr; 2] {
         match self.skinny.many {
             MatmulSide::Left => [many.clone(), few.clone()],
@@ -309,7 +310,7 @@ impl<'a, 'm> Work<'a, 'm> {
         }
     }
 
-    /// Elements of an operand, as sums are computed in.
+    /// Loads elements of an operand, converted to the accumulator type.
     fn read<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -323,7 +324,7 @@ impl<'a, 'm> Work<'a, 'm> {
         converted(s.emitter, value, self.matmul.accumulator_type)
     }
 
-    /// Rows of the few, with consecutive steps of K.
+    /// Loads all rows of the side with few rows, at consecutive steps of K.
     fn read_few<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -341,7 +342,8 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(values)
     }
 
-    /// A thread's sums of a group's rows of `many` from the first on with each of the few, by those.
+    /// Computes a thread's sums of the products of the group's `rows` rows of `many`, starting at `first`, and all rows
+    /// of the other side. The rows of the other side are the outer dimension.
     fn sums_of_group<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -373,8 +375,8 @@ impl<'a, 'm> Work<'a, 'm> {
         })
     }
 
-    /// A thread's sums of neighbouring rows of `many` from one on with each of the few. It has every so-manieth of
-    /// groups of steps.
+    /// Computes a thread's sums of the products of adjacent rows of `many`, starting at `first`, and all rows of the
+    /// other side. The thread takes every `members`-th chunk of `steps` steps of K.
     fn sums_of_thread<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -408,7 +410,7 @@ impl<'a, 'm> Work<'a, 'm> {
         })
     }
 
-    /// The places of the part's sum from one on, in steps.
+    /// Returns the range over K of the thread within its part, from `first` on with stride `step`.
     fn range<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -421,7 +423,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(Range { start, end, extent: Some(depth), width: 1, step, whole: true })
     }
 
-    /// Accumulators of lanes, that a loop over K adds to.
+    /// Emits a loop over K that adds to accumulators, and returns these.
     fn summed<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -440,7 +442,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// The first of neighbouring rows of `many`, or of the last ones where there are none.
+    /// Clamps the first of `count` adjacent rows of `many`, so that all of them exist.
     fn existing<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -457,7 +459,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(s.computed(group, None, Some(last as u64 / count + 1), level).scaled(count as i64))
     }
 
-    /// Puts the sums of each warp into shared memory: warps, then the few, then rows of `many`.
+    /// Stores the accumulators of each warp to shared memory, as `[warps, few, rows of many]`.
     fn put_together<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -484,7 +486,7 @@ impl<'a, 'm> Work<'a, 'm> {
         Ok(shared)
     }
 
-    /// A sum of those that warps put into shared memory.
+    /// Reduces a sum over the warps' accumulators in shared memory.
     fn take_together<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -509,7 +511,7 @@ impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
         elemental::binary(self.emitter, BinaryOp::Add, sum, matmul)
     }
 
-    /// A value of several lanes and that of the thread so far away in the warp.
+    /// Adds the value of the thread at a distance in the warp, lane by lane.
     pub(crate) fn plus_shuffled(&self, value: Value<'e, 'ctx>, distance: u32) -> Result<Value<'e, 'ctx>> {
         let moved = |raw| {
             let lanes = self.emitter.lanes(raw);

@@ -1,8 +1,8 @@
-//! Split-K: matmuls of few results and a long K, which is cut into parts for other blocks; a second launch adds up the
-//! parts.
+//! Split-K: K of a matmul with few results and a long K is split into parts over blocks, and a second launch adds up
+//! the partial sums.
 //!
-//! Operations before the matmul are computed in the first launch, those after it in the second one. Both add in an
-//! order that depends on nothing but the program (without atomics).
+//! The prologue (operations before the matmul) runs in the first launch, the epilogue in the second one. Without
+//! atomics, both launches add in a deterministic order.
 
 use xla_hlo::ops::BinaryOp;
 use xla_hlo::{Error, Result, ResultExt};
@@ -24,13 +24,13 @@ use crate::fused::tuning::split_k::{LEAST_PARTS, MANY_THREADS, MOST_MEMBERS};
 use crate::simt::WARP;
 use crate::target::Target;
 
-/// Plan of a matmul in parts.
+/// Plan of a split-K matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SplitK {
     parts: Parts,
     cut: Cut,
     results: u64,
-    /// Bytes of a sum.
+    /// Size of a sum in bytes.
     bytes: u64,
 }
 
@@ -40,22 +40,22 @@ enum Parts {
     Skinny(SkinnyMatmul),
 }
 
-/// Phase of a launch.
+/// Launch of a split-K matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitKPhase {
-    /// Adds up the products of each part of K. The words: addresses of the inputs, then of scratch memory.
+    /// Computes the partial sums of each part of K. The words are addresses of the inputs, then of scratch memory.
     Parts,
-    /// Adds up the parts, and goes on with the sums. The words: addresses of the inputs and the results, then of
-    /// scratch memory.
+    /// Adds up the partial sums and computes the epilogue. The words are addresses of the inputs and the results, then
+    /// of scratch memory.
     Results,
 }
 
 impl SplitK {
-    /// The launches.
+    /// The launches in order.
     pub const PHASES: [SplitKPhase; 2] = [SplitKPhase::Parts, SplitKPhase::Results];
 
-    /// The plan for a kernel with a matmul of few results and a long K. `None` for others, and for a target without
-    /// threads.
+    /// Returns the plan for a kernel with a matmul of few results and a long K. `None` for others, and for a target
+    /// without threads.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<SplitK> {
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
         let matmul = target.simt().and_then(|_| kernel.only_matmul())?;
@@ -70,7 +70,7 @@ impl SplitK {
         Some(SplitK::of(&matmul, parts, cut))
     }
 
-    /// In tiles of parts of the sums.
+    /// Returns the plan whose first launch uses a tiling.
     pub(crate) fn of_tiles(matmul: &Matmul<'_>, tiling: Tiling) -> SplitK {
         SplitK::of(matmul, Parts::Tiles(tiling), tiling.cut)
     }
@@ -79,7 +79,7 @@ impl SplitK {
         SplitK { parts, cut, results: matmul.results(), bytes: matmul.accumulator_type.byte_width() as u64 }
     }
 
-    /// Its tiles, if it goes in tiles.
+    /// Returns the tiling of the first launch, unless it is a skinny matmul.
     pub(crate) fn tiling(&self) -> Option<Tiling> {
         match self.parts {
             Parts::Tiles(tiling) => Some(tiling),
@@ -87,12 +87,12 @@ impl SplitK {
         }
     }
 
-    /// Bytes of the parts' sums.
+    /// Returns the size in bytes of the partial sums.
     pub fn scratch_bytes(&self) -> usize {
         (self.cut.parts * self.results * self.bytes) as usize
     }
 
-    /// Number of 64-bit words that a kernel takes.
+    /// Returns the number of 64-bit words that a launch takes.
     pub fn words(&self, phase: SplitKPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             SplitKPhase::Parts => source.inputs.len() + 1,
@@ -100,7 +100,7 @@ impl SplitK {
         }
     }
 
-    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(
         &self,
         source: &KernelSource<'_>,
@@ -142,13 +142,13 @@ impl SplitK {
         Kernel::end(emitter, name, launch, (work, strategy))
     }
 
-    /// Threads that add up the parts of one result.
+    /// Returns the number of threads that add up the partial sums of one result.
     fn members(&self) -> u32 {
         let wanted = (MANY_THREADS / self.results).min(self.cut.parts / LEAST_PARTS).clamp(1, MOST_MEMBERS);
         1 << wanted.ilog2()
     }
 
-    /// Writes the body of [`SplitKPhase::Results`]: a block has as many neighbouring results as a warp has threads.
+    /// Emits the body of [`SplitKPhase::Results`]; a block computes [`WARP`] adjacent results.
     fn emit_results<'ctx, 'm>(
         &self,
         kernel: &FusedKernel<'_, 'm>,
@@ -160,7 +160,7 @@ impl SplitK {
         let scratch = scratch.ok_or_else(|| Error::internal("parts of sums without memory for them"))?;
         let mut s = kernel.bind(emitter, frame.pointers)?;
         let (group, column) = s.enter_column(self.members())?;
-        // Threads beyond the last result add up it, too: all of a block must be there where it waits.
+        // Threads beyond the last result compute the last one again: all threads of a block must reach the barrier.
         let number = column.smin(self.results as i64 - 1);
         let zero = zero(emitter, matmul.accumulator_type);
         let sum = s.reduced_by_group(group, BinaryOp::Add, zero, &[self.cut.parts], &mut |s, at| {
@@ -170,7 +170,7 @@ impl SplitK {
         })?;
         s.when(group.member.eq(0) & column.ult(self.results as i64), &[], |s| {
             s.item_level = s.depth();
-            // A new symbol: what depends on it must not be computed in front of the test.
+            // A new symbol, so that computations that depend on it are not hoisted above the branch.
             let result = AffineExpr::symbol(s.uniform_symbol(number, Some(self.results)));
             let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| matmul.extent(side));
             let at = counters(s, &result, &[matmul.batches(), rows, columns])?;

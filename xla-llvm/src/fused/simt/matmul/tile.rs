@@ -1,4 +1,5 @@
-//! A tile of a matmul: its operands' parts come through shared memory, and each thread has a small matrix of sums.
+//! Tile of a matmul whose operands are double-buffered in shared memory; each thread accumulates a small matrix of
+//! sums.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -19,47 +20,47 @@ use crate::fused::value::SymbolValue;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::OperandType;
 
-/// Adds products to a thread's sums.
+/// Callback that adds the products of a buffer to a thread's accumulators.
 type Add<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&FusedEmitter<'e, 'ctx, 'm>, [Lanes<'e, 'ctx>; 2], &mut [Value<'e, 'ctx>]) -> Result<()> + 'a;
 
-/// The sums of a thread and where they come from.
+/// Tile of a matmul, as seen by a thread, with the parts of both operands.
 pub(crate) struct Tile<'e, 'ctx, 'a, 'm> {
     pub matmul: &'a Matmul<'m>,
     pub tiling: Tiling,
     pub batch: Vec<AffineExpr>,
-    /// The number of the part of the sum.
+    /// Number of the split-K part.
     pub part: AffineExpr,
     pub parts: [Part<'e, 'ctx>; 2],
 }
 
-/// An operand's part in shared memory, twice.
+/// Tile of an operand in shared memory, double-buffered.
 pub(crate) struct Part<'e, 'ctx> {
     pub side: MatmulSide,
-    /// The type that elements have there.
+    /// Element type in shared memory.
     kept: ElementType,
-    /// Whether they are rounded to TF32.
+    /// Whether elements are rounded to TF32.
     rounds: bool,
-    /// The tile's first row or column.
+    /// First row or column of the tile.
     pub first: AffineExpr,
-    /// Neighbours that a thread brings at a time, and which way they lie.
+    /// Number of contiguous elements per load (`width`), and their direction (`along`).
     width: u64,
     pub along: Along,
-    /// Place in the tile of the thread's first neighbours.
+    /// Position in the tile of the thread's first load: row or column (`free`), and step of K (`sum`).
     free: AffineExpr,
     sum: AffineExpr,
-    /// Number of times that a thread brings neighbours, and their distance (rows or columns, sums).
+    /// Number of loads per thread (`turns`), and the distance between them (`step`: rows or columns, steps of K).
     turns: u64,
     step: (u64, u64),
-    /// One for each part of an element.
+    /// One array for each component of an element (real and imaginary).
     pub arrays: Vec<(PointerValue<'ctx>, Scalar)>,
-    /// Elements from one row or column to the next, and from one step of the sum to the next.
+    /// Strides in elements: between rows or columns, and between steps of K.
     pub stride: (u64, u64),
-    /// Elements from one half to the other.
+    /// Number of elements per buffer.
     half: u64,
-    /// The place of the thread's first neighbours.
+    /// Position in the buffer of the thread's first store.
     place: Lanes<'e, 'ctx>,
-    /// Elements that are read at a time, and the first of this thread.
+    /// Number of elements per read from shared memory (`lanes`), and the position of this thread's first one (`read`).
     pub lanes: u64,
     pub read: Lanes<'e, 'ctx>,
 }
@@ -92,9 +93,9 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         let scalars = [Some(zero(s.emitter, kept).stored_lanes()), zero(s.emitter, kept).imaginary()];
         let scalars: Vec<Scalar> = scalars.into_iter().flatten().map(Lanes::scalar).collect();
         let access = u64::from(ACCESS_BITS / scalars.first().map_or(8, |scalar| scalar.bits()));
-        // Rows of an array begin at other banks than those next to them, each at a multiple of the widest access. The
-        // tensor core takes pairs along K, which then lie together where they come so: pairs of TF32 are as long
-        // as two of the others.
+        // Padding: adjacent rows of an array start in different banks, each aligned to the widest access. The tensor
+        // core takes pairs along K, which are contiguous here if they are in the operand. Pairs of TF32 are twice as
+        // long as pairs of 16-bit floats.
         let (stride, half) = match tiling.unit {
             Some(unit) if near.along == Along::K => {
                 let length = depth + access * (2 / unit.in_a_fragment());
@@ -132,14 +133,15 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         })
     }
 
-    /// The row or column of a thread's sum: it has `lanes` neighbours, then those that far from them.
+    /// Returns the row or column of a thread's sum with index `number`. The thread has groups of `lanes` adjacent ones;
+    /// the stride between groups is `SIDE * lanes`.
     fn own(&self, thread: &AffineExpr, number: u64) -> AffineExpr {
         let (group, lane) = (number / self.lanes, number % self.lanes);
         let within = thread.clone().scaled(self.lanes as i64).shifted((group * SIDE * self.lanes + lane) as i64);
         self.first.clone().plus(&within)
     }
 
-    /// Elements, as sums are computed in, of the steps of that number.
+    /// Loads the thread's elements of block `number` of K, converted to the type in shared memory.
     fn bring<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -176,7 +178,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         Ok(values)
     }
 
-    /// Stores loaded values into one half of shared memory, which begins at an element.
+    /// Stores loaded values into the buffer of shared memory that begins at element `half`.
     fn put(&self, s: &FusedEmitter<'e, 'ctx, '_>, half: Lanes<'e, 'ctx>, values: &[Value<'e, 'ctx>]) -> Result<()> {
         for (turn, &value) in (0..).zip(values) {
             let value = match self.rounds {
@@ -198,7 +200,7 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
         Ok(())
     }
 
-    /// The elements of one step that the thread computes with.
+    /// Loads the thread's elements of one step of K from shared memory.
     fn take(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -217,13 +219,13 @@ impl<'e, 'ctx> Part<'e, 'ctx> {
 }
 
 impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
-    /// Vectors of sums of a thread that has a small matrix: how many, and of how many columns.
+    /// Returns the number of vectors of a thread's small matrix of sums, and their columns.
     pub fn vectors(&self) -> (u64, u64) {
         let lanes = self.parts[1].lanes;
         (self.tiling.each[0] * (self.tiling.each[1] / lanes), lanes)
     }
 
-    /// The row and the first column of each of them.
+    /// Returns the row and the first column of each vector of a thread's sums.
     pub fn places(&self, thread: [&AffineExpr; 2]) -> Vec<[AffineExpr; 2]> {
         let [left, right] = &self.parts;
         let columns = || (0..self.tiling.each[1]).step_by(right.lanes as usize);
@@ -231,8 +233,9 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         (0..self.tiling.each[0]).flat_map(row).collect()
     }
 
-    /// The thread's accumulators, as many vectors of as many columns; `add` adds the products of the steps in one half
-    /// of shared memory, given where it begins in each operand's.
+    /// Emits the double-buffered loop over K, and returns the thread's accumulators: `vectors` vectors of `lanes`
+    /// columns. `add` adds the products of the steps in one buffer, given the buffer's offset in the array of each
+    /// operand.
     pub fn sums(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -254,7 +257,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         let raws = s.for_each(range, raws_of(&start), &mut |s, step, carried| {
             let mut sums = values_of(s, &types, carried);
             let SymbolValue::Uniform(step) = s.symbol_value(step) else { return Ok(carried.to_vec()) };
-            // The last one is brought twice, rather than a branch around it.
+            // The last block of K is loaded twice, which avoids a branch.
             let next = (step + 1).smin(end - 1);
             let next = s.computed(next, None, Some(steps), s.depth());
             let brought = [left.bring(s, self, &next)?, right.bring(s, self, &next)?];
@@ -269,7 +272,7 @@ impl<'e, 'ctx, 'm> Tile<'e, 'ctx, '_, 'm> {
         Ok(values_of(s, &types, &raws))
     }
 
-    /// Adds the products of the steps in one half of shared memory.
+    /// Adds the products of the steps of K in one buffer of shared memory.
     pub fn add(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,

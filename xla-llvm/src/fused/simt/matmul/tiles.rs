@@ -1,10 +1,10 @@
-//! Matmuls in tiles, one for each block of threads.
+//! Tiled matmuls: one output tile per block of threads.
 //!
-//! The operands' parts that a tile needs come through shared memory, some steps of K at a time, converted to the
-//! accumulators' type, while the steps before are computed: each thread has a small matrix of accumulators in
-//! registers. The epilogue is computed on the accumulators in registers. The scheme is Volkov and Demmel's
-//! (Benchmarking GPUs to tune dense linear algebra, 2008). Narrow floats stay as they are, and f32 that may be is
-//! rounded to TF32 there, once; tensor cores multiply them, if there are some: see `mma.rs`.
+//! The operands' tiles are double-buffered in shared memory, some steps of K at a time, converted to the accumulator
+//! type. Loads of the next steps overlap with the computation of the current ones. Each thread has a small matrix of
+//! accumulators in registers, and computes the epilogue from these. The scheme is that of Volkov and Demmel
+//! (Benchmarking GPUs to tune dense linear algebra, 2008). On tensor cores, 16-bit floats are stored unconverted, and
+//! f32 is rounded to TF32 once, when it is stored to shared memory: see `mma.rs`.
 
 use xla_hlo::Result;
 
@@ -29,7 +29,7 @@ use crate::fused::value::SymbolValue;
 use crate::simt::Register;
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body.
+    /// Emits the body of a tiled matmul kernel; a block computes a tile of the result.
     pub(crate) fn emit_matmul<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -38,7 +38,7 @@ impl<'m> FusedKernel<'_, 'm> {
         tiling: Tiling,
     ) -> Result<Launch> {
         if tiling.unit.is_none() || tiling.feed == Feed::Groups {
-            // Without being told, ptxas spills some for the sake of more blocks.
+            // By default ptxas spills registers to raise occupancy.
             emitter.allow_all_registers();
         }
         let work_items = tiling.tiles(matmul) * tiling.cut.parts;
@@ -47,7 +47,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let item = s.uniform_symbol(block?.zext(64), Some(work_items));
         let [rows, columns] = [MatmulSide::Left, MatmulSide::Right].map(|side| tiling.along(matmul, side));
-        // Neighbouring blocks have the same columns, or a few of them, so that these are in the cache.
+        // Adjacent blocks share a column of tiles, or a few of them, so that the right operand stays in the cache.
         let across = tiling.across(columns);
         let loops = [tiling.cut.parts * matmul.batches(), columns / across, rows, across];
         let at = counters(&mut s, &AffineExpr::symbol(item), &loops)?;
@@ -71,8 +71,8 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items, block: Some(tiling.threads() as u32) })
     }
 
-    /// Computes from neighbouring sums of a row and stores to the results: together where the result has as many
-    /// neighbours, or none of them.
+    /// Computes the epilogue of adjacent sums of a row and stores the results: as one vector if its width divides the
+    /// last dimension of N, otherwise lane by lane.
     pub(crate) fn store_vector<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -89,8 +89,8 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// The same for neighbouring sums of a row, of which the row and the first column are given, if they are in the
-    /// result.
+    /// Stores adjacent sums of a row, given the row and the first column, unless they are outside the result. Whole
+    /// sums go through the epilogue, partial sums to scratch memory.
     pub(crate) fn store_sums<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -105,7 +105,7 @@ impl<'m> FusedKernel<'_, 'm> {
         }
         let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
         s.when(inside, &[], |s| {
-            // New symbols: what depends on them must not be computed in front of the test.
+            // New symbols, so that computations that depend on them are not hoisted above the branch.
             let mut exprs = Vec::with_capacity(2);
             for (at, extent) in at.iter().zip(extents) {
                 let number = s.number_of(at)?;
@@ -120,8 +120,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// Computes from neighbouring sums of a row, of which the row and the first column are given, and stores to the
-    /// results.
+    /// Computes the epilogue of adjacent sums of a row, given the row and the first column, and stores the results.
     pub(crate) fn store_results<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -141,8 +140,8 @@ impl<'m> FusedKernel<'_, 'm> {
     }
 }
 
-/// Vectors of a thread's sums, with the row and the first column of each, of operands that each thread brings through
-/// its registers.
+/// Computes a thread's sums with operands that are loaded to registers and then stored to shared memory. Returns
+/// vectors of sums, with the row and the first column of each.
 fn sums_through_registers<'e, 'ctx, 'm>(
     s: &mut FusedEmitter<'e, 'ctx, 'm>,
     (matmul, tiling): (&Matmul<'m>, Tiling),
@@ -176,7 +175,7 @@ fn sums_through_registers<'e, 'ctx, 'm>(
 }
 
 impl<'e, 'ctx> FusedEmitter<'e, 'ctx, '_> {
-    /// Makes the last of some coordinates one of `width` lanes, of which it is the first.
+    /// Vectorizes the last coordinate: replaces it by `width` consecutive ones, starting with itself.
     pub(crate) fn as_lanes(&mut self, exprs: &mut [AffineExpr], width: u64, extents: &[u64]) -> Result<()> {
         let (Some(last), Some(&extent), true) = (exprs.last_mut(), extents.last(), width > 1) else { return Ok(()) };
         let number = self.number_of(last)?;

@@ -1,4 +1,4 @@
-//! Sizes of the tiles that the blocks of a matmul compute.
+//! Sizes of the output tiles of a matmul's blocks.
 
 use std::fmt;
 
@@ -13,58 +13,59 @@ use crate::fused::tuning::matmul_stages::{MOST, MOST_BYTES};
 use crate::mma::OperandType;
 use crate::target::Target;
 
-/// Threads of a block, unless tiles come in stages.
+/// Number of threads per block with [`Feed::Registers`].
 pub(crate) const THREADS: u64 = SIDE * SIDE;
 
-/// The way of operands to those who multiply.
+/// Path of the operands to the threads that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Feed {
-    /// Through registers of the threads that multiply, and shared memory.
+    /// Through registers of the threads that multiply, then shared memory.
     Registers,
-    /// By asynchronous copies of the threads that multiply, in several stages: see `staged`.
+    /// By asynchronous copies (`cp.async`) of the threads that multiply, in several stages: see `staged`.
     Stages,
-    /// By copies in bulk of another thread, in several stages, for warp groups: see `groups`.
+    /// By TMA copies of a producer thread, in several stages, for `wgmma` consumer groups: see `groups`.
     Groups,
 }
 
-/// The size of tiles.
+/// Tile sizes of a matmul kernel, and the path of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tiling {
-    /// Rows and columns of sums that each thread has, if it has those of a small matrix; a tile has as many times
-    /// [`SIDE`].
+    /// Rows and columns of a tile divided by [`SIDE`]. Without tensor cores, these are the rows and columns of the
+    /// small matrix of sums in each thread.
     pub each: [u64; 2],
-    /// Steps of the sum that are in shared memory at a time.
+    /// Number of steps of K in one stage (or buffer) of shared memory.
     pub depth: u64,
-    /// Operand type of the tensor cores, if warps multiply on them.
+    /// Operand type of the tensor cores, if they are used.
     pub unit: Option<OperandType>,
-    /// The way of the operands.
+    /// Path of the operands.
     pub feed: Feed,
-    /// The parts of the sum that are other tiles.
+    /// Split of K over tiles.
     pub cut: Cut,
 }
 
 impl Tiling {
-    /// Tiles of whole sums.
+    /// Returns the tiling for whole sums.
     pub fn new(matmul: &Matmul<'_>, target: &Target) -> Tiling {
         Tiling::largest(matmul, target).with_tiles(matmul, BUSY)
     }
 
-    /// Tiles of parts of the sums. `None` where there are enough of whole ones, or sums are short.
+    /// Returns the tiling for split-K. `None` if whole sums have enough tiles, or K is short.
     pub fn cut(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
         let has_few = Tiling::new(matmul, target).tiles(matmul) < BUSY;
         if has_few { Tiling::parts(matmul, target) } else { None }
     }
 
-    /// The same, however many tiles of whole sums there are.
+    /// Returns the tiling for split-K, regardless of the number of tiles of whole sums.
     fn parts(matmul: &Matmul<'_>, target: &Target) -> Option<Tiling> {
         let largest = Tiling::largest(matmul, target);
         let least = match largest.feed {
-            // Their turns are twice as deep.
+            // Their stages are twice as deep.
             Feed::Groups => LEAST_TURNS / 2 * largest.depth,
             Feed::Registers | Feed::Stages => LEAST_TURNS * largest.depth,
         };
         let tiling = largest.with_tiles(matmul, BUSY.div_ceil((matmul.k() / least).max(1)));
-        // The loop goes through the halves of shared memory, or its stages, so that parts begin with the first one.
+        // The loop cycles through the buffers or stages of shared memory. Parts are multiples of a cycle, so that each
+        // begins with the first buffer or stage.
         let turns = match tiling.feed {
             Feed::Registers => 2,
             Feed::Stages => tiling.stages(),
@@ -74,7 +75,7 @@ impl Tiling {
         (cut.parts > 1).then_some(Tiling { cut, ..tiling })
     }
 
-    /// Other tiles than the usual ones, of whole sums or of parts, that may be faster; the likelier first.
+    /// Returns other tilings than this one, of whole sums or split-K, that may be faster; the most promising first.
     pub fn others(self, matmul: &Matmul<'_>, target: &Target) -> Vec<Tiling> {
         let whole = Tiling::new(matmul, target);
         let most = Tiling::largest(matmul, target).each;
@@ -82,7 +83,7 @@ impl Tiling {
             let most = if tiling.feed == whole.feed { most } else { [Tiling::MOST; 2] };
             (0..2).all(|side| (tiling.least()..=most[side]).contains(&tiling.each[side]))
         };
-        // Those that are nearly squares read the least for their sums.
+        // Tiles that are nearly square read the least per sum.
         let is_narrow = |tiling: &Tiling| tiling.each[0].abs_diff(tiling.each[1]);
         let larger_than =
             |tiling: Tiling| [tiling.grown(0), tiling.grown(1)].into_iter().filter(fits).min_by_key(is_narrow);
@@ -110,10 +111,10 @@ impl Tiling {
         others
     }
 
-    /// Rows and columns of a thread that no tile of warps has more of.
+    /// Maximum of `each` for tiles that warps compute.
     const MOST: u64 = 8;
 
-    /// The same operands by another way, to warps: `None` where they cannot go it.
+    /// Returns the tiling with another feed, for warps; `None` if the operands do not support it.
     fn by_warps(self, matmul: &Matmul<'_>, feed: Feed) -> Option<Tiling> {
         let unit = self.unit.filter(|&unit| feed != Feed::Stages || staged::can_be_staged(matmul, unit));
         let each = self.each.map(|each| each.min(Tiling::MOST));
@@ -121,26 +122,26 @@ impl Tiling {
         (feed == Feed::Registers || unit.is_some()).then_some(Tiling { each, depth, feed, ..self })
     }
 
-    /// Rows and columns that a thread has at least.
+    /// Returns the minimum of `each`.
     fn least(self) -> u64 {
         if self.feed == Feed::Groups { matmul_groups::LEAST } else { LEAST }
     }
 
-    /// With twice as many rows or columns.
+    /// Returns the tiling with the rows or columns doubled.
     fn grown(mut self, side: usize) -> Tiling {
         self.each[side] *= 2;
         self
     }
 
-    /// With as many rows as these have columns, and the other way around.
+    /// Returns the tiling with rows and columns exchanged.
     fn turned(self) -> Tiling {
         Tiling { each: [self.each[1], self.each[0]], ..self }
     }
 
-    /// The largest tiles that the result fills.
+    /// Returns the largest tiling that the result fills.
     fn largest(matmul: &Matmul<'_>, target: &Target) -> Tiling {
         let unit = matmul.operand_type.filter(|&operand_type| target.has_tensor_cores(operand_type));
-        // 32-bit registers of a sum.
+        // 32-bit registers of an accumulator.
         let registers = matmul.accumulator_type.byte_width() / 4;
         let (each, depth) = match (unit, registers) {
             (Some(operand_type), _) => ([8, 8], 2 * operand_type.depth()),
@@ -176,7 +177,7 @@ impl Tiling {
         self
     }
 
-    /// Threads of a block.
+    /// Returns the number of threads per block.
     pub fn threads(self) -> u64 {
         match self.feed {
             Feed::Registers => THREADS,
@@ -185,7 +186,7 @@ impl Tiling {
         }
     }
 
-    /// Stages that fit into shared memory.
+    /// Returns the number of stages that fit into shared memory.
     pub fn stages(self) -> u64 {
         let sides = [MatmulSide::Left, MatmulSide::Right];
         let bytes = self.unit.map_or(0, |unit| unit.element_type().byte_width() as u64);
@@ -196,24 +197,24 @@ impl Tiling {
         (MOST_BYTES / (elements.iter().sum::<u64>() * bytes).max(1)).clamp(2, MOST)
     }
 
-    /// Maps of a kernel's operands.
+    /// Returns the number of tensor maps that the kernel takes.
     pub fn maps(self) -> usize {
         if self.feed == Feed::Groups { 2 } else { 0 }
     }
 
-    /// Rows or columns of a tile.
+    /// Returns the number of rows or columns of a tile.
     pub fn size(self, side: MatmulSide) -> u64 {
         self.each[side as usize] * SIDE
     }
 
-    /// Tiles along a side of the result.
+    /// Returns the number of tiles along a side of the result.
     pub fn along(self, matmul: &Matmul<'_>, side: MatmulSide) -> u64 {
         matmul.extent(side).div_ceil(self.size(side))
     }
 
-    /// Of so many tiles along the columns the ones that neighbouring blocks go through before they go on to other rows:
-    /// what all blocks of a time read of both operands is the least where they are about a square. The largest tiles
-    /// read the most at a time.
+    /// Returns how many of the `columns` tiles of a row consecutive blocks compute before they move to the next row of
+    /// tiles. The blocks that run at the same time read the least of both operands if their tiles are about a square.
+    /// This is done for the largest tiles only ([`Feed::Groups`]), which read the most.
     pub fn across(self, columns: u64) -> u64 {
         match self.feed {
             Feed::Groups => [8, 4, 2].into_iter().find(|&across| columns.is_multiple_of(across)).unwrap_or(1),

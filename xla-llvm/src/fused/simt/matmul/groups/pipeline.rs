@@ -1,4 +1,4 @@
-//! The loops over K: of the thread that copies, and of those that multiply.
+//! Warp-specialized main loop over K: one TMA producer thread and `wgmma` consumer groups.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
@@ -19,30 +19,31 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, GROUP, GROUP_ROWS, LeftFactor, OperandType, ROWS};
 use crate::simt::{Arrival, PhaseBarriers, Register, Shuffle, WARP};
 
-/// A tile, and a thread's place in it.
+/// Output tile, and a thread's position in it.
 pub(in crate::fused::simt::matmul) struct GroupTile<'e, 'ctx> {
     tiling: Tiling,
     unit: OperandType,
     operands: [BulkOperand<'e, 'ctx>; 2],
-    /// Turns of the loop over K: the first, and the one after the last; and how many there may be.
+    /// Range of iterations of the loop over K (first, end), and the number of iterations of the whole K (`most_turns`).
     turns: [Lanes<'e, 'ctx>; 2],
     most_turns: u64,
-    /// The tile's first row and column.
+    /// First row and first column of the tile.
     first: [AffineExpr; 2],
-    /// All stages, in each the left operand's part and then the right one's.
+    /// All stages in shared memory; each has the left operand's tile, then the right one's.
     array: PointerValue<'ctx>,
-    /// Of each stage whether it is there, and whether nobody needs it any more.
+    /// mbarriers of the stages: `filled` completes when TMA has written a stage, `emptied` when the consumers have
+    /// released it.
     filled: PhaseBarriers<'ctx>,
     emptied: PhaseBarriers<'ctx>,
-    /// Threads that multiply.
+    /// Number of consumer threads.
     threads: u64,
-    /// The thread's number.
+    /// Index of the thread in the block.
     thread: Lanes<'e, 'ctx>,
     thread_expr: AffineExpr,
 }
 
 impl<'e, 'ctx> GroupTile<'e, 'ctx> {
-    /// Of the tile with those numbers in the batch and part, along rows and columns.
+    /// Returns the tile with the given batch, split-K part, and tile row and column.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (matmul, tiling): (&Matmul<'m>, Tiling),
@@ -84,7 +85,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         })
     }
 
-    /// Writes the whole kernel, from the barriers to the results.
+    /// Emits the whole kernel, from the initialisation of the mbarriers to the results.
     pub fn emit<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -122,12 +123,12 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Range { start: self.turns[0], end: self.turns[1], ..s.full_range(self.most_turns, 1) }
     }
 
-    /// Bytes of a stage.
+    /// Returns the size in bytes of a stage.
     fn stage_bytes(&self) -> u64 {
         self.operands.iter().map(|operand| operand.tile.all_bytes()).sum()
     }
 
-    /// Fills the stages: what one thread does.
+    /// Emits the producer loop of one thread, which fills the stages by TMA.
     fn fill<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -140,7 +141,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
             let SymbolValue::Uniform(turn) = s.symbol_value(turn) else {
                 return Err(Error::internal("a turn of stages in lanes"));
             };
-            // Nobody uses a stage before it is filled for the first time.
+            // The first wait for each stage returns at once: the stage is empty.
             s.emitter.wait_for_phase(self.emptied, stage.number, stage.parity ^ 1)?;
             s.emitter.arrive_expecting(self.filled, stage.number, self.stage_bytes())?;
             let arrival = Arrival { barriers: self.filled, number: stage.number };
@@ -155,18 +156,18 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Ok(Vec::new())
     }
 
-    /// The thread's sums as four neighbours of a row, with the row and the first column of each.
+    /// Returns the thread's sums as four adjacent elements of a row, with the row and the first column of each.
     ///
-    /// Of each row of two matrices that are side by side, a thread and its neighbour have two of the same four columns:
-    /// the first of them gets the other's of the left matrix, and the second one those of the right matrix. So the four
-    /// threads of a row store to places one after the other.
+    /// In a row of two adjacent matrices, a thread and its neighbour each hold two of the same four columns of both.
+    /// They exchange values, so that the first thread has four columns of the left matrix and the second one four of
+    /// the right matrix. The stores of the four threads of a row are then coalesced.
     fn results<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
         let sums = self.sums(s)?;
         let (warp, lane) = s.divide(&self.thread_expr, i64::from(WARP))?;
         let (group, member) = s.divide(&lane, 4)?;
         let (pair, second) = s.divide(&member, 2)?;
         let is_second = (self.thread & 1).ne(0);
-        // Warps of one group, and then of the next, have the rows one after the other.
+        // Consecutive warps, also across groups, have consecutive rows.
         let row = self.first[0].clone().plus(&warp.scaled(ROWS as i64)).plus(&group);
         let column = self.first[1].clone().plus(&second.scaled(COLUMNS as i64)).plus(&pair.scaled(4));
         let mut results = Vec::new();
@@ -190,7 +191,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Ok(results)
     }
 
-    /// The thread's sums, four of each matrix.
+    /// Emits the consumer loop over K, and returns the thread's sums, four per matrix.
     fn sums<'m>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<Lanes<'e, 'ctx>>> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
         let sums = vec![zero; self.tiling.size(MatmulSide::Right) as usize / 2];
@@ -206,7 +207,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
             };
             s.emitter.wait_for_phase(self.filled, stage.number, stage.parity)?;
             self.multiply(s, stage.number, &mut sums)?;
-            // The products of the turn before are done, so that its stage may be filled again.
+            // The `wgmma` operations of the previous iteration are complete, so that its stage can be released.
             s.emitter.wait_for_group_products(1, &mut sums)?;
             let is_told = (self.thread & i64::from(WARP - 1)).eq(0) & turn.ne(self.turns[0]);
             s.when(is_told, &[], |s| {
@@ -222,7 +223,7 @@ impl<'e, 'ctx> GroupTile<'e, 'ctx> {
         Ok(sums)
     }
 
-    /// Begins to add the products of a stage.
+    /// Starts to add the products of a stage.
     fn multiply(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,

@@ -1,4 +1,4 @@
-//! An operand's part in shared memory: which chunks a thread copies, and which rows of matrices it loads.
+//! Tile of an operand in shared memory: the chunks that a thread copies, and the rows of matrices that it loads.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -15,49 +15,50 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::MATRICES;
 use crate::simt::COPY_BYTES;
 
-/// Rows (or columns) of four matrices that are loaded together, and steps of K in chunks.
+/// Number of rows (or columns), and of chunks along K, in the four matrices of one load.
 const ROWS: u64 = 16;
 const CHUNKS: u64 = 2;
 
-/// A place in the matmul of a block: batch, the first row or column, and the first step of K.
+/// Position of a block in the matmul: batch, first row or column, and first step of K.
 pub(super) struct Origin<'a> {
     pub batch: &'a [AffineExpr],
     pub free: AffineExpr,
     pub sum: AffineExpr,
 }
 
-/// Numbers of a thread: in its block, in its warp, and of its warp along the operand's side.
+/// Indices of a thread in its block and in its warp, and of its warp along the operand's side.
 pub(super) struct ThreadPlace<'a> {
     pub thread: &'a AffineExpr,
     pub lane: &'a AffineExpr,
     pub warp: &'a AffineExpr,
 }
 
-/// An operand's part in shared memory.
+/// Tile of an operand in shared memory.
 pub(super) struct StagedPart<'e, 'ctx> {
     pub scalar: Scalar,
     along: Along,
-    /// Elements of a row.
+    /// Number of elements per row.
     row: u64,
-    /// Its place in a stage, and elements that it has there.
+    /// Offset of the tile in a stage (`first`), and its size (`size`), in elements.
     pub first: u64,
     pub size: u64,
     source: PointerValue<'ctx>,
-    /// The place in the source of the thread's first chunk, and elements of the source from one turn to the next.
+    /// Position in the source of the thread's first chunk (`from`), and its increment per iteration (`advance`), in
+    /// elements.
     pub from: Lanes<'e, 'ctx>,
     pub advance: i64,
     copies: Vec<Copy<'e, 'ctx>>,
-    /// Rows of the lane's first matrices, one for each chunk along a row.
+    /// Positions of the lane's row in the first matrices, one for each pair of chunks along a row.
     rows: Vec<Lanes<'e, 'ctx>>,
 }
 
-/// A chunk that a thread copies.
+/// Chunk that a thread copies.
 struct Copy<'e, 'ctx> {
-    /// Elements after the thread's first chunk in the source.
+    /// Offset in the source from the thread's first chunk, in elements.
     after: Lanes<'e, 'ctx>,
-    /// Its place in the stage.
+    /// Position in the stage.
     to: Lanes<'e, 'ctx>,
-    /// The step of K, from the first one of the turn on.
+    /// Step of K, relative to the first one of the iteration.
     sum: Lanes<'e, 'ctx>,
 }
 
@@ -94,19 +95,19 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         Ok(StagedPart { from, copies, rows, ..part })
     }
 
-    /// Elements of a chunk.
+    /// Returns the number of elements per chunk.
     fn chunk(&self) -> u64 {
         8 * COPY_BYTES / u64::from(self.scalar.bits())
     }
 
-    /// The element of a stage where a chunk begins.
+    /// Returns the position in a stage of the first element of a chunk.
     fn place(&self, row: Lanes<'e, 'ctx>, chunk: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let chunk = chunk ^ self.permutation(row);
         row * self.row as i64 + chunk * self.chunk() as i64
     }
 
-    /// The bits that are flipped in the numbers of a row's chunks: eight chunks go through all banks. They are the same
-    /// for rows that are eight apart.
+    /// Returns the bits that are XORed with the numbers of a row's chunks, so that eight chunks of a matrix are in
+    /// different banks. They repeat after eight rows.
     fn permutation(&self, row: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         match self.row / self.chunk() {
             4 => row.lshr(1) & 3,
@@ -114,8 +115,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         }
     }
 
-    /// Places of the lane's row of the warp's first four matrices: both halves of 16 rows or columns, and two chunks of
-    /// K.
+    /// Returns the positions of the lane's rows in the first four matrices of the warp: two groups of eight rows (or
+    /// columns) by two chunks of K.
     fn matrix_rows<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -124,7 +125,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
     ) -> Result<Vec<Lanes<'e, 'ctx>>> {
         let (matrix, within) = s.divide(place.lane, 8)?;
         let (upper, lower) = s.divide(&matrix, (MATRICES / 2) as i64)?;
-        // The fragments of the left operand go down first, those of the right one along K.
+        // Fragments of the left operand are numbered along the rows first, fragments of the right operand along K
+        // first.
         let (free, sum) = match side {
             MatmulSide::Left => (lower, upper),
             MatmulSide::Right => (upper, lower),
@@ -150,7 +152,7 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         }
     }
 
-    /// The place in the source of the thread's first chunk, and all of them.
+    /// Returns the position in the source of the thread's first chunk, and all of the thread's chunks.
     fn chunks<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -188,7 +190,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         Ok((s.lanes_of(from), copies))
     }
 
-    /// The place in the source of an element, given its row or column and its step from the origin's on.
+    /// Returns the position of an element in the source, given its row (or column) and its step of K relative to the
+    /// origin.
     fn source_position<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -205,8 +208,9 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         Ok(at.plus(&origin.sum.clone().plus(sum).scaled(stride)))
     }
 
-    /// Begins the thread's copies into the array at an element, of the turn whose first chunk is at `from`. `exists`
-    /// says whether there is a step that far from the turn's first one.
+    /// Starts the thread's copies of an iteration into the tile at element `to` of the array. `from` is the position in
+    /// the source of the first chunk. `exists` returns whether a step of K, relative to the iteration's first one, is
+    /// within K.
     pub fn copy(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -221,8 +225,8 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
         Ok(())
     }
 
-    /// Fragments of four matrices in a stage that begins at an element of the array, by the number of their 16 rows or
-    /// columns in the warp's, and of their chunks of K.
+    /// `ldmatrix`: loads the fragments of four matrices from the stage that begins at element `stage` of the array.
+    /// `free` is the index of their 16 rows (or columns) in the warp's, `sum` that of their chunks of K.
     pub fn load(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -233,13 +237,14 @@ impl<'e, 'ctx> StagedPart<'e, 'ctx> {
             Along::K => (sum, free),
             Along::Free => (free, sum),
         };
-        // Sixteen rows further the permutation is the same.
+        // The permutation repeats after 16 rows.
         let at = stage + self.rows[first as usize] + (down * ROWS * self.row) as i64;
         s.emitter.load_matrices(array, at, self.scalar, self.along == Along::Free)
     }
 }
 
-/// A row or column, or the last one for those beyond it: their sums are not stored, and copies need no test for them.
+/// Clamps a row or column to the last one. Sums of rows or columns beyond it are not stored, so that copies need no
+/// test for them.
 fn within(s: &mut FusedEmitter<'_, '_, '_>, at: AffineExpr, last: u64) -> Result<AffineExpr> {
     if at.bounds(&s.symbols).is_some_and(|(_, most)| most <= last as i64) {
         return Ok(at);

@@ -1,4 +1,4 @@
-//! The loop over K: copies of later stages, products of this one.
+//! Software-pipelined loop over K: copies of later stages overlap with the products of the current one.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
@@ -18,23 +18,23 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, MATRICES, OperandType, ROWS};
 use crate::simt::WARP;
 
-/// A tile and a thread's place in it.
+/// Output tile, and a thread's position in it.
 pub(in crate::fused::simt::matmul) struct Staged<'e, 'ctx> {
     tiling: Tiling,
     unit: OperandType,
-    /// K.
+    /// K of the matmul.
     depth: u64,
     part: AffineExpr,
     parts: [StagedPart<'e, 'ctx>; 2],
-    /// All stages, in each the left operand's part and then the right one's.
+    /// All stages in shared memory; each has the left operand's tile, then the right one's.
     array: PointerValue<'ctx>,
     stages: u64,
-    /// The thread's first row and column of sums.
+    /// First row and first column of the thread's sums.
     first: [AffineExpr; 2],
 }
 
 impl<'e, 'ctx> Staged<'e, 'ctx> {
-    /// Of the tile with those numbers in the batch and part, along rows and columns.
+    /// Returns the tile with the given batch, split-K part, and tile row and column.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (matmul, tiling): (&Matmul<'m>, Tiling),
@@ -64,17 +64,17 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         Ok(Staged { tiling, unit, depth: matmul.k(), part: part.clone(), parts, array, stages, first })
     }
 
-    /// Groups of 16 rows or columns of a warp's sums.
+    /// Returns the number of 16-row (or 16-column) groups of a warp's sums.
     fn groups(&self, side: MatmulSide) -> u64 {
         self.tiling.size(side) / (WARPS_ALONG * ROWS)
     }
 
-    /// Elements of a stage.
+    /// Returns the number of elements per stage.
     fn stage(&self) -> u64 {
         self.parts[0].size + self.parts[1].size
     }
 
-    /// The thread's sums as neighbours of a row, with the row and the first column of each.
+    /// Returns the thread's sums as adjacent elements of a row, with the row and the first column of each.
     pub fn results(&self, s: &mut FusedEmitter<'e, 'ctx, '_>) -> Result<Vec<([AffineExpr; 2], Value<'e, 'ctx>)>> {
         let sums = self.sums(s)?;
         let across = 2 * self.groups(MatmulSide::Right) as usize;
@@ -90,7 +90,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         Ok(results)
     }
 
-    /// The thread's sums, four of each matrix.
+    /// Emits the loop over K, and returns the thread's sums, four per matrix.
     fn sums(&self, s: &mut FusedEmitter<'e, 'ctx, '_>) -> Result<Vec<Value<'e, 'ctx>>> {
         let count = 8 * self.groups(MatmulSide::Left) * self.groups(MatmulSide::Right);
         let turns = self.depth.div_ceil(self.tiling.depth);
@@ -102,8 +102,8 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         let types = vec![ElementType::F32; start.len()];
         let mut carried = self.parts.iter().map(|part| part.from.raw()).collect::<Vec<_>>();
         carried.extend(raws_of(&start));
-        // Of whole sums the turns are known; parts are whole groups of turns but for the last one, to which turns of
-        // zeros are added.
+        // For whole sums the number of iterations is a constant. Split-K parts are multiples of the number of stages,
+        // except the last one, which is padded with iterations of zeros.
         let rest = if self.tiling.cut.parts == 1 { turns % self.stages } else { 0 };
         let range = Range {
             start: bounds[0],
@@ -132,7 +132,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         Ok(sums)
     }
 
-    /// Adds the products of all stages, from a turn on, and begins the copies of later ones into them.
+    /// Adds the products of all stages, starting at iteration `turn`, and starts the copies that refill them.
     fn turn_of_stages(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -142,7 +142,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
     ) -> Result<()> {
         let ahead = self.stages - 1;
         for stage in 0..self.stages {
-            // The stage of this turn is there, and nobody needs that of the last one any more.
+            // The copies of this stage are complete, and all threads are done with the previous stage.
             s.emitter.wait_for_copies(ahead - 1)?;
             s.emitter.barrier()?;
             self.copy(s, (stage + ahead) % self.stages, (turn, stage + ahead, end), from)?;
@@ -151,8 +151,8 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         Ok(())
     }
 
-    /// Begins the copies of a turn, so many after the one whose places in the sources are given, into a stage as one
-    /// group.
+    /// Starts the copies of iteration `turn + after` into a stage, as one copy group. `from` are the positions in the
+    /// sources of iteration `turn`.
     fn copy(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -194,7 +194,7 @@ impl<'e, 'ctx> Staged<'e, 'ctx> {
         Ok(())
     }
 
-    /// Fragments as the tensor core takes them: numbers of TF32 are rounded here.
+    /// Returns the fragments in the operand type of the tensor core: f32 is rounded to TF32 here.
     fn factors(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
