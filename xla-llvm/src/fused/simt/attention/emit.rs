@@ -1,4 +1,4 @@
-//! The loop over keys: scores of a tile, their softmax so far, and products with the values.
+//! Main loop over keys: scores of a tile, the online softmax, and the products with the values.
 
 use xla_hlo::{Error, Result};
 
@@ -18,7 +18,7 @@ use crate::fused::simt::matmul::cut::{Cut, Sink};
 use crate::mma::ROWS;
 use crate::simt::{Register, WARP};
 
-/// A tile of queries, and a thread's place in it.
+/// Tile of queries, and a thread's position in it.
 struct Block<'e, 'ctx, 'a, 'm> {
     kernel: &'a AttentionKernel<'m>,
     tiling: AttentionTiling,
@@ -32,7 +32,7 @@ struct Block<'e, 'ctx, 'a, 'm> {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body.
+    /// Emits the body of an attention kernel on tensor cores; a block computes a tile of queries.
     pub(crate) fn emit_attention<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -47,7 +47,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut s = self.bind(emitter, frame.pointers)?;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let item = s.uniform_symbol(block?.zext(64), Some(work_items));
-        // Neighbouring blocks have the same keys, so that these are in the cache.
+        // Adjacent blocks share keys, so that these stay in the cache.
         let at = counters(&mut s, &AffineExpr::symbol(item), &[kernel.scores.batches(), tiles])?;
         let batch = coordinates(&mut s, &at[0], &kernel.scores.batch)?;
         let thread = s.uniform_symbol(thread?.zext(64), Some(AttentionTiling::THREADS));
@@ -88,7 +88,7 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         Ok(Block { kernel, tiling, rows, queries, keys, values, of_queries, of_keys, of_values })
     }
 
-    /// The thread's part in the end.
+    /// Emits the loop over keys, and returns the thread's final state.
     fn state(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<State<'e, 'ctx>> {
         let start = State::new(s, self.tiling.heads[1]);
         self.queries.copy(s, s.number(0))?;
@@ -101,12 +101,12 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
             let state = State::from_raws(s.emitter, carried);
             self.turn(s, &AffineExpr::symbol(tile), state).map(|state| state.raws())
         })?;
-        // The copies that the last turn has begun are of nothing.
+        // The last iteration has started copies that only write zeros.
         s.emitter.wait_for_copies(0)?;
         Ok(State::from_raws(s.emitter, &raws))
     }
 
-    /// Another tile of keys, whose copies are under way; begins those of the next.
+    /// Processes a tile of keys, whose copies are in flight, and starts the copies of the next one.
     fn turn(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

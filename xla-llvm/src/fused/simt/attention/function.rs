@@ -1,4 +1,4 @@
-//! Functions of scores at a thread's places in a tile.
+//! Elementwise functions of scores at a thread's positions in a tile.
 
 use xla_hlo::{ElementType, InstrId, Result};
 
@@ -14,34 +14,34 @@ use crate::fused::loops::variables::counters;
 use crate::lanes::Lanes;
 use crate::mma::COLUMNS;
 
-/// A value whose elements are each computed from one score of each of some dots.
+/// Value each of whose elements is computed from one score of each of some dots.
 pub(super) struct Function<'a, 'm> {
     pub value: InstrId,
-    /// The dots, the first of which tells where the function's elements are.
+    /// The dots. The first one determines the coordinates of the function's elements.
     pub of: Vec<Scores<'a, 'm>>,
 }
 
-/// A dot that a function is of.
+/// Dot whose scores are an argument of a function.
 pub(super) struct Scores<'a, 'm> {
     pub matmul: &'a Matmul<'m>,
-    /// The side that has the rows.
+    /// Side of the dot that has the rows.
     pub rows: MatmulSide,
-    /// For each dimension of the function the dot's that it is; nothing for one of a single element.
+    /// Dimension of the dot for each dimension of the function; `None` for dimensions of size one.
     pub dims: &'a [Option<usize>],
 }
 
-/// Neighbouring columns of a tile that a thread has in one matrix.
+/// Adjacent columns of a tile that a thread has in one matrix.
 pub(super) struct Columns<'e, 'ctx> {
-    /// The matrix, and the first of its two columns.
+    /// The matrix, and the first of the thread's columns in it (0 or 1).
     place: [usize; 2],
     width: u32,
     at: AffineExpr,
-    /// Whether they exist, where some may not.
+    /// Mask of the columns that exist; `None` if all do.
     exist: Option<Lanes<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx> Columns<'e, 'ctx> {
-    /// Those of a thread in the tile of that number, of `size` columns, of `extent` in all.
+    /// Returns the thread's columns in tile number `tile` of `size` columns, out of `extent` columns.
     pub fn of_tile(
         s: &mut FusedEmitter<'e, 'ctx, '_>,
         tile: &AffineExpr,
@@ -70,7 +70,7 @@ impl<'e, 'ctx> Columns<'e, 'ctx> {
         Ok(columns)
     }
 
-    /// Scores of these columns in the upper row, 0, or the lower one, 1.
+    /// Returns the scores of these columns in the upper row (`half` 0) or the lower row (1).
     fn of(&self, scores: &[Sums<'e, 'ctx>], half: usize) -> Value<'e, 'ctx> {
         let [matrix, number] = self.place;
         let sums = &scores[matrix][2 * half..];
@@ -80,7 +80,7 @@ impl<'e, 'ctx> Columns<'e, 'ctx> {
 }
 
 impl<'m> Function<'_, 'm> {
-    /// The function's index at a row and a column, with the coordinates of the first dot's batch.
+    /// Returns the function's index at a row and a column, given the batch coordinates of the first dot.
     pub fn index(
         &self,
         s: &mut FusedEmitter<'_, '_, 'm>,
@@ -102,7 +102,8 @@ impl<'m> Function<'_, 'm> {
         Ok(dims.iter().map(|d| d.map_or_else(AffineExpr::default, |d| index[d].clone())).collect())
     }
 
-    /// The function at a row, by columns, given all dots' scores; `outside` for columns that do not exist.
+    /// Computes the function at a row for all columns, given the scores of all dots; `outside` is the value for columns
+    /// that do not exist.
     pub fn values<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -124,7 +125,7 @@ impl<'m> Function<'_, 'm> {
         Ok(values)
     }
 
-    /// The function at an index, as f32, given neighbouring scores of all dots there.
+    /// Computes the function at an index as f32, given adjacent scores of all dots.
     pub fn value<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -141,7 +142,7 @@ impl<'m> Function<'_, 'm> {
 }
 
 impl<'m> AttentionKernel<'m> {
-    /// The softmax's operand, as a function of scores.
+    /// Returns the operand of the softmax as a function of scores.
     pub(super) fn logits(&self) -> Function<'_, 'm> {
         let scores = Scores { matmul: &self.scores, rows: self.sides()[0], dims: &self.parts.logit_dims };
         Function { value: self.parts.logits, of: vec![scores] }
@@ -149,7 +150,7 @@ impl<'m> AttentionKernel<'m> {
 }
 
 impl<'m> Scores<'_, 'm> {
-    /// The dot's index where the function's is given.
+    /// Returns the dot's index for an index of the function.
     pub fn index(&self, function: &Index) -> Index {
         let rank = self.matmul.batch.len() + self.matmul.free[0].len() + self.matmul.free[1].len();
         let mut index = vec![AffineExpr::default(); rank];
@@ -161,7 +162,7 @@ impl<'m> Scores<'_, 'm> {
         index
     }
 
-    /// Tells what the dot's elements are where the function's index is given.
+    /// Registers a score as the known value of the dot's element at an index of the function.
     fn know<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -176,8 +177,8 @@ impl<'m> Scores<'_, 'm> {
     }
 }
 
-/// Coordinates from their number; 0 along dimensions of single elements, so that what is computed at an index is found
-/// there whichever way it is asked for.
+/// Returns the coordinates of a linear index. They are 0 along dimensions of size one, so that equal indices have equal
+/// expressions as keys in the table of values.
 pub(super) fn coordinates(
     s: &mut FusedEmitter<'_, '_, '_>,
     number: &AffineExpr,

@@ -1,4 +1,4 @@
-//! The softmax of a row of which one tile after the other is known.
+//! Online softmax of a row whose logits arrive tile by tile.
 
 use xla_hlo::Result;
 
@@ -7,28 +7,29 @@ use crate::lanes::{Lanes, Scalar};
 use crate::math::gpu;
 use crate::simt::Shuffle;
 
-/// A row so far.
+/// State of a row after some tiles.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'e, 'ctx> {
-    /// The largest logit of the whole row.
+    /// Largest logit of the row so far.
     pub largest: Lanes<'e, 'ctx>,
-    /// The sum of exponentials: of all, or of the thread's own where others have some.
+    /// Sum of exponentials: of the whole row, or only of the thread's own columns if other threads have some.
     pub sum: Lanes<'e, 'ctx>,
 }
 
-/// A row with another tile.
+/// Result of adding a tile to a row.
 pub(super) struct Step<'e, 'ctx> {
     pub row: Row<'e, 'ctx>,
     pub exponentials: Vec<Lanes<'e, 'ctx>>,
-    /// The factor of what was summed before.
+    /// Factor that rescales earlier sums.
     pub scale: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Row<'e, 'ctx> {
-    /// A row with logits of another tile, and the largest one of the whole row's in it.
+    /// Adds a tile's logits to the row. `largest` is the largest logit of the whole row in that tile.
     ///
-    /// As long as all logits are minus infinity, exponentials are zeros, and so is their sum in the end: 0 / 0 is the
-    /// NaN of a softmax of nothing else. A NaN, or infinity less infinity, stays in the sum.
+    /// As long as all logits are minus infinity, the exponentials and their sum are zero. If that holds for the whole
+    /// row, 0 / 0 is the NaN that a softmax of such a row returns. NaN logits, and infinity minus infinity, remain NaN
+    /// in the sum.
     pub fn with(self, largest: Lanes<'e, 'ctx>, logits: &[Lanes<'e, 'ctx>]) -> Step<'e, 'ctx> {
         let largest = self.largest.maximum(largest);
         let reference = reference(largest);
@@ -39,23 +40,23 @@ impl<'e, 'ctx> Row<'e, 'ctx> {
         Step { row: Row { largest, sum }, exponentials, scale }
     }
 
-    /// The factor of what was summed where others found that logit to be the largest.
+    /// Returns the factor that rescales this row's sums when the largest logit over all threads is `largest`.
     pub fn scale(self, largest: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         exponential(self.largest - reference(largest))
     }
 }
 
-/// Of whose difference to logits exponentials are computed.
+/// Returns the value to subtract from logits before exponentiation: the largest logit, or 0 if it is minus infinity.
 fn reference<'e, 'ctx>(largest: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     largest.ne(f64::NEG_INFINITY).select(largest, 0.0)
 }
 
-/// Its relative error, 2^-20, is less than what a sum of products in f32 is rounded by.
+/// Approximates `exp(x)`. The relative error, 2^-20, is less than the rounding error of a sum of products in f32.
 fn exponential<'e, 'ctx>(x: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     gpu::exp_of_negative(x)
 }
 
-/// The same operation on the values of the four threads of a row, which all of them get.
+/// Reduces the values of the four threads of a row; all of them receive the result.
 pub(super) fn of_row<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     own: Lanes<'e, 'ctx>,

@@ -1,4 +1,4 @@
-//! Tiles of operands in shared memory: copies of a block's threads, and the fragments of a thread.
+//! Operand tiles in shared memory: the copies of a block's threads, and the fragments of a thread.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -13,38 +13,38 @@ use crate::fused::loops::variables::counters;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::MATRICES;
 
-/// Rows of four matrices that are loaded together.
+/// Number of rows in the four matrices of one load.
 const ROWS: u64 = 16;
 
-/// An operand's tile.
+/// Tile of an operand.
 pub(super) struct Operand<'e, 'ctx> {
     shape: TileShape,
     scalar: Scalar,
     array: PointerValue<'ctx>,
     source: PointerValue<'ctx>,
     copies: Vec<Copy<'e, 'ctx>>,
-    /// Rows of the whole operand, and elements of it from one tile to the next.
+    /// Number of rows of the whole operand (`extent`), and its stride in elements between tiles (`advance`).
     extent: u64,
     advance: i64,
 }
 
-/// A chunk that a thread copies.
+/// Chunk that a thread copies.
 struct Copy<'e, 'ctx> {
-    /// Its place in the source, in the first tile.
+    /// Position in the source, for the first tile.
     from: Lanes<'e, 'ctx>,
     to: Lanes<'e, 'ctx>,
-    /// Its row in the first tile.
+    /// Row in the source, for the first tile.
     row: Lanes<'e, 'ctx>,
 }
 
-/// Places in shared memory of a thread's fragments.
+/// Positions in shared memory of a thread's fragments.
 pub(super) struct Fragments<'e, 'ctx> {
-    /// Of chunks two apart.
+    /// Positions of every second chunk, until the permutation of chunks repeats.
     places: Vec<Lanes<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx> Operand<'e, 'ctx> {
-    /// Of an operand of a dot; the first tile begins at row `first`, others follow.
+    /// Returns an operand of a dot, whose first tile begins at row `first`; the other tiles follow it.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (matmul, side): (&Matmul<'m>, MatmulSide),
@@ -70,7 +70,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         let mut copies = Vec::new();
         let count = shape.rows * shape.chunks;
         for begin in (0..count).step_by(AttentionTiling::THREADS as usize) {
-            // Threads beyond the last chunk copy it, too.
+            // Threads beyond the last chunk copy it again.
             let number = thread.clone().shifted(begin as i64);
             let number = clamped(s, number, count - 1)?;
             let (row, chunk) = s.divide(&number, shape.chunks as i64)?;
@@ -83,14 +83,14 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
             let to = shape.place(lanes(row_here)?, lanes(chunk)?);
             copies.push(Copy { from: lanes(from)?, to, row: lanes(row)? });
         }
-        // Only operands of one large free dimension, or of one contracted, have more tiles than one.
+        // Only operands with one large free dimension, or with one contracted dimension, have more than one tile.
         let origin = place(s, &AffineExpr::default(), &AffineExpr::default())?;
         let next = place(s, &AffineExpr::constant(1), &AffineExpr::default())?;
         let advance = next.plus(&origin.scaled(-1)).offset() * shape.rows as i64;
         Ok(Operand { shape, scalar, array, source, copies, extent, advance })
     }
 
-    /// Begins the copies of the tile of that number, of zeros for rows that do not exist.
+    /// Starts the copies of tile number `tile`; rows beyond the extent are filled with zeros.
     pub fn copy(&self, s: &FusedEmitter<'e, 'ctx, '_>, tile: Lanes<'e, 'ctx>) -> Result<()> {
         for copy in &self.copies {
             let exists = (copy.row + tile * self.shape.rows as i64).lt(self.extent as i64);
@@ -100,26 +100,29 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         Ok(())
     }
 
-    /// The fragments of a left operand whose rows begin at one of the tile; `lane` is the thread's number in the warp.
+    /// Returns the fragments of a left operand whose rows begin at row `first` of the tile; `lane` is the thread's lane
+    /// in the warp.
     pub fn left(&self, first: Lanes<'e, 'ctx>, lane: Lanes<'e, 'ctx>) -> Fragments<'e, 'ctx> {
         let [upper, lower, within] = matrix_row(lane);
         Fragments { places: self.shape.places(first + within + lower * 8, upper) }
     }
 
-    /// Those of a right operand whose columns are the tile's rows.
+    /// Returns the fragments of a right operand whose columns are the tile's rows.
     pub fn right(&self, lane: Lanes<'e, 'ctx>) -> Fragments<'e, 'ctx> {
         let [upper, lower, within] = matrix_row(lane);
         Fragments { places: self.shape.places(within + upper * 8, lower) }
     }
 
-    /// Those of a right operand whose steps of the sum are the tile's rows, of 16-bit elements.
+    /// Returns the fragments of a right operand whose steps of K are the tile's rows (transposed load), for 16-bit
+    /// elements.
     pub fn transposed(&self, lane: Lanes<'e, 'ctx>) -> Fragments<'e, 'ctx> {
         let [upper, lower, within] = matrix_row(lane);
         Fragments { places: self.shape.places(within + lower * 8, upper) }
     }
 
-    /// The same of 32-bit elements, which no instruction transposes: of the even rows and of the odd ones, since the
-    /// steps of the sum that a thread has of the left operand are neighbours.
+    /// Returns the fragments of a right operand whose steps of K are the tile's rows, for 32-bit elements, which
+    /// `ldmatrix` cannot transpose. Even and odd rows are separate, because a thread's steps of K in the left operand
+    /// are consecutive.
     pub fn columns(&self, lane: Lanes<'e, 'ctx>) -> [Fragments<'e, 'ctx>; 2] {
         let (group, member) = (lane.lshr(2), lane & 3);
         let (chunk, within) = (group.lshr(self.shape.chunk.ilog2() as i64), group & (self.shape.chunk as i64 - 1));
@@ -135,7 +138,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         fragments.places[(chunks % count) as usize] + further as i64
     }
 
-    /// Four fragments: those of the 16 rows, and of the two chunks, of these numbers.
+    /// Loads the four fragments of a group of 16 rows and a pair of chunks, given their indices.
     pub fn load(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -146,7 +149,7 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
         s.emitter.load_matrices(self.array, self.at(fragments, ROWS * rows, chunks), self.scalar, transposed)
     }
 
-    /// One element of the eight rows, and of the two chunks, of these numbers.
+    /// Loads the thread's element of a group of eight rows and a pair of chunks, given their indices.
     pub fn load_element(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -157,12 +160,12 @@ impl<'e, 'ctx> Operand<'e, 'ctx> {
     }
 }
 
-/// Of the row of matrices that a lane addresses: two bits of the matrix's number, and its own in the matrix.
+/// Decodes the matrix row that a lane addresses: high and low bit of the matrix's number, and the row in the matrix.
 fn matrix_row<'e, 'ctx>(lane: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 3] {
     [lane.lshr(4), lane.lshr(3) & 1, lane & 7]
 }
 
-/// A number, or the last one for those beyond it.
+/// Clamps an index to the last one.
 pub(super) fn clamped(s: &mut FusedEmitter<'_, '_, '_>, at: AffineExpr, last: u64) -> Result<AffineExpr> {
     if at.bounds(&s.symbols).is_some_and(|(_, most)| most <= last as i64) {
         return Ok(at);

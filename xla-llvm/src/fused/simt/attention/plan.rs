@@ -1,4 +1,4 @@
-//! Kernels that are attentions, and the sizes of their tiles.
+//! Attention kernels, and the sizes of their tiles.
 
 use std::fmt;
 
@@ -13,41 +13,40 @@ use crate::mma::{OperandType, ROWS};
 use crate::simt::{COPY_BYTES, WARP};
 use crate::target::Target;
 
-/// Sides of operands by the numbers that dots give them.
+/// Sides of a dot's operands, by operand number.
 pub(super) const SIDES: [MatmulSide; 2] = [MatmulSide::Left, MatmulSide::Right];
 
-/// Sizes of heads that kernels of attentions have: bytes of an element, the number that they are multiples of, and the
-/// largest.
+/// Head sizes that attention kernels support: bytes of an element, required divisor, and maximum.
 pub const ATTENTION_HEADS: [(usize, usize, usize); 2] = HEADS;
-/// Queries that a block has.
+/// Number of queries per block.
 pub const ATTENTION_ROWS: usize = AttentionTiling::ROWS as usize;
 
-/// A kernel's attention: its parts, and both dots.
+/// Attention of a kernel: its parts, and both dots.
 pub(crate) struct AttentionKernel<'m> {
     pub parts: Attention,
     pub scores: Matmul<'m>,
     pub result: Matmul<'m>,
 }
 
-/// Sizes of tiles.
+/// Tile sizes of an attention kernel on tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AttentionTiling {
     pub unit: OperandType,
-    /// Keys of a tile.
+    /// Number of keys per tile.
     pub keys: u64,
-    /// Elements of a query or a key, and of a value.
+    /// Number of elements of a query (or key), and of a value.
     pub heads: [u64; 2],
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The attention that the kernel is, and its tiles, on a target that can multiply them.
+    /// Returns the kernel's attention and its tiling, if the target has tensor cores for it.
     pub(crate) fn attention(&self, target: &Target) -> Option<(AttentionKernel<'m>, AttentionTiling)> {
         let kernel = self.attention_kernel()?;
         let tiling = AttentionTiling::new(&kernel, target)?;
         Some((kernel, tiling))
     }
 
-    /// The attention that the kernel is.
+    /// Returns the attention that the kernel computes.
     pub(crate) fn attention_kernel(&self) -> Option<AttentionKernel<'m>> {
         let (graph, root) = (self.graph(), self.source.root);
         let Op::Dot(_) = graph[root].op() else { return None };
@@ -62,23 +61,23 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl AttentionKernel<'_> {
-    /// The side of the first dot that the queries are, that of the keys, and that of the second dot's values.
+    /// Returns the sides of the queries and the keys in the first dot, and of the values in the second dot.
     pub fn sides(&self) -> [MatmulSide; 3] {
         let queries = SIDES[self.parts.queries];
         [queries, queries.other(), SIDES[self.parts.probabilities].other()]
     }
 
-    /// Queries of a batch's head.
+    /// Returns the number of queries per batch and head.
     pub fn queries(&self) -> u64 {
         self.scores.extent(self.sides()[0])
     }
 
-    /// Keys of a batch's head.
+    /// Returns the number of keys per batch and head.
     pub fn keys(&self) -> u64 {
         self.scores.extent(self.sides()[1])
     }
 
-    /// Whether all operands lie in memory, row by row in whole chunks.
+    /// Returns whether all operands are stored in memory in rows of whole chunks.
     pub fn lies(&self) -> bool {
         let [queries, keys, values] = self.sides();
         lies(&self.scores, queries, Along::K)
@@ -87,7 +86,7 @@ impl AttentionKernel<'_> {
     }
 }
 
-/// Whether an operand lies in memory, row by row in whole chunks along its free dimension or the contracted one.
+/// Returns whether an operand is stored in memory in rows of whole chunks along its free or its contracted dimension.
 pub(super) fn lies(matmul: &Matmul<'_>, side: MatmulSide, along: Along) -> bool {
     let (near, stride) = (matmul.neighbours[side as usize], matmul.k_strides[side as usize]);
     let strides = if along == Along::K { stride == Some(1) } else { stride.is_some() };
@@ -95,9 +94,9 @@ pub(super) fn lies(matmul: &Matmul<'_>, side: MatmulSide, along: Along) -> bool 
 }
 
 impl AttentionTiling {
-    /// Queries of a tile.
+    /// Number of queries per tile.
     pub const ROWS: u64 = WARPS * ROWS;
-    /// Threads of a block.
+    /// Number of threads per block.
     pub const THREADS: u64 = WARPS * WARP as u64;
 
     fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<AttentionTiling> {
@@ -112,13 +111,13 @@ impl AttentionTiling {
         tilings.into_iter().find(|tiling| tiling.bytes() <= MOST_BYTES)
     }
 
-    /// Bytes of shared memory.
+    /// Returns the size in bytes of shared memory.
     fn bytes(self) -> u64 {
         let [queries, keys, values] = self.shapes();
         queries.all_bytes() + keys.all_bytes() + values.all_bytes()
     }
 
-    /// Tiles of queries, keys and values.
+    /// Returns the shapes of the tiles of queries, keys and values.
     pub fn shapes(self) -> [TileShape; 3] {
         let bytes = self.unit.element_type().byte_width() as u64;
         let [head, value] = self.heads;

@@ -1,4 +1,4 @@
-//! Products of tiles on tensor cores: scores of rows and columns, and sums of functions of them times values.
+//! Matrix products of tiles on tensor cores: scores of rows and columns, and functions of scores times values.
 
 use xla_hlo::{ElementType, Error, Result, Scalar as Element};
 
@@ -11,22 +11,22 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::lanes::{Lanes, Scalar};
 use crate::mma::{COLUMNS, OperandType};
 
-/// Four sums of a thread in each matrix: two neighbours of a row, and two of the row eight below.
+/// Four accumulators of a thread per matrix: two adjacent ones of a row, and two of the row eight below.
 pub(super) type Sums<'e, 'ctx> = [Lanes<'e, 'ctx>; 4];
 
-/// A tile of one side of a product, and a thread's fragments of it.
+/// Tile of one side of a product, and a thread's fragments of it.
 pub(super) type Side<'a, 'e, 'ctx> = (&'a Operand<'e, 'ctx>, &'a Fragments<'e, 'ctx>);
 
-/// The place of a thread's results, and neighbours of a row there.
+/// Row and column of a thread's result, and the adjacent elements of the row that start there.
 pub(super) type Placed<'e, 'ctx> = ([AffineExpr; 2], Value<'e, 'ctx>);
 
-/// Sums of nothing, of so many elements of a row.
+/// Returns zero accumulators for rows of `elements` elements.
 pub(super) fn zeros<'e, 'ctx>(s: &FusedEmitter<'e, 'ctx, '_>, elements: u64) -> Vec<Sums<'e, 'ctx>> {
     let zero = elemental::constant(s.emitter, ElementType::F32, Element::Float(0.0)).lanes();
     vec![[zero; 4]; (elements / COLUMNS) as usize]
 }
 
-/// Fragments of the values that functions of scores are multiplied by.
+/// Returns the fragments of the values, the right operand of the products with functions of scores.
 pub(super) fn of_values<'e, 'ctx>(
     unit: OperandType,
     values: &Operand<'e, 'ctx>,
@@ -38,7 +38,7 @@ pub(super) fn of_values<'e, 'ctx>(
     }
 }
 
-/// Scores of the warp's rows and a tile of `columns`, of heads of so many elements.
+/// Computes the scores of the warp's rows and a tile of `columns` columns; `head` is the length of their dot products.
 pub(super) fn scores<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     unit: OperandType,
@@ -58,7 +58,7 @@ pub(super) fn scores<'e, 'ctx>(
     Ok(scores)
 }
 
-/// Fragments as tensor cores take them: numbers of TF32 are rounded here.
+/// Returns the fragments in the operand type of the tensor core: f32 is rounded to TF32 here.
 fn rounded<'e, 'ctx, const N: usize>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     unit: OperandType,
@@ -72,7 +72,7 @@ fn rounded<'e, 'ctx, const N: usize>(
     Ok(fragments)
 }
 
-/// Adds products of what a thread has of a tile's `columns`, in two rows, and the tile's values.
+/// Adds the products of a tile's values with the thread's elements of the tile's `columns`, in its two rows.
 pub(super) fn multiply<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     (unit, columns): (OperandType, u64),
@@ -101,8 +101,10 @@ pub(super) fn multiply<'e, 'ctx>(
     Ok(())
 }
 
-/// Columns of a step of the sum, as a left operand: a thread's fragments are those that it has of the scores. Of TF32
-/// it has neighbouring steps where tensor cores count them four apart, as of the values.
+/// Converts one step's columns to fragments of the left operand. A thread's accumulators of the scores are at the
+/// positions of its fragments, so that no data moves between threads. With TF32, a thread has two consecutive steps of
+/// K, while the numbers of its two steps on the tensor core differ by four; the fragments of the values use the same
+/// permutation.
 pub(super) fn left_fragments<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     unit: OperandType,
@@ -125,8 +127,8 @@ pub(super) fn left_fragments<'e, 'ctx>(
     Ok([pair(upper, at)?, pair(lower, at)?, pair(upper, at + 2)?, pair(lower, at + 2)?])
 }
 
-/// A thread's results as neighbours of a row, where the values are that side of the second dot; `member` is the
-/// thread's number among those with the same two rows.
+/// Returns a thread's results as adjacent elements of rows, with their positions; `values` is the side of the values in
+/// the second dot, and `member` the index of the thread among those with the same two rows.
 pub(super) fn placed<'e, 'ctx>(
     results: &[Sums<'e, 'ctx>],
     rows: &[AffineExpr; 2],

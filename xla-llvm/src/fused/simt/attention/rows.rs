@@ -1,4 +1,4 @@
-//! A thread's two rows of an attention: the softmax so far, and the results.
+//! Two rows of an attention in a thread: the softmax state, and the results.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Error, Result, Scalar as Element};
@@ -16,27 +16,27 @@ use crate::fused::loops::variables::counters;
 use crate::lanes::Lanes;
 use crate::mma::ROWS;
 
-/// The rows, of a tile's queries, and their place in the batch.
+/// Rows of a thread in a tile of queries, and their position in the batch.
 pub(super) struct ThreadRows<'a, 'm> {
     pub kernel: &'a AttentionKernel<'m>,
     pub batch: Vec<AffineExpr>,
     rows: [AffineExpr; 2],
-    /// The thread's number among the four that have the same rows.
+    /// Index of the thread among the four that share the rows.
     member: AffineExpr,
 }
 
-/// A thread's part of its rows.
+/// A thread's state of its rows.
 pub(super) struct State<'e, 'ctx> {
     rows: [Row<'e, 'ctx>; 2],
-    /// Sums of products of exponentials and values.
+    /// Accumulated products of exponentials and values.
     pub results: Vec<Sums<'e, 'ctx>>,
 }
 
-/// A tile's exponentials, in both rows.
+/// Exponentials of a tile, in both rows.
 pub(super) type Exponentials<'e, 'ctx> = [Vec<Lanes<'e, 'ctx>>; 2];
 
 impl<'a, 'm> ThreadRows<'a, 'm> {
-    /// Those of a thread of that number in its warp, whose rows begin at `first`.
+    /// Returns the rows of the thread with this lane in its warp; the warp's rows begin at `first`.
     pub fn new(
         s: &mut FusedEmitter<'_, '_, 'm>,
         (kernel, batch): (&'a AttentionKernel<'m>, Vec<AffineExpr>),
@@ -48,7 +48,7 @@ impl<'a, 'm> ThreadRows<'a, 'm> {
         Ok(ThreadRows { kernel, batch, rows, member })
     }
 
-    /// The softmax with another tile of so many keys, given their scores.
+    /// Updates the softmax with another tile of `keys` keys, given their scores, and rescales the results.
     pub fn with<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -73,7 +73,7 @@ impl<'a, 'm> ThreadRows<'a, 'm> {
         Ok((State { rows: [upper.row, lower.row], results }, [upper.exponentials, lower.exponentials]))
     }
 
-    /// The thread's results as neighbours of a row, and where they are in the second dot's result.
+    /// Returns the thread's results as adjacent elements of rows, with their positions in the second dot's result.
     pub fn results<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -93,8 +93,8 @@ impl<'a, 'm> ThreadRows<'a, 'm> {
         Ok(products::placed(&results, &rows, &self.member, self.kernel.sides()[2]))
     }
 
-    /// The number of a row among those of the second dot's result, whose dimensions may be in another order; of a row
-    /// that does not exist one that does not exist there.
+    /// Returns the index of a row among the rows of the second dot's result, whose dimensions may be permuted. A row
+    /// that does not exist maps to one beyond the last.
     fn row_of_result(&self, s: &mut FusedEmitter<'_, '_, 'm>, row: &AffineExpr) -> Result<AffineExpr> {
         let order = &self.kernel.parts.rows;
         if order.is_sorted() {
@@ -119,20 +119,20 @@ impl<'a, 'm> ThreadRows<'a, 'm> {
 }
 
 impl<'e, 'ctx> State<'e, 'ctx> {
-    /// Before the first tile, with values of so many elements.
+    /// Returns the state before the first tile, for values of `elements` elements.
     pub fn new(s: &FusedEmitter<'e, 'ctx, '_>, elements: u64) -> State<'e, 'ctx> {
         let zero = elemental::constant(s.emitter, ElementType::F32, Element::Float(0.0)).lanes();
         let row = Row { largest: zero.constant(f64::NEG_INFINITY), sum: zero };
         State { rows: [row; 2], results: products::zeros(s, elements) }
     }
 
-    /// The values that a loop carries.
+    /// Returns the values that the loop carries.
     pub fn raws(&self) -> Vec<BasicValueEnum<'ctx>> {
         let rows = self.rows.iter().flat_map(|row| [row.largest, row.sum]);
         rows.chain(self.results.iter().flatten().copied()).map(Lanes::raw).collect()
     }
 
-    /// The same as a state.
+    /// Returns the state from the values that the loop carries.
     pub fn from_raws(emitter: &'e Emitter<'ctx>, raws: &[BasicValueEnum<'ctx>]) -> State<'e, 'ctx> {
         let lanes = |number: usize| emitter.lanes(raws[number]);
         let rows = [0, 2].map(|at| Row { largest: lanes(at), sum: lanes(at + 1) });

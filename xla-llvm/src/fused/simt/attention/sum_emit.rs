@@ -1,4 +1,4 @@
-//! The loop over columns of a sum over functions of scores: scores of a tile, the function, and its sums or products.
+//! Main loop over columns of a sum over functions of scores: scores of a tile, the function, and its sums or products.
 
 use xla_hlo::ops::{BinaryOp, Op};
 use xla_hlo::{ElementType, Error, Result};
@@ -23,19 +23,19 @@ use crate::lanes::Lanes;
 use crate::mma::ROWS;
 use crate::simt::{Register, WARP};
 
-/// A tile of rows, and a thread's place in it.
+/// Tile of rows, and a thread's position in it.
 struct Block<'e, 'ctx, 'a, 'm> {
     kernel: &'a SumKernel<'m>,
     tiling: &'a SumTiling,
     function: Function<'a, 'm>,
-    /// The batch of the first scores.
+    /// Batch coordinates of the first scores.
     batch: Vec<AffineExpr>,
     /// The thread's two rows.
     rows: [AffineExpr; 2],
-    /// The thread's number among the four that have the same rows.
+    /// Index of the thread among the four that share the rows.
     member: AffineExpr,
     scores: Vec<ScoreTiles<'e, 'ctx>>,
-    /// The tile of values, if it is one of its own.
+    /// Tile of values, unless it is also one of the columns' tiles.
     values: Option<Operand<'e, 'ctx>>,
     of_values: Vec<Fragments<'e, 'ctx>>,
 }
@@ -48,16 +48,16 @@ struct ScoreTiles<'e, 'ctx> {
     of_columns: Fragments<'e, 'ctx>,
 }
 
-/// A thread's sums.
+/// Accumulators of a thread.
 enum State<'e, 'ctx> {
-    /// Of its own columns, in both rows.
+    /// Reductions over the thread's own columns, in both rows.
     Rows([Lanes<'e, 'ctx>; 2]),
-    /// Of products with values.
+    /// Products with values.
     Products(Vec<Sums<'e, 'ctx>>),
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body.
+    /// Emits the body of a kernel that sums functions of scores; a block computes a tile of rows.
     pub(crate) fn emit_score_sum<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -70,11 +70,12 @@ impl<'m> FusedKernel<'_, 'm> {
         let (tiles, batches) = (kernel.rows().div_ceil(AttentionTiling::ROWS), kernel.scores[0].batches());
         let work_items = batches * tiles;
         let mut s = self.bind(emitter, frame.pointers)?;
-        // Tensor cores take fewer bits than are right, as the kernels of an attention's result do.
+        // Exponentials may be approximate, as in attention kernels: tensor cores round their operands by more than that
+        // error.
         s.brief = true;
         let [block, thread] = [Register::Block, Register::Thread].map(|register| emitter.register(register));
         let item = s.uniform_symbol(block?.zext(64), Some(work_items));
-        // Neighbouring blocks have the same columns, so that these are in the cache.
+        // Adjacent blocks share columns, so that these stay in the cache.
         let at = counters(&mut s, &AffineExpr::symbol(item), &[batches, tiles])?;
         let batch = coordinates(&mut s, &at[0], &kernel.scores[0].batch)?;
         let thread = s.uniform_symbol(thread?.zext(64), Some(AttentionTiling::THREADS));
@@ -86,7 +87,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items, block: Some(AttentionTiling::THREADS as u32) })
     }
 
-    /// Stores what a thread has of its rows, with the other three that have the same.
+    /// Reduces the rows over the four threads that share them, and stores the results.
     fn store_rows<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -106,7 +107,7 @@ impl<'m> FusedKernel<'_, 'm> {
             s.require_between(&mut inside, &block.member, 0, 0)?;
             let inside = inside.map_or(s.number(0).eq(0), |guard| guard.mask);
             s.when(inside, &[], |s| {
-                // A new symbol: what depends on it must not be computed in front of the test.
+                // A new symbol, so that computations that depend on it are not hoisted above the branch.
                 let number = s.number_of(row)?;
                 let row = AffineExpr::symbol(s.uniform_symbol(s.lanes_of(number), Some(extent)));
                 let index = block.function.index(s, &block.batch, [&row, &AffineExpr::default()])?;
@@ -177,12 +178,12 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         Ok(block)
     }
 
-    /// The values, if a last dot multiplies by them.
+    /// Returns the values that a last dot multiplies by, if there is one.
     fn values(&self) -> Option<&Operand<'e, 'ctx>> {
         self.values.as_ref().or_else(|| Some(&self.scores[self.tiling.shared?].columns))
     }
 
-    /// The batch of the last dot.
+    /// Returns the batch coordinates of the last dot.
     fn batch_of_result(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<AffineExpr>> {
         let zero = AffineExpr::default();
         let index = self.function.index(s, &self.batch, [&zero, &zero])?;
@@ -196,12 +197,12 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
         if self.kernel.parts.combiner == BinaryOp::Maximum { a.maximum(b) } else { a + b }
     }
 
-    /// The value that changes no sum.
+    /// Returns the identity of the combiner.
     fn neutral(&self) -> f64 {
         if self.kernel.parts.combiner == BinaryOp::Maximum { f64::NEG_INFINITY } else { 0.0 }
     }
 
-    /// The thread's sums in the end.
+    /// Emits the loop over columns, and returns the thread's final state.
     fn state(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<State<'e, 'ctx>> {
         let zero = elemental::constant(s.emitter, ElementType::F32, xla_hlo::Scalar::Float(0.0)).lanes();
         let start = match self.tiling.value {
@@ -221,23 +222,23 @@ impl<'e, 'ctx, 'a, 'm> Block<'e, 'ctx, 'a, 'm> {
             let state = start.with(s.emitter, carried);
             self.turn(s, &AffineExpr::symbol(tile), state).map(|state| state.raws())
         })?;
-        // The copies that the last turn has begun are of nothing.
+        // The last iteration has started copies that only write zeros.
         s.emitter.wait_for_copies(0)?;
         Ok(start.with(s.emitter, &raws))
     }
 
-    /// Begins copies of the columns that are needed for scores alone.
+    /// Starts the copies of the columns that are needed only for scores.
     fn copy_early(&self, s: &FusedEmitter<'e, 'ctx, 'm>, tile: Lanes<'e, 'ctx>) -> Result<()> {
         let own = self.scores.iter().enumerate().filter(|(number, _)| self.tiling.shared != Some(*number));
         own.map(|(_, tiles)| &tiles.columns).try_for_each(|columns| columns.copy(s, tile))
     }
 
-    /// Begins copies of the values.
+    /// Starts the copies of the values.
     fn copy_late(&self, s: &FusedEmitter<'e, 'ctx, 'm>, tile: Lanes<'e, 'ctx>) -> Result<()> {
         self.values().map_or(Ok(()), |values| values.copy(s, tile))
     }
 
-    /// Another tile of columns, whose copies are under way; begins those of the next.
+    /// Processes a tile of columns, whose copies are in flight, and starts the copies of the next one.
     fn turn(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -289,7 +290,7 @@ impl<'e, 'ctx> State<'e, 'ctx> {
         }
     }
 
-    /// Sums of the same kind, with these values.
+    /// Returns a state of the same kind as this one from the values that the loop carries.
     fn with(&self, emitter: &'e Emitter<'ctx>, raws: &[inkwell::values::BasicValueEnum<'ctx>]) -> Self {
         let lanes = |number: usize| emitter.lanes(raws[number]);
         match self {

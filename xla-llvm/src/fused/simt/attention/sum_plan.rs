@@ -1,4 +1,4 @@
-//! Kernels that are sums over functions of scores, and the sizes of their tiles.
+//! Kernels that sum functions of scores, and the sizes of their tiles.
 
 use std::fmt;
 
@@ -16,34 +16,34 @@ use crate::mma::{OperandType, ROWS};
 use crate::simt::COPY_BYTES;
 use crate::target::Target;
 
-/// Sizes of heads that kernels of sums over functions of scores have: bytes of an element, the number that they are
-/// multiples of, and the largest.
+/// Head sizes that kernels of sums over functions of scores support: bytes of an element, required divisor, and
+/// maximum.
 pub const SCORE_SUM_HEADS: [(usize, usize, usize); 2] = SUM_HEADS;
 
-/// A kernel's sum: its parts, and all dots.
+/// Sum of a kernel: its parts, and all dots.
 pub(crate) struct SumKernel<'m> {
     pub parts: ScoreSum,
     pub scores: Vec<Matmul<'m>>,
-    /// The dot that sums; nothing for a reduction.
+    /// Dot that sums; `None` for a reduction.
     pub result: Option<Matmul<'m>>,
 }
 
-/// Sizes of tiles.
+/// Tile sizes of a sum over functions of scores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SumTiling {
     pub unit: OperandType,
-    /// Columns of a tile.
+    /// Number of columns per tile.
     pub columns: u64,
-    /// Of each dot of scores.
+    /// K of each dot of scores.
     pub heads: Vec<u64>,
-    /// Elements of a value that a last dot multiplies by.
+    /// Number of elements of a value, if a last dot multiplies by values.
     pub value: Option<u64>,
-    /// The number of the scores of which the columns are the values, too.
+    /// Index of the scores whose columns are also the values.
     pub shared: Option<usize>,
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The sum that the kernel is, and its tiles, on a target that can multiply them.
+    /// Returns the kernel's sum and its tiling, if the target has tensor cores for it.
     pub(crate) fn score_sum(&self, target: &Target) -> Option<(SumKernel<'m>, SumTiling)> {
         let (graph, root) = (self.graph(), self.source.root);
         if self.source.in_place {
@@ -68,17 +68,17 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl<'m> SumKernel<'m> {
-    /// The side of the last dot that the values are.
+    /// Returns the side of the values in the last dot.
     pub fn values(&self) -> MatmulSide {
         SIDES[self.parts.operand].other()
     }
 
-    /// The side of a dot of scores that has the rows.
+    /// Returns the side of a dot of scores that has the rows.
     pub fn rows_of(&self, number: usize) -> MatmulSide {
         SIDES[self.parts.scores[number].rows]
     }
 
-    /// The root's operand that is summed, as a function of the scores.
+    /// Returns the root's operand that is summed, as a function of the scores.
     pub(super) fn function(&self, graph: &Computation) -> Function<'_, 'm> {
         let of = (0..self.scores.len()).map(|number| Scores {
             matmul: &self.scores[number],
@@ -88,17 +88,17 @@ impl<'m> SumKernel<'m> {
         Function { value: graph[self.parts.root].operand(self.parts.operand), of: of.collect() }
     }
 
-    /// Rows of a batch's scores.
+    /// Returns the number of rows of scores per batch.
     pub fn rows(&self) -> u64 {
         self.scores[0].extent(self.rows_of(0))
     }
 
-    /// Columns of a batch's scores.
+    /// Returns the number of columns of scores per batch.
     pub fn columns(&self) -> u64 {
         self.scores[0].extent(self.rows_of(0).other())
     }
 
-    /// Whether all operands lie in memory, row by row in whole chunks.
+    /// Returns whether all operands are stored in memory in rows of whole chunks.
     fn lies(&self) -> bool {
         let of_values = |result: &Matmul<'_>| {
             let (near, bytes) = (result.neighbours[self.values() as usize], result.bytes[self.values() as usize]);
@@ -108,17 +108,17 @@ impl<'m> SumKernel<'m> {
         self.scores.iter().all(of_scores) && self.result.iter().all(of_values)
     }
 
-    /// The type of tensor cores that multiply all operands.
+    /// Returns the tensor core's operand type that all dots share.
     fn unit(&self) -> Option<OperandType> {
         let unit = self.scores[0].operand_type?;
         let bytes = self.scores[0].bytes[0];
         let alike = self.scores.iter().all(|matmul| matmul.operand_type == Some(unit));
-        // What is computed may be wider than the values, where the dot's algorithm rounds it.
+        // The computed operand may be wider than the values: the dot's algorithm then narrows it to their type.
         let values = self.result.iter().all(|result| result.bytes[self.values() as usize] == bytes);
         (alike && values).then_some(unit)
     }
 
-    /// The number of the scores whose columns are the last dot's values, row by row.
+    /// Returns the index of the scores whose columns are the last dot's values, row by row.
     fn shared(&self, graph: &Computation) -> Option<usize> {
         let root = self.parts.root;
         let Op::Dot(last) = graph[root].op() else { return None };
@@ -155,19 +155,19 @@ impl SumTiling {
         KEYS.into_iter().map(new).find(|tiling| tiling.bytes() <= MOST_BYTES)
     }
 
-    /// Bytes of shared memory.
+    /// Returns the size in bytes of shared memory.
     fn bytes(&self) -> u64 {
         let of_scores = (0..self.heads.len()).flat_map(|number| self.shapes(number));
         of_scores.chain(self.values()).map(TileShape::all_bytes).sum()
     }
 
-    /// Tiles of a dot's rows and columns.
+    /// Returns the shapes of the tiles of a dot's rows and columns.
     pub fn shapes(&self, number: usize) -> [TileShape; 2] {
         let bytes = self.unit.element_type().byte_width() as u64;
         [AttentionTiling::ROWS, self.columns].map(|rows| TileShape::new(rows, self.heads[number], bytes))
     }
 
-    /// The tile of values, if it is one of its own.
+    /// Returns the shape of the tile of values, unless the values are also columns of scores.
     pub fn values(&self) -> Option<TileShape> {
         let bytes = self.unit.element_type().byte_width() as u64;
         let value = self.value.filter(|_| self.shared.is_none())?;

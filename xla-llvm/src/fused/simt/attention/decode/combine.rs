@@ -1,5 +1,5 @@
-//! Softmaxes of a query over some of the keys each, as one over all of them: of the groups of a warp by shuffles, of
-//! the warps of a block in shared memory, of parts in scratch memory.
+//! Combines softmaxes of a query over different keys: first over the groups of a warp by shuffles, then over the warps
+//! of a block in shared memory, then over the parts of the keys in scratch memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
@@ -14,30 +14,30 @@ use crate::fused::tuning::attention_decode::WARPS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Shuffle, WARP};
 
-/// The softmaxes of each warp, in shared memory.
+/// Softmax states of each warp, in shared memory.
 pub(super) struct SharedRows<'ctx> {
     plan: AttentionDecode,
-    /// By warp and query: the largest logit and the sum of exponentials; sums for each element of a value.
+    /// Largest logit and sum of exponentials per warp and query (`softmaxes`), and accumulated values (`sums`).
     softmaxes: PointerValue<'ctx>,
     sums: PointerValue<'ctx>,
 }
 
-/// A query's softmax over all keys of a block.
+/// Softmax of a query over all keys of a block.
 pub(super) struct BlockRow<'e, 'ctx> {
     row: Row<'e, 'ctx>,
-    /// Factor of each warp's sums.
+    /// Rescaling factor of each warp's sums.
     scales: Vec<Lanes<'e, 'ctx>>,
 }
 
 impl<'e, 'ctx> BlockRow<'e, 'ctx> {
-    /// The factor of sums, for results.
+    /// Returns the factor that normalizes the sums.
     pub fn factor(&self) -> Lanes<'e, 'ctx> {
         self.row.sum.constant(1.0) / self.row.sum
     }
 }
 
 impl<'e, 'ctx, 'm> KeyGroup<'e, 'ctx, '_, 'm> {
-    /// Puts the softmaxes of each warp into shared memory, where all threads find them after this.
+    /// Stores the softmax states of each warp to shared memory. Ends with a barrier, so that all threads can read them.
     pub fn put_together(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -55,7 +55,7 @@ impl<'e, 'ctx, 'm> KeyGroup<'e, 'ctx, '_, 'm> {
         s.when(lane.lt(chunks), &[], |s| {
             for (query, state) in (0..).zip(&states) {
                 let at = (first + query) * plan.heads[1] as i64 + lane * plan.access as i64;
-                // As wide as shared memory is aligned.
+                // Shared memory is aligned for vectors of this width.
                 for first in (0..plan.access as u32).step_by(4) {
                     s.emitter.store_aligned_lanes(state.sums.slice(first, 4), sums, at + i64::from(first));
                 }
@@ -74,7 +74,7 @@ impl<'e, 'ctx, 'm> KeyGroup<'e, 'ctx, '_, 'm> {
         Ok(SharedRows { plan, softmaxes, sums })
     }
 
-    /// The softmax of all groups of the warp, of which each thread has the sums of its elements.
+    /// Combines the softmax states of the warp's groups. Each thread has the sums of its own elements.
     fn of_warp(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
@@ -102,7 +102,7 @@ impl<'e, 'ctx, 'm> KeyGroup<'e, 'ctx, '_, 'm> {
 }
 
 impl<'ctx> SharedRows<'ctx> {
-    /// A query's softmax over all keys of the block.
+    /// Combines a query's softmax over all warps of the block.
     pub fn row<'e>(&self, s: &FusedEmitter<'e, 'ctx, '_>, query: u64) -> Result<BlockRow<'e, 'ctx>> {
         let load = |at: u64| s.emitter.load_lanes(self.softmaxes, s.number(at as i64), Scalar::F32, 1, None);
         let rows: Vec<Row<'e, 'ctx>> = (0..WARPS)
@@ -116,7 +116,7 @@ impl<'ctx> SharedRows<'ctx> {
         Ok(BlockRow { row: Row { largest, sum }, scales })
     }
 
-    /// The sum for an element of a value.
+    /// Returns the sum for an element of a value, over all warps of the block.
     pub fn sum<'e>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -132,17 +132,17 @@ impl<'ctx> SharedRows<'ctx> {
     }
 }
 
-/// Softmaxes of parts, in scratch memory: by part, head and query the sums for each element of a value, then the
-/// largest logit and the sum of exponentials.
+/// Softmax states of the parts, in scratch memory. For each part, head and query: the sums for each element of a value,
+/// then the largest logit and the sum of exponentials.
 pub(super) struct Partial<'e, 'ctx> {
     plan: AttentionDecode,
     scratch: PointerValue<'ctx>,
-    /// Number of the first query of the head, in the block's part or in the first one.
+    /// Index of the head's first query, within the block's own part or the first part.
     first: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Partial<'e, 'ctx> {
-    /// Of the head of that number, to which those of the parts before it are added.
+    /// Returns the states of combined part and head number `number`.
     pub fn new(
         s: &mut FusedEmitter<'e, 'ctx, '_>,
         plan: AttentionDecode,
@@ -162,14 +162,14 @@ impl<'e, 'ctx> Partial<'e, 'ctx> {
         s.emitter.store_lanes(sum, self.scratch, self.place(query) + element, None);
     }
 
-    /// Stores the rest of a query's softmax.
+    /// Stores the largest logit and the sum of exponentials of a query.
     pub fn store_softmax(&self, s: &FusedEmitter<'e, 'ctx, '_>, query: u64, row: &BlockRow<'e, 'ctx>) {
         let at = self.place(query) + self.plan.heads[1] as i64;
         s.emitter.store_lanes(row.row.largest, self.scratch, at, None);
         s.emitter.store_lanes(row.row.sum, self.scratch, at + 1, None);
     }
 
-    /// First of a query's numbers of a part.
+    /// Returns the position of a query's state in a part.
     fn of_part(&self, query: u64, part: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let parts = (self.plan.batches * self.plan.queries * self.plan.row()) as i64;
         self.place(query) + part * parts
@@ -179,7 +179,7 @@ impl<'e, 'ctx> Partial<'e, 'ctx> {
         s.emitter.load_lanes(self.scratch, at, Scalar::F32, 1, None)
     }
 
-    /// The largest logit of a query in all parts.
+    /// Returns the largest logit of a query over all parts.
     pub fn largest(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, query: u64) -> Result<Lanes<'e, 'ctx>> {
         let start = self.load(s, self.place(query)).constant(f64::NEG_INFINITY);
         let range = s.full_range(self.plan.cut.parts, 1);
@@ -191,7 +191,7 @@ impl<'e, 'ctx> Partial<'e, 'ctx> {
         Ok(s.emitter.lanes(found[0]))
     }
 
-    /// An element of a query's result.
+    /// Returns an element of a query's result, combined over all parts.
     pub fn result(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,

@@ -25,7 +25,7 @@ impl<'m> FusedKernel<'_, 'm> {
         self.attention_kernel().ok_or_else(|| Error::internal("a kernel without the attention that it was chosen for"))
     }
 
-    /// Writes the function's body: a block has a part of a head's keys.
+    /// Emits the body of the function; a block processes a part of a head's keys.
     pub(super) fn emit_attention_decode<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -70,7 +70,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items, block: Some(AttentionDecode::THREADS as u32) })
     }
 
-    /// Writes the body of the function that combines parts: a block has a head.
+    /// Emits the body of the function that combines the parts; a block processes a head.
     pub(super) fn emit_attention_results<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -96,7 +96,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items: plan.batches, block: Some(AttentionDecode::THREADS as u32) })
     }
 
-    /// Runs the body for the elements of a value that are the thread's.
+    /// Emits a loop over the thread's elements of a value.
     fn for_each_element<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -140,7 +140,7 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl AttentionKernel<'_> {
-    /// The number of a query among the rows of the second dot's result, whose dimensions may be in another order.
+    /// Returns the index of a query among the rows of the second dot's result, whose dimensions may be permuted.
     fn row_of_result(&self, query: u64) -> u64 {
         let extents = &self.scores.free[self.sides()[0] as usize];
         let extents: Vec<u64> = extents.iter().copied().filter(|&extent| extent != 1).collect();

@@ -1,16 +1,17 @@
-//! Attention of few queries: threads multiply, since keys and values are all there is to wait for.
+//! Attention with few queries: threads multiply without tensor cores, because the kernel is bound by the bandwidth of
+//! reading keys and values.
 //!
 //! ```text
-//! plan.rs     which kernels these are, how many threads have a key, the parts of the keys
+//! plan.rs     kernels with few queries, the threads of a key, the split of the keys
 //! emit.rs     the functions of both launches
 //! turn.rs     a group's loop over keys
-//! combine.rs  the softmaxes of groups, of warps and of parts become one
+//! combine.rs  combination of the softmaxes of groups, warps and parts
 //! ```
 //!
-//! A group of threads has a key and its value at a time, and each of them as many of their elements as one access
-//! reads. Groups have other keys of the same head, and so do blocks where heads are few (Flash-Decoding, Dao, Haziza,
-//! Massa, Sizov, 2023): a second launch combines what these found, in an order that depends on nothing but the program.
-//! This is what a language model does for each new token.
+//! A thread group processes one key and its value at a time; each thread holds the elements that one access reads.
+//! Groups have different keys of the same head. If there are few heads, so have blocks (Flash-Decoding, Dao, Haziza,
+//! Massa, Sizov, 2023), and a second launch combines their results in a deterministic order. Language models run this
+//! kernel for each new token.
 
 mod combine;
 mod emit;

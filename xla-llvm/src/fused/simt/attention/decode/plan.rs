@@ -1,4 +1,4 @@
-//! Plan of an attention of few queries.
+//! Plan of an attention with few queries.
 
 use std::fmt;
 
@@ -17,41 +17,42 @@ use crate::fused::tuning::threads::ACCESS_BITS;
 use crate::simt::WARP;
 use crate::target::Target;
 
-/// Queries of a head up to which threads multiply them.
+/// Maximum number of queries per head that threads, rather than tensor cores, compute.
 pub const ATTENTION_DECODE_QUERIES: usize = MOST_QUERIES as usize;
 
-/// Plan of an attention of few queries.
+/// Plan of an attention with few queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionDecode {
-    /// Queries of a head.
+    /// Number of queries per head.
     pub(super) queries: u64,
-    /// Elements of a query or a key, and of a value.
+    /// Number of elements of a query (or key), and of a value.
     pub(super) heads: [u64; 2],
-    /// Elements that one access reads.
+    /// Number of elements per memory access.
     pub(super) access: u64,
-    /// Threads that have a key together, a power of two, at most a warp.
+    /// Number of threads per group, which share a key: a power of two, at most a warp.
     pub(super) group: u64,
-    /// Keys of a group's turn.
+    /// Number of keys per group and iteration.
     pub(super) keys: u64,
     pub(super) batches: u64,
-    /// The parts of the keys.
+    /// Split of the keys over blocks.
     pub(super) cut: Cut,
 }
 
-/// Phase of a launch.
+/// Launch of an attention with few queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttentionPhase {
-    /// All of it. The words: addresses of inputs and results.
+    /// Computes the whole attention. The words are addresses of inputs and results.
     Whole,
-    /// The softmax of each part of the keys, and its products with the values. The words: addresses of the inputs, then
-    /// of scratch memory.
+    /// Computes the softmax of each part of the keys, and its products with the values. The words are addresses of the
+    /// inputs, then of scratch memory.
     Parts,
-    /// Combines the parts. The words: addresses of inputs and results, then of scratch memory.
+    /// Combines the parts. The words are addresses of inputs and results, then of scratch memory.
     Results,
 }
 
 impl AttentionDecode {
-    /// The plan for a kernel that is an attention of few queries. `None` for others, and for a target without threads.
+    /// Returns the plan for a kernel that is an attention with few queries. `None` for others, and for a target without
+    /// threads.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<AttentionDecode> {
         target.simt()?;
         let kernel = FusedKernel::new(source).ok().filter(|kernel| !kernel.dims.contains(&0))?;
@@ -70,7 +71,7 @@ impl AttentionDecode {
         if group > u64::from(WARP) || heads.iter().any(|head| *head == 0 || !head.is_multiple_of(access)) {
             return None;
         }
-        // A query and a sum for each, and scores; a key and a value of each turn.
+        // Registers of each query's elements, sums and scores, and of the keys and values of an iteration.
         let registers = |keys: u64| queries * (2 * access + keys) + keys * 2 * u64::from(ACCESS_BITS / 32);
         let mut keys = MOST_KEYS;
         while keys > 1 && registers(keys) > MOST_REGISTERS {
@@ -83,18 +84,18 @@ impl AttentionDecode {
         Some(plan)
     }
 
-    /// The launches.
+    /// Returns the launches in order.
     pub fn phases(&self) -> &'static [AttentionPhase] {
         if self.cut.parts > 1 { &[AttentionPhase::Parts, AttentionPhase::Results] } else { &[AttentionPhase::Whole] }
     }
 
-    /// Bytes of scratch memory, where there is some.
+    /// Returns the size in bytes of scratch memory, if it is needed.
     pub fn scratch_bytes(&self) -> Option<usize> {
         let rows = self.cut.parts * self.batches * self.queries;
         (self.cut.parts > 1).then_some((rows * self.row()) as usize * size_of::<f32>())
     }
 
-    /// Number of 64-bit words that a kernel takes.
+    /// Returns the number of 64-bit words that a launch takes.
     pub fn words(&self, phase: AttentionPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             AttentionPhase::Whole => source.pointer_count(),
@@ -103,7 +104,7 @@ impl AttentionDecode {
         }
     }
 
-    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(
         &self,
         source: &KernelSource<'_>,
@@ -129,27 +130,28 @@ impl AttentionDecode {
         body().context(context)
     }
 
-    /// Threads of a block.
+    /// Number of threads per block.
     pub(super) const THREADS: u64 = WARPS * WARP as u64;
 
-    /// Groups of a block.
+    /// Returns the number of groups per block.
     pub(super) fn groups(&self) -> u64 {
         AttentionDecode::THREADS / self.group
     }
 
-    /// Keys of a block's turn.
+    /// Returns the number of keys of a block per iteration.
     pub(super) fn turn(&self) -> u64 {
         self.groups() * self.keys
     }
 
-    /// Numbers of a query of a part: sums for each element of a value, the largest logit, the sum of exponentials.
+    /// Returns the number of numbers in the state of a query: sums for each element of a value, the largest logit, and
+    /// the sum of exponentials.
     pub(super) fn row(&self) -> u64 {
         self.heads[1] + 2
     }
 }
 
 impl AttentionKernel<'_> {
-    /// Element type of all operands in memory, if they have the same.
+    /// Returns the element type that all operands have in memory; `None` if they differ.
     fn operand_type(&self) -> Option<ElementType> {
         let [queries, keys, values] = self.sides();
         let types = [(&self.scores, queries), (&self.scores, keys), (&self.result, values)]

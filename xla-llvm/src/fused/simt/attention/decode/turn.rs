@@ -1,4 +1,4 @@
-//! A group's loop over keys.
+//! Loop over keys of a thread group.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::{ElementType, Result, Scalar as Element};
@@ -18,40 +18,41 @@ use crate::fused::simt::attention::plan::AttentionKernel;
 use crate::lanes::Lanes;
 use crate::simt::Shuffle;
 
-/// A thread's place in its group, and the group's in its block.
+/// Position of a thread in its group, and of the group in its block.
 pub(super) struct KeyGroup<'e, 'ctx, 'a, 'm> {
     pub kernel: &'a AttentionKernel<'m>,
     pub plan: AttentionDecode,
     pub batch: &'a [AffineExpr],
     pub thread: Lanes<'e, 'ctx>,
-    /// The thread's number in the group.
+    /// Index of the thread in the group.
     pub member: Lanes<'e, 'ctx>,
-    /// Number of the group.
+    /// Index of the group in the block.
     number: AffineExpr,
-    /// First of the thread's elements of keys, and of values; those of the last thread that has some for others.
+    /// First of the thread's elements in keys and in values. Threads beyond the end of a head use the last elements
+    /// again.
     elements: [AffineExpr; 2],
-    /// The thread's elements of each query.
+    /// Elements of each query that the thread holds.
     queries: Vec<Lanes<'e, 'ctx>>,
 }
 
-/// A query's softmax so far, the same for all of a group, and the thread's sums of exponentials and values.
+/// Softmax state of a query, equal in all threads of a group, and the thread's sums of exponentials times values.
 #[derive(Clone, Copy)]
 pub(super) struct QueryState<'e, 'ctx> {
     pub row: Row<'e, 'ctx>,
     pub sums: Lanes<'e, 'ctx>,
 }
 
-/// A key of a turn, and the thread's elements of it and of its value.
+/// Key of an iteration, with the thread's elements of it and of its value.
 struct Key<'e, 'ctx> {
     at: AffineExpr,
-    /// Whether there is one; `None` where that is certain.
+    /// Whether the key exists; `None` if that is certain.
     exists: Option<Lanes<'e, 'ctx>>,
     key: Lanes<'e, 'ctx>,
     value: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
-    /// That of a thread of a block; reads the queries.
+    /// Returns the position of a thread of a block, after loading the queries.
     pub fn new(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (kernel, plan): (&'a AttentionKernel<'m>, AttentionDecode),
@@ -77,7 +78,7 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
         Ok(KeyGroup { kernel, plan, batch, thread, member, number, elements, queries })
     }
 
-    /// The softmaxes of the group's keys among those of a part: from the first to the one before the last.
+    /// Emits the loop over the group's keys of the part `begin..end`, and returns the softmax states.
     pub fn rows(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -111,21 +112,21 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
         Ok(states(s.emitter, &rows))
     }
 
-    /// Another turn, whose keys begin at one of the head's.
+    /// Processes the keys of an iteration; `first` is the first one of the block.
     fn turn(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         first: &AffineExpr,
         states: Vec<QueryState<'e, 'ctx>>,
     ) -> Result<Vec<QueryState<'e, 'ctx>>> {
-        // Neighbouring groups have neighbouring keys.
+        // Adjacent groups have adjacent keys.
         let keys = (0..self.plan.keys)
             .map(|turn| self.key(s, first.clone().plus(&self.number).shifted((turn * self.plan.groups()) as i64)));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         (0..).zip(states).map(|(query, state)| self.with_keys(s, query, state, &keys)).collect()
     }
 
-    /// Reads the key of that number, and its value.
+    /// Loads a key and its value.
     fn key(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, number: AffineExpr) -> Result<Key<'e, 'ctx>> {
         let (kernel, access) = (self.kernel, self.plan.access);
         let [_, side, values] = kernel.sides();
@@ -139,12 +140,12 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
         let [of_key, of_value] = self.elements.clone().map(|element| vec![element]);
         let key = read(s, (&kernel.scores, side), (self.batch, vec![at.clone()], of_key), access)?;
         let value = read(s, (&kernel.result, values), (self.batch, of_value, vec![at.clone()]), access)?;
-        // Nothing times infinity would be something.
+        // The weight of a missing key is 0, but 0 times an infinite value would be NaN.
         let value = exists.map_or(value, |exists| exists.splat(access as u32).select(value, 0.0));
         Ok(Key { at, exists, key, value })
     }
 
-    /// A query's softmax with the keys of a turn.
+    /// Updates a query's softmax with the keys of an iteration.
     fn with_keys(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -163,7 +164,8 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
         Ok(QueryState { row: step.row, sums })
     }
 
-    /// The logit of a query and a key, which all of the group get; minus infinity for a key that does not exist.
+    /// Computes the logit of a query and a key, in all threads of the group. It is minus infinity for a key that does
+    /// not exist.
     fn logit(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, query: u64, key: &Key<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         let plan = self.plan;
         let own = self.queries[query as usize];
@@ -189,7 +191,7 @@ impl<'e, 'ctx, 'a, 'm> KeyGroup<'e, 'ctx, 'a, 'm> {
     }
 }
 
-/// Neighbouring elements of an operand, as f32.
+/// Loads adjacent elements of an operand as f32.
 fn read<'e, 'ctx, 'm>(
     s: &mut FusedEmitter<'e, 'ctx, 'm>,
     (matmul, side): (&Matmul<'m>, MatmulSide),

@@ -1,4 +1,4 @@
-//! The loops over keys: of the thread that copies, and of those that multiply.
+//! Warp-specialized main loop over keys: one TMA producer thread and `wgmma` consumer groups.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{Error, Result};
@@ -23,24 +23,25 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::{GROUP, GROUP_ROWS, LeftFactor, ROWS, group_block};
 use crate::simt::{Arrival, PhaseBarriers, Register, WARP};
 
-/// A tile of queries.
+/// Tile of queries.
 struct GroupBlock<'e, 'ctx, 'a, 'm> {
     plan: GroupAttention,
     kernel: &'a AttentionKernel<'m>,
     batch: Vec<AffineExpr>,
     /// Queries, keys and values.
     operands: [BulkOperand<'e, 'ctx>; 3],
-    /// The first query.
+    /// First query of the tile.
     first: AffineExpr,
-    /// Queries, then stages of keys and values.
+    /// Shared memory: queries, then stages of keys and values.
     array: PointerValue<'ctx>,
     barriers: Barriers<'ctx>,
-    /// The thread's number.
+    /// Index of the thread in the block.
     thread: Lanes<'e, 'ctx>,
     thread_expr: AffineExpr,
 }
 
-/// Whether queries are there; of each stage whether its keys and its values are, and whether nobody needs it any more.
+/// mbarriers: `queries` completes when the queries are loaded; `keys` and `values` complete per stage when its tile is
+/// loaded, and `emptied` when the consumers have released the stage.
 struct Barriers<'ctx> {
     queries: PhaseBarriers<'ctx>,
     keys: PhaseBarriers<'ctx>,
@@ -49,7 +50,7 @@ struct Barriers<'ctx> {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body.
+    /// Emits the body of a warp-specialized attention kernel; a block computes a tile of queries.
     pub(crate) fn emit_attention_of_groups<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -62,7 +63,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let work_items = kernel.scores.batches() * tiles;
         let mut s = self.bind(emitter, frame.pointers)?;
         let item = s.uniform_symbol(emitter.register(Register::Block)?.zext(64), Some(work_items));
-        // Neighbouring blocks have the same keys, so that these are in the cache.
+        // Adjacent blocks share keys, so that these stay in the cache.
         let at = counters(&mut s, &AffineExpr::symbol(item), &[kernel.scores.batches(), tiles])?;
         let batch = coordinates(&mut s, &at[0], &kernel.scores.batch)?;
         let block = GroupBlock::new(&mut s, (&kernel, plan), batch, &at[1])?;
@@ -114,7 +115,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         Ok(GroupBlock { plan, kernel, batch, operands, first, array, barriers, thread, thread_expr })
     }
 
-    /// Begins all barriers.
+    /// Initialises all mbarriers.
     fn begin(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<()> {
         s.when(self.thread.eq(0), &[], |s| {
             s.emitter.begin_phases(self.barriers.queries, s.number(0), 1)?;
@@ -129,17 +130,17 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         s.emitter.barrier()
     }
 
-    /// Tiles of keys.
+    /// Returns the number of tiles of keys.
     fn tiles(&self) -> u64 {
         self.kernel.keys().div_ceil(self.plan.keys)
     }
 
-    /// The byte where a stage's keys begin; its values follow.
+    /// Returns the byte offset of a stage's keys; its values follow.
     fn place(&self, stage: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         stage * self.plan.stage_bytes() as i64 + self.plan.tiles[0].all_bytes() as i64
     }
 
-    /// Copies everything: what one thread does.
+    /// Emits the producer loop of one thread, which loads all tiles by TMA.
     fn fill(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Vec<BasicValueEnum<'ctx>>> {
         let [queries, keys, values] = &self.operands;
         let (first, zero) = (short(s, &self.first)?, self.thread.int(0));
@@ -157,7 +158,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
             let SymbolValue::Uniform(tile) = s.symbol_value(tile) else {
                 return Err(Error::internal("a tile of keys in lanes"));
             };
-            // Nobody uses a stage before it is filled for the first time.
+            // The first wait for each stage returns at once: the stage is empty.
             s.emitter.wait_for_phase(self.barriers.emptied, stage.number, stage.parity ^ 1)?;
             let key = (tile * self.plan.keys as i64).trunc(32);
             let to = self.place(stage.number);
@@ -170,14 +171,14 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         Ok(Vec::new())
     }
 
-    /// The thread's rows: warps of one group, and then of the next, have them one after the other.
+    /// Returns the thread's rows. Consecutive warps, also across groups, have consecutive rows.
     fn rows(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<ThreadRows<'a, 'm>> {
         let (warp, lane) = s.divide(&self.thread_expr, i64::from(WARP))?;
         let first = self.first.clone().plus(&warp.scaled(ROWS as i64));
         ThreadRows::new(s, (self.kernel, self.batch.clone()), &first, &lane)
     }
 
-    /// The thread's part in the end.
+    /// Emits the consumer loop over keys, and returns the thread's final state.
     fn state(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, rows: &ThreadRows<'_, 'm>) -> Result<State<'e, 'ctx>> {
         s.emitter.wait_for_phase(self.barriers.queries, s.number(0), self.thread.int(0))?;
         let mut carried = Stage::first(s.emitter).raws().to_vec();
@@ -197,7 +198,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         Ok(state)
     }
 
-    /// Another tile of keys. The products with its values are under way afterwards.
+    /// Processes a tile of keys. The products with its values are in flight when it returns.
     fn turn(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -211,7 +212,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         s.emitter.wait_for_phase(self.barriers.keys, stage.number, stage.parity)?;
         let mut scores = self.scores(s, stage.number)?;
         self.wait(s, &mut scores, &mut state.results)?;
-        // The products with values of the turn before are done, too, so that its stage may be filled again.
+        // The products with the values of the previous iteration are complete too, so that its stage can be released.
         let is_told = (self.thread & i64::from(WARP - 1)).eq(0) & !is_first;
         s.when(is_told, &[], |s| {
             s.emitter.arrive(self.barriers.emptied, stage.before(GroupAttention::STAGES))?;
@@ -235,7 +236,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         Ok(state)
     }
 
-    /// Begins the products of the queries and a stage's keys.
+    /// Starts the products of the queries and a stage's keys.
     fn scores(&self, s: &FusedEmitter<'e, 'ctx, 'm>, stage: Lanes<'e, 'ctx>) -> Result<Vec<Sums<'e, 'ctx>>> {
         let [queries, keys, _] = self.plan.tiles;
         let group = self.thread.lshr(i64::from(GROUP.ilog2())).zext(64);
@@ -252,7 +253,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
         Ok(scores)
     }
 
-    /// Waits for all products under way: scores, and products with values.
+    /// Waits for all products in flight: scores, and products with values.
     fn wait(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
@@ -268,7 +269,7 @@ impl<'e, 'ctx, 'a, 'm> GroupBlock<'e, 'ctx, 'a, 'm> {
     }
 }
 
-/// Takes sums that are one after the other.
+/// Copies a flat list of accumulators back into the accumulators of each matrix.
 fn fill_sums<'e, 'ctx>(sums: &mut [Sums<'e, 'ctx>], all: &[Lanes<'e, 'ctx>]) {
     for (sums, all) in sums.iter_mut().zip(all.chunks_exact(4)) {
         sums.copy_from_slice(all);

@@ -1,9 +1,9 @@
-//! Attention by warp groups: each has 64 queries; keys and values come into shared memory in bulk, which a thread of a
-//! warp of its own begins.
+//! Warp-specialized attention: each consumer group computes 64 queries with `wgmma`; a thread of a producer warp (or
+//! warp group) loads keys and values by TMA.
 //!
-//! Scores and results are sums of warp groups' products; exponentials are left factors in registers. While a group
-//! computes exponentials another one multiplies. The scheme is that of Shah et al., FlashAttention-3 (2024), without
-//! its overlap within a group.
+//! Scores and results are `wgmma` accumulators; exponentials are left operands in registers. While one group computes
+//! exponentials, another one multiplies. The scheme is that of Shah et al., FlashAttention-3 (2024), without its
+//! overlap within a group.
 
 mod emit;
 pub(crate) mod plan;

@@ -1,4 +1,4 @@
-//! Sizes of the tiles of an attention by warp groups.
+//! Sizes of the tiles of a warp-specialized attention.
 
 use std::fmt;
 
@@ -10,22 +10,22 @@ use crate::fused::tuning::attention_groups::{BUSY, GROUPS, KEYS, LONG_KEYS, MOST
 use crate::mma::{GROUP, GROUP_ROWS, OperandType, ROWS};
 use crate::target::Target;
 
-/// Sizes of tiles.
+/// Tile sizes of a warp-specialized attention kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupAttention {
     pub unit: OperandType,
-    /// Groups, each with [`GROUP_ROWS`] queries.
+    /// Consumer groups, each with [`GROUP_ROWS`] queries.
     pub groups: u64,
-    /// Keys of a tile.
+    /// Number of keys per tile.
     pub keys: u64,
-    /// Elements of a query or a key, and of a value.
+    /// Number of elements of a query (or key), and of a value.
     pub heads: [u64; 2],
     /// Tiles of queries, keys and values.
     pub tiles: [BulkTile; 3],
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// The attention that the kernel is, and its tiles, on a target whose warp groups can multiply them.
+    /// Returns the kernel's attention and its tiling, if the target's warp groups can multiply the tiles.
     pub(crate) fn attention_of_groups(&self, target: &Target) -> Option<(AttentionKernel<'m>, GroupAttention)> {
         let kernel = self.attention_kernel()?;
         let plan = GroupAttention::new(&kernel, target)?;
@@ -34,9 +34,9 @@ impl<'m> FusedKernel<'_, 'm> {
 }
 
 impl GroupAttention {
-    /// Maps of a kernel: of queries, keys and values.
+    /// Number of tensor maps of a kernel: queries, keys and values.
     pub const MAPS: usize = 3;
-    /// Stages of keys and values.
+    /// Number of stages for keys and values.
     pub const STAGES: u64 = STAGES;
 
     fn new(kernel: &AttentionKernel<'_>, target: &Target) -> Option<GroupAttention> {
@@ -59,28 +59,29 @@ impl GroupAttention {
         Some(GroupAttention { unit, groups, keys, heads, tiles })
     }
 
-    /// Queries of a block.
+    /// Returns the number of queries per block.
     pub fn rows(self) -> u64 {
         self.groups * GROUP_ROWS
     }
 
-    /// Threads that multiply.
+    /// Returns the number of consumer threads.
     pub fn threads(self) -> u64 {
         self.groups * u64::from(GROUP)
     }
 
-    /// Bytes of a stage: a tile of keys, and one of values.
+    /// Returns the size in bytes of a stage: a tile of keys, and one of values.
     pub fn stage_bytes(self) -> u64 {
         self.tiles[1].all_bytes() + self.tiles[2].all_bytes()
     }
 
-    /// Bytes of shared memory.
+    /// Returns the size in bytes of shared memory.
     pub fn all_bytes(self) -> u64 {
         self.tiles[0].all_bytes() + GroupAttention::STAGES * self.stage_bytes()
     }
 }
 
-/// The tile of an operand, of so many rows or columns, and steps, where its rows go along the sum or not.
+/// Returns the tile of an operand with `free` rows (or columns) and `sum` steps of K. `None` if the operand is not
+/// K-major (`along_sum`) or MN-major as required, or if no layout supports the tile.
 fn tile(matmul: &Matmul<'_>, side: MatmulSide, [free, sum]: [u64; 2], along_sum: bool) -> Option<BulkTile> {
     let layout = matmul.bulk[side as usize].as_ref().filter(|layout| layout.along_sum() == along_sum)?;
     BulkTile::new(layout, free, sum)
