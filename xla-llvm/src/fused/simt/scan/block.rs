@@ -1,6 +1,6 @@
-//! A block of threads that scans: elements of its threads, and their totals before each of them.
+//! Scan by a block of threads: loads of the threads' elements, and prefixes over threads.
 //!
-//! The totals of a warp's threads are scanned by shuffles, those of warps through shared memory.
+//! Shuffles scan the totals of a warp's threads; the totals of warps are scanned through shared memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::combiner_identity;
@@ -17,19 +17,19 @@ use crate::fused::value::{Source, SymbolValue};
 use crate::lanes::Lanes;
 use crate::simt::{Shuffle, WARP};
 
-/// A block that scans a fiber, or a tile of it.
+/// Block that scans a fiber or a tile of it. A fiber is a line of elements along the scanned dimension.
 pub(super) struct BlockScan<'a, 'e, 'ctx> {
     pub plan: &'a ScanPlan,
     pub root: InstrId,
-    /// Index of the fiber; 0 along the dimension that is scanned.
+    /// Index of the fiber; 0 along the scanned dimension.
     index: Index,
     member: Member<'e, 'ctx>,
-    /// Number of the thread, 64 bits.
+    /// Index of the thread in the block, 64 bits.
     pub thread: Lanes<'e, 'ctx>,
 }
 
 impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
-    /// Begins in all threads of the block; `fiber` is the number of the fiber.
+    /// Sets up the scan in all threads of the block; `fiber` is the index of the fiber.
     pub fn new(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         plan: &'a ScanPlan,
@@ -45,7 +45,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         Ok(BlockScan { plan, root, index, member, thread: member.thread.zext(64) })
     }
 
-    /// The combiner's value of two.
+    /// Combines two values.
     pub(super) fn pair(
         &self,
         s: &FusedEmitter<'e, 'ctx, 'm>,
@@ -55,14 +55,14 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         elemental::binary(s.emitter, self.plan.combiner, a, b)
     }
 
-    /// The combiner's identity.
+    /// Returns the combiner's identity.
     pub(super) fn neutral(&self, s: &FusedEmitter<'e, 'ctx, 'm>) -> Result<Value<'e, 'ctx>> {
         let identity = combiner_identity(self.plan.combiner, self.plan.ty);
         let identity = identity.ok_or_else(|| Error::internal("a combiner without an identity"))?;
         Ok(elemental::constant(s.emitter, self.plan.ty, identity))
     }
 
-    /// Index of a step of the fiber.
+    /// Returns the index of a step of the fiber.
     fn at(&self, step: AffineExpr) -> Index {
         let mut index = self.index.clone();
         index[self.plan.dimension] = match self.plan.from_end {
@@ -72,7 +72,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         index
     }
 
-    /// Index of a thread's neighbouring steps from a first one on, all of which exist.
+    /// Returns the index of a thread's adjacent steps starting at `first`. All of them must exist.
     fn index_of(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, first: Lanes<'e, 'ctx>) -> Index {
         let width = self.plan.width as u32;
         let value = match width {
@@ -84,7 +84,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         self.at(AffineExpr::symbol(step))
     }
 
-    /// Stores running totals of a thread's steps, those that exist.
+    /// Stores the running totals of a thread's steps, if they exist.
     pub(super) fn store(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -99,20 +99,20 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         Ok(())
     }
 
-    /// The array of the result.
+    /// Returns the array of the result.
     pub(super) fn target(&self, s: &FusedEmitter<'e, 'ctx, 'm>, result: PointerValue<'ctx>) -> Result<Source<'ctx>> {
         let shape = s.graph()[self.root].shape().expect_array()?.clone();
         Ok(Source { base: result, shape })
     }
 
-    /// The value that the scan begins with.
+    /// Returns the initial value of the scan.
     pub(super) fn start(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>) -> Result<Value<'e, 'ctx>> {
         let starts = s.reduction_starts(self.root, 1)?;
         starts.first().copied().ok_or_else(|| Error::internal("a scan without a start"))
     }
 
-    /// The elements of a thread's steps, the identity for those that are not there. Those are read elsewhere rather
-    /// than not at all: a thread reads much before it looks at any.
+    /// Loads the elements of a thread's steps; steps that do not exist yield the identity. Addresses are clamped
+    /// instead of branching around a load, so that several loads can be in flight.
     pub(super) fn elements(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -130,7 +130,8 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         Ok(if is_whole { x } else { elemental::select_lanes(is_there.splat(width), x, neutral.splat(width)) })
     }
 
-    /// The values of the threads before this one in the block, combined, and those of all. All threads must be here.
+    /// Returns the exclusive prefix of a value over the block's threads, and the combination over all threads. All
+    /// threads must execute it.
     pub(super) fn before(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -138,14 +139,14 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         neutral: Value<'e, 'ctx>,
     ) -> Result<[Value<'e, 'ctx>; 2]> {
         let (before, all) = self.before_each(s, &[own], neutral)?;
-        // The next turn writes where others may still read.
+        // The next iteration overwrites shared memory that other threads may still read.
         s.emitter.barrier()?;
         let before = before.first().copied().ok_or_else(|| Error::internal("a turn without values"))?;
         Ok([before, all])
     }
 
-    /// The same for values of several turns, each turn's after those of all threads in the one before. What is shared
-    /// may be read until the next barrier.
+    /// Computes the exclusive prefixes of several values per thread, ordered by value index first, then by thread.
+    /// Other threads may read the shared memory until the next barrier.
     pub(super) fn before_each(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -178,7 +179,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
         Ok((each, all))
     }
 
-    /// The values of the warp's lanes up to this one, combined.
+    /// Combines the values of the warp's lanes up to and including this one.
     fn through_warp(&self, s: &FusedEmitter<'e, 'ctx, 'm>, own: Value<'e, 'ctx>) -> Result<Value<'e, 'ctx>> {
         let mut through = own;
         for distance in (0..WARP.ilog2()).map(|bit| 1 << bit) {
@@ -189,7 +190,7 @@ impl<'a, 'e, 'ctx, 'm> BlockScan<'a, 'e, 'ctx> {
     }
 }
 
-/// The value of the lane so many before.
+/// Returns the value of the lane `distance` lower.
 fn up<'e, 'ctx>(emitter: &'e Emitter<'ctx>, value: Value<'e, 'ctx>, distance: u32) -> Result<Value<'e, 'ctx>> {
     let raws = value.raws().into_iter();
     let raws = raws.map(|raw| Ok(emitter.shuffle(emitter.lanes(raw), Shuffle::Up(distance))?.raw()));

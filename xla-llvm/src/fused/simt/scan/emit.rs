@@ -1,4 +1,4 @@
-//! The kernels of a scan.
+//! Kernels of a scan.
 
 use xla_hlo::{Error, Result, ResultExt};
 
@@ -13,7 +13,7 @@ use crate::fused::simt::scan::state;
 use crate::fused::source::KernelSource;
 
 impl ScanPlan {
-    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(
         &self,
         source: &KernelSource<'_>,

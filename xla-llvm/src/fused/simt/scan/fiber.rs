@@ -1,5 +1,5 @@
-//! A block goes along a fiber in turns. In each, a thread scans a few neighbouring elements, and the totals of the
-//! threads before it and of earlier turns are added.
+//! Scan of a whole fiber by one block. In each iteration a thread scans a few adjacent elements, and adds the totals of
+//! the threads before it and of earlier iterations.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;

@@ -1,12 +1,12 @@
-//! Scans by blocks of threads: running totals of whole fibers, or of tiles of them where there are few and long ones.
+//! Scans by blocks of threads: running totals of whole fibers, or of tiles if there are few, long fibers.
 //!
 //! ```text
-//! plan.rs      which blocks there are, and what they share
+//! plan.rs      number of blocks, and the memory they share
 //! emit.rs      the kernels
-//!   block.rs   a block of threads: their elements, what is before each of them
-//!   fiber.rs   a block goes along a fiber in turns, with the total so far
-//!   tile.rs    a block scans a tile, and asks the blocks of earlier tiles for what is before it
-//!   state.rs   the words by which these tell each other
+//!   block.rs   a block of threads: elements, and prefixes over threads
+//!   fiber.rs   a block scans a fiber, in iterations that carry the total
+//!   tile.rs    a block scans a tile, and waits for the totals of earlier tiles
+//!   state.rs   the words through which blocks communicate
 //! ```
 
 mod block;

@@ -1,4 +1,4 @@
-//! Plan of a scan by blocks: a block for each fiber, or one for each tile of some turns.
+//! Plan of a scan by blocks: one block per fiber, or one per tile of a fiber.
 
 use xla_hlo::ElementType;
 use xla_hlo::ops::{BinaryOp, Cumulative, Op, combiner_identity, simple_combiner};
@@ -11,7 +11,7 @@ use crate::fused::tuning::scan::{LEAST_FIBER, LEAST_TILED, MANY_FIBERS, MOST_TUR
 use crate::fused::tuning::threads::{ACCESS_BITS, MOST_INSTRUCTIONS};
 use crate::target::Target;
 
-/// Threads of the largest and the smallest block.
+/// Minimum and maximum number of threads per block.
 const THREADS: [u64; 2] = [64, 256];
 
 /// Plan of a scan by blocks.
@@ -19,34 +19,34 @@ const THREADS: [u64; 2] = [64, 256];
 pub struct ScanPlan {
     pub(super) combiner: BinaryOp,
     pub(super) ty: ElementType,
-    /// The dimension that is scanned.
+    /// Scanned dimension.
     pub(super) dimension: usize,
     pub(super) from_end: bool,
-    /// Sizes of the array.
+    /// Dimensions of the array.
     pub(super) dims: Vec<usize>,
-    /// Threads of a block.
+    /// Number of threads per block.
     pub(super) threads: u64,
-    /// Neighbouring elements of a thread.
+    /// Number of adjacent elements per thread and iteration.
     pub(super) width: u64,
-    /// Turns of a block, in each of which a thread has that many elements.
+    /// Number of iterations of a block.
     pub(super) turns: u64,
-    /// Tiles of a fiber, with a block each; one where its block goes along the whole fiber.
+    /// Number of tiles per fiber, one block each; 1 if a block scans the whole fiber.
     pub(super) tiles: u64,
 }
 
-/// Phase of a launch of a scan.
+/// Launch of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScanPhase {
-    /// Clears the words by which blocks tell each other: their address.
+    /// Clears the state words of the blocks. The word is their address.
     Clear,
-    /// Stores the running totals: addresses of the source's inputs, of the result, and of those words, if there are
-    /// some.
+    /// Stores the running totals. The words are addresses of the inputs, of the result, and of the state words, if
+    /// there are some.
     Scan,
 }
 
 impl ScanPlan {
-    /// The plan for a kernel whose root is a scan. `None` for others, and where each thread had better scan fibers of
-    /// its own.
+    /// Returns the plan for a kernel whose root is a scan. `None` for others, and if a kernel with one thread per fiber
+    /// is faster.
     pub fn new(source: &KernelSource<'_>, target: &Target) -> Option<ScanPlan> {
         let graph = &source.module[source.computation];
         let root = &graph[source.root];
@@ -75,8 +75,8 @@ impl ScanPlan {
         Some(if is_tiled { plan.in_tiles(graph.ids().count() as u64, busy_blocks(target)) } else { plan })
     }
 
-    /// The same with tiles of as many turns as a thread holds the elements of, fewer where the machine would not be
-    /// busy.
+    /// Splits fibers into tiles. A tile has the number of iterations whose elements a thread can hold in registers, or
+    /// fewer if there were too few blocks for the device.
     fn in_tiles(mut self, instructions: u64, busy: u64) -> ScanPlan {
         let bits = self.width * u64::from(compute_bits(self.ty).max(32)) * if self.ty.is_complex() { 2 } else { 1 };
         let (size, turn) = (self.size(), self.threads * self.width);
@@ -91,12 +91,12 @@ impl ScanPlan {
         self
     }
 
-    /// The launches.
+    /// Returns the launches in order.
     pub fn phases(&self) -> &'static [ScanPhase] {
         if self.tiles > 1 { &[ScanPhase::Clear, ScanPhase::Scan] } else { &[ScanPhase::Scan] }
     }
 
-    /// Bytes of the words by which blocks tell each other, if they do.
+    /// Returns the size in bytes of the state words, if blocks communicate.
     pub fn state_bytes(&self) -> Option<usize> {
         self.state().map(|state| state.bytes() as usize)
     }
@@ -105,7 +105,7 @@ impl ScanPlan {
         (self.tiles > 1).then(|| ScanState::new(self.ty, self.threads, [self.fibers(), self.tiles]))
     }
 
-    /// Number of 64-bit words that a kernel takes.
+    /// Returns the number of 64-bit words that a launch takes.
     pub fn words(&self, phase: ScanPhase, source: &KernelSource<'_>) -> usize {
         match phase {
             ScanPhase::Clear => 1,
@@ -125,7 +125,7 @@ impl ScanPlan {
         self.fibers() * self.tiles
     }
 
-    /// Dimensions that are not scanned, with their sizes.
+    /// Returns the dimensions that are not scanned, with their sizes.
     pub(super) fn independent(&self) -> impl Iterator<Item = (usize, u64)> {
         let sizes = self.dims.iter().map(|&size| size as u64).enumerate();
         sizes.filter(|&(dimension, _)| dimension != self.dimension)

@@ -1,7 +1,8 @@
-//! Words by which the blocks of a scan tell each other totals.
+//! State words through which the blocks of a scan exchange totals.
 //!
-//! The first one counts blocks. Each other one is 0, or holds 32 bits of a value below a mark that it is there. Words
-//! come whole, so nothing needs to be ordered around them.
+//! The first word is the ticket counter of the blocks. Each other one is 0, or holds 32 bits of a value in its low half
+//! and a flag that it is valid above them. Reads and writes of a word are atomic, so that no other memory access needs
+//! to be ordered with them.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
@@ -17,16 +18,16 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, Register};
 
 const WORD: Scalar = Scalar::Int(64);
-/// Bits of a value in a word.
+/// Number of bits of a value in a word.
 const HALF: u32 = 32;
 
-/// Arrangement of the words.
+/// Layout of the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ScanState {
-    /// Words of a value.
+    /// Number of words per value.
     parts: u64,
     fibers: u64,
-    /// Tiles of a fiber, and of a group.
+    /// Tiles of a fiber (`tiles`), and of a group (`group`).
     pub tiles: u64,
     pub group: u64,
 }
@@ -49,18 +50,18 @@ impl ScanState {
         self.tiles.div_ceil(self.group)
     }
 
-    /// The first word of a tile's total.
+    /// Returns the index of the first word of a tile's total.
     pub fn total_at<'e, 'ctx>(&self, fiber: Lanes<'e, 'ctx>, tile: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         (fiber * self.tiles as i64 + tile) * self.parts as i64 + 1
     }
 
-    /// The first word of what is before a group.
+    /// Returns the index of the first word of a group's exclusive prefix.
     pub fn group_at<'e, 'ctx>(&self, fiber: Lanes<'e, 'ctx>, group: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let first = 1 + self.parts * self.fibers * self.tiles;
         (fiber * self.groups() as i64 + group) * self.parts as i64 + first as i64
     }
 
-    /// The number of the block among those that have begun to run.
+    /// Returns the block's ticket: its index in the order of the blocks' start.
     pub fn ticket<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, words: PointerValue<'ctx>) -> Result<SymbolId> {
         let emitter = s.emitter;
         let shared = emitter.shared_array(WORD, 1)?;
@@ -75,7 +76,7 @@ impl ScanState {
         Ok(s.uniform_symbol(ticket, Some(self.fibers * self.tiles)))
     }
 
-    /// Tells others a value of one lane.
+    /// Publishes a value of one lane to other blocks.
     pub fn tell<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -90,7 +91,8 @@ impl ScanState {
         Ok(())
     }
 
-    /// The value that another block tells, where it is wanted, and elsewhere any one; in the form of another value.
+    /// Waits for the value that another block publishes if `is_wanted`; otherwise returns an arbitrary value. The type
+    /// is that of `like`.
     pub fn wait<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -113,7 +115,7 @@ impl ScanState {
     }
 }
 
-/// Half a word that another block tells, as 64 bits.
+/// Waits for a word of another block, and returns its 32 bits of the value, zero-extended to 64 bits.
 fn wait_for_word<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     (words, at): (PointerValue<'ctx>, Lanes<'e, 'ctx>),
@@ -130,7 +132,7 @@ fn wait_for_word<'e, 'ctx>(
     word & i64::from(u32::MAX)
 }
 
-/// Halves of words, 64 bits each, that a value is made of.
+/// Splits a value into 32-bit halves, zero-extended to 64 bits each.
 fn halves<'e, 'ctx>(emitter: &'e Emitter<'ctx>, value: Value<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
     let parts = value.raws().into_iter().map(|raw| emitter.lanes(raw).bits());
     let halves = parts.flat_map(|bits| match bits.scalar().bits() {
@@ -140,7 +142,7 @@ fn halves<'e, 'ctx>(emitter: &'e Emitter<'ctx>, value: Value<'e, 'ctx>) -> Vec<L
     halves.collect()
 }
 
-/// Writes a kernel that clears the words, a thread for each.
+/// Emits a kernel that clears the words, one thread per word.
 pub(super) fn emit_clear(
     state: ScanState,
     source: &KernelSource<'_>,

@@ -1,11 +1,11 @@
-//! A block scans a tile of a fiber, whose elements its threads hold: everything is read once.
+//! Scan of a tile of a fiber by one block, whose threads hold all its elements: everything is read once.
 //!
-//! A block tells the others the total of its tile as soon as it has it. Tiles are in groups of as many as a block has
-//! threads: the block of a tile waits for the totals of those before it in its group, and for what is before the group,
-//! which the block of the last tile of the group before tells. So what is before a tile is always combined in the same
-//! way, whichever block was first, and a sum of floats has the same bits every time; and of the blocks that wait for
-//! each other one after the other there is one for each group. Blocks take tiles in the order in which they begin to
-//! run, so that none waits for one that does not run yet.
+//! This is a deterministic variant of decoupled look-back. A block publishes the total of its tile as soon as it has
+//! computed it. Tiles form groups, with one tile for each thread of a block. The block of a tile waits for the totals
+//! of the earlier tiles of its group, and for the prefix of the group, which the block of the last tile of the previous
+//! group publishes. The prefix of a tile is thus always combined in the same order, and a sum of floats has the same
+//! bits in every run. The chain of blocks that wait for each other has one block per group. Tickets assign tiles to
+//! blocks in the order of their start, so that no block waits for one that has not started (no deadlock).
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -17,20 +17,20 @@ use crate::fused::simt::scan::block::BlockScan;
 use crate::fused::simt::scan::state::ScanState;
 use crate::lanes::Lanes;
 
-/// A tile and where its block tells and is told of it.
+/// Tile, with the state words through which its block communicates.
 struct Tile<'e, 'ctx> {
     state: ScanState,
     words: PointerValue<'ctx>,
     fiber: Lanes<'e, 'ctx>,
-    /// Its number in the fiber.
+    /// Index of the tile in the fiber.
     number: Lanes<'e, 'ctx>,
     group: Lanes<'e, 'ctx>,
-    /// Its number in the group.
+    /// Index of the tile in the group.
     place: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
-    /// Stores the running totals of a tile, by the numbers of the fiber and of the tile in it.
+    /// Stores the running totals of a tile, given the index of the fiber and that of the tile in it.
     pub fn tile(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -60,7 +60,7 @@ impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
         Ok(())
     }
 
-    /// Tells others the tile's total; what is before the tile.
+    /// Publishes the tile's total, and returns the exclusive prefix of the tile.
     fn earlier(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -73,7 +73,7 @@ impl<'e, 'ctx, 'm> BlockScan<'_, 'e, 'ctx> {
         s.when(is_first, &[], |s| {
             state.tell(s.emitter, words, state.total_at(tile.fiber, tile.number), all).map(|()| Vec::new())
         })?;
-        // The first thread waits for what is before the group, the next ones for the tiles of the group.
+        // The first thread waits for the group's prefix, the next ones for the totals of the tiles of the group.
         let starts = is_first & tile.group.eq(0);
         let is_wanted = thread.ule(tile.place) & starts.eq(0);
         let total = state.total_at(tile.fiber, tile.number - tile.place + thread - 1);
