@@ -1,6 +1,6 @@
-//! Counts of each digit in the tiles of rows, and in those before.
+//! Histograms of the digits in the tiles of rows, and their prefix sums over tiles.
 //!
-//! The counts of a digit in the tiles of a row are neighbours, so that a block adds up those of one digit.
+//! The counts of a digit in the tiles of a row are contiguous, so that one block can sum them.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -17,16 +17,16 @@ use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, WARP};
 
-/// A block's tile of a row; numbers of 32 bits.
+/// Tile of a row that a block processes; all numbers are 32 bits.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'e, 'ctx> {
-    /// The row, and the tile's number in it.
+    /// Index of the row, and of the tile in it.
     pub row: Lanes<'e, 'ctx>,
     pub number: Lanes<'e, 'ctx>,
-    /// The numbers of the first elements of row and tile in their array.
+    /// Indices in the array of the first element of the row, and of the tile.
     pub row_first: Lanes<'e, 'ctx>,
     pub first: Lanes<'e, 'ctx>,
-    /// Elements of the tile.
+    /// Number of elements of the tile.
     pub count: Lanes<'e, 'ctx>,
 }
 
@@ -41,30 +41,30 @@ impl<'e, 'ctx> Tile<'e, 'ctx> {
         Ok(Tile { row, number, row_first, first: row_first + begin, count })
     }
 
-    /// Place of the tile's count of a digit.
+    /// Returns the position of the tile's count of a digit.
     pub fn counter(&self, plan: &RadixSortPlan, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.total(digit).zext(64) * plan.tiles() as i64 + self.number.zext(64)
     }
 
-    /// Place of the row's count of a digit.
+    /// Returns the position of the row's count of a digit.
     pub fn total(&self, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.row * DIGITS as i64 + digit
     }
 }
 
-/// The digit of an element's bits that begins at a bit of its key, 32 bits.
+/// Extracts the digit that begins at bit `begin` of the key of an element, as 32 bits.
 pub(super) fn digit<'e, 'ctx>(plan: &RadixSortPlan, bits: Lanes<'e, 'ctx>, begin: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let key = key_lanes(&plan.key, bits);
     let begin = begin.zext(key.scalar().bits());
     key.lshr(begin).zext(32) & (DIGITS - 1) as i64
 }
 
-/// The bits of an element of the array of keys.
+/// Returns the integer type with the width of the array of keys.
 pub(super) fn key_bits(plan: &RadixSortPlan) -> Scalar {
     Scalar::Int(8 * plan.types[plan.keys].byte_width() as u32)
 }
 
-/// Counts the digits of a tile.
+/// Emits the histogram of a tile.
 pub(super) fn tile<'e, 'ctx>(
     plan: &RadixSortPlan,
     s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -76,7 +76,7 @@ pub(super) fn tile<'e, 'ctx>(
     let tile = Tile::new(plan, emitter)?;
     let histogram = Histogram::new(emitter)?;
     histogram.clear(s, member)?;
-    // All elements are loaded before any is looked at.
+    // All loads are issued before the first element is used.
     let places: Vec<_> = (0..plan.per_thread).map(|turn| member.thread + (turn * THREADS) as i64).collect();
     let load = |&place: &Lanes<'e, 'ctx>| {
         let at = tile.first + place.umin(tile.count - 1);
@@ -95,7 +95,7 @@ pub(super) fn tile<'e, 'ctx>(
     Ok(())
 }
 
-/// Makes of the counts of a row and a digit in tiles those of the tiles before, and stores the sum of all.
+/// Emits the exclusive prefix sums of the counts over the tiles of a row and digit, and stores the total.
 pub(super) fn offsets<'e, 'ctx>(
     plan: &RadixSortPlan,
     s: &mut FusedEmitter<'e, 'ctx, '_>,

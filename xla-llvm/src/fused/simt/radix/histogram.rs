@@ -1,4 +1,4 @@
-//! Counters of digits, which threads of a block have in shared memory.
+//! Histogram of digits in shared memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -10,14 +10,14 @@ use crate::fused::simt::radix::DIGITS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, WARP};
 
-/// Counters of each digit: neighbouring threads use different ones, since equal digits in a warp wait for each other.
+/// Copies of each counter: adjacent threads use different ones, since atomics on the same counter serialize.
 const COPIES: u64 = 4;
-/// Counters from one copy to the next. One is left out after each warp of them, and one after each copy: a thread that
-/// adds up neighbouring digits meets others in few banks.
+/// Counters between copies. Padding of one counter after each warp's worth of counters and one after each copy avoids
+/// bank conflicts when a thread adds up adjacent digits.
 const COPY: u64 = DIGITS + DIGITS / WARP as u64 + 1;
 const COUNTER: Scalar = Scalar::Int(32);
 
-/// Counters of digits in shared memory.
+/// Histogram of digits in shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Histogram<'ctx> {
     counters: PointerValue<'ctx>,
@@ -28,7 +28,7 @@ impl<'ctx> Histogram<'ctx> {
         Ok(Histogram { counters: emitter.shared_array(COUNTER, COPIES * COPY)? })
     }
 
-    /// Begins with nothing counted, after a barrier.
+    /// Clears the counters. A barrier must follow before the first count.
     pub fn clear<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
         member.each(s, COPIES * COPY, &mut |s, at| {
             s.emitter.store_lanes(at.int(0), self.counters, at, None);
@@ -36,13 +36,13 @@ impl<'ctx> Histogram<'ctx> {
         })
     }
 
-    /// Counts a digit, 32 bits.
+    /// Counts a 32-bit digit.
     pub fn count<'e>(&self, emitter: &Emitter<'ctx>, member: Member<'e, 'ctx>, digit: Lanes<'e, 'ctx>) -> Result<()> {
         let copy = (member.lane & (COPIES - 1) as i64) * COPY as i64;
         emitter.atomic_update(Atomic::Add, self.counters, Self::place(digit) + copy, digit.int(1))
     }
 
-    /// Number of times that a digit was counted, after a barrier.
+    /// Returns the count of a digit. A barrier must precede it.
     pub fn total<'e>(&self, emitter: &'e Emitter<'ctx>, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let place = Self::place(digit);
         let copies =

@@ -1,11 +1,11 @@
-//! Digits of keys, as many threads sort and select by them.
+//! Radix sort and selection by digits of keys.
 //!
 //! ```text
-//! histogram.rs  counts of digits in shared memory
-//! plan.rs       the launches of a sort of rows, one digit after the other
+//! histogram.rs  histogram of digits in shared memory
+//! plan.rs       the launches of a radix sort of rows
 //! sort.rs       their kernels
-//!   count.rs      how often each digit is where
-//!   rank.rs       moving elements to their places
+//!   count.rs      histograms of tiles and their prefix sums
+//!   rank.rs       moves of elements to their positions
 //! ```
 //!
 //! `top_k/select.rs` selects by digits.
@@ -16,7 +16,7 @@ pub(crate) mod plan;
 mod rank;
 mod sort;
 
-/// Bits of a digit.
+/// Width of a digit in bits.
 pub(crate) const DIGIT_BITS: u32 = 8;
-/// Digits that differ.
+/// Number of different digits.
 pub(crate) const DIGITS: u64 = 1 << DIGIT_BITS;

@@ -1,9 +1,9 @@
-//! Sorts of rows whose comparator says no more than a key of one array's elements: digit after digit of the keys, from
-//! the lowest one, elements move to where those with lesser digits, and those before them with the same one, end.
+//! Radix sort (LSD) of rows whose comparator only compares keys of one array's elements. Each digit, from the lowest
+//! one on, is sorted by a stable counting sort.
 //!
-//! No block waits for another one: a launch counts each block's digits, one adds up the counts of the blocks before,
-//! and one moves the elements. Elements move as they are, those of all arrays, and keys are made whenever they are
-//! looked at.
+//! No block waits for another one: one launch computes the histogram of each tile, one the prefix sums over tiles, and
+//! one moves the elements. The elements of all arrays move unchanged; keys are computed from elements whenever they are
+//! needed.
 
 use xla_hlo::ops::Sort;
 use xla_hlo::{ArrayShape, CompId, ElementType, Module};
@@ -16,42 +16,43 @@ use crate::fused::tuning::radix_sort::{
 use crate::lanes::Scalar;
 use xla_passes::analysis::element_order::{Key, key_of_comparator};
 
-/// Positions below this are computed in 32 bits.
+/// Upper bound of the number of elements: positions are computed in 32 bits.
 const MOST: u64 = 1 << 31;
-/// A counter of a digit in a block's tile.
+/// Type of a digit's counter.
 pub(super) const COUNTER: Scalar = Scalar::Int(32);
 
-/// Plan of a sort by digits.
+/// Plan of a radix sort.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RadixSortPlan {
     pub(super) types: Vec<ElementType>,
-    /// The array whose elements' keys are compared, and these.
+    /// Array whose elements have the keys (`keys`), and the key's definition (`key`).
     pub(super) keys: usize,
     pub(super) key: Key,
-    /// Elements of a row.
+    /// Number of elements per row.
     pub(super) length: u64,
     pub(super) rows: u64,
-    /// Elements of a thread.
+    /// Number of elements per thread.
     pub(super) per_thread: u64,
     pub(super) comparator: CompId,
 }
 
-/// Phase of a launch. The one number of [`Count`](RadixPhase::Count) and [`Move`](RadixPhase::Move) is the bit where a
-/// digit begins.
+/// Launch of a radix sort. [`Count`](RadixPhase::Count) and [`Move`](RadixPhase::Move) take one number, the bit where
+/// the digit begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RadixPhase {
-    /// Counts the digits of each tile. Words: addresses of the array of keys and of the counts.
+    /// Counts the digits of each tile. The words are addresses of the array of keys and of the counts.
     Count,
-    /// Makes of the counts those of earlier tiles of the row, and stores those of all of them. Words: addresses of the
-    /// counts and the totals.
+    /// Computes prefix sums of the counts over the tiles of a row, and stores the totals. The words are addresses of
+    /// the counts and the totals.
     Offsets,
-    /// Moves elements. Words: addresses of the arrays to read and of those to write, of the counts and the totals.
+    /// Moves elements. The words are addresses of the arrays to read and of those to write, of the counts and the
+    /// totals.
     Move,
 }
 
 impl RadixSortPlan {
-    /// The plan of a sort of arrays; `None` where the comparator is more than a key, elements of a row are apart in
-    /// memory, or merging takes less time, in which `merge` does it.
+    /// Returns the plan for a sort of arrays. `None` if the comparator is not a comparison of keys, the elements of a
+    /// row are not contiguous, or the merge sort `merge` is faster.
     pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape], merge: &SortPlan) -> Option<RadixSortPlan> {
         let first = arrays.first().filter(|first| first.is_static())?;
         let (keys, key) = key_of_comparator(module, sort.computation)?;
@@ -69,9 +70,9 @@ impl RadixSortPlan {
         (plan.seconds() < plan.merge_seconds(merge)).then_some(plan)
     }
 
-    /// Estimate of the time that the launches take.
+    /// Estimates the time of all launches in seconds.
     fn seconds(&self) -> f64 {
-        // Rows end in tiles that may be nearly empty.
+        // The last tile of a row may be nearly empty.
         let count = (self.rows * self.tiles() * self.tile()) as f64;
         let bytes = (2 * self.bytes() + self.types[self.keys].byte_width() as u64) as f64;
         let moving = count * ELEMENT_SECONDS.max(bytes * BYTE_SECONDS);
@@ -79,58 +80,58 @@ impl RadixSortPlan {
         self.digits().count() as f64 * (DIGIT_SECONDS + moving + sums)
     }
 
-    /// As [`seconds`](Self::seconds), of merging.
+    /// Estimates the time of the merge sort in seconds.
     fn merge_seconds(&self, merge: &SortPlan) -> f64 {
         let (count, bytes) = ((self.rows * self.length) as f64, (2 * self.bytes()) as f64);
         let launches = 1.0 + merge.merges().count() as f64;
         launches * (MERGE_SECONDS + count * ELEMENT_SECONDS.max(bytes * BYTE_SECONDS))
     }
 
-    /// Bytes of an element of each array.
+    /// Returns the size in bytes of an element, summed over all arrays.
     fn bytes(&self) -> u64 {
         self.types.iter().map(|ty| ty.byte_width() as u64).sum()
     }
 
-    /// The bits where digits begin, in the order in which elements are sorted by them.
+    /// Returns the first bit of each digit, in the order of the launches.
     pub fn digits(&self) -> impl Iterator<Item = u32> + use<> {
         (0..self.key.bits).step_by(DIGIT_BITS as usize)
     }
 
-    /// The array whose elements' keys are compared.
+    /// Returns the index of the array whose elements have the keys.
     pub fn keys(&self) -> usize {
         self.keys
     }
 
-    /// Elements of a block.
+    /// Returns the number of elements per block.
     pub(super) fn tile(&self) -> u64 {
         THREADS * self.per_thread
     }
 
-    /// Tiles of a row.
+    /// Returns the number of tiles per row.
     pub(super) fn tiles(&self) -> u64 {
         self.length.div_ceil(self.tile())
     }
 
-    /// Bits of the widest number of an array.
+    /// Returns the width in bits of the widest element over all arrays; complex elements count as their real part.
     pub(super) fn widest(&self) -> u32 {
         let widths = self.types.iter().map(|ty| ty.real_part().byte_width() as u64);
         8 * widths.max().unwrap_or(WIDEST).min(WIDEST) as u32
     }
 
-    /// Bytes of the arrays between launches, where there is more than one digit.
+    /// Returns the size in bytes of the arrays between launches; none if there is only one digit.
     pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
         let count = (self.rows * self.length) as usize;
         let is_needed = self.key.bits > DIGIT_BITS;
         self.types.iter().filter(move |_| is_needed).map(move |ty| count * ty.byte_width())
     }
 
-    /// Bytes of the counts and of the totals.
+    /// Returns the size in bytes of the counts and of the totals.
     pub fn count_bytes(&self) -> [usize; 2] {
         let totals = self.rows * DIGITS * u64::from(COUNTER.bits() / 8);
         [totals * self.tiles(), totals].map(|bytes| bytes as usize)
     }
 
-    /// Number of 64-bit words that a kernel takes.
+    /// Returns the number of 64-bit words that a launch takes.
     pub fn words(&self, phase: RadixPhase) -> usize {
         self.addresses(phase) + phase.numbers()
     }
@@ -159,7 +160,8 @@ mod tests {
 
     use super::*;
 
-    /// Elements of a thread of the sort by digits, where one is planned, of an array and as many `s32`.
+    /// Returns the number of elements per thread of the radix sort, if one is planned, of an array and an `s32` array
+    /// of equal shape.
     fn per_thread(ty: &str, dims: &str, dimension: usize, before: &str) -> Option<u64> {
         let text = format!(
             "HloModule m

@@ -1,8 +1,8 @@
-//! Moving a tile's elements to their places by one digit.
+//! Moves a tile's elements to their positions by one digit.
 //!
-//! Each warp counts digits in the order of its elements: lanes with the same digit know of each other by ballots, so
-//! that an element's rank is what its warp has counted before and the lanes before it. The tile's elements are put in
-//! order in shared memory first; neighbouring threads then write neighbours of the same digit.
+//! Each warp counts digits in the order of its elements. Ballots find the lanes with an equal digit, so that an
+//! element's rank is the warp's count so far plus the number of earlier lanes with that digit. The tile is sorted in
+//! shared memory first, so that adjacent threads write adjacent elements of a digit (coalesced stores).
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Result};
@@ -16,48 +16,49 @@ use crate::fused::tuning::radix_sort::THREADS;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
 
-/// Warps of a block.
+/// Number of warps per block.
 const WARPS: u64 = THREADS / WARP as u64;
 
-/// A block that moves its tile.
+/// Block that moves a tile.
 pub(super) struct Mover<'a, 'e, 'ctx> {
     plan: &'a RadixSortPlan,
     member: Member<'e, 'ctx>,
     tile: Tile<'e, 'ctx>,
-    /// The bit where the digit begins.
+    /// First bit of the digit.
     begin: Lanes<'e, 'ctx>,
-    /// Counts of the digits in tiles before, and in the row.
+    /// Counts of the digits in earlier tiles, and in the whole row.
     counts: PointerValue<'ctx>,
     totals: PointerValue<'ctx>,
-    /// Shared memory: how often a warp had a digit, and later the place in the tile of the first one that it has.
+    /// Shared memory: a warp's count of each digit, later the position in the tile of its first element with that
+    /// digit.
     counters: PointerValue<'ctx>,
-    /// From an element's place in the tile to that in its row, for each digit.
+    /// Distance from an element's position in the sorted tile to that in its row, for each digit.
     moves: PointerValue<'ctx>,
-    /// A number of each warp.
+    /// One number per warp.
     sums: PointerValue<'ctx>,
-    /// A number of each element of the tile.
+    /// One number per element of the tile.
     elements: PointerValue<'ctx>,
 }
 
-/// The numbers that a thread moves, one of each of its elements.
+/// Numbers that a thread moves, one per element.
 struct Numbers<'ctx> {
     array: PointerValue<'ctx>,
     to: PointerValue<'ctx>,
     bits: Scalar,
-    /// Numbers of an element, and which one of them it is.
+    /// Numbers per element (two if complex), and the index of this one.
     parts: i64,
     part: i64,
 }
 
 impl<'ctx> Numbers<'ctx> {
-    /// The numbers of an array's elements.
+    /// Returns the numbers of an array's elements.
     fn of(ty: ElementType, [array, to]: [PointerValue<'ctx>; 2]) -> impl Iterator<Item = Numbers<'ctx>> {
         let bits = Scalar::Int(8 * ty.real_part().byte_width() as u32);
         let parts = if ty.is_complex() { 2 } else { 1 };
         (0..parts).map(move |part| Numbers { array, to, bits, parts, part })
     }
 
-    /// Place of the number of an element.
+    /// Returns the position of an element's number.
     fn at<'e>(&self, element: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         element.zext(64) * self.parts + self.part
     }
@@ -85,11 +86,11 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         })
     }
 
-    /// Writes the kernel's body.
+    /// Emits the body of the kernel that moves elements, from the arrays `from` to the arrays `to`.
     pub fn run(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, [from, to]: [&[PointerValue<'ctx>]; 2]) -> Result<()> {
         let (emitter, plan, tile) = (s.emitter, self.plan, self.tile);
         let (keys, bits) = (from[plan.keys], key_bits(plan));
-        // A warp has neighbouring elements, in the order of turns and lanes.
+        // A warp has contiguous elements, in the order of iterations and lanes.
         let own = self.member.warp * (plan.per_thread * u64::from(WARP)) as i64 + self.member.lane;
         let places: Vec<_> = (0..plan.per_thread).map(|turn| own + (turn * u64::from(WARP)) as i64).collect();
         let addresses: Vec<_> = places.iter().map(|place| tile.first + place.umin(tile.count - 1)).collect();
@@ -103,7 +104,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         let places: Vec<_> = digits.iter().zip(ranks).map(place).collect();
 
         self.exchange(s, &elements, &places, &exist)?;
-        // In the order of the tile, a thread has every so many elements.
+        // In the order of the sorted tile, a thread has every `THREADS`-th element.
         let turns = (0..plan.per_thread).map(|turn| self.member.thread + (turn * THREADS) as i64);
         let slots: Vec<_> = turns.map(|slot| (slot.umin(tile.count - 1), slot.ult(tile.count))).collect();
         let sorted: Vec<_> =
@@ -131,8 +132,8 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         Ok(())
     }
 
-    /// Counts the elements of the warp before each one of a thread's that have the same digit. The warp's counters
-    /// end as how many have each.
+    /// Returns the rank of each of a thread's elements: the number of earlier elements of the warp with an equal digit.
+    /// Afterwards the warp's counters hold the count of each digit.
     fn ranks(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -158,7 +159,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
             let known = emitter.load_lanes(self.counters, at, COUNTER, 1, None);
             let earlier = peers & before;
             emitter.warp_barrier()?;
-            // The first lane of those with the same digit counts them.
+            // The first lane of those with an equal digit adds their number to the counter.
             s.when(exists & earlier.eq(0), &[], |_| {
                 emitter.store_lanes(known + peers.popcount(), self.counters, at, None);
                 Ok(Vec::new())
@@ -169,8 +170,8 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         Ok(ranks)
     }
 
-    /// Makes of the warps' counts the places in the tile where their elements of each digit begin, and tells how far
-    /// elements of a digit move from the tile to the row: a thread for each digit.
+    /// Converts the warps' counts to the positions in the tile where their elements of each digit begin, and computes
+    /// the distance that elements of a digit move from the tile to the row. One thread per digit.
     fn starts(&self, s: &mut FusedEmitter<'e, 'ctx, '_>) -> Result<()> {
         let (emitter, tile, digit) = (s.emitter, self.tile, self.member.thread);
         let counter = |warp: u64| digit + (warp * DIGITS) as i64;
@@ -179,7 +180,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         let here = own.iter().copied().reduce(|a, b| a + b).unwrap_or(digit);
         let total = emitter.load_lanes(self.totals, tile.total(digit), COUNTER, 1, None);
         let earlier = emitter.load_lanes(self.counts, tile.counter(self.plan, digit), COUNTER, 1, None);
-        // Both sums at once, neither of which is more than its half of the bits.
+        // Both prefix sums are computed at once, in the two halves of 64 bits; neither overflows its half.
         let both = (here.zext(64) << i64::from(COUNTER.bits())) | total.zext(64);
         let [before, _] = self.member.sums(s, both, self.sums)?;
         let mut start = before.lshr(i64::from(COUNTER.bits())).trunc(COUNTER.bits());
@@ -192,7 +193,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         emitter.barrier()
     }
 
-    /// Puts numbers of the thread's elements to their places in shared memory. Ends with a barrier.
+    /// Stores numbers of the thread's elements at their sorted positions in shared memory. Ends with a barrier.
     fn exchange(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -206,7 +207,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         s.emitter.barrier()
     }
 
-    /// Stores a number of an element that exists.
+    /// Stores a number of an element if it exists.
     fn store(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -225,7 +226,7 @@ impl<'a, 'e, 'ctx> Mover<'a, 'e, 'ctx> {
         s.emitter.load_lanes(array, at, COUNTER, 1, None)
     }
 
-    /// Place of the warp's counter of a digit.
+    /// Returns the position of the warp's counter of a digit.
     fn counter(&self, digit: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.member.warp * DIGITS as i64 + digit
     }

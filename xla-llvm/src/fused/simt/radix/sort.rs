@@ -1,4 +1,4 @@
-//! The kernels of a sort by digits.
+//! Kernels of a radix sort.
 
 use xla_hlo::{Error, Module, Result};
 
@@ -12,7 +12,7 @@ use crate::fused::kernel::{Kernel, Launch};
 use crate::fused::tuning::radix_sort::THREADS;
 
 impl RadixSortPlan {
-    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(&self, module: &Module, phase: RadixPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.addresses(phase), phase.numbers())?;
         let mut s = FusedEmitter::new(emitter, module, self.comparator)?;
