@@ -1,10 +1,10 @@
-//! The best elements of rows, in order.
+//! Top-k: the best elements of rows, in order.
 //!
 //! ```text
 //! plan.rs       the launches
-//! pick.rs       very few: a group of threads takes one after the other
-//! select.rs     more: a block finds the last of them by digits, then sorts those up to it
-//! sorted.rs     items in shared memory, and sorting them
+//! pick.rs       very small k: a thread group picks the elements one at a time
+//! select.rs     larger k: a block finds the k-th element by radix selection, then sorts the best ones
+//! sorted.rs     items in shared memory, and their sort
 //! ```
 
 mod pick;
@@ -20,7 +20,7 @@ use plan::{TopKPhase, TopKPlan};
 use select::Selection;
 
 impl TopKPlan {
-    /// Writes the function of a launch. `computation` is any of the module.
+    /// Emits the function of a launch. `computation` is any computation of the module.
     pub fn emit(
         &self,
         module: &Module,

@@ -1,9 +1,9 @@
-//! Very few best elements of rows: a group of threads for each row.
+//! Top-k with very small k: a thread group for each row.
 //!
-//! Each thread keeps the best of its own elements. The best of all is taken, then the next one, as often as wanted; a
-//! thread whose elements are all taken goes through its part of the row again. An element is known by a number of 64
-//! bits: its place in the order of its type, and, so that of equals the first is taken, how far from the end of the row
-//! it is.
+//! Each thread keeps the best of its own elements. The group takes the best of all, then the next one, `k` times. A
+//! thread whose kept elements are all taken reads its part of the row again. An element is represented by 64 bits: its
+//! rank in the order of its type, and below it the complement of its position, so that the first of equal elements is
+//! the best.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::BinaryOp;
@@ -24,7 +24,7 @@ use crate::fused::tuning::top_k::{KEPT, LARGEST, READ};
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::WARP;
 
-/// Writes the kernel's body.
+/// Emits the body of a top-k kernel that picks the elements one at a time.
 pub(super) fn emit<'ctx>(
     plan: &TopKPlan,
     (module, computation): (&Module, CompId),
@@ -48,17 +48,17 @@ pub(super) fn emit<'ctx>(
     Ok(Launch { work_items, block: Some(block) })
 }
 
-/// A group at a row.
+/// Thread group of a row.
 struct Picker<'a, 'e, 'ctx> {
     plan: &'a TopKPlan,
     operand: PointerValue<'ctx>,
     group: ThreadGroup<'e, 'ctx>,
-    /// First element of the row.
+    /// Index of the row's first element.
     first: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
-    /// Stores the best elements and their places, from a place of the results on.
+    /// Stores the best elements and their positions to the results, starting at index `to`.
     fn pick(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -88,14 +88,14 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
                 let is_empty = s.emitter.lanes(rest[0]).eq(0);
                 s.when(is_empty, &rest, |s| self.best_up_to(s, best - 1))
             })?;
-            // All threads of the group read its candidates before they are overwritten.
+            // All threads of the group must have read its candidates before they are overwritten.
             s.sync(group)?;
             Ok(kept)
         })?;
         Ok(())
     }
 
-    /// The best of the thread's elements with numbers up to one, the best first; 0 where there are no more.
+    /// Returns the best of the thread's elements with numbers up to `bound`, in descending order; 0 if there are fewer.
     fn best_up_to(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -133,14 +133,14 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
         elemental::load(s.emitter, self.operand, at, self.plan.element_type, 1, None).stored_lanes()
     }
 
-    /// The number of an element at a place: the better one is the greater one. None is 0.
+    /// Returns the number of an element at a position. Better elements have greater numbers; 0 stands for no element.
     fn number(&self, element: Lanes<'e, 'ctx>, place: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let ty = self.plan.element_type;
         let width = ty.bit_width() as u32;
         let bits = element.cast_bits(Scalar::Int(width));
         let sign = 1i64 << (width - 1);
         let ordered = match ty.kind() {
-            // The greater the pattern of a negative float, the less it is.
+            // Negative floats: the greater the bit pattern, the lesser the value.
             ElementKind::Float => bits ^ (bits.ashr(i64::from(width - 1)) | sign),
             ElementKind::Signed => bits ^ sign,
             ElementKind::Unsigned | ElementKind::Pred | ElementKind::Complex => bits,
@@ -150,7 +150,7 @@ impl<'e, 'ctx> Picker<'_, 'e, 'ctx> {
     }
 }
 
-/// Numbers in order with one more, without the last.
+/// Inserts a number into numbers in descending order, and drops the last one.
 fn inserted<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     kept: &[BasicValueEnum<'ctx>],

@@ -1,4 +1,4 @@
-//! Launches of a top-k, and what they work on.
+//! Launches of a top-k, and their sizes.
 
 use xla_hlo::ops::TopK;
 use xla_hlo::{ArrayShape, ElementKind, ElementType, Error};
@@ -8,26 +8,26 @@ use crate::fused::tuning::top_k::{FEW, LEAST_CHUNK, MOST};
 use crate::target::Target;
 use xla_passes::analysis::element_order::Key;
 
-/// Elements of which a place in 32 bits can be told.
+/// Maximum number of elements per row: positions have 32 bits.
 const LONGEST: usize = i32::MAX as usize;
 
-/// The kernels of a `topk`.
+/// Plan of the kernels of a `topk`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopKPlan {
     pub(super) element_type: ElementType,
-    /// The lesser the key, the better the element.
+    /// Key of an element; the lesser the key, the better the element.
     pub(super) key: Key,
     pub(super) largest: bool,
     pub(super) count: u64,
     pub(super) rows: u64,
     pub(super) length: u64,
-    /// Elements of a chunk of a row, and chunks of a row.
+    /// Number of elements per chunk, and of chunks per row.
     pub(super) chunk: u64,
     pub(super) chunks: u64,
 }
 
-/// Phase of a launch. The words of each: the address of the operand; those of the values and the places where results
-/// are stored; then that of the chunks' items, if there is more than one chunk.
+/// Launch of a top-k. The words are addresses of the operand, of the results' values and positions, and of the chunks'
+/// items. A launch omits the arrays that it does not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopKPhase {
     /// Stores the results of whole rows.
@@ -39,7 +39,7 @@ pub enum TopKPhase {
 }
 
 impl TopKPhase {
-    /// Number of 64-bit words that the kernel takes.
+    /// Returns the number of 64-bit words that the kernel takes.
     pub fn words(self) -> usize {
         match self {
             TopKPhase::Rows => 3,
@@ -50,16 +50,16 @@ impl TopKPhase {
 }
 
 impl TopKPlan {
-    /// The most elements of a row that there are kernels for.
+    /// Maximum `k` that kernels support.
     pub const MOST: usize = MOST as usize;
 
-    /// Whether there are kernels for elements of a type: those that have an order.
+    /// Returns whether kernels support an element type, which must have a total order.
     pub fn takes(ty: ElementType) -> bool {
         Key::total_order(ty).is_some()
     }
 
-    /// `None` for elements of a type that it does not [take](TopKPlan::takes), and for more than the
-    /// [most](TopKPlan::MOST) elements.
+    /// Returns the plan of a top-k. `None` for element types that are not [supported](TopKPlan::takes), and for `k`
+    /// above the [maximum](TopKPlan::MOST).
     pub fn new(op: &TopK, operand: &ArrayShape, target: &Target) -> Option<TopKPlan> {
         let ty = operand.element_type();
         let key = Key::total_order(ty)?;
@@ -83,23 +83,24 @@ impl TopKPlan {
         })
     }
 
-    /// The launches.
+    /// Returns the launches in order.
     pub fn phases(&self) -> &'static [TopKPhase] {
         if self.chunks > 1 { &[TopKPhase::Chunks, TopKPhase::Merge] } else { &[TopKPhase::Rows] }
     }
 
-    /// Bytes of the chunks' items, if there is more than one chunk.
+    /// Returns the size in bytes of the chunks' items, if there is more than one chunk.
     pub fn item_bytes(&self) -> Option<usize> {
         let bytes = self.rows * self.chunks * self.count * u64::from(self.item_bits() / 8);
         (self.chunks > 1).then_some(bytes as usize)
     }
 
-    /// Bits of an item: an element's key above its place.
+    /// Returns the width in bits of an item, which has an element's key in the high bits and its position in the low
+    /// ones.
     pub(super) fn item_bits(&self) -> u32 {
         if self.key.bits <= 32 { 64 } else { 128 }
     }
 
-    /// Whether a group of threads picks the elements one by one.
+    /// Returns whether a thread group picks the elements one at a time.
     pub(super) fn picks(&self) -> bool {
         let kind = self.element_type.kind();
         let is_plain = match kind {
@@ -111,7 +112,7 @@ impl TopKPlan {
     }
 }
 
-/// Error of a kernel that is written with other arrays than it has.
+/// Returns the error for a kernel whose arrays do not fit the launch.
 pub(super) fn lacks_addresses() -> Error {
     Error::internal("a kernel lacks its addresses")
 }

@@ -1,9 +1,9 @@
-//! Selecting the best items of a row, or of a chunk of one, by a block.
+//! Radix selection of the best items of a row, or of a chunk of a row, by a block.
 //!
-//! An item is an element's key above its place, so that no two are equal and of equal elements the first is the better
-//! one. Digit after digit, from the highest, a block counts the items that have the digits found so far, and finds the
-//! next digit of the last item that is wanted. It ends when the items up to there are few enough for shared memory,
-//! where they are sorted; at the latest, when one item has all the digits.
+//! An item is an element's key with its position below it, so that all items differ and the first of equal elements is
+//! the best. For each digit, from the highest on, a block counts the items that match the digits found so far, and
+//! finds the next digit of the `k`-th item. It stops when the items up to that one fit into shared memory, where they
+//! are sorted. At the latest, this is when all digits are found.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::{CompId, Error, Module, Result};
@@ -23,51 +23,51 @@ use crate::fused::tuning::top_k::{LEAST_SLOTS, MOST_THREADS, PER_THREAD, READ};
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Atomic, Register, WARP};
 
-/// Bits of a place in an item.
+/// Width in bits of a position in an item.
 const PLACE: u32 = 32;
-/// Threads of the smallest block.
+/// Minimum number of threads per block.
 const LEAST_THREADS: u64 = 64;
-/// Digits that a lane looks at.
+/// Number of digits per lane.
 const PER_LANE: u64 = DIGITS / WARP as u64;
 
-/// The arrays and sizes of a launch.
+/// Arrays and sizes of a launch.
 pub(super) struct Selection<'a, 'ctx> {
     plan: &'a TopKPlan,
     phase: TopKPhase,
     operand: PointerValue<'ctx>,
-    /// The results: values and places.
+    /// Results: values and positions.
     results: Option<[PointerValue<'ctx>; 2]>,
-    /// The chunks' items.
+    /// Items of the chunks.
     items: Option<PointerValue<'ctx>>,
     threads: u64,
-    /// Items that a block looks at, at most.
+    /// Maximum number of items per block.
     most: u64,
-    /// Items that it sorts.
+    /// Number of items that a block sorts.
     slots: u64,
 }
 
-/// A block at its items. Numbers are of 64 bits, items of 64 or 128.
+/// Block and its items. Numbers have 64 bits, items 64 or 128.
 struct Block<'a, 'e, 'ctx> {
     of: &'a Selection<'a, 'ctx>,
     member: Member<'e, 'ctx>,
-    /// The number of its row.
+    /// Index of the block's row.
     row: Lanes<'e, 'ctx>,
-    /// The number of the first element in the operand, or of the first item among those of all chunks.
+    /// Index of the first element in the operand, or of the first item in the items of all chunks.
     first: Lanes<'e, 'ctx>,
-    /// The place of that element in its row.
+    /// Position of that element in its row.
     place: Lanes<'e, 'ctx>,
     /// Number of elements or items.
     count: Lanes<'e, 'ctx>,
     slots: Slots<'ctx>,
 }
 
-/// Facts about the last item that is wanted.
+/// State of the search for the `k`-th item.
 #[derive(Clone, Copy)]
 struct Found<'e, 'ctx> {
-    /// The least and the greatest item with the digits that are known.
+    /// Least and greatest item with the digits found so far.
     least: Lanes<'e, 'ctx>,
     greatest: Lanes<'e, 'ctx>,
-    /// Items that are less, and those that have these digits; 32 bits.
+    /// Number of items below these, and number of items with these digits; 32 bits.
     below: Lanes<'e, 'ctx>,
     inside: Lanes<'e, 'ctx>,
 }
@@ -100,7 +100,7 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
         Ok(Selection { plan, phase, operand, results, items, threads, most, slots })
     }
 
-    /// Writes the kernel's body.
+    /// Emits the body of a top-k kernel by radix selection.
     pub fn emit(&self, (module, computation): (&Module, CompId), emitter: &Emitter<'ctx>) -> Result<Launch> {
         let plan = self.plan;
         let mut s = FusedEmitter::new(emitter, module, computation)?;
@@ -121,8 +121,8 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
         Ok(Launch { work_items: plan.rows * chunks, block: Some(self.threads as u32) })
     }
 
-    /// Digits of an item that tell it from others, and the highest one's first bit: those of the key, then those of the
-    /// place.
+    /// Returns the first bit of each digit of an item, from the highest on: digits of the key, then digits of the
+    /// position.
     fn digits(&self) -> Vec<u32> {
         let key = self.plan.key.bits.div_ceil(DIGIT_BITS);
         let place = (u64::BITS - self.plan.length.leading_zeros()).div_ceil(DIGIT_BITS);
@@ -132,7 +132,8 @@ impl<'a, 'ctx> Selection<'a, 'ctx> {
 }
 
 impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
-    /// Puts the best items into the slots, in any order, and last ones into the rest. Ends with a barrier.
+    /// Fills the slots with the best items in any order, and the remaining slots with the last possible item. Ends with
+    /// a barrier.
     fn fill(&self, s: &mut FusedEmitter<'e, 'ctx, '_>) -> Result<()> {
         let (emitter, member, slots) = (s.emitter, self.member, self.slots.count);
         let last = self.last(s);
@@ -172,8 +173,7 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         emitter.barrier()
     }
 
-    /// Finds digits of the last item that is wanted, as long as the items up to there are too many. There is a barrier
-    /// in any case.
+    /// Finds digits of the `k`-th item, as long as there are too many items up to it. Always executes a barrier.
     fn last_wanted(&self, s: &mut FusedEmitter<'e, 'ctx, '_>) -> Result<Found<'e, 'ctx>> {
         let (emitter, slots) = (s.emitter, self.slots.count as i64);
         let histogram = Histogram::new(emitter)?;
@@ -183,7 +183,7 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         let none = self.member.thread.int(0);
         let found = Found { least: last.int(0), greatest: last, below: none, inside: self.count.trunc(32) };
         emitter.barrier()?;
-        // Digits of the key lie above those of the place, with a gap between them.
+        // Digits of the key are above the digits of the position, with a gap between them.
         let key_digits = digits.iter().filter(|&&bit| bit >= PLACE).count() as i64;
         let all = digits.len() as i64;
         let turns = s.full_range(all as u64, 1);
@@ -199,7 +199,7 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         Found::from_raws(emitter, &found)
     }
 
-    /// Finds the digit that begins at a bit.
+    /// Finds the digit of the `k`-th item that begins at bit `begin`.
     fn next_digit(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -213,7 +213,7 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         histogram.clear(s, member)?;
         emitter.barrier()?;
         self.each_item(s, &mut |s, item, is_there| {
-            // The digits found so far are equal where nothing is left of them.
+            // The items match the digits found so far if the remaining bits are less than `DIGITS`.
             let digit = (item ^ found.least).lshr(begin);
             s.when(is_there & digit.ult(DIGITS as i64), &[], |_| {
                 histogram.count(emitter, member, digit.trunc(32)).map(|()| Vec::new())
@@ -233,8 +233,8 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         Ok(Found { least, greatest, below: found.below + before, inside })
     }
 
-    /// Finds the digit of the item number `wanted`, from 1, of those counted: stores it, how many have lesser ones, and
-    /// how many have that one. For the lanes of one warp.
+    /// Finds the digit of the counted item number `wanted`, from 1. Stores the digit, the number of items with lesser
+    /// digits, and the number of items with this one. Executed by one warp.
     fn find(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -260,12 +260,13 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         Ok(())
     }
 
-    /// The item that comes last.
+    /// Returns the greatest possible item.
     fn last(&self, s: &FusedEmitter<'e, 'ctx, '_>) -> Lanes<'e, 'ctx> {
         s.number(-1).sext(self.of.plan.item_bits())
     }
 
-    /// Runs `body` for the thread's items, each with whether it exists: several are loaded before any is looked at.
+    /// Emits `body` for each of the thread's items, with the condition that it exists. Several loads are issued before
+    /// their first use.
     fn each_item<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -294,7 +295,7 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         Ok(())
     }
 
-    /// The item of that number.
+    /// Returns the item with index `number`.
     fn item(&self, s: &FusedEmitter<'e, 'ctx, '_>, number: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         let (plan, at) = (self.of.plan, self.first + number);
         let bits = plan.item_bits();
@@ -307,13 +308,13 @@ impl<'e, 'ctx> Block<'_, 'e, 'ctx> {
         Ok(if bits == 64 { word(at) } else { joined([word(at + at), word(at + at + 1)]) })
     }
 
-    /// The bits of an element of the operand.
+    /// Loads the bits of an element of the operand.
     fn element(&self, s: &FusedEmitter<'e, 'ctx, '_>, at: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let bits = 8 * self.of.plan.element_type.byte_width() as u32;
         s.emitter.load_lanes(self.of.operand, at, Scalar::Int(bits), 1, None)
     }
 
-    /// Stores the first of the sorted items: as results, or for the launch that merges those of chunks.
+    /// Stores the first of the sorted items: as results, or as items for the launch that merges the chunks.
     fn store(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, block: Lanes<'e, 'ctx>) -> Result<()> {
         let (emitter, plan) = (s.emitter, self.of.plan);
         let to = block * plan.count as i64;

@@ -1,5 +1,4 @@
-//! Items of a block in shared memory, and sorting them: a bitonic network, whose comparisons need no order among
-//! threads.
+//! Items of a block in shared memory, and their bitonic sort.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -9,12 +8,12 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::simt::block_member::Member;
 use crate::lanes::{Lanes, Scalar};
 
-/// A half of an item, or all of it.
+/// Word of an item: all of it, or one half.
 const WORD: Scalar = Scalar::Int(64);
 
-/// Items in shared memory, as many as a power of two.
+/// Items in shared memory; their number is a power of two.
 pub(super) struct Slots<'ctx> {
-    /// The low words, then the high ones where items have 128 bits.
+    /// The low words, then the high ones if items have 128 bits.
     words: Vec<PointerValue<'ctx>>,
     pub count: u64,
 }
@@ -39,7 +38,7 @@ impl<'ctx> Slots<'ctx> {
         }
     }
 
-    /// Puts all items in order; begins after a barrier, and ends with one.
+    /// Sorts all items in ascending order. A barrier must precede it; it ends with one.
     pub fn sort<'e>(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, member: Member<'e, 'ctx>) -> Result<()> {
         let levels = u64::from(self.count.ilog2());
         let steps = s.full_range(levels * (levels + 1) / 2, 1);
@@ -68,7 +67,7 @@ impl<'ctx> Slots<'ctx> {
     }
 }
 
-/// The words of an item, the low one first.
+/// Splits an item into words, the low one first.
 pub(super) fn words<'e, 'ctx>(item: Lanes<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
     match item.scalar().bits() {
         128 => vec![item.trunc(64), item.lshr(64).trunc(64)],
@@ -76,7 +75,7 @@ pub(super) fn words<'e, 'ctx>(item: Lanes<'e, 'ctx>) -> Vec<Lanes<'e, 'ctx>> {
     }
 }
 
-/// The item of two words.
+/// Joins two words to an item.
 pub(super) fn joined<'e, 'ctx>([low, high]: [Lanes<'e, 'ctx>; 2]) -> Lanes<'e, 'ctx> {
     low.zext(128) | (high.zext(128) << 64)
 }
