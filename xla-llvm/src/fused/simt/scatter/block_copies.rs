@@ -1,4 +1,4 @@
-//! Plan of copies of arrays in shared memory, in which blocks combine updates.
+//! Plan of a scatter whose blocks combine updates in copies of the arrays in shared memory.
 
 use crate::fused::kernel::Launch;
 use crate::fused::tuning::device::many_threads;
@@ -7,28 +7,28 @@ use crate::fused::tuning::scatter::{
 };
 use crate::target::Target;
 
-/// Elements whose number shared memory for an array is a multiple of: so it ends where another array may begin.
+/// Granularity in elements of arrays in shared memory, so that the next array is aligned.
 const CELLS: u64 = 16;
 
 /// Copies of the arrays in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockCopies {
-    /// Those of a block, a power of two.
+    /// Copies per block, a power of two.
     pub copies: u64,
     pub blocks: u64,
-    /// Updates of a block.
+    /// Number of updates per block.
     pub chunk: u64,
 }
 
 impl BlockCopies {
-    /// Copies of arrays with as many elements, of as many bytes together, for a number of updates. `None` where they do
-    /// not fit, and where updates of the arrays themselves take less time. Updates of single elements may have several
-    /// copies: neighbours of a window do not meet.
+    /// Returns the plan for a number of updates to arrays of `elements` elements, with `bytes` bytes per element over
+    /// all arrays. `None` if the copies do not fit, or if updates of the arrays in global memory are faster. Only
+    /// updates of single elements have several copies: adjacent elements of a window do not collide.
     pub fn new(updates: u64, (elements, bytes): (u64, u64), single: bool, target: &Target) -> Option<BlockCopies> {
         let cells = elements.checked_next_multiple_of(CELLS)?;
         let bytes = cells.checked_mul(bytes).filter(|bytes| (1..=SHARED_BYTES).contains(bytes))?;
         let copies = if single { 1 << (SEVERAL_BYTES / bytes).clamp(1, MOST_COPIES).ilog2() } else { 1 };
-        // Blocks share the updates; each brings its copies to the arrays at the end.
+        // The number of blocks balances the updates per block against the merge of each block's copies into the arrays.
         let ideal = (updates as f64 * BLOCK_SECONDS / (elements as f64 * UPDATE_SECONDS)).sqrt();
         let turn = THREADS * AT_ONCE;
         let most = (many_threads(target) / THREADS).min(updates.div_ceil(turn)).max(1);
@@ -39,13 +39,13 @@ impl BlockCopies {
         (in_blocks < in_arrays).then_some(BlockCopies { copies, blocks, chunk })
     }
 
-    /// Elements of a block's copies of an array with that many: as many as fill words, since exchanges of narrow
-    /// elements read the words around them.
+    /// Returns the number of elements of a block's copies of an array, padded to whole words, since `cmpxchg` of narrow
+    /// elements reads the words around them.
     pub fn cells(&self, elements: u64) -> u64 {
         (elements * self.copies).next_multiple_of(CELLS)
     }
 
-    /// The launch.
+    /// Returns the launch.
     pub fn launch(&self) -> Launch {
         Launch { work_items: self.blocks, block: Some(THREADS as u32) }
     }

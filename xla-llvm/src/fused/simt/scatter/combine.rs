@@ -1,4 +1,4 @@
-//! Combining an update into an element that other threads may update at the same time.
+//! Atomic combination of an update with an element that other threads may update concurrently.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementType, Error, Result};
@@ -11,7 +11,7 @@ use crate::lanes::Lanes;
 use crate::simt::Atomic;
 
 impl ThreadedScatter {
-    /// Combines an update of an array, by the array's means, into an element of memory that has such elements.
+    /// Combines an update with element `at` in memory, by the means chosen for the array.
     pub(crate) fn combine_at<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -26,7 +26,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// Combines by an operation of the memory.
+    /// Combines by an atomic read-modify-write operation.
     fn combine_by_memory<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -44,7 +44,7 @@ impl ThreadedScatter {
         emitter.atomic_update(op, memory, real + 1, imaginary)
     }
 
-    /// Combines by exchanging the element until no other thread came between.
+    /// Combines by a compare-and-swap loop.
     fn combine_by_exchange<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -72,7 +72,7 @@ impl ThreadedScatter {
     }
 }
 
-/// An element as one integer of its size.
+/// Converts an element to one integer of its size.
 fn word_of<'e, 'ctx>(value: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let low = value.stored_lanes().bits();
     match value.imaginary() {
@@ -84,7 +84,7 @@ fn word_of<'e, 'ctx>(value: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     }
 }
 
-/// Inverse of [`word_of`].
+/// Converts an integer back to an element, the inverse of [`word_of`].
 fn value_of<'e, 'ctx>(ty: ElementType, word: Lanes<'e, 'ctx>) -> Value<'e, 'ctx> {
     let scalar = stored_scalar(ty);
     match ty.is_complex() {

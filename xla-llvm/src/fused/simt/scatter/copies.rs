@@ -1,8 +1,8 @@
-//! Scatters of many updates to few places: each block combines its updates in a copy of its own, in shared memory.
+//! Scatters of many updates to few elements: each block combines its updates in a private copy in shared memory.
 //!
-//! A copy begins with the combiner's identity everywhere; at the end, what differs from it is combined into the array,
-//! by one operation of the memory for each element. Small arrays have several copies in a block, of which neighbouring
-//! threads use different ones.
+//! A copy is initialised with the combiner's identity. At the end, elements that differ from it are combined with the
+//! array, by one atomic operation each. If arrays are small, a block has several copies, and adjacent threads use
+//! different ones.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::combiner_identity;
@@ -21,18 +21,18 @@ use crate::fused::simt::scatter::plan::{Arrays, Place, ThreadedScatter};
 use crate::fused::tuning::scatter::{AT_ONCE, THREADS};
 use crate::lanes::Lanes;
 
-/// The copies of a block while its kernel is written.
+/// Copies of a block, during emission.
 struct Shared<'a, 'e, 'ctx> {
     plan: BlockCopies,
     means: &'a [Means],
-    /// One for each array.
+    /// Shared memory of each array.
     memory: Vec<PointerValue<'ctx>>,
     identities: Vec<Value<'e, 'ctx>>,
     member: Member<'e, 'ctx>,
 }
 
 impl ThreadedScatter {
-    /// Whether all arrays have copies that begin with an identity and end as updates.
+    /// Returns whether copies can begin with an identity and be applied as updates, for all arrays.
     pub(crate) fn has_identities(&self, module: &Module, means: &[Means]) -> bool {
         let types: Vec<_> = self.inputs.iter().map(|input| input.element_type()).collect();
         !means.contains(&Means::Last)
@@ -42,7 +42,7 @@ impl ThreadedScatter {
             })
     }
 
-    /// Combines all updates by blocks with copies.
+    /// Emits a kernel whose blocks combine the updates in copies.
     pub(crate) fn combine_in_copies<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -96,7 +96,7 @@ impl ThreadedScatter {
         identities.collect()
     }
 
-    /// Combines the updates of the block into its copies; `first` is the thread's first one.
+    /// Combines the updates of the block into its copies; `first` is the thread's first update.
     fn update_copies<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -113,7 +113,7 @@ impl ThreadedScatter {
         s.for_each(turns, Vec::new(), &mut |s, turn, _| {
             let turn = s.number_of(&AffineExpr::symbol(turn).scaled((THREADS * AT_ONCE) as i64))?;
             let first = first + s.lanes_of(turn);
-            // All that is read is under way before the first update waits for it.
+            // All loads are issued before the first update waits for its data.
             let read = (0..AT_ONCE).map(|i| {
                 let number = first + (i * THREADS) as i64;
                 let there = if is_whole { number } else { number.smin(count as i64 - 1) };
@@ -140,7 +140,7 @@ impl ThreadedScatter {
         Ok(())
     }
 
-    /// Combines what the block's copies have of a place into the arrays.
+    /// Merges the block's copies of an element, and combines the result with the arrays.
     fn bring_copies<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -156,7 +156,7 @@ impl ThreadedScatter {
             for copy in 1..copies {
                 all = self.combined_alone(s, array, all, held(copy))?;
             }
-            // An identity changes nothing, and most elements of sparse updates are one.
+            // An identity changes nothing, and after sparse updates most elements are identities.
             s.when(differs(all, identity), &[], |s| {
                 self.combine_at(s, (array, shared.means[array]), (arrays.results[array], place.zext(64)), all)?;
                 Ok(Vec::new())
@@ -166,7 +166,7 @@ impl ThreadedScatter {
     }
 }
 
-/// Whether values differ in any bit.
+/// Compares two values bitwise for inequality.
 fn differs<'e, 'ctx>(a: Value<'e, 'ctx>, b: Value<'e, 'ctx>) -> Lanes<'e, 'ctx> {
     let differs = a.stored_lanes().bits().ne(b.stored_lanes().bits());
     match (a.imaginary(), b.imaginary()) {

@@ -1,23 +1,23 @@
-//! Means by which many threads apply a scatter's combiner where their updates meet.
+//! Methods for threads to apply a scatter's combiner to colliding updates.
 
 use xla_hlo::ops::{BinaryOp, Op};
 use xla_hlo::{Computation, ElementKind, ElementType, InstrId};
 
 use crate::simt::Atomic;
 
-/// Means of combining updates that meet at an element of one array.
+/// Method for colliding updates of an element of one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Means {
-    /// By an operation of the memory, on each part of an element.
+    /// Atomic read-modify-write operation on each component of an element.
     Atomic(Atomic),
-    /// By exchanges.
+    /// Compare-and-swap loop.
     Exchange,
-    /// The one of the last window wins.
+    /// The update of the last window wins.
     Last,
 }
 
-/// The means for each array, of these element types. `None` where the order of updates matters, or what becomes of one
-/// array depends on another.
+/// Returns the method for each array of these element types. `None` if the order of updates matters, or the result of
+/// one array depends on another.
 pub(crate) fn means(combiner: &Computation, types: &[ElementType]) -> Option<Vec<Means>> {
     let root = combiner.root();
     let results = match combiner[root].op() {
@@ -37,8 +37,8 @@ pub(crate) fn means(combiner: &Computation, types: &[ElementType]) -> Option<Vec
         .collect()
 }
 
-/// The operation of each array's elements, where the combiner computes with all values of these types exactly or in
-/// wider ones, so that what it makes of an element and an identity is the element.
+/// Returns the operation on each array's elements. `None` unless the combiner computes in the array's types or in wider
+/// floats, so that combining an element with the identity returns the element unchanged.
 pub(crate) fn lossless_operations(combiner: &Computation, types: &[ElementType]) -> Option<Vec<BinaryOp>> {
     let root = combiner.root();
     let results = match combiner[root].op() {
@@ -66,7 +66,7 @@ fn means_of(
     if passed(combiner, result) == update {
         return Some(Means::Last);
     }
-    // Perhaps of wider numbers.
+    // The operation may be computed in a wider type.
     let root = &combiner[passed(combiner, result)];
     let Op::Binary(binary) = root.op() else { return None };
     let &[x, y] = root.operands() else { return None };
@@ -81,7 +81,7 @@ fn means_of(
     }
 }
 
-/// The memory's operation that does the same to elements of that type.
+/// Returns the atomic operation that is equivalent to `op` for an element type.
 fn atomic(op: BinaryOp, ty: ElementType) -> Option<Atomic> {
     if !matches!(ty.real_part().bit_width(), 32 | 64) {
         return None;
@@ -101,13 +101,13 @@ fn atomic(op: BinaryOp, ty: ElementType) -> Option<Atomic> {
     })
 }
 
-/// Whether an operation is associative and commutative.
+/// Returns whether an operation is associative and commutative.
 fn is_order_free(op: BinaryOp) -> bool {
     use BinaryOp::{Add, And, Maximum, Minimum, Multiply, Or, Xor};
     matches!(op, Add | Multiply | Maximum | Minimum | And | Or | Xor)
 }
 
-/// The instruction whose value an instruction passes on, perhaps as a float of another type.
+/// Returns the instruction whose value `id` forwards, through copies, reshapes, and conversions between float types.
 pub(crate) fn passed(graph: &Computation, mut id: InstrId) -> InstrId {
     let is_float = |id: InstrId| graph[id].shape().element_type().is_some_and(|ty| ty.kind() == ElementKind::Float);
     loop {

@@ -1,5 +1,5 @@
-//! Scatters by many threads: one for each element of the updates, or, where updates meet in order, for each place.
-//! Where many updates go to few places, blocks have copies of the arrays.
+//! Scatters by many threads: one per element of the updates, or one per destination if colliding updates must be
+//! applied in order. Many updates to few destinations are combined in copies of the arrays in shared memory.
 
 mod block_copies;
 mod combine;

@@ -1,6 +1,7 @@
-//! Scatters whose updates must be combined in order: sorted by their places, each place is one thread's.
+//! Scatters whose updates must be combined in order. Updates are sorted by destination; one thread per destination
+//! applies its updates.
 //!
-//! A key is a place and, below it, the number of an update in the order of windows. So keys are different, and a sort
+//! A key is a destination with the update's number in the order of windows below it. All keys differ, so that the sort
 //! need not be stable.
 
 use inkwell::values::PointerValue;
@@ -14,12 +15,12 @@ use crate::fused::scatter_plan::ScatterPlan;
 use crate::fused::simt::scatter::plan::{Arrays, Place, ThreadedScatter};
 use crate::lanes::{Lanes, Scalar};
 
-/// Bits of the update's number in a key, and of its place.
+/// Width in bits of the update's number in a key, and of its destination.
 const HALF: u32 = 32;
-/// The key of an update without a destination: after all others.
+/// Key of an update without a destination; it sorts last.
 const NOWHERE: i64 = -1;
 
-/// Stores the key of an update, by its number in the order of updates.
+/// Stores the key of an update, given its number in the order of updates.
 pub(crate) fn store_key<'e, 'ctx>(
     emitter: &'e Emitter<'ctx>,
     keys: PointerValue<'ctx>,
@@ -31,7 +32,7 @@ pub(crate) fn store_key<'e, 'ctx>(
 }
 
 impl ScatterPlan {
-    /// The number among the updates in memory of that with a number in their order: window by window.
+    /// Converts an update's number in the order of windows to its index in memory.
     pub(crate) fn in_order<'e, 'ctx>(&self, number: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let axes = self.batch.iter().map(|axis| (axis.extent, axis.updates));
         let axes = axes.chain(self.window.iter().map(|axis| (axis.extent, axis.updates))).chain([(self.run, 1)]);
@@ -51,7 +52,7 @@ impl ScatterPlan {
 }
 
 impl ThreadedScatter {
-    /// Combines all updates of the place of a sorted key, if that is the first key of the place.
+    /// Combines all updates of a sorted key's destination, if `number` is the first key of that destination.
     pub(crate) fn combine_in_order<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,

@@ -1,4 +1,4 @@
-//! Plan of a scatter by threads: treatment of colliding updates, launches and memory.
+//! Plan of a scatter by threads: method for colliding updates, launches, and memory.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::Scatter;
@@ -12,7 +12,7 @@ use crate::fused::tuning::scatter::FEW_UPDATES;
 use crate::lanes::{Lanes, Scalar};
 use crate::target::Target;
 
-/// A scatter into one array or several of the same dimensions.
+/// Scatter into one or several arrays of equal dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadedScatter {
     pub(crate) op: Scatter,
@@ -22,36 +22,37 @@ pub struct ThreadedScatter {
     pub(crate) meeting: Meeting,
 }
 
-/// Treatment of updates that meet.
+/// Method for colliding updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
-    /// They do not meet.
+    /// Updates do not collide.
     Apart,
-    /// They are combined in each array by its own means.
+    /// Updates are combined atomically, by each array's own method.
     Each(Vec<Means>),
-    /// So they are in copies of the arrays, one of each block or several, and then what is there.
+    /// Updates are combined atomically in copies of the arrays, one or several per block, which are then merged into
+    /// the arrays.
     InCopies(Vec<Means>, BlockCopies),
-    /// They are sorted by their places, and a thread for each place goes through them.
+    /// Updates are sorted by destination, and one thread per destination applies its updates in order.
     InOrder,
 }
 
-/// Phase of a launch. The words of each: addresses of the indices, the updates and the results, which hold the inputs;
-/// then, where [`ThreadedScatter::scratch_bytes`] says so, that of scratch memory, for claims or for keys.
+/// Launch of a scatter. The words are addresses of the indices, the updates and the results, which initially hold the
+/// inputs; then the address of scratch memory for claims or keys, if [`ThreadedScatter::scratch_bytes`] returns a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterPhase {
-    /// Forgets older claims on the places that are updated.
+    /// Clears the claims of all destinations.
     Forget,
-    /// Claims them, each for the last window that updates it.
+    /// Claims each destination for the last window that updates it.
     Claim,
-    /// Combines the updates, those that have claimed their places where there are claims and the last one wins.
+    /// Combines the updates. If the last update wins, only those whose window has claimed the destination.
     Combine,
-    /// Makes a key of each update: its place, then its number in the order of updates.
+    /// Stores the key of each update: its destination, then its number in the order of updates.
     Keys,
-    /// Combines the updates of each place, in the order of sorted keys.
+    /// Combines the updates of each destination, in the order of the sorted keys.
     InOrder,
 }
 
-/// The type of a key.
+/// Type of a key.
 pub(crate) const KEY: ElementType = ElementType::U64;
 /// Addresses of a scatter's arrays.
 #[derive(Clone, Copy)]
@@ -62,19 +63,19 @@ pub(crate) struct Arrays<'a, 'ctx> {
 
 /// Destination of an element of the updates.
 pub(crate) struct Place<'e, 'ctx> {
-    /// Its number among the updates.
+    /// Index of the element in the updates.
     pub from: Lanes<'e, 'ctx>,
-    /// That of the element of the array.
+    /// Index of the destination in the array.
     pub into: Lanes<'e, 'ctx>,
-    /// Whether its window is inside of the array.
+    /// Whether the window is within the array.
     pub fits: Lanes<'e, 'ctx>,
-    /// Claim to its place: larger for later windows, and more than 0.
+    /// Claim to the destination: larger for later windows, and greater than 0.
     pub claim: Lanes<'e, 'ctx>,
 }
 
 impl ThreadedScatter {
-    /// The scatter of operands with these shapes. `None` where one thread had better go through few updates in order,
-    /// where the combiner is not one of scalars, and for arrays that are larger than keys can tell.
+    /// Returns the plan of a scatter of operands with these shapes. `None` if there are so few updates in order that
+    /// one thread is faster, if the combiner does not compute scalars, and for arrays too large for keys.
     pub fn new(module: &Module, op: &Scatter, operands: &[&ArrayShape], target: &Target) -> Option<ThreadedScatter> {
         let count = operands.len() / 2;
         if !is_scalar_computation(module, op.computation) || !operands.iter().all(|shape| shape.is_static()) {
@@ -100,7 +101,7 @@ impl ThreadedScatter {
         Some(scatter.with_copies(module, is_of_single, target))
     }
 
-    /// The same in copies of the arrays, where that takes less time.
+    /// Switches to copies of the arrays in shared memory if they are faster.
     fn with_copies(mut self, module: &Module, is_of_single: bool, target: &Target) -> ThreadedScatter {
         if let Meeting::Each(means) = &self.meeting
             && self.has_identities(module, means)
@@ -114,7 +115,7 @@ impl ThreadedScatter {
         self
     }
 
-    /// The launches; those that sort keys come between.
+    /// Returns the launches in order; the sort of the keys runs between them.
     pub fn phases(&self) -> &'static [ScatterPhase] {
         match self.meeting {
             _ if self.has_claims() => &[ScatterPhase::Forget, ScatterPhase::Claim, ScatterPhase::Combine],
@@ -123,12 +124,12 @@ impl ThreadedScatter {
         }
     }
 
-    /// Sort of the keys, where there are some.
+    /// Returns the plan for the sort of the keys, if there are keys.
     pub fn sort(&self) -> Option<SortPlan> {
         SortPlan::ascending(KEY, self.elements()).filter(|_| self.meeting == Meeting::InOrder)
     }
 
-    /// Bytes of scratch memory, where some is needed.
+    /// Returns the size in bytes of scratch memory, if it is needed.
     pub fn scratch_bytes(&self) -> Option<usize> {
         match self.meeting {
             Meeting::InOrder => Some(self.updates[0].element_count() * KEY.byte_width()),
@@ -136,7 +137,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// Number of 64-bit words that the kernels take.
+    /// Returns the number of 64-bit words that the kernels take.
     pub fn words(&self) -> usize {
         1 + self.updates.len() + self.inputs.len() + usize::from(self.scratch_bytes().is_some())
     }
@@ -145,18 +146,18 @@ impl ThreadedScatter {
         matches!(&self.meeting, Meeting::Each(means) if means.contains(&Means::Last))
     }
 
-    /// Elements of the updates of one array.
+    /// Returns the number of elements of the updates of one array.
     pub(crate) fn elements(&self) -> u64 {
         self.updates[0].element_count() as u64
     }
 
-    /// The type of a claim: a number of windows, and 0 for none.
+    /// Returns the type of a claim: the number of a window, from 1, or 0 for none.
     pub(crate) fn claim(&self) -> Scalar {
         if self.elements() < u64::from(u32::MAX) { Scalar::Int(32) } else { Scalar::Int(64) }
     }
 }
 
-/// Whether places and updates have few enough numbers for keys.
+/// Returns whether destinations and updates fit into the halves of a key.
 fn has_keys(places: usize, updates: usize) -> bool {
     let most = u32::MAX as usize;
     places <= most && updates <= most

@@ -1,9 +1,9 @@
-//! Scatter with a thread for each element of the updates.
+//! Scatters with one thread per element of the updates.
 //!
-//! Elements that meet at one place are combined atomically where their order does not matter: by an atomic operation of
-//! the memory where there is one, else by a compare-and-swap loop; where many meet, in copies: see `copies.rs`. If the
-//! last update wins, updates first claim their place with their numbers. If the order matters otherwise, updates are
-//! sorted by their places first; see `order.rs`.
+//! If the order of colliding updates does not matter, they are combined atomically: by an atomic operation if there is
+//! one, otherwise by a compare-and-swap loop. Many collisions are combined in copies: see `copies.rs`. If the last
+//! update wins, updates first claim their destination with the number of their window. If the order matters in another
+//! manner, updates are sorted by destination first: see `order.rs`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{ElementKind, ElementType, Error, Module, Result};
@@ -23,7 +23,7 @@ use crate::lanes::Lanes;
 use crate::simt::Atomic;
 
 impl ThreadedScatter {
-    /// Writes the function of a launch into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(&self, module: &Module, phase: ScatterPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, self.words(), 0)?;
         let (arrays, scratch) = frame.pointers.split_at(1 + self.updates.len() + self.inputs.len());
@@ -64,7 +64,7 @@ impl ThreadedScatter {
         Kernel::end(emitter, name, Launch::alone(work_items), (elements as f64, strategy))
     }
 
-    /// Emits the work of a launch on an element of the updates that has a place.
+    /// Emits the work of a launch for an element of the updates whose window is within the array.
     fn emit_at<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -96,7 +96,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// Destination of an element of the updates.
+    /// Computes the destination of an element of the updates.
     pub(crate) fn place<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -107,7 +107,7 @@ impl ThreadedScatter {
         let elements = self.updates[0].element_count();
         let narrow = i32::try_from(elements).is_ok();
         let number = if narrow { from.trunc(32) } else { from };
-        // A dimension's counter, as 64 bits.
+        // Index along a dimension, as 64 bits.
         let counter = |step: usize, extent: usize| {
             let all = number.udiv(step as i64);
             let counter = if step * extent == elements { all } else { all.urem(extent as i64) };
@@ -130,7 +130,7 @@ impl ThreadedScatter {
         let mut fits = zero.eq(0);
         for component in &plan.components {
             let number = self.index(s.emitter, indices, at + component.offset as i64)?;
-            // Numbers below the first become larger than any place.
+            // As unsigned numbers, negative indices are out of range.
             fits = fits & number.ult(component.places as i64);
             into = into + number * component.inputs as i64;
         }
@@ -138,7 +138,7 @@ impl ThreadedScatter {
         Ok(Place { from, into, fits, claim: if self.claim().bits() == 32 { claim.trunc(32) } else { claim } })
     }
 
-    /// A number of the indices as 64 bits, a negative one larger than any place.
+    /// Loads an index as 64 bits; a negative one is out of range as an unsigned number.
     fn index<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -156,7 +156,8 @@ impl ThreadedScatter {
         Ok(elemental::convert(emitter, number, wide)?.lanes())
     }
 
-    /// Combines an element of the updates of each array into its place, where other threads may do the same.
+    /// Combines an element of the updates of each array with its destination, which other threads may update
+    /// concurrently.
     fn combine_each<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -187,7 +188,7 @@ impl ThreadedScatter {
         Ok(())
     }
 
-    /// An array's element of the updates that goes to a place.
+    /// Loads an array's update for a destination.
     fn update<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -198,12 +199,12 @@ impl ThreadedScatter {
         elemental::load(s.emitter, arrays.updates[array], place.from, self.updates[array].element_type(), 1, None)
     }
 
-    /// Any value of an array.
+    /// Returns a placeholder value for an array.
     pub(crate) fn nothing<'e, 'ctx>(&self, s: &FusedEmitter<'e, 'ctx, '_>, array: usize) -> Value<'e, 'ctx> {
         zero(s.emitter, self.inputs[array].element_type())
     }
 
-    /// Elements of all results.
+    /// Loads an element of each result.
     pub(crate) fn load_all<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -214,7 +215,7 @@ impl ThreadedScatter {
         arrays.map(|(&array, shape)| elemental::load(s.emitter, array, at, shape.element_type(), 1, None)).collect()
     }
 
-    /// Elements of all updates.
+    /// Loads an element of the updates of each array.
     pub(crate) fn load_updates<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -238,7 +239,7 @@ impl ThreadedScatter {
         }
     }
 
-    /// Results of the combiner, as elements of the arrays.
+    /// Applies the combiner, and converts its results to the element types of the arrays.
     pub(crate) fn combined<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -252,7 +253,7 @@ impl ThreadedScatter {
         after.into_iter().zip(&self.inputs).map(|(x, to)| elemental::convert(s.emitter, x, to.element_type())).collect()
     }
 
-    /// The same for one array whose result depends on no other one.
+    /// Applies the combiner for one array whose result does not depend on other arrays.
     pub(crate) fn combined_alone<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
