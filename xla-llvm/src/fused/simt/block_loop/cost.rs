@@ -1,4 +1,4 @@
-//! Estimated cost of a phase that one block computes, each thread some of its elements.
+//! Cost estimate of a phase that one block computes, each thread some of its elements.
 
 use std::collections::HashMap;
 
@@ -16,15 +16,15 @@ use crate::target::Target;
 /// Cost of a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PhaseCost {
-    /// Elements, or words of a copy.
+    /// Number of elements of the result, or of words of a copy.
     pub items: u64,
-    /// Operations in the code.
+    /// Number of HLO instructions of the phase.
     pub operations: usize,
-    /// Cycles that the block takes.
+    /// Estimated cycles of the block.
     pub cycles: u64,
 }
 
-/// Threads that a phase is worth.
+/// Returns the number of threads that a phase can use.
 pub(super) fn wanted_threads(phase: &PhaseWork<'_>, target: &Target) -> u64 {
     match phase {
         PhaseWork::Copy { bytes, .. } => words(*bytes),
@@ -38,7 +38,7 @@ pub(super) fn wanted_threads(phase: &PhaseWork<'_>, target: &Target) -> u64 {
 }
 
 impl PhaseCost {
-    /// The cost for a block of so many threads.
+    /// Estimates the cost for a block of `threads` threads.
     pub fn of(phase: &PhaseWork<'_>, target: &Target, threads: u32) -> Result<PhaseCost, Unfit> {
         let source = match phase {
             PhaseWork::Copy { bytes, .. } => {
@@ -51,7 +51,7 @@ impl PhaseCost {
         if kernel.dims.contains(&0) {
             return Ok(PhaseCost::new(0, 0, 0.0));
         }
-        // Those that go in order have a thread for each strand of elements.
+        // Sequential computations (one thread per fiber of elements) and attention cannot be phases of a block loop.
         if !matches!(kernel.fibers(target), Ok(None)) || kernel.attention(target).is_some() {
             return Err(root());
         }
@@ -76,18 +76,19 @@ fn extent(dims: &[usize]) -> u64 {
     dims.iter().fold(1, |all, &extent| all.saturating_mul(extent as u64))
 }
 
-/// Words of a copy.
+/// Returns the number of words of a copy.
 fn words(bytes: usize) -> u64 {
     (bytes / word_bytes(bytes)) as u64
 }
 
-/// Bytes of the words that a copy of so many bytes goes in.
+/// Returns the word size in bytes of a copy of `bytes` bytes.
 pub(super) fn word_bytes(bytes: usize) -> usize {
     1 << bytes.trailing_zeros().min(3)
 }
 
-/// Cycles that a thread takes for an element, or for its part of a row. What several results of it read is computed
-/// once; what a reduction reads is computed for each of its elements, or for those of the thread if a group reduces.
+/// Estimates the cycles of a thread for an element, or for its part of a row. A value that several results read is
+/// computed once. An operand of a reduction is computed for each of its elements, or only for the thread's share if a
+/// group reduces.
 fn turn_cycles(kernel: &FusedKernel<'_, '_>, rows: Option<RowShape>) -> f64 {
     let (graph, source) = (kernel.graph(), kernel.source);
     let members = rows.map_or(1.0, |shape| f64::from(shape.threads));
@@ -126,7 +127,7 @@ fn turn_cycles(kernel: &FusedKernel<'_, '_>, rows: Option<RowShape>) -> f64 {
     cycles
 }
 
-/// Elements of a value's first array, at least one.
+/// Returns the number of elements of a value's first array, at least one.
 fn elements(shape: &Shape) -> f64 {
     let leaves = shape.leaves();
     let first = leaves.iter().find_map(|(_, leaf)| leaf.as_array());

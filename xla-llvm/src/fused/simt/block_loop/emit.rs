@@ -1,4 +1,4 @@
-//! Code of a loop that is one kernel: its phases one after the other, in a loop of all threads.
+//! Code of a loop in one kernel: all threads execute its phases in sequence, in a loop.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result, ResultExt};
@@ -16,7 +16,7 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
 
 impl BlockLoop<'_> {
-    /// Writes the kernel's function into the emitter's module, which is for a target with threads.
+    /// Emits the kernel's function into the emitter's module, which must be for a target with threads.
     pub fn emit(&self, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let pointers = emitter.simt_kernel(name, self.pointers, 0)?.pointers;
         let writer = LoopWriter { plan: self, emitter, pointers };
@@ -44,7 +44,7 @@ impl BlockLoop<'_> {
     }
 }
 
-/// Writes the phases of a loop.
+/// Emitter of the phases of a loop.
 struct LoopWriter<'a, 'e, 'ctx, 'm> {
     plan: &'a BlockLoop<'m>,
     emitter: &'e Emitter<'ctx>,
@@ -52,13 +52,13 @@ struct LoopWriter<'a, 'e, 'ctx, 'm> {
 }
 
 impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
-    /// Computes the predicate, which all threads may read then.
+    /// Computes the predicate. A barrier makes it visible to all threads.
     fn condition(&self) -> Result<()> {
         self.phases(&self.plan.condition)?;
         if self.plan.condition.is_empty() { Ok(()) } else { self.emitter.barrier() }
     }
 
-    /// Computes the next state, which all threads may read then.
+    /// Computes the next state. A barrier makes it visible to all threads.
     fn body(&self) -> Result<()> {
         self.phases(&self.plan.body)?;
         self.emitter.barrier()
@@ -121,7 +121,7 @@ impl<'e, 'ctx> LoopWriter<'_, 'e, 'ctx, '_> {
         self.emitter.splat_constant(self.emitter.int_type(64).const_int(value, false).into(), 1)
     }
 
-    /// Rough cost of a round.
+    /// Returns a rough cost of an iteration.
     fn work(&self) -> f64 {
         let phases = self.plan.condition.iter().chain(&self.plan.body);
         let kernels = phases.filter_map(|phase| match &phase.work {

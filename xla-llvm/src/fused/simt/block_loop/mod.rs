@@ -1,8 +1,8 @@
-//! Loops of small steps as one kernel of one block.
+//! Loops of small steps as one kernel with one block.
 //!
-//! Instead of launches there are *phases*: the block's threads compute the elements of a phase, each some, and wait
-//! for each other where the next one reads what they wrote. Arrays stay in the memory that they have anyway; those of
-//! small loops are in the first-level cache of the multiprocessor. All threads look at the predicate and go on alike.
+//! Phases replace launches. In a phase the block's threads compute its elements together. A barrier precedes a phase
+//! that reads data from other threads. Arrays stay in their buffers in global memory; small ones stay in the
+//! multiprocessor's L1 cache. All threads read the predicate, so that control flow is uniform.
 
 mod cost;
 mod emit;

@@ -1,56 +1,57 @@
-//! Phases of a loop that is one kernel, its rounds, and the reasons why a loop is none.
+//! Phases and iterations of a loop in one kernel, and the reasons why a loop does not fit.
 
 use std::fmt;
 
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::block_loop::MOST_ITEMS;
 
-/// A part of a round: one computation, or a copy.
+/// Part of an iteration: one computation, or a copy.
 #[derive(Clone, Debug)]
 pub struct BlockPhase<'m> {
-    /// Work that its threads share.
+    /// Work that the threads share.
     pub work: PhaseWork<'m>,
-    /// Whether threads wait for each other before: it reads or writes what others wrote or read since they last did.
+    /// Whether a barrier precedes the phase: it reads or writes data that other threads wrote or read since the last
+    /// one.
     pub waits: bool,
 }
 
 /// Work of a phase.
 #[derive(Clone, Debug)]
 pub enum PhaseWork<'m> {
-    /// The results of a kernel; the numbers of its pointers.
+    /// Computes the results of a kernel.
     Compute {
-        /// The kernel.
+        /// Kernel to compute.
         source: KernelSource<'m>,
-        /// Operands, then results.
+        /// Indices of the pointers of the operands, then of the results.
         pointers: Vec<usize>,
     },
-    /// A copy from one pointer to another.
+    /// Copies from one pointer to another.
     Copy {
-        /// Number of the pointer that is read.
+        /// Index of the pointer to read.
         from: usize,
-        /// Number of the pointer that is written.
+        /// Index of the pointer to write.
         to: usize,
-        /// Bytes, not 0.
+        /// Number of bytes to copy, not 0.
         bytes: usize,
     },
 }
 
-/// Rounds of a launch.
+/// Iterations of the loop in a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockRounds {
-    /// The body so many times; there is no condition.
+    /// Runs the body a fixed number of times, without a condition.
     Counted(u64),
-    /// The condition, then, while the predicate is 1, body and condition, the body at most so many times.
+    /// Computes the condition, then runs body and condition while the predicate is 1, the body at most `at_most` times.
     Tested {
-        /// Number of the pointer to the predicate, a byte.
+        /// Index of the pointer to the predicate, a byte.
         predicate: usize,
-        /// Rounds.
+        /// Maximum number of iterations.
         at_most: u64,
     },
 }
 
 impl BlockRounds {
-    /// The most rounds.
+    /// Returns the maximum number of iterations.
     pub(super) fn most(self) -> u64 {
         match self {
             BlockRounds::Counted(count) => count,
@@ -59,20 +60,20 @@ impl BlockRounds {
     }
 }
 
-/// The reason why a loop is better launched step by step, or cannot be otherwise.
+/// Reason why a loop does not become one kernel: separate launches are faster, or only they can compute it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// A phase that no thread computes by itself, by the name of its instruction.
+    /// A phase that threads cannot compute independently; the name of its instruction.
     Operation(String),
-    /// A phase of many elements.
+    /// A phase with too many elements.
     Elements(u64),
-    /// Many phases, arrays, or operations, which make large code.
+    /// Too many phases, arrays or operations, which make large code.
     Size,
-    /// One block is slower than launches that have the whole device.
+    /// One block is slower than launches on the whole device.
     Slow {
-        /// Estimated cycles of a round.
+        /// Estimated cycles of an iteration.
         cycles: u64,
-        /// Cycles that its launches take at least.
+        /// Minimum cycles of its launches.
         launches: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Plan of a loop that is one kernel: its phases, its threads, and whether it pays.
+//! Plan of a loop in one kernel: its phases, its threads, and whether it is profitable.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use crate::fused::tuning::block_loop::{
 use crate::simt::WARP;
 use crate::target::Target;
 
-/// A loop as one kernel of one block. Pointers have numbers, which phases share.
+/// Loop as one kernel with one block. Phases refer to pointers by index.
 #[derive(Clone, Debug)]
 pub struct BlockLoop<'m> {
-    /// Computes the predicate.
+    /// Phases that compute the predicate.
     pub(super) condition: Vec<BlockPhase<'m>>,
-    /// Computes the next state.
+    /// Phases that compute the next state.
     pub(super) body: Vec<BlockPhase<'m>>,
     pub(super) rounds: BlockRounds,
     pub(super) pointers: usize,
@@ -23,7 +23,8 @@ pub struct BlockLoop<'m> {
 }
 
 impl<'m> BlockLoop<'m> {
-    /// A loop with as many pointers as there are numbers, for a target with threads. The error says why there is none.
+    /// Returns the plan of a loop with `pointers` pointers, for a target with threads. The error is the reason why the
+    /// loop does not fit.
     pub fn new(
         (condition, body): (Vec<BlockPhase<'m>>, Vec<BlockPhase<'m>>),
         rounds: BlockRounds,
@@ -50,13 +51,13 @@ impl<'m> BlockLoop<'m> {
         Ok(BlockLoop { condition, body, rounds, pointers, threads })
     }
 
-    /// Number of 64-bit words that the kernel takes.
+    /// Returns the number of 64-bit words that the kernel takes.
     pub fn words(&self) -> usize {
         self.pointers
     }
 }
 
-/// `block-loop of 3 phases, 96 threads`.
+/// Example: `block-loop of 3 phases, 2 of which wait, 128 threads, 10 rounds`.
 impl fmt::Display for BlockLoop<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phases = self.condition.len() + self.body.len();
