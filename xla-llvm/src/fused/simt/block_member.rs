@@ -1,4 +1,4 @@
-//! A thread of a block: its numbers, its share of what all go through, and sums of those before it.
+//! Thread of a block: its indices, its share of a block-wide loop, and prefix sums over threads.
 
 use inkwell::values::PointerValue;
 use xla_hlo::Result;
@@ -9,13 +9,13 @@ use crate::fused::loops::affine::AffineExpr;
 use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
 
-/// A thread of a block; numbers of 32 bits.
+/// Thread of a block; its indices have 32 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Member<'e, 'ctx> {
     pub thread: Lanes<'e, 'ctx>,
     pub lane: Lanes<'e, 'ctx>,
     pub warp: Lanes<'e, 'ctx>,
-    /// Threads of the block.
+    /// Number of threads in the block.
     pub threads: u64,
 }
 
@@ -26,7 +26,7 @@ impl<'e, 'ctx> Member<'e, 'ctx> {
         Ok(Member { thread, lane, warp, threads })
     }
 
-    /// Runs `body` for each number of the thread below `count`, in turns of all threads.
+    /// Emits `body` for the thread's numbers below `count`: a block-stride loop.
     pub fn each<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -45,8 +45,8 @@ impl<'e, 'ctx> Member<'e, 'ctx> {
         Ok(())
     }
 
-    /// The sum of the numbers, 64 bits each, of the threads before this one, and that of all. All threads must be here;
-    /// shared memory has an element for each warp.
+    /// Returns the exclusive prefix sum of a 64-bit number per thread, and the sum of all. All threads must execute it;
+    /// `shared` has an element for each warp.
     pub fn sums<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -66,12 +66,12 @@ impl<'e, 'ctx> Member<'e, 'ctx> {
             before = self.warp.ugt(warp as i64).select(before + sum, before);
             all = all + sum;
         }
-        // What follows may write where others still read.
+        // Later code may overwrite shared memory that other threads still read.
         emitter.barrier()?;
         Ok([before + through - own, all])
     }
 
-    /// The sum of the numbers of the warp's lanes up to this one.
+    /// Returns the inclusive prefix sum over the warp's lanes.
     pub fn warp_sums(&self, emitter: &'e Emitter<'ctx>, own: Lanes<'e, 'ctx>) -> Result<Lanes<'e, 'ctx>> {
         let mut through = own;
         for distance in (0..WARP.ilog2()).map(|bit| 1 << bit) {

@@ -1,4 +1,4 @@
-//! Tiles of a dot's operand that come into shared memory in bulk, as warp groups multiply them.
+//! Tiles of a dot's operand that TMA copies into shared memory in the layout of `wgmma`.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, Result};
@@ -11,18 +11,18 @@ use crate::lanes::{Lanes, Scalar};
 use crate::mma::{SharedFactor, SharedForm};
 use crate::simt::{Arrival, BulkSource, MOST_BOX_EXTENT, Swizzle, TensorMap};
 
-/// The rows (or columns) and the steps of the sum that a tile has, and their form in shared memory.
+/// Rows (or columns) and steps of K of a tile, and their layout in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BulkTile {
-    /// Rows or columns, and steps.
+    /// Number of rows (or columns), and of steps of K.
     extents: [u64; 2],
     pub form: SharedForm,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     bytes: u64,
 }
 
 impl BulkTile {
-    /// Of so many rows or columns, and steps. `None` if no form takes them.
+    /// Returns the tile with `free` rows (or columns) and `sum` steps of K. `None` if no layout supports it.
     pub fn new(layout: &BulkLayout, free: u64, sum: u64) -> Option<BulkTile> {
         let along_sum = layout.along_sum();
         let (row, rows) = if along_sum { (sum, free) } else { (free, sum) };
@@ -32,17 +32,17 @@ impl BulkTile {
         fits.then_some(BulkTile { extents: [free, sum], form, bytes: layout.bytes })
     }
 
-    /// Bytes in shared memory.
+    /// Returns the size of the tile in shared memory, in bytes.
     pub fn all_bytes(self) -> u64 {
         self.extents[0] * self.extents[1] * self.bytes
     }
 
-    /// Boxes that make it.
+    /// Returns the number of TMA boxes of the tile.
     fn blocks(self) -> u64 {
         self.all_bytes() / self.form.block_bytes()
     }
 
-    /// A tile in shared memory as a factor.
+    /// Returns a tile in shared memory as an operand of `wgmma`.
     pub fn factor<'e, 'ctx>(self, array: PointerValue<'ctx>, at: Lanes<'e, 'ctx>) -> SharedFactor<'e, 'ctx> {
         SharedFactor { form: self.form, array, at }
     }
@@ -65,11 +65,11 @@ impl BulkTile {
     }
 }
 
-/// An operand that tiles are copied from.
+/// Operand in global memory, the source of tiles that TMA copies.
 pub(crate) struct BulkOperand<'e, 'ctx> {
     pub tile: BulkTile,
     source: BulkSource<'ctx>,
-    /// Roles of the dimensions; of those of the batch, the coordinate.
+    /// Role of each dimension of the tensor map; for batch dimensions, the coordinate.
     coordinates: Vec<Coordinate<'e, 'ctx>>,
 }
 
@@ -80,7 +80,7 @@ enum Coordinate<'e, 'ctx> {
 }
 
 impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
-    /// The operand on a side of a matmul, at a place in the batch.
+    /// Returns the operand on a side of a matmul, at an index of the batch.
     pub fn new<'m>(
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
         (matmul, side): (&Matmul<'m>, MatmulSide),
@@ -108,8 +108,8 @@ impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
         Ok(BulkOperand { tile, source, coordinates })
     }
 
-    /// Begins to copy the tile whose first row or column, and first step, are given as integers of 32 bits, to a place
-    /// in shared memory, in bytes.
+    /// Starts the TMA copies of the tile whose first row (or column) and first step of K are given as 32-bit integers,
+    /// to a byte offset in shared memory.
     pub fn copy(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -134,7 +134,7 @@ impl<'e, 'ctx> BulkOperand<'e, 'ctx> {
     }
 }
 
-/// A number as an integer of 32 bits.
+/// Converts an index to a 32-bit integer.
 pub(crate) fn short<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, at: &AffineExpr) -> Result<Lanes<'e, 'ctx>> {
     let number = s.number_of(at)?;
     Ok(s.lanes_of(number).trunc(Scalar::Int(32).bits()))

@@ -1,4 +1,4 @@
-//! Kernels whose every thread computes a few neighbouring elements.
+//! Elementwise kernels: every thread computes a few adjacent elements.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -17,11 +17,11 @@ use crate::fused::tuning::threads::{LARGE, MOST_INSTRUCTIONS, MOST_REGISTERS};
 use crate::fused::value::SymbolValue;
 use crate::target::Target;
 
-/// Loops of a kernel whose iterations are threads.
+/// Loops of a kernel whose iterations run in separate threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadLoops {
     plan: LoopPlan,
-    /// Neighbouring elements of each thread.
+    /// Number of adjacent elements per thread.
     width: u64,
 }
 
@@ -32,13 +32,13 @@ impl fmt::Display for ThreadLoops {
 }
 
 impl FusedKernel<'_, '_> {
-    /// The threads of a plan.
+    /// Returns the loops of a plan, with the number of elements per thread.
     pub(crate) fn thread_loops(&self, plan: LoopPlan, target: &Target) -> ThreadLoops {
         let width = self.thread_width(&plan, target);
         ThreadLoops { plan, width }
     }
 
-    /// Writes the function's body and returns the number of threads.
+    /// Emits the body of the function, and returns the number of threads.
     pub(crate) fn emit_thread_loops<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -72,7 +72,7 @@ impl FusedKernel<'_, '_> {
         Ok(work_items)
     }
 
-    /// Neighbouring elements that one thread computes: one access to memory, or two of what is wider.
+    /// Returns the number of adjacent elements that one thread computes: one memory access, or two for wider types.
     fn thread_width(&self, plan: &LoopPlan, target: &Target) -> u64 {
         let loops = plan.loops();
         let (elements, inner): (u64, u64) = (loops.iter().product(), loops.last().copied().unwrap_or(1));
@@ -90,7 +90,7 @@ impl FusedKernel<'_, '_> {
         width
     }
 
-    /// Instructions that compute an element, and registers of values at a time.
+    /// Returns the number of instructions that compute an element, and the peak number of registers for live values.
     fn needs_of_an_element(&self) -> (u64, u64) {
         let computed: HashSet<InstrId> = self.computed().into_iter().collect();
         let order: Vec<InstrId> = self.graph().post_order().into_iter().filter(|id| computed.contains(id)).collect();

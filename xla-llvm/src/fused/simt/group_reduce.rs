@@ -1,5 +1,5 @@
-//! Reductions that a group does together: each thread reduces some elements, then shuffles and shared memory combine
-//! the threads' results.
+//! Reductions by a thread group: each thread reduces some elements, then shuffles and shared memory combine the results
+//! of the threads.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::BinaryOp;
@@ -20,7 +20,7 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::{Register, Shuffle, WARP};
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Reduces elements with an operation that has an identity; all threads of the group get the result.
+    /// Reduces elements with an operation that has an identity; all threads of the group receive the result.
     pub(crate) fn reduced_by_group(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -45,8 +45,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             }
             return self.across_lanes_and_threads(group, op, reduced.unwrap_or(neutral));
         }
-        // A last dimension that is shorter than the group would leave threads idle: all dimensions are gone through as
-        // one.
+        // If the last dimension is shorter than the group, a loop over it would leave threads idle: all dimensions are
+        // linearized to one.
         let is_column = matches!(group.kind, GroupKind::Column(_));
         let flat = (last < u64::from(group.threads) || is_column) && !outer.is_empty();
         let bits = compute_bits(ty);
@@ -74,7 +74,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.across_lanes_and_threads(group, op, Value::from_raws(self.emitter, ty, &raws))
     }
 
-    /// The lanes of each thread's value, reduced, and then those of all threads.
+    /// Reduces the lanes of each thread's value, then the values of all threads.
     fn across_lanes_and_threads(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -89,9 +89,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         reduced.first().copied().ok_or_else(|| Error::internal("a reduction without a value"))
     }
 
-    /// Reduces elements with a computation, at least one for each thread; all threads of the group get the results.
-    /// Each thread has neighbouring elements, so that what comes before stays before: of several NaN, an `argmax` takes
-    /// the first.
+    /// Reduces elements with a computation, at least one per thread; all threads of the group receive the results. Each
+    /// thread has contiguous elements, so that the order of operands is kept: of several NaN, an `argmax` returns the
+    /// first.
     pub(crate) fn reduced_in_order_by_group(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -108,7 +108,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             GroupKind::Warp | GroupKind::Block if is_row => group.access_width(total, bits),
             GroupKind::Warp | GroupKind::Block | GroupKind::Column(_) => 1,
         };
-        // As many groups of neighbours for each thread, or one more.
+        // All threads have the same number of vectors, or one more.
         let step = u64::from(width);
         let (groups, threads) = (total / step, u64::from(group.threads));
         let first = |member: Lanes<'e, 'ctx>| (member * groups as i64).lshr(i64::from(threads.ilog2())) * step as i64;
@@ -119,7 +119,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         };
         let lane =
             |values: &[Value<'e, 'ctx>], lane| values.iter().map(|value| value.slice(lane, 1)).collect::<Vec<_>>();
-        // The first element is what the rest is combined with.
+        // The first element is the initial value of the reduction.
         let begin = self.nested_level(|s| {
             let value = match width {
                 1 => SymbolValue::Uniform(start),
@@ -152,7 +152,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.combined(group, combiner, reduced)
     }
 
-    /// The values of all threads of the group, combined; each thread gets the result.
+    /// Combines the values of all threads of the group; each thread receives the result.
     pub(crate) fn combined(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -161,8 +161,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     ) -> Result<Vec<Value<'e, 'ctx>>> {
         match group.kind {
             GroupKind::Warp => {
-                // LLVM may contract a lane's own product with what it gets, which rounds otherwise in each lane: all go
-                // on with one result.
+                // LLVM may contract a lane's own product into an FMA with the value from another lane, so that the
+                // rounding differs between lanes. All lanes therefore continue with the result of lane 0.
                 let values = self.shuffled(combiner, values, WARP)?;
                 values.into_iter().map(|value| self.shuffled_value(value, Shuffle::From(0))).collect()
             }
@@ -208,14 +208,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.shuffled(combiner, values, warps)
     }
 
-    /// The values of each run of `lanes` lanes of a warp, a power of two, combined.
+    /// Combines the values of every run of `lanes` consecutive lanes of a warp; `lanes` is a power of two.
     fn shuffled(
         &self,
         combiner: Combiner,
         mut values: Vec<Value<'e, 'ctx>>,
         lanes: u32,
     ) -> Result<Vec<Value<'e, 'ctx>>> {
-        // Neighbours first, so that their order is kept.
+        // Adjacent lanes are combined first, so that the order of operands is kept.
         for distance in (0..lanes.ilog2()).map(|bit| 1 << bit) {
             let others = values
                 .iter()
@@ -235,13 +235,13 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(values)
     }
 
-    /// The value of another lane.
+    /// Returns the value of another lane.
     fn shuffled_value(&self, value: Value<'e, 'ctx>, from: Shuffle) -> Result<Value<'e, 'ctx>> {
         let parts = value.raws().into_iter().map(|raw| Ok(self.emitter.shuffle(self.emitter.lanes(raw), from)?.raw()));
         Ok(Value::from_raws(self.emitter, value.element_type(), &parts.collect::<Result<Vec<_>>>()?))
     }
 
-    /// Shared memory for `count` groups of values like those: an array for each of their parts.
+    /// Allocates shared memory for `count` sets of values with the types of `like`, with one array per component.
     fn shared_values(&self, like: &[Value<'e, 'ctx>], count: u64) -> Result<Vec<PointerValue<'ctx>>> {
         let scalars = raws_of(like).into_iter().map(|raw| in_memory(self.emitter.lanes(raw).scalar()));
         scalars.map(|scalar| self.emitter.shared_array(scalar, count)).collect()
@@ -271,7 +271,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// The type that a lane has in memory.
+/// Returns the type that a lane has in memory.
 fn in_memory(scalar: Scalar) -> Scalar {
     if scalar == Scalar::Int(1) { Scalar::Int(8) } else { scalar }
 }

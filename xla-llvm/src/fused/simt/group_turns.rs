@@ -1,7 +1,8 @@
-//! Loops of a group over elements, a few turns at a time: all are read before any is reduced or stored, so that several
-//! loads of a thread are under way at once.
+//! Loops of a thread group over elements, in batches of a few iterations. All elements of a batch are loaded before any
+//! is reduced or stored, so that several loads of a thread are in flight at once.
 //!
-//! Turns that every thread has are not guarded; one more, which only some have, comes last.
+//! Iterations that every thread executes are not predicated. A partial iteration, which only some threads execute,
+//! comes last.
 
 use inkwell::values::BasicValueEnum;
 use xla_hlo::Result;
@@ -15,35 +16,35 @@ use crate::fused::tuning::group_turns::{BITS, LEAST, MOST, MOST_CODE};
 use crate::fused::value::SymbolValue;
 use crate::lanes::Lanes;
 
-/// The elements of a thread.
+/// Elements of a thread in a loop of its group.
 #[derive(Clone, Copy)]
 pub(crate) struct GroupTurns<'e, 'ctx> {
-    /// The thread's first element.
+    /// First element of the thread.
     pub first: Lanes<'e, 'ctx>,
-    /// The first elements of all threads, with the lanes of a turn, are below this.
+    /// Upper bound of the threads' first elements, including the lanes of an iteration.
     pub extent: u64,
-    /// Neighbours of each turn.
+    /// Number of adjacent elements per iteration.
     pub width: u32,
-    /// From the beginning of one turn to that of the next.
+    /// Stride between iterations.
     pub step: u64,
-    /// Turns that every thread has.
+    /// Number of iterations that every thread executes.
     pub count: u64,
-    /// Whether the thread has one more, where only some have.
+    /// Mask of the threads that execute the partial iteration; `None` if there is none.
     pub last: Option<Lanes<'e, 'ctx>>,
-    /// All elements are below this.
+    /// Upper bound of all elements.
     pub end: u64,
 }
 
-/// The body of such a loop: from the places of some turns, in order, and the carried values, computes those of what
-/// follows.
+/// Body of a loop in batches: takes the positions of a batch's iterations and the carried values, and returns the next
+/// carried values.
 type TurnsBody<'a, 'e, 'ctx, 'm> =
     dyn FnMut(&mut FusedEmitter<'e, 'ctx, 'm>, &[AffineExpr], &Carried<'ctx>) -> Result<CarriedValues<'ctx>> + 'a;
 
-/// The values that come from the turns before.
+/// Carried values from earlier iterations.
 type Carried<'ctx> = [BasicValueEnum<'ctx>];
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// The turns of a group over `0..extent`, whose threads take turns of as many neighbours as one access loads.
+    /// Distributes `0..extent` over a group's threads in iterations of `width` adjacent elements per thread.
     pub(crate) fn group_turns(&self, group: ThreadGroup<'e, 'ctx>, extent: u64, width: u32) -> GroupTurns<'e, 'ctx> {
         let step = u64::from(width * group.threads);
         let first = group.member * i64::from(width);
@@ -52,7 +53,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         GroupTurns { first, extent: step, width, step, count: extent / step, last, end: extent }
     }
 
-    /// Runs `body` for all turns, `together` at a time.
+    /// Emits `body` for all iterations, in batches of `together`.
     pub(crate) fn for_turns(
         &mut self,
         turns: GroupTurns<'e, 'ctx>,
@@ -60,7 +61,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         carried: CarriedValues<'ctx>,
         body: &mut TurnsBody<'_, 'e, 'ctx, 'm>,
     ) -> Result<CarriedValues<'ctx>> {
-        // At a level of its own: the threads of the group have different places.
+        // A separate level, since positions differ between the threads of the group.
         self.nested_level(|s| {
             let first = s.turn_symbol(turns, turns.first, turns.extent);
             let place = |turn: AffineExpr| AffineExpr::symbol(first).plus(&turn.scaled(turns.step as i64));
@@ -88,7 +89,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// Turns of so many neighbours, of which each has `bits`, whose reads are under way at once.
+    /// Returns the number of iterations per batch, for `width` elements of `bits` bits per iteration.
     pub(crate) fn turns_together(&mut self, width: u32, bits: u32) -> u64 {
         let of_turn = u64::from(width);
         let instructions = self.mode.threads().map_or(1, |mode| mode.instructions.max(1));
@@ -99,7 +100,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         together
     }
 
-    /// A symbol of a place, as the counter of a loop.
+    /// Defines a symbol with the value of a position, like the counter of a loop.
     pub(crate) fn symbol_of(&mut self, place: &AffineExpr, extent: u64) -> Result<SymbolId> {
         let value = match self.number_of(place)? {
             Number::Uniform(number) => SymbolValue::Uniform(number),

@@ -1,4 +1,4 @@
-//! Kernels for targets with threads.
+//! Kernels for SIMT targets: GPUs, and their emulation on the host.
 
 pub(crate) mod attention;
 pub(crate) mod block_loop;

@@ -1,4 +1,4 @@
-//! Kernels with a thread group for each row: row reductions, and their elementwise users in the same row.
+//! Kernels with a thread group per row: row reductions, and their elementwise users in the same row.
 
 use std::fmt;
 
@@ -21,16 +21,16 @@ use crate::lanes::Lanes;
 use crate::simt::WARP;
 use crate::target::Target;
 
-/// Rows of a kernel.
+/// Rows of a kernel: the dimensions that index them, and the threads that compute one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowShape {
-    /// Dimensions that number rows; the others are inside of them.
+    /// Number of leading dimensions that index rows; the others are within a row.
     pub rows: usize,
-    /// Threads of a group.
+    /// Number of threads per group.
     pub threads: u32,
 }
 
-/// Loops over rows, and the threads of each.
+/// Loops over rows, and the thread group of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowReduce {
     pub plan: LoopPlan,
@@ -44,7 +44,7 @@ impl fmt::Display for RowReduce {
 }
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Rows of the kernel, if threads reduce them together or some results are of whole rows.
+    /// Returns the rows of the kernel, if threads reduce them together or some results have one element per row.
     pub(crate) fn row_shape(&self, target: &Target) -> Option<RowShape> {
         let rank = self.dims.len();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min().unwrap_or(rank);
@@ -54,7 +54,8 @@ impl<'m> FusedKernel<'_, 'm> {
         if rows == rank && reduction < LEAST_REDUCTION {
             return None;
         }
-        // What a group does together costs each of its threads the same: it has fewer, where there are groups enough.
+        // Combining the results of a group costs each of its threads the same. Groups are therefore smaller if there
+        // are enough of them to occupy the device.
         let longest = row.max(reduction);
         let elements = self.dims[..rows].iter().fold(longest, |all, &d| all.saturating_mul(d as u64));
         let is_many = elements / (2 * PER_THREAD) >= many_threads(target);
@@ -63,10 +64,10 @@ impl<'m> FusedKernel<'_, 'm> {
         Some(RowShape { rows, threads: threads as u32 })
     }
 
-    /// The rows of a kernel that one block of `threads` threads does, a power of two: its warps where each has a row,
-    /// or rows are short, and else all together.
+    /// Returns the rows of a kernel that one block computes: one row per warp if there are enough rows, or rows are
+    /// short; otherwise one row per block. `threads`, the size of the block, is a power of two.
     pub(crate) fn row_shape_in_block(&self, target: &Target, threads: u32) -> Option<RowShape> {
-        // What is written in place is no row of a result.
+        // An in-place result has no rows.
         let shape = self.row_shape(target).filter(|_| !self.source.in_place)?;
         let extent = |dims: &[usize]| dims.iter().fold(1u64, |all, &d| all.saturating_mul(d as u64));
         let (rows, row) = (extent(&self.dims[..shape.rows]), extent(&self.dims[shape.rows..]));
@@ -74,15 +75,15 @@ impl<'m> FusedKernel<'_, 'm> {
         Some(RowShape { threads: if by_warps { WARP } else { threads }, ..shape })
     }
 
-    /// Elements of the longest reduction along rows that the group does.
+    /// Returns the number of elements of the longest reduction along rows that a group computes.
     fn longest_reduction(&self) -> u64 {
         let computed = self.computed();
         let along = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::AlongRows);
         computed.iter().filter(along).map(|&id| self.reduction_size(id)).max().unwrap_or(0)
     }
 
-    /// Number of threads that reduce a result together, where results are reductions of columns and too few to keep the
-    /// device busy.
+    /// Returns the number of threads that reduce one result together, if results are column reductions and too few to
+    /// occupy the device.
     pub(crate) fn column_members(&self, target: &Target) -> Option<u32> {
         let computed = self.computed();
         let across = |id: &&xla_hlo::InstrId| self.group_reduce_direction(**id) == Some(ReduceDirection::Across);
@@ -92,8 +93,8 @@ impl<'m> FusedKernel<'_, 'm> {
         (wanted >= 2).then(|| 1 << wanted.ilog2())
     }
 
-    /// Writes the function's body: a block has as many neighbouring results as a warp has threads, and as many warps as
-    /// each has members.
+    /// Emits the body of the function: a block computes [`WARP`] adjacent results, with one lane per result and
+    /// `members` warps.
     pub(crate) fn emit_columns<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -106,7 +107,7 @@ impl<'m> FusedKernel<'_, 'm> {
         let mut fused = self.bind(emitter, frame.pointers)?;
         let (group, column) = fused.enter_column(members)?;
         self.say_size(&mut fused);
-        // Threads beyond the last result reduce it, too: all of a block must be there where it waits.
+        // Threads beyond the last result reduce it again: all threads of a block must reach the barrier.
         let result = fused.uniform_symbol(column.smin(results as i64 - 1), Some(results));
         let mut counters = counters(&mut fused, &AffineExpr::symbol(result), &loops)?;
         let inner = counters.pop().unwrap_or_default();
@@ -125,7 +126,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(Launch { work_items: results.div_ceil(WARP.into()), block: Some(WARP * members) })
     }
 
-    /// Writes the function's body.
+    /// Emits the body of a kernel with a thread group per row.
     pub(crate) fn emit_rows<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -146,7 +147,7 @@ impl<'m> FusedKernel<'_, 'm> {
             self.enter_row(s, group, inner);
             let of_rows = self.values(s, &index, |rank| rank <= shape.rows)?;
             if shape.rows < self.dims.len() {
-                // A result may lie where an operand does, so a row is stored when all of the group have read it.
+                // A result may alias an operand, so that a row is stored only after the whole group has read it.
                 self.reduce_first(s, &index[..shape.rows])?;
                 s.sync(group)?;
                 self.along_row(s, group, plan, shape.rows, inner, row)?;
@@ -161,7 +162,7 @@ impl<'m> FusedKernel<'_, 'm> {
         })?;
         Ok(match shape.threads {
             WARP => {
-                // A warp without a row would reduce, in vain, what another one may have stored over already.
+                // A warp without a row would reduce data that another warp may already have overwritten.
                 let warps = u64::from(WARPS).min(work_items.max(1));
                 Launch { work_items: work_items.div_ceil(warps), block: Some(WARP * warps as u32) }
             }
@@ -169,7 +170,7 @@ impl<'m> FusedKernel<'_, 'm> {
         })
     }
 
-    /// Stores values where a condition holds.
+    /// Stores values if a condition holds.
     fn store_where<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -191,18 +192,18 @@ impl<'m> FusedKernel<'_, 'm> {
         }
     }
 
-    /// Begins the row of a group: that of the results inside of it or, where there are none, of the reductions.
+    /// Enters the row of a group: that of the results within it or, if there are none, of the reductions.
     fn enter_row<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, group: ThreadGroup<'e, 'ctx>, inner: &[u64]) {
         let extent = match inner {
             [] => self.longest_reduction(),
             [extent] => *extent,
-            // The last dimension is one loop of several.
+            // The last dimension is one of several loops.
             [..] => return,
         };
         s.enter_row(group, extent, (self.widest_bits(), self.access_width()), self.computed().len());
     }
 
-    /// Reduces the row at an index, for the instructions that use the reductions.
+    /// Computes the reductions of a row before their users.
     fn reduce_first<'e, 'ctx>(&self, s: &mut FusedEmitter<'e, 'ctx, 'm>, row: &[AffineExpr]) -> Result<()> {
         let graph = self.graph();
         for id in self.computed().into_iter().rev() {
@@ -215,8 +216,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(())
     }
 
-    /// Stores the results that have elements of the row: loops inside of it, the last of which the group goes through
-    /// together.
+    /// Stores the results within the row, in nested loops. The group executes the innermost one together.
     fn along_row<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,

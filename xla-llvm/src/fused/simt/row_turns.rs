@@ -1,10 +1,10 @@
-//! Rows in registers: the loops of a group over its row written out, so that what one of them computes the next find.
+//! Rows in registers: the loops of a group over its row are unrolled, so that later loops reuse values of earlier ones.
 //!
-//! A kernel that reduces rows has a loop for each reduction and one for the results. Where a thread has few elements of
-//! the row, all loops are code one after the other over the same symbols: an element has one place in the table of
-//! values, whichever loop asks for it. So it is loaded once and computed once, an exponential that a sum and the result
-//! both need included, and the loads of all turns are under way at the same time. A last turn that only some threads
-//! have is read by all of them, at the end of the row where they have none, and neither reduced nor stored by those.
+//! A kernel that reduces rows has a loop for each reduction and one for the results. If a thread has few elements of
+//! the row, all loops are unrolled over shared symbols, so that an element has one entry in the table of values in all
+//! of them. It is loaded once and computed once, including an exponential that a sum and the result both need, and the
+//! loads of all iterations are in flight at the same time. All threads load in a partial last iteration; those without
+//! elements load the end of the row, and neither reduce nor store it.
 
 use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::Symbol;
@@ -13,8 +13,8 @@ use crate::fused::tuning::row_reduce::{MOST_CODE, REGISTER_BITS};
 use crate::fused::value::SymbolValue;
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Begins a row of `extent` elements, computed in up to `bits` bits each by so many instructions, and loaded
-    /// `width` at a time. Its turns are written out if each thread has few elements.
+    /// Enters a row of `extent` elements. `instructions` instructions compute each one in up to `bits` bits; a load
+    /// reads `width` elements. The loops are unrolled if each thread has few elements.
     pub(crate) fn enter_row(
         &mut self,
         group: ThreadGroup<'e, 'ctx>,
@@ -35,7 +35,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
             return;
         }
         let level = self.depth();
-        // Where a thread has no such turn it reads what is there, and others store.
+        // In the partial iteration, threads without elements load the end of the row; the store is predicated.
         let place = |number: u64| {
             let place = turns.first + (number * turns.step) as i64;
             if number < turns.count { place } else { place.smin(extent as i64 - i64::from(width)) }
@@ -53,14 +53,14 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Leaves the row: symbols of its turns mean nothing in the next one.
+    /// Leaves the row: the symbols of its iterations are not valid in the next one.
     pub(crate) fn leave_row(&mut self) {
         if let Some(mode) = self.mode.threads() {
             mode.row = None;
         }
     }
 
-    /// The turns of a loop over so many elements, if it is one over the row.
+    /// Returns the unrolled iterations of a loop over `extent` elements, if that is the row.
     pub(crate) fn row_turns(&mut self, extent: u64) -> Option<RowTurns<'e, 'ctx>> {
         let depth = self.depth();
         let row = self.mode.threads()?.row.as_ref()?;
@@ -68,8 +68,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
     }
 }
 
-/// Neighbours of a turn, `width` at most: so many that all threads have as many elements, or that no turn has a part of
-/// its neighbours.
+/// Returns the largest width, at most `width`, such that all threads have the same number of elements or no iteration
+/// has a partial vector.
 fn width_of_turns(extent: u64, threads: u32, mut width: u32) -> u32 {
     let threads = u64::from(threads);
     let of_thread = if extent.is_multiple_of(threads) { extent / threads } else { extent };

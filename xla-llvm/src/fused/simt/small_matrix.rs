@@ -1,8 +1,8 @@
-//! Small matrices factored and solved: a block of threads for each.
+//! Cholesky factorization and triangular solve of small matrices, one block of threads per matrix.
 //!
-//! Both methods keep the matrix in shared memory. The factor is made column by column, a thread for each row, which
-//! computes the pivot as well, so that a column costs one barrier. A solve has a thread for each right-hand side, which
-//! waits for no other.
+//! Both methods keep the matrix in shared memory. The factorization proceeds by columns, with a thread for each row.
+//! Each thread also computes the pivot, so that a column costs one barrier. A solve has a thread for each right-hand
+//! side, and needs no synchronization between threads.
 
 use inkwell::values::{BasicValueEnum, PointerValue};
 use xla_hlo::ops::{BinaryOp, Cholesky, TransposeKind, TriangularSolve};
@@ -18,7 +18,8 @@ use crate::fused::tuning::small_matrix::{COLUMNS, ROWS};
 use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
 
-/// The kernel of a `cholesky` or a `triangular-solve`. Its words: addresses of the operands, then of the result.
+/// Plan of the kernel of a `cholesky` or a `triangular-solve`. The words are addresses of the operands, then of the
+/// result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmallMatrixPlan {
     method: Method,
@@ -29,15 +30,15 @@ pub struct SmallMatrixPlan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
-    /// The lower factor.
+    /// Computes the lower factor.
     Factor,
-    /// `x` in `a x = b`, of as many columns.
+    /// Solves `a x = b` for `x`, of `columns` columns.
     Solve { lower: bool, unit_diagonal: bool, columns: u64 },
 }
 
 impl SmallMatrixPlan {
-    /// Rows of the largest matrix of a type, whose elements must all be in shared memory; `None` for types that it is
-    /// not for.
+    /// Returns the maximum number of rows of a matrix of an element type; the whole matrix must fit into shared memory.
+    /// `None` for types that are not supported.
     pub fn most_rows(ty: ElementType) -> Option<usize> {
         match ty {
             ElementType::F32 | ElementType::F64 | ElementType::C64 => Some(ROWS),
@@ -46,12 +47,14 @@ impl SmallMatrixPlan {
         }
     }
 
-    /// `None` but for lower factors of matrices of at most [`most_rows`](Self::most_rows).
+    /// Returns the plan of a `cholesky`. `None` unless it computes the lower factor of matrices with at most
+    /// [`most_rows`](Self::most_rows).
     pub fn cholesky(op: &Cholesky, a: &ArrayShape) -> Option<SmallMatrixPlan> {
         SmallMatrixPlan::new(Method::Factor, a).filter(|_| op.lower)
     }
 
-    /// `None` but for solves with matrices of at most [`most_rows`](Self::most_rows), as they are and on the left.
+    /// Returns the plan of a `triangular-solve`. `None` unless the matrix is on the left, not transposed, and has at
+    /// most [`most_rows`](Self::most_rows).
     pub fn triangular_solve(op: &TriangularSolve, a: &ArrayShape, b: &ArrayShape) -> Option<SmallMatrixPlan> {
         let columns = *b.dims().last().filter(|_| b.is_static())? as u64;
         let method = Method::Solve { lower: op.lower, unit_diagonal: op.unit_diagonal, columns };
@@ -67,7 +70,7 @@ impl SmallMatrixPlan {
         fits.then_some(SmallMatrixPlan { method, element_type: a.element_type(), rows: rows as u64, matrices })
     }
 
-    /// The number of words.
+    /// Returns the number of 64-bit words that the kernel takes.
     pub fn words(&self) -> usize {
         match self.method {
             Method::Factor => 2,
@@ -75,7 +78,7 @@ impl SmallMatrixPlan {
         }
     }
 
-    /// Writes the kernel's function. `computation` is any of the module.
+    /// Emits the kernel's function. `computation` is any computation of the module.
     pub fn emit(&self, module: &Module, computation: CompId, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let kernel = emitter.simt_kernel(name, self.words(), 0)?;
         let mut s = FusedEmitter::new(emitter, module, computation)?;
@@ -102,17 +105,17 @@ impl SmallMatrixPlan {
     }
 }
 
-/// Bytes of the widest access to shared memory.
+/// Size in bytes of the widest access to shared memory.
 const VECTOR_BYTES: usize = 16;
 
-/// The right-hand sides of a matrix, and how it is read.
+/// Right-hand sides of a matrix, and the part of the matrix that is read.
 struct System {
     lower: bool,
     unit_diagonal: bool,
     columns: u64,
 }
 
-/// Writes a kernel. Numbers are of 64 bits.
+/// Emitter of a kernel. Its numbers have 64 bits.
 struct Writer<'e, 'ctx> {
     ty: ElementType,
     rows: i64,
@@ -127,17 +130,17 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(Writer { ty: plan.element_type, rows: plan.rows as i64, block, thread })
     }
 
-    /// Factors the matrix of the block's number. A pivot that is not positive makes the rest NaN, the last pivot as
-    /// well, and then all is.
+    /// Factors the block's matrix. A pivot that is not positive makes all later elements NaN, including the last pivot.
+    /// If that is NaN, the whole result is set to NaN.
     fn factor(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, a: PointerValue<'ctx>, to: PointerValue<'ctx>) -> Result<()> {
         let (rows, thread) = (self.rows, self.thread);
-        // Neighbouring threads read elements of one column from different banks.
+        // Padding against bank conflicts: adjacent threads read elements of one column.
         let pitch = rows + 1;
         let matrix = self.shared(s, rows * pitch)?;
         let pivots = self.shared(s, rows)?;
         let first = self.block * (rows * rows);
         let is_row = thread.lt(rows);
-        // The column that nobody uses: see `shared`.
+        // Initialises the padding column: see `shared`.
         s.when(is_row, &[], |s| {
             self.store(s, self.constant(s, 0.0), matrix, thread * pitch + rows);
             Ok(Vec::new())
@@ -174,8 +177,9 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         })
     }
 
-    /// The element of column `j` of the thread's row, where rows begin at `[own, of the pivot]`. Elements in front of
-    /// it are those of the factor, the others and the diagonal the matrix's.
+    /// Computes the element of column `j` in the thread's row; `[own, of_pivot]` are the offsets of the thread's row
+    /// and of the pivot's row. Elements before column `j` already belong to the factor; the others and the diagonal
+    /// still belong to the matrix.
     fn factor_element(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -214,7 +218,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
             self.store(s, diagonal, pivots, j);
             Ok(Vec::new())
         })?;
-        // The diagonal stays: others of the warp may not have read it yet.
+        // The diagonal of `matrix` is not overwritten: other threads of the warp may not have read it yet.
         s.when(self.thread.gt(j), &[], |s| {
             self.store(s, column, matrix, own + j);
             Ok(Vec::new())
@@ -273,7 +277,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(())
     }
 
-    /// The rest of a right-hand side at a row without the unknowns that are known.
+    /// Subtracts the products with the solved unknowns from a right-hand side at a row.
     fn rest(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -294,7 +298,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(Value::from_raws(s.emitter, self.ty, &rest))
     }
 
-    /// Runs `body` for each number of a range.
+    /// Emits `body` for each number of a range.
     fn each<'m>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -308,7 +312,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(())
     }
 
-    /// An element and a pivot from the values that a loop carries.
+    /// Splits the values that a loop carries into an element and a pivot.
     fn split(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -319,8 +323,8 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok((Value::from_raws(s.emitter, self.ty, element), s.emitter.lanes(pivot)))
     }
 
-    /// Shared memory of so many elements. What makes vectors of them whole holds something, as LLVM may read it with
-    /// its neighbours, though nobody uses it.
+    /// Allocates shared memory for `elements` elements. Padding to whole vectors is initialised, because LLVM may load
+    /// it together with adjacent elements, although its values are unused.
     fn shared(&self, s: &mut FusedEmitter<'e, 'ctx, '_>, elements: i64) -> Result<PointerValue<'ctx>> {
         let parts = if self.ty.is_complex() { 2 } else { 1 };
         let in_vector = VECTOR_BYTES / self.ty.byte_width().min(VECTOR_BYTES);
@@ -335,7 +339,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
         Ok(array)
     }
 
-    /// The type of real parts.
+    /// Returns the type of the real part.
     fn real(&self) -> ElementType {
         match self.ty {
             ElementType::C64 => ElementType::F32,
@@ -365,7 +369,7 @@ impl<'e, 'ctx> Writer<'e, 'ctx> {
     }
 }
 
-/// The number that a loop's symbol stands for.
+/// Returns the value of a loop's symbol.
 fn symbol<'e, 'ctx>(s: &mut FusedEmitter<'e, 'ctx, '_>, id: SymbolId) -> Result<Lanes<'e, 'ctx>> {
     let number = s.number_of(&AffineExpr::symbol(id))?;
     Ok(s.lanes_of(number))
@@ -375,7 +379,7 @@ fn conjugate<'e, 'ctx>(x: Value<'e, 'ctx>) -> Value<'e, 'ctx> {
     x.imaginary().map_or(x, |imaginary| Value::complex(x.element_type(), x.lanes(), -imaginary))
 }
 
-/// `z - x y`.
+/// Computes `z - x y`.
 fn less_product<'e, 'ctx>(
     s: &FusedEmitter<'e, 'ctx, '_>,
     z: Value<'e, 'ctx>,

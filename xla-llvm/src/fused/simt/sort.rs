@@ -1,11 +1,11 @@
-//! Sorting by many threads: blocks sort runs in shared memory, then runs are merged two by two in memory.
+//! Merge sort by many threads: blocks sort runs in shared memory, then launches merge pairs of runs in global memory.
 //!
-//! Merging needs no order among threads: an element's place in the merged run is its place in its own run and how many
-//! elements of the other run come before it, which a binary search with the comparator tells. An element of the left
-//! run comes after those of the right one that precede it; one of the right run comes after all of the left one that it
-//! does not precede. So sorting is stable. The searches agree where the comparator is a strict weak order. One that
-//! compares floats and nothing else is made one: NaN come last. With any other that is none elements may be lost to
-//! others.
+//! Merging needs no communication between threads. An element's position in the merged run is its position in its own
+//! run plus the number of elements of the other run that come before it, which a binary search with the comparator
+//! finds. An element of the left run comes after all elements of the right run that precede it. An element of the right
+//! run comes after all elements of the left run that it does not precede. Sorting is therefore stable. The searches
+//! agree if the comparator is a strict weak order. A comparator that only compares floats is made one by sorting NaN
+//! last. Any other comparator that is not a strict weak order may lose elements, because others overwrite them.
 
 use inkwell::values::PointerValue;
 use xla_hlo::ops::{CompareDirection, CompareType, Op, Sort};
@@ -24,38 +24,37 @@ use crate::lanes::Lanes;
 use crate::simt::Register;
 use xla_passes::analysis::element_order::compared;
 
-/// Positions below this are computed in 32 bits, twice them as well.
+/// Upper bound of the number of elements for positions of 32 bits; twice a position must fit into 32 bits as well.
 const NARROW: u64 = 1 << 30;
 
 /// Plan of a sort of arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPlan {
-    /// `None` where the lesser element comes first, of one array of unsigned integers.
+    /// Comparator; `None` sorts one array of unsigned integers in ascending order.
     comparator: Option<CompId>,
     types: Vec<ElementType>,
-    /// Elements of a row.
+    /// Number of elements per row.
     length: u64,
-    /// Elements from one of a row to the next.
+    /// Stride between the elements of a row.
     inner: u64,
-    /// Elements of an array.
+    /// Number of elements per array.
     count: u64,
-    /// Elements that a block sorts; a power of two.
+    /// Number of elements that a block sorts, a power of two.
     tile: u64,
 }
 
-/// Phase of a kernel of a sort. Its words: the addresses of the arrays to read, those of the arrays to write, then
-/// numbers.
+/// Launch of a sort. The words are addresses of the arrays to read, then of the arrays to write, then numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortPhase {
-    /// Sorts runs of each row, as many elements each as a block takes. No numbers.
+    /// Sorts runs of each row in shared memory. It takes no numbers.
     Runs,
-    /// Merges neighbouring runs, whose length, a power of two, is the one number.
+    /// Merges pairs of adjacent runs. It takes one number, the length of a run, a power of two.
     Merge,
 }
 
 impl SortPlan {
-    /// The plan for arrays of those shapes. `None` where the comparator is not one of scalars, sizes are known only
-    /// when running, or there are more arrays than shared memory can hold elements of.
+    /// Returns the plan for arrays of these shapes. `None` if the comparator does not compute scalars, if sizes are
+    /// dynamic, or if there are too many arrays for shared memory.
     pub fn new(module: &Module, sort: &Sort, arrays: &[&ArrayShape]) -> Option<SortPlan> {
         let first = arrays.first().filter(|first| first.is_static())?;
         let types: Vec<ElementType> = arrays.iter().map(|array| array.element_type()).collect();
@@ -67,7 +66,7 @@ impl SortPlan {
         SortPlan::of(Some(sort.computation), types, [length, inner, count]).filter(|_| fits)
     }
 
-    /// Plan for `count` unsigned integers, the least first.
+    /// Returns the plan for `count` unsigned integers in ascending order.
     pub(crate) fn ascending(ty: ElementType, count: u64) -> Option<SortPlan> {
         SortPlan::of(None, vec![ty], [count, 1, count])
     }
@@ -75,7 +74,7 @@ impl SortPlan {
     fn of(comparator: Option<CompId>, types: Vec<ElementType>, [length, inner, count]: [u64; 3]) -> Option<SortPlan> {
         let bytes: u64 = types.iter().map(|ty| ty.byte_width() as u64).sum();
         let mut tile = TILE.min(count.next_power_of_two());
-        // Each element twice: where it is, and where it goes.
+        // Shared memory is double-buffered: every element exists twice.
         while tile > LEAST_THREADS && 2 * bytes * tile > SHARED_BYTES {
             tile /= 2;
         }
@@ -83,38 +82,38 @@ impl SortPlan {
         (2 * bytes * tile <= SHARED_BYTES).then_some(SortPlan { comparator, types, length, inner, count, tile })
     }
 
-    /// Length of the runs that blocks sort.
+    /// Returns the length of the runs that blocks sort.
     fn run(&self) -> u64 {
         self.length.next_power_of_two().min(self.tile)
     }
 
-    /// Lengths of the runs that are merged, one launch after the other.
+    /// Returns the lengths of the runs that the merge launches read, in sequence.
     pub fn merges(&self) -> impl Iterator<Item = u64> {
         let length = self.length;
         std::iter::successors(Some(self.run()), |run| run.checked_mul(2)).take_while(move |&run| run < length)
     }
 
-    /// Number of 64-bit words that a kernel takes.
+    /// Returns the number of 64-bit words that a launch takes.
     pub fn words(&self, phase: SortPhase) -> usize {
         2 * self.types.len() + phase.numbers()
     }
 
-    /// Bytes of each array.
+    /// Returns the size in bytes of each array.
     pub fn array_bytes(&self) -> impl Iterator<Item = usize> {
         self.types.iter().map(|ty| self.count as usize * ty.byte_width())
     }
 
-    /// A 64-bit number as one that positions are computed with.
+    /// Converts a 64-bit number to the type of positions.
     fn narrowed<'e, 'ctx>(&self, number: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         if self.count < NARROW { number.trunc(32) } else { number }
     }
 
-    /// As [`narrowed`](Self::narrowed), of one of 32 bits.
+    /// Converts a 32-bit number to the type of positions.
     fn widened<'e, 'ctx>(&self, number: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         if self.count < NARROW { number } else { number.zext(64) }
     }
 
-    /// Writes the function of a kernel into the emitter's module, which is for a target with threads.
+    /// Emits the function of a launch into the emitter's module, which must be for a target with threads.
     pub fn emit(&self, module: &Module, phase: SortPhase, emitter: &Emitter<'_>, name: &str) -> Result<Kernel> {
         let frame = emitter.simt_kernel(name, 2 * self.types.len(), phase.numbers())?;
         let mut fused = FusedEmitter::new(emitter, module, self.comparator.unwrap_or(module.entry_id()))?;
@@ -148,7 +147,7 @@ impl SortPhase {
     }
 }
 
-/// The array of floats that a comparator compares, where it does nothing else and NaN are unordered.
+/// Returns the array of floats that a comparator compares, if it does nothing more and NaN are unordered.
 fn unordered(module: &Module, comparator: CompId, types: &[ElementType]) -> Option<usize> {
     let graph = &module[comparator];
     let root = &graph[graph.root()];
@@ -164,28 +163,29 @@ fn unordered(module: &Module, comparator: CompId, types: &[ElementType]) -> Opti
     (orders && is_float && x != y && x / 2 == y / 2).then_some(x / 2)
 }
 
-/// Writes a kernel of a sort.
+/// Emitter of a kernel of a sort.
 struct Sorter<'a> {
     plan: &'a SortPlan,
-    /// Whether each array is compared.
+    /// Whether the comparator reads each array.
     keys: Vec<bool>,
-    /// The array whose NaN come last, whatever the comparator says of them.
+    /// Array whose NaN are sorted last, regardless of the comparator.
     nan_last: Option<usize>,
 }
 
-/// Elements of a block. A slot is a place in shared memory.
+/// Layout of a block's elements. A slot is an index in shared memory.
 struct Tile {
-    /// Threads of a block.
+    /// Number of threads per block.
     threads: u64,
-    /// Elements of a run, a power of two.
+    /// Number of elements per run, a power of two.
     run: u64,
-    /// Runs of a block, a power of two; more than one only where a run is a row.
+    /// Number of runs per block, a power of two; more than one only if a run is a whole row.
     runs: u64,
-    /// Rows of the arrays.
+    /// Number of rows of the arrays.
     rows: u64,
-    /// All runs of them.
+    /// Total number of runs.
     count: u64,
-    /// Slots from one element of a run to the next: neighbouring threads read neighbouring elements.
+    /// Slots between consecutive elements of a run, chosen so that adjacent threads read adjacent elements
+    /// (coalescing).
     step: u64,
 }
 
@@ -203,7 +203,7 @@ impl Tile {
         }
     }
 
-    /// The run that a slot of a block is in, and its place there.
+    /// Returns the run of a block's slot, and the position in the run.
     fn split<'e, 'ctx>(&self, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] {
         let (by, mask) = if self.step == 1 { (self.run, self.run - 1) } else { (self.runs, self.runs - 1) };
         let (high, low) = (slot.lshr(i64::from(by.ilog2())), slot & mask as i64);
@@ -211,7 +211,7 @@ impl Tile {
         [block * self.runs as i64 + run, place]
     }
 
-    /// A slot's place in its run, and where that run ends: 0 for one that is not there.
+    /// Returns a slot's position in its run, and the end of that run: 0 for a run that does not exist.
     fn place<'e, 'ctx>(&self, plan: &SortPlan, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> [Lanes<'e, 'ctx>; 2] {
         let [run, place] = self.split(block, slot);
         let begin = run.udiv(self.rows as i64) * self.run as i64;
@@ -219,7 +219,7 @@ impl Tile {
         [place, run.ult(self.count as i64).select(limit, limit.int(0))]
     }
 
-    /// Place of a slot's element in the arrays.
+    /// Returns the index in the arrays of a slot's element.
     fn address<'e, 'ctx>(&self, plan: &SortPlan, block: Lanes<'e, 'ctx>, slot: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         let [run, place] = self.split(block, slot);
         let chunk = run.udiv(self.rows as i64);
@@ -229,7 +229,7 @@ impl Tile {
         first + (chunk * self.run as i64 + place) * plan.inner as i64
     }
 
-    /// Runs `body` for each slot of a thread, in turns of all threads.
+    /// Emits `body` for each slot of a thread: a block-stride loop.
     fn each_slot<'e, 'ctx, 'm>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -247,20 +247,21 @@ impl Tile {
     }
 }
 
-/// The two runs that an element is merged from; places are counted from where a row or a tile's run begins.
+/// Pair of runs that an element is merged from. Positions are relative to the beginning of the row or of the tile's
+/// run.
 struct Pair<'e, 'ctx> {
-    /// The element's place.
+    /// Position of the element.
     place: Lanes<'e, 'ctx>,
-    /// Whether it is of the left run.
+    /// Whether the element is in the left run.
     is_left: Lanes<'e, 'ctx>,
-    /// The other run: its first place, and the one after its last.
+    /// Range of the other run: first position, and end.
     other: [Lanes<'e, 'ctx>; 2],
-    /// First place of the merged run, with the element's place in its own run.
+    /// First position of the merged run plus the element's position in its own run.
     own: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Pair<'e, 'ctx> {
-    /// The pair of runs of length `run` that a place is in; there are no elements from `limit` on.
+    /// Returns the pair of runs of length `run` that contains a position; there are no elements from `limit` on.
     fn new(place: Lanes<'e, 'ctx>, run: Lanes<'e, 'ctx>, limit: Lanes<'e, 'ctx>) -> Self {
         let is_left = (place & run).eq(0);
         let begin = place & -(run + run);
@@ -268,14 +269,15 @@ impl<'e, 'ctx> Pair<'e, 'ctx> {
         Pair { place, is_left, other: [low, (low + run).smin(limit)], own: place & !run }
     }
 
-    /// Distance that the element moves, where those of the other run below `bound` come before it.
+    /// Returns the distance that the element moves, if `bound` is the end of the other run's elements that come before
+    /// it.
     fn move_to(&self, bound: Lanes<'e, 'ctx>) -> Lanes<'e, 'ctx> {
         self.own + (bound - self.other[0]) - self.place
     }
 }
 
 impl Sorter<'_> {
-    /// Merges runs of `run` elements of all rows: a thread for each element, in the order of memory.
+    /// Merges runs of `run` elements of all rows, with one thread per element in the order of memory.
     fn merge<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -298,7 +300,7 @@ impl Sorter<'_> {
         })
     }
 
-    /// Sorts runs in shared memory; returns how many blocks of how many threads do it.
+    /// Sorts runs in shared memory. Returns the number of blocks and the threads of each.
     fn runs<'e, 'ctx>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, '_>,
@@ -323,7 +325,7 @@ impl Sorter<'_> {
             self.store(s, &element, &shared, slot);
         })?;
         emitter.barrier()?;
-        // Each level reads one half of the shared memory and writes the other one.
+        // Double buffering: each level reads one half of shared memory and writes the other one.
         let last = s.for_each(levels, start.map(Lanes::raw).to_vec(), &mut |s, _, carried| {
             let &[run, here] = carried else { return Err(Error::internal("a loop without its carried values")) };
             let (run, here) = (emitter.lanes(run), emitter.lanes(here));
@@ -346,8 +348,8 @@ impl Sorter<'_> {
         Ok((tile.count.div_ceil(tile.runs), tile.threads as u32))
     }
 
-    /// Runs `body` for each slot of a thread that has an element, with the element's place in its run and where that
-    /// run ends.
+    /// Emits `body` for each slot of a thread that has an element, with the element's position in its run and the end
+    /// of that run.
     fn each_element<'e, 'ctx, 'm>(
         &self,
         s: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -366,8 +368,8 @@ impl Sorter<'_> {
         })
     }
 
-    /// The place in the other run of the first element that does not come before the one given, by binary search.
-    /// `address` tells where in the arrays a place is.
+    /// Returns the position in the other run of the first element that does not come before the given one, by binary
+    /// search. `address` maps a position to an index in the arrays.
     fn bound<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,
@@ -409,7 +411,7 @@ impl Sorter<'_> {
         bound
     }
 
-    /// Whether the first element of each pair comes before the second.
+    /// Compares the first element of each pair with the second, and returns whether it comes before.
     fn comes_before<'e, 'ctx>(
         &self,
         s: &FusedEmitter<'e, 'ctx, '_>,

@@ -1,35 +1,35 @@
-//! Stages of shared memory that are filled in bulk, one after the other and again from the first on.
+//! Stages of a ring buffer in shared memory that TMA fills.
 
 use inkwell::values::BasicValueEnum;
 
 use crate::emitter::Emitter;
 use crate::lanes::{Lanes, Scalar};
 
-/// A stage, and the parity of the phase in which it is filled.
+/// Stage of the ring buffer, and the parity of the mbarrier phase that fills it.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'e, 'ctx> {
-    /// Its number, an integer of 64 bits.
+    /// Index of the stage, a 64-bit integer.
     pub number: Lanes<'e, 'ctx>,
-    /// An integer of 32 bits.
+    /// Parity of the phase, a 32-bit integer.
     pub parity: Lanes<'e, 'ctx>,
 }
 
 impl<'e, 'ctx> Stage<'e, 'ctx> {
-    /// Values that a loop carries for it.
+    /// Number of values that a loop carries for a stage.
     pub const RAWS: usize = 2;
 
-    /// The one that is filled first.
+    /// Returns the stage that is filled first.
     pub fn first(emitter: &'e Emitter<'ctx>) -> Stage<'e, 'ctx> {
         let zero = |bits: u32| emitter.lanes(emitter.int_type(bits).const_zero());
         Stage { number: zero(64), parity: zero(Scalar::Int(32).bits()) }
     }
 
-    /// The values that a loop carries.
+    /// Returns the values that a loop carries.
     pub fn raws(self) -> [BasicValueEnum<'ctx>; Stage::RAWS] {
         [self.number.raw(), self.parity.raw()]
     }
 
-    /// The stage that a loop carries in its first values, and the others.
+    /// Splits the carried values of a loop into the stage, which comes first, and the others.
     pub fn split_off<'a>(
         emitter: &'e Emitter<'ctx>,
         carried: &'a [BasicValueEnum<'ctx>],
@@ -38,14 +38,14 @@ impl<'e, 'ctx> Stage<'e, 'ctx> {
         (Stage { number: emitter.lanes(own[0]), parity: emitter.lanes(own[1]) }, others)
     }
 
-    /// The next one, of so many.
+    /// Returns the next of `stages` stages; the parity flips when the index wraps around.
     pub fn next(self, stages: u64) -> Stage<'e, 'ctx> {
         let number = self.number + 1;
         let is_last = number.eq(stages as i64);
         Stage { number: is_last.select(number.int(0), number), parity: is_last.select(self.parity ^ 1, self.parity) }
     }
 
-    /// The number of the one before.
+    /// Returns the index of the previous stage.
     pub fn before(self, stages: u64) -> Lanes<'e, 'ctx> {
         self.number.eq(0).select(self.number.int(stages as i64), self.number) - 1
     }

@@ -1,5 +1,5 @@
 //! Thread groups: threads that reduce together, each some of the elements. A warp or a block reduces one row; a column
-//! of a block one column.
+//! of a block reduces one column.
 
 use xla_hlo::Result;
 
@@ -10,8 +10,8 @@ use crate::lanes::Lanes;
 use crate::simt::{Register, WARP};
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Says that the code from here on is that of a block whose columns are groups, of `threads` threads each. Gives
-    /// the group and the number of the column among all.
+    /// Enters code whose groups are the columns of a block, of `threads` threads each. Returns the group and the global
+    /// index of the column.
     pub(crate) fn enter_column(&mut self, threads: u32) -> Result<(ThreadGroup<'e, 'ctx>, Lanes<'e, 'ctx>)> {
         let (thread, block) = self.at_level(0, |s| {
             Ok((s.emitter.register(Register::Thread)?.zext(64), s.emitter.register(Register::Block)?.zext(64)))
@@ -23,9 +23,9 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok((group, self.at_level(0, |_| Ok(block * i64::from(WARP) + column))?))
     }
 
-    /// Begins the code of a group of `threads` threads: a warp, or a block.
+    /// Enters the code of a group of `threads` threads: a warp, or a block.
     pub(crate) fn enter_group(&mut self, threads: u32) -> Result<ThreadGroup<'e, 'ctx>> {
-        // Outside of everything, since reductions that depend on nothing are there.
+        // At level 0, so that reductions at outer levels can use it.
         let thread = self.at_level(0, |s| Ok(s.emitter.register(Register::Thread)?.zext(64)))?;
         let (kind, member) = match threads {
             WARP => (GroupKind::Warp, self.at_level(0, |_| Ok(thread & i64::from(WARP - 1)))?),
@@ -42,7 +42,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// The group, where code of that level is run by all of it.
+    /// Returns the group, if all of its threads execute the code at a level.
     pub(crate) fn group_at(&self, level: usize) -> Option<ThreadGroup<'e, 'ctx>> {
         match &self.mode {
             Mode::Threads(mode) => mode.group.filter(|group| level <= group.level && self.guard == 0),
@@ -50,7 +50,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Barrier of the group: waits for its threads, and sees their writes.
+    /// Synchronizes the group's threads, and makes their writes visible to each other: a warp or a block barrier.
     pub(crate) fn sync(&self, group: ThreadGroup<'e, 'ctx>) -> Result<()> {
         match group.kind {
             GroupKind::Warp => self.emitter.warp_barrier(),
@@ -60,8 +60,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
 }
 
 impl ThreadGroup<'_, '_> {
-    /// Neighbours that one access of a thread loads, of `extent` elements that the group goes through: all of its
-    /// threads have some.
+    /// Returns the number of adjacent elements per access of a thread, so that all threads of the group have some of
+    /// `extent` elements.
     pub(crate) fn access_width(&self, extent: u64, bits: u32) -> u32 {
         let mut width = ACCESS_BITS / bits.clamp(8, ACCESS_BITS);
         while width > 1 && !(extent.is_multiple_of(width.into()) && extent >= u64::from(width * self.threads)) {

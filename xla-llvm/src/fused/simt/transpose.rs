@@ -1,10 +1,9 @@
-//! Tiles in shared memory: kernels of threads that read arrays along another loop than the innermost.
+//! Transposes through shared memory: kernels that read arrays whose contiguous dimension is not the innermost loop.
 //!
-//! Along the innermost loop, neighbouring threads would read elements that are far apart. So a block does a square tile
-//! of both loops: it reads the tile of such an array along the loop in which it is contiguous, writes it to shared
-//! memory, and then each thread reads its elements from there. Rows of the tile are one element longer than they need
-//! be, so that both directions use all banks (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA",
-//! 2009).
+//! Along the innermost loop, adjacent threads would read elements with a large stride (no coalescing). A block
+//! therefore computes a square tile of both loops. It reads the array's tile along the contiguous loop and writes it to
+//! shared memory, from where each thread reads its elements. Rows of the tile are padded by one element, so that
+//! neither direction has bank conflicts (G. Ruetsch and P. Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
 
 use std::collections::HashMap;
 
@@ -28,7 +27,7 @@ use crate::lanes::{Lanes, Scalar};
 use crate::simt::Register;
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// Writes the function's body: a block for each tile.
+    /// Emits the body of the function, with a block for each tile.
     pub(crate) fn emit_shared_transpose<'ctx>(
         &self,
         emitter: &Emitter<'ctx>,
@@ -97,7 +96,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Says which of a plan's variables stand for the tile's directions from now on.
+    /// Sets the variables of a plan that index the tile's rows and lanes.
     fn name_shared_tile(&mut self, plan: &LoopPlan, across: usize, symbols: &[SymbolId]) {
         let extents = plan.extents();
         let symbol = |group: Option<&std::ops::Range<usize>>| {
@@ -109,8 +108,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         }
     }
 
-    /// Place in shared memory of the element at a position of an array, filled at first use; `None` for an element that
-    /// is better read as it lies.
+    /// Returns the position in shared memory of the element at a position of an array. The tile is filled at first use.
+    /// `None` for an element that is better read from global memory.
     pub(crate) fn in_shared_tile(
         &mut self,
         id: InstrId,
@@ -144,8 +143,8 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         Ok(Some((buffer, self.lanes_of(number))))
     }
 
-    /// Shared memory with the tile's elements of an array, rows of the loop in which it is contiguous; `rest` is where
-    /// the array's first one would be.
+    /// Fills shared memory with the tile's elements of an array; rows run along the array's contiguous loop. `rest` is
+    /// the position of the array's element at index 0 of both loops.
     fn filled_tile(
         &mut self,
         source: &Source<'ctx>,
