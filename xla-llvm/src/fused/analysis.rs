@@ -11,11 +11,11 @@ use crate::fused::core::reduce::{reduces_in_parts, splits_into_lanes};
 use crate::fused::source::KernelSource;
 use crate::fused::tuning::threads::{ACCESS_BITS, VALUE_BITS};
 
-/// A kernel that is being analysed and emitted.
+/// Kernel that is being analysed and emitted.
 pub(crate) struct FusedKernel<'a, 'm> {
     pub source: &'a KernelSource<'m>,
     pub outputs: Vec<Output>,
-    /// Dimensions that loops run over.
+    /// Dimensions that the loops iterate over.
     pub dims: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         &self.source.module[self.source.computation]
     }
 
-    /// Dimensions of the loops: of the result with most elements, or of the slice that is written in place.
+    /// Returns the dimensions of the loops: those of the largest result, or of the slice that is written in place.
     fn loop_dims(&self) -> Result<Vec<usize>> {
         if self.source.in_place {
             let update = self.graph()[self.source.root].operand(1);
@@ -63,7 +63,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         }
     }
 
-    /// Instructions that the kernel computes.
+    /// Returns the instructions that the kernel computes.
     pub fn computed(&self) -> Vec<InstrId> {
         let graph = self.graph();
         let mut seen = HashSet::from([self.source.root]);
@@ -79,7 +79,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         found
     }
 
-    /// Instructions that reduce.
+    /// Returns the computed instructions that reduce.
     pub fn reductions(&self) -> Vec<InstrId> {
         let reduces = |id: &InstrId| matches!(self.graph()[*id].op(), Op::Reduce(_) | Op::Dot(_) | Op::Convolution(_));
         self.computed().into_iter().filter(reduces).collect()
@@ -89,15 +89,15 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         !self.reductions().is_empty()
     }
 
-    /// Bits of the widest lane that is computed with.
+    /// Returns the width in bits of the widest lane in any computation.
     pub fn widest_bits(&self) -> u32 {
         let computed = self.computed();
         let all = computed.iter().chain(&self.source.inputs);
         all.filter_map(|&id| widest(self.graph()[id].shape())).max().unwrap_or(32)
     }
 
-    /// Neighbouring elements of one thread, a power of two: as many as an access of the widest kind has of the
-    /// narrowest array that is read or written whole.
+    /// Returns the number of neighbouring elements per thread, a power of two: the elements of the narrowest array that
+    /// is read or written whole which fit into one access of the widest kind.
     pub fn access_width(&self) -> u32 {
         let elements: usize = self.dims.iter().product();
         let inputs = self.source.inputs.iter().filter_map(|&id| self.graph()[id].shape().as_array());
@@ -109,7 +109,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         (ACCESS_BITS / stored).min(VALUE_BITS / widest.clamp(8, ACCESS_BITS)).max(1)
     }
 
-    /// Direction of an instruction's reduction: along the innermost dimension of its operand, or across it.
+    /// Returns the direction of an instruction's reduction: along the innermost dimension of its operand, or across it.
     pub fn reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
         let instruction = &self.graph()[root];
         let along = match instruction.op() {
@@ -130,7 +130,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         Some(if along { ReduceDirection::AlongRows } else { ReduceDirection::Across })
     }
 
-    /// The same for threads that reduce parts and put them together.
+    /// Returns the direction for threads that each reduce a part and combine the results.
     pub fn group_reduce_direction(&self, root: InstrId) -> Option<ReduceDirection> {
         match (self.reduce_direction(root)?, self.graph()[root].op()) {
             (ReduceDirection::SideBySide, Op::Reduce(op)) if reduces_in_parts(self.source.module, op) => {
@@ -148,7 +148,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         Some(op.dimensions.contains(&innermost))
     }
 
-    /// Elements of one reduction of an instruction that reduces.
+    /// Returns the number of elements that one reduction of the instruction combines.
     pub fn reduction_size(&self, id: InstrId) -> u64 {
         let instruction = &self.graph()[id];
         let dims = instruction.operands().first().and_then(|&o| self.graph()[o].shape().as_array());
@@ -160,7 +160,8 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         dims.map_or(1, |shape| reduced.iter().map(|&d| shape.dims()[d] as u64).product())
     }
 
-    /// Number of the dimensions that number rows, where the kernel reduces rows: no result has fewer dimensions.
+    /// Returns the number of leading dimensions that index rows, if the kernel reduces rows; no result has fewer
+    /// dimensions.
     pub fn rows(&self) -> Option<usize> {
         let graph = self.graph();
         let least = self.outputs.iter().map(|o| o.shape.rank()).min()?;
@@ -171,8 +172,10 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         self.computed().iter().filter_map(rows).min().map(|rows| rows.min(least))
     }
 
-    /// Treatment of subnormal numbers. Those of `f8e8m0fnu`, a format without subnormals, are lanes of `f32`, where its
-    /// least number is one. Sorts compare subnormal numbers as they are, like those of a library.
+    /// Returns the treatment of subnormal numbers.
+    ///
+    /// `f8e8m0fnu` has no subnormals, but its least number is a subnormal `f32`, the type of its lanes. Sorts compare
+    /// subnormal numbers unchanged, as library sorts do.
     pub fn denormals(&self) -> Denormals {
         if let Op::Sort(_) | Op::TopK(_) = self.graph()[self.source.root].op() {
             return Denormals::Preserve;
@@ -185,7 +188,7 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         }
     }
 
-    /// Element types of everything that is read and computed, in called computations too.
+    /// Returns the element types of all values that are read or computed, including those in called computations.
     fn element_types(&self) -> HashSet<ElementType> {
         let module = self.source.module;
         let mut instructions: Vec<&Instruction> =
@@ -199,29 +202,29 @@ impl<'a, 'm> FusedKernel<'a, 'm> {
         types
     }
 
-    /// Elementary operations in all, roughly.
+    /// Returns a rough count of the elementary operations.
     pub fn work(&self) -> f64 {
         self.computed().into_iter().map(|id| super::support::work(self.source.module, self.graph(), id)).sum()
     }
 }
 
-/// Number of the dimensions that number rows, for a reduction of whole rows of them.
+/// Returns the number of leading dimensions that index rows, for a reduction over whole rows.
 pub(crate) fn row_reduction(graph: &Computation, dims: &[usize], operand: InstrId, reduce: &Reduce) -> Option<usize> {
     let is_full = graph[operand].shape().as_array().is_some_and(|a| a.dims() == dims);
     let rows = dims.len().checked_sub(reduce.dimensions.len())?;
-    // Only whole rows: a reduction of other dimensions goes through all rows, one of nothing or of single elements has
-    // none.
+    // Only whole rows qualify: a reduction of other dimensions iterates over all rows, and one over no dimension or
+    // over single elements has no rows.
     let is_row = reduce.dimensions.iter().all(|&d| d >= rows) && dims[rows..].iter().any(|&d| d > 1);
     (is_full && is_row).then_some(rows)
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum ReduceDirection {
-    /// Neighbours in one reduction are lanes.
+    /// Lanes are neighbouring elements of one reduction.
     AlongRows,
-    /// Neighbouring reductions are lanes, and their elements neighbours in memory.
+    /// Lanes are neighbouring reductions whose elements are contiguous in memory.
     Across,
-    /// Neighbouring reductions are lanes, wherever their elements are: the reduction must go in order.
+    /// Lanes are neighbouring reductions with elements at any address: the reduction must run in order.
     SideBySide,
 }
 

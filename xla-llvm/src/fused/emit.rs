@@ -1,4 +1,4 @@
-//! Emission of a kernel's function: the strategy is chosen, and one match hands over to the code that knows it.
+//! Emission of a kernel's function: chooses the strategy and dispatches to its code.
 
 use inkwell::values::{BasicValueEnum, InstructionValue, Operand, PointerValue};
 use xla_hlo::{Result, ResultExt};
@@ -11,19 +11,19 @@ use crate::fused::source::KernelSource;
 use crate::fused::strategy::Strategy;
 use crate::fused::tuning::FEW_ADDRESSES;
 
-/// Writes the kernel's function into the emitter's module.
+/// Emits the kernel's function into the emitter's module.
 ///
-/// The kernel of a scatter may work in place: its results hold its inputs already. Its work items are those of its
-/// [`ScatterPlan`](super::ScatterPlan), each run of them a share of the windows that writes what no other share writes;
-/// each call goes through the windows of its share in order, so that few calls are best: one a thread. One that is not
-/// in place copies inputs that lie elsewhere, and has one work item.
+/// The kernel of a scatter may work in place: its results then share the buffers of its inputs. Its work items are
+/// those of its [`ScatterPlan`](super::ScatterPlan). Each range of work items owns a share of the windows, and no two
+/// shares write the same element. Each call iterates over the windows of its share in order, so few calls are best: one
+/// per thread. A scatter that is not in place first copies the inputs whose buffers differ, and has one work item.
 ///
 /// The kernel of a sort or a top-k keeps its items in scratch memory, which no two calls may share.
 pub fn emit_kernel(emitter: &Emitter<'_>, source: &KernelSource<'_>, name: &str) -> Result<Kernel> {
     emit(emitter, source, name, |kernel| Strategy::of(kernel, emitter))
 }
 
-/// The same by a strategy that is known to be one for this kernel.
+/// Emits the kernel's function by a strategy that is known to be valid for it.
 pub(crate) fn emit_by(
     strategy: Strategy,
     emitter: &Emitter<'_>,
@@ -65,7 +65,7 @@ fn emit_chosen<'m>(
     Ok(Kernel { denormals: kernel.denormals(), ..ended })
 }
 
-/// Removes the loads of addresses that nothing uses: each branch of a concatenation of many operands loads its own.
+/// Removes unused loads of addresses: each branch of a concatenation of many operands loads its own.
 fn remove_unused(addresses: &[PointerValue<'_>]) {
     let is_unused = |instruction: &InstructionValue<'_>| instruction.get_first_use().is_none();
     for load in addresses.iter().filter_map(|address| address.as_instruction()).filter(is_unused) {
@@ -79,7 +79,7 @@ fn remove_unused(addresses: &[PointerValue<'_>]) {
 }
 
 impl FusedKernel<'_, '_> {
-    /// Writes the function's body.
+    /// Emits the function's body.
     fn emit<'ctx>(&self, emitter: &Emitter<'ctx>, frame: Frame<'_, 'ctx>, strategy: &Strategy) -> Result<Launch> {
         match strategy {
             Strategy::Empty => Ok(Launch::alone(0)),

@@ -1,4 +1,4 @@
-//! State of one kernel's emission: symbols and their values, levels, values computed already.
+//! State of one kernel's emission: symbols and their values, nest levels, values already computed.
 
 use std::collections::HashMap;
 
@@ -14,56 +14,56 @@ use crate::fused::mode::{Mode, ThreadMode, VectorMode};
 use crate::fused::value::{Guard, GuardId, Source, SymbolValue};
 use crate::lanes::Lanes;
 
-/// One level of the nest: where its next instruction goes.
+/// One level of the nest, with the block that receives its next instruction.
 pub(crate) struct Level<'ctx> {
     pub(crate) block: BasicBlock<'ctx>,
 }
 
-/// Positions that are computed in one of many branches, and not as far out as their symbols allow.
+/// Positions computed inside one of many branches instead of as far out as their symbols allow.
 pub(crate) struct LocalPositions<'e, 'ctx> {
-    /// The branch's level.
+    /// Level of the branch.
     pub(crate) level: usize,
     pub(crate) known: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
 }
 
-/// Writes the code of one kernel.
+/// Emitter of one kernel's code.
 pub(crate) struct FusedEmitter<'e, 'ctx, 'm> {
     pub(crate) emitter: &'e Emitter<'ctx>,
     pub(crate) module: &'m Module,
     pub(crate) computation: CompId,
     pub(crate) sources: HashMap<InstrId, Source<'ctx>>,
-    /// Instructions of one element whose values are in registers.
+    /// Instructions with one element whose values are in registers.
     pub(crate) registers: HashMap<InstrId, Value<'e, 'ctx>>,
     pub(crate) symbols: Symbols,
     pub(crate) symbol_values: Vec<SymbolValue<'e, 'ctx>>,
-    /// Symbols that are 0, by the numbers and extents of variables.
+    /// Symbols that are always 0, keyed by the number and extent of the variable.
     zeros: HashMap<(usize, u64), SymbolId>,
     pub(crate) levels: Vec<Level<'ctx>>,
     pub(crate) guards: Vec<Guard<'e, 'ctx>>,
     pub(crate) guard: GuardId,
-    /// The guard of the innermost branch that the emission is in, 0 where it is in none.
+    /// Guard of the innermost branch that is being emitted; 0 outside of branches.
     pub(crate) branch: GuardId,
-    /// For a guard of several lanes, the one that holds where it does in any lane.
+    /// For a guard of several lanes, the scalar guard that holds if any lane's does.
     pub(crate) any_lane: HashMap<GuardId, GuardId>,
     pub(crate) values: HashMap<(InstrId, Index, GuardId), Vec<Value<'e, 'ctx>>>,
     pub(crate) positions: HashMap<AffineExpr, Lanes<'e, 'ctx>>,
-    /// The branches that the emission is in, of those among many, outermost first.
+    /// Enclosing branches that belong to large branch trees, outermost first.
     pub(crate) local_positions: Vec<LocalPositions<'e, 'ctx>>,
     pub(crate) runtime_divisions: HashMap<(AffineExpr, i64), (AffineExpr, AffineExpr)>,
     pub(crate) slice_starts: HashMap<InstrId, Vec<AffineExpr>>,
-    /// The kernel's pointers: operands, then results.
+    /// Pointers of the kernel: operands, then results.
     pub(crate) pointers: Vec<PointerValue<'ctx>>,
     pub(crate) survey: Survey,
-    /// Outermost level for stores: inside of the test whether the work item exists.
+    /// Outermost level for stores: inside of the bounds check of the work item.
     pub(crate) item_level: usize,
     pub(crate) mode: Mode<'e, 'ctx>,
-    /// Whether exponentials of f32 may have a relative error of 2^-20, of results below 2^16, and be 0 where they are
-    /// subnormal: what they go into has fewer bits.
+    /// Whether f32 exponentials may be approximate: relative error 2^-20 for results below 2^16, and 0 instead of
+    /// subnormal results. Set if their users have fewer bits.
     pub(crate) brief: bool,
 }
 
 impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
-    /// Begins at the builder's place, in the entry block of a function.
+    /// Starts emission at the builder's position, in the entry block of a function.
     pub(crate) fn new(emitter: &'e Emitter<'ctx>, module: &'m Module, computation: CompId) -> xla_hlo::Result<Self> {
         let mut fused = FusedEmitter {
             emitter,
@@ -102,16 +102,17 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         &self.module[self.computation]
     }
 
-    /// Adds a symbol that stands for `value`.
+    /// Adds a symbol with the value `value`.
     pub(crate) fn define(&mut self, symbol: Symbol, value: SymbolValue<'e, 'ctx>) -> SymbolId {
         self.symbol_values.push(value);
         self.symbols.add(symbol)
     }
 
-    /// Symbol of a plan's variable `number` where another variable of its loop has the loop's counter: always 0.
+    /// Returns the symbol of a plan's variable `number` if another variable of its loop carries the loop counter: it is
+    /// always 0.
     ///
-    /// A variable has one such symbol in a kernel. The index of a value that does not depend on a loop is thus the same
-    /// wherever it is asked for: a loop body that is emitted twice finds the value that was computed for the first.
+    /// A variable has one such symbol per kernel. The index of a value that does not depend on a loop is therefore the
+    /// same in all requests: a loop body that is emitted twice reuses the value that was computed the first time.
     pub(crate) fn zero_symbol(&mut self, number: usize, extent: u64) -> SymbolId {
         if let Some(&known) = self.zeros.get(&(number, extent)) {
             return known;
@@ -126,7 +127,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         self.symbol_values[id.0 as usize]
     }
 
-    /// Number of lanes of a value at this index.
+    /// Returns the number of lanes of a value at this index.
     pub(crate) fn width(&self, index: &[AffineExpr]) -> u32 {
         let widths = index.iter().flat_map(AffineExpr::terms).map(|(id, _)| match self.symbol_value(id) {
             SymbolValue::Uniform(_) => 1,
@@ -136,7 +137,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         widths.max().unwrap_or(1)
     }
 
-    /// The lanes that exist of a value at this index; `None` for all.
+    /// Returns the mask of the lanes that exist at this index; `None` if all do.
     pub(crate) fn existing_lanes(&self, index: &[AffineExpr]) -> Option<Lanes<'e, 'ctx>> {
         index.iter().flat_map(AffineExpr::terms).find_map(|(id, _)| match self.symbol_value(id) {
             SymbolValue::Uniform(_) => None,
@@ -144,7 +145,7 @@ impl<'e, 'ctx, 'm> FusedEmitter<'e, 'ctx, 'm> {
         })
     }
 
-    /// The level that a value at this index, under the guard in force, belongs to.
+    /// Returns the level of a value at this index under the current guard.
     pub(crate) fn level(&self, index: &[AffineExpr]) -> usize {
         let guard = match self.guard {
             0 => 0,

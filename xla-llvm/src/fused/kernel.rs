@@ -1,9 +1,8 @@
 //! A kernel: a fusion (or one operation) as a function over a range of work items.
 //!
-//! The function takes an array of pointers (operands, then results) and the first and the last-but-one work item. Work
-//! items are independent, and where there are several threads no two write to one place; a caller may run ranges of
-//! them on several threads. On a target whose threads run kernels
-//! side by side, each thread does the work item of its number.
+//! The function takes an array of pointers (operands, then results), the first work item, and the one past the last.
+//! Work items are independent, and if there are several threads, no two items write to the same place; a caller may run
+//! ranges of them on several threads. On targets with many threads, each thread executes the work item of its number.
 
 use xla_hlo::{Error, Result};
 
@@ -12,34 +11,34 @@ use crate::emitter::Emitter;
 use crate::simt::TensorMap;
 use crate::target::Simt;
 
-/// Interface of a kernel: all that a caller must know to run it.
+/// Interface of a kernel: all facts that a caller needs to run it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// The function's name.
+    /// Name of the function.
     pub name: String,
-    /// Independent work items; run with `0..work_items` in all, or by as many threads.
+    /// Number of independent work items; the caller covers `0..work_items` in total, or launches one thread per item.
     pub work_items: u64,
-    /// Threads that do a work item together, where one does not do it alone; see [`crate::simt`].
+    /// Number of threads that execute a work item together, unless one does it alone; see [`crate::simt`].
     pub block: Option<u32>,
-    /// Bytes of memory that they share.
+    /// Bytes of shared memory of a block.
     pub shared_bytes: u64,
-    /// Of those the ones that a launch brings on a GPU; the code declares the rest.
+    /// Bytes of shared memory that a GPU launch must request dynamically; the code declares the rest statically.
     pub brought_bytes: u64,
-    /// Maps of arrays that it copies in bulk, on a GPU: its parameters after the 64-bit words.
+    /// Tensor maps of arrays that it copies by TMA, on a GPU: the parameters after the 64-bit words.
     pub maps: Vec<TensorMap>,
-    /// Bytes of memory, aligned to 64, that the caller brings for what the kernel needs beside its arrays: its address
-    /// follows theirs. Two threads must not share it.
+    /// Bytes of scratch memory, aligned to 64, that the caller allocates. Its address follows those of the arrays. Two
+    /// threads must not share it.
     pub scratch_bytes: u64,
     /// Rough cost of all work items together, in elementary operations on one element.
     pub work: f64,
     /// Treatment of subnormal numbers.
     pub denormals: Denormals,
-    /// Strategy that computes the results: its name, then its parameters.
+    /// Name of the strategy that computes the results, then its parameters.
     pub strategy: String,
 }
 
 impl Kernel {
-    /// The strategy as a comment of LLVM IR, for dumps.
+    /// Returns the strategy as an LLVM IR comment, for dumps.
     pub fn comment(&self) -> String {
         format!("; {}: {}\n", self.name, self.strategy)
     }
@@ -70,14 +69,14 @@ impl Kernel {
     }
 }
 
-/// Number of work items, and threads of each.
+/// Number of work items, and of threads per item.
 pub(crate) struct Launch {
     pub work_items: u64,
     pub block: Option<u32>,
 }
 
 impl Launch {
-    /// Work items that one thread does each.
+    /// Describes work items that are executed by one thread each.
     pub fn alone(work_items: u64) -> Launch {
         Launch { work_items, block: None }
     }

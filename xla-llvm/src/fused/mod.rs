@@ -1,31 +1,32 @@
-//! Fused emission: any element of any fusible operation at an index, so that a fusion is one loop nest without buffers.
+//! Fused emission: computes any element of any fusible operation at an index, so that a fusion becomes one loop nest
+//! without intermediate buffers.
 //!
 //! ```text
-//! kernel.rs     a fusion (or one operation) as a function: which loops, what is stored
-//!   core/       the value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
-//!   loops/      indices as affine expressions, the loops of a kernel, levels with open blocks
-//!   sequential/ along some dimensions in order, independent along the others: scan, scatter, sorts, columns
-//!               scalar_loop: a whole loop of scalar steps, its state in registers
-//!   contraction/ dots and convolutions as matmuls; on processors with vectors, tiles of sums in registers
-//!   vector/     processors with vectors: blocks transposed on the way in, columns, rows kept in the cache
+//! kernel.rs     interface of a kernel function              strategy.rs  choice of the code generation strategy
+//!   core/       value of an instruction at an index, by family: elementwise, movement, gather, window, reduce
+//!   loops/      indices as affine expressions, loop plans of kernels, nest levels with open basic blocks
+//!   sequential/ in order along some dimensions, independent along the others: scan, scatter, sorts, columns
+//!               scalar_loop: a whole loop of scalar steps with its state in registers
+//!   contraction/ dots and convolutions as GEMMs; on CPUs, register-blocked tiles of accumulators
+//!   vector/     CPUs with vectors: blocks transposed in registers, column reductions, rows kept in the cache
 //!   simt/       targets with threads
-//!     elementwise       one thread of many for each few neighbouring elements
-//!     row_reduce        one group of threads for each row: reductions, softmax, layer norm
-//!     group_turns       loops of a group, with several loads under way
+//!     elementwise       one thread per few neighbouring elements
+//!     row_reduce        one thread group per row: reductions, softmax, layer norm
+//!     group_turns       loops of a thread group with several loads in flight
 //!     row_turns         rows that stay in registers from one reduction to the next
-//!     matmul/           a block for each tile of a dot or a convolution; skinny ones at the pace of memory; split-K;
-//!                       alternatives: other tiles, to be measured
-//!     attention/        a block for each tile of queries, which goes through all keys and values; few queries at the
-//!                       pace of memory
-//!     transpose         a block for each tile of two loops, in shared memory
-//!     radix/            sorts by the digits of keys; sort: by merging
+//!     matmul/           one block per tile of a dot or convolution; memory-bound skinny ones; split-K;
+//!                       alternatives: other tile sizes, to be measured
+//!     attention/        one block per tile of queries, looping over all keys and values; memory-bound decoding of few
+//!                       queries
+//!     transpose         one block per tile of two loops, through shared memory
+//!     radix/            radix sorts; sort: merge sorts
 //!     scan/, top_k/, scatter/
-//!     block_loop/       a block for a whole loop of small steps
-//! source.rs     where a kernel's code comes from          support.rs   what can be emitted, told before
+//!     block_loop/       one block for a whole loop of small steps
+//! source.rs     source of a kernel's code                   support.rs   operations that can be emitted
 //! ```
 //!
-//! Code is placed at the outermost level that its index allows; values are cached by instruction and index, so that a
-//! value of two consumers is computed once.
+//! Code is placed at the outermost level that its index allows. Values are cached by instruction and index, so that a
+//! value with two consumers is computed once.
 
 mod analysis;
 mod contraction;

@@ -1,6 +1,8 @@
-//! Modes of emission: a processor with vectors, or threads side by side; each with the state of its own techniques.
+//! Modes of emission: a CPU with vector registers, or a target with many threads; each with the state of its
+//! techniques.
 //!
-//! The data stand here, below the emitter that holds them; the code that works with them is in `vector/` and `simt/`.
+//! This module only defines the data, below the emitter that holds them; the code that uses them is in `vector/` and
+//! `simt/`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,70 +14,70 @@ use crate::fused::loops::range::Range;
 use crate::fused::value::Source;
 use crate::lanes::Lanes;
 
-/// Machine that a kernel is emitted for, with the state of that emission.
+/// Target machine of a kernel, with the state of its emission.
 pub(crate) enum Mode<'e, 'ctx> {
-    /// One thread with vector registers and a stack.
+    /// One CPU thread with vector registers and a stack.
     Vector(VectorMode<'e, 'ctx>),
-    /// Many threads, each with a few elements.
+    /// Many threads that compute a few elements each.
     Threads(ThreadMode<'e, 'ctx>),
 }
 
-/// State of emission for a processor with vectors.
+/// State of emission for a CPU with vectors.
 #[derive(Default)]
 pub(crate) struct VectorMode<'e, 'ctx> {
     pub row_cache: RowCache<'ctx>,
-    /// The tile that is being computed, in a kernel that transposes tiles.
+    /// Current tile, in a kernel that transposes tiles.
     pub tile: Option<Tile<'e, 'ctx>>,
 }
 
 /// State of emission for threads.
 #[derive(Default)]
 pub(crate) struct ThreadMode<'e, 'ctx> {
-    /// The threads that reduce together, where some do.
+    /// Threads that reduce together, if any.
     pub group: Option<ThreadGroup<'e, 'ctx>>,
-    /// Instructions that compute an element of what the group goes through, at most.
+    /// Upper bound of the instructions per element in loops over the group's row.
     pub instructions: u64,
-    /// The turns of loops over the group's row, where they are written out.
+    /// Unrolled iterations of the loops over the group's row, if they are unrolled.
     pub row: Option<RowTurns<'e, 'ctx>>,
-    /// The tile that is being computed, in a kernel that transposes tiles.
+    /// Current tile, in a kernel that transposes tiles.
     pub tile: Option<SharedTile<'e, 'ctx>>,
 }
 
-/// A loop over a row that is being written.
+/// Loop over a row that is being emitted.
 pub(crate) struct RowLoop {
     pub number: usize,
-    /// The index that the loop stands at, where it goes through a whole row: what is computed there, and only that, is
-    /// in the end computed for all of the row.
+    /// Index of the current iteration, if the loop covers a whole row. Values computed at this index, and only those,
+    /// are in the end computed for the whole row.
     pub at: Option<Index>,
 }
 
-/// The loops over rows of one kernel, and the values that they keep.
+/// Row loops of one kernel, and the values kept between them.
 #[derive(Default)]
 pub(crate) struct RowCache<'ctx> {
-    /// Instructions that are kept.
+    /// Instructions whose rows are kept.
     pub kept: HashSet<InstrId>,
-    /// The kernel's dimensions.
+    /// Sizes of the kernel's dimensions.
     pub dims: Vec<usize>,
-    /// Number of the dimensions that number rows that are kept; 0 where nothing is.
+    /// Number of leading dimensions that index the kept rows; 0 if none are kept.
     pub rows: usize,
-    /// The row that the kernel is at.
+    /// Index of the row that the kernel is computing.
     pub row: Index,
-    /// Loops being written, outermost first; those inside run before those around them.
+    /// Loops being emitted, outermost first. Inner ones are hoisted in front of the outer ones, so they run earlier.
     pub active: Vec<RowLoop>,
     pub next: usize,
-    /// The last loop that wrote each kept row.
+    /// Memory of each kept row, and the number of the last loop that wrote it.
     pub written: HashMap<InstrId, (Source<'ctx>, usize)>,
 }
 
-/// Key of a tile's buffer for one array: the instruction, its position without the tile's loops, and the step along
-/// lanes.
+/// Key of a tile's buffer for one array: the instruction, its position without the tile's loop symbols, and the stride
+/// along lanes.
 pub(crate) type TileKey = (InstrId, AffineExpr, i64);
 
-/// A tile of two loops whose arrays are transposed into buffers in scratch memory.
+/// Tile of two loops whose arrays are transposed into buffers in scratch memory.
 pub(crate) struct Tile<'e, 'ctx> {
-    /// Elements along one side.
+    /// Number of elements along one side.
     pub edge: u64,
-    /// Level at which buffers are filled: before the loops inside of the tile.
+    /// Level of the code that fills the buffers: in front of the loops inside of the tile.
     pub level: usize,
     pub rows: TileSide<'e, 'ctx>,
     pub lanes: TileSide<'e, 'ctx>,
@@ -88,25 +90,26 @@ pub(crate) struct TileSide<'e, 'ctx> {
     /// First element of the tile.
     pub start: AffineExpr,
     pub range: Range<'e, 'ctx>,
-    /// Symbol of this direction in indices, in the loop that is being written.
+    /// Symbol of this direction in indices, in the loop that is being emitted.
     pub symbol: Option<SymbolId>,
 }
 
-/// A tile of two loops whose arrays are transposed through shared memory.
+/// Tile of two loops whose arrays are transposed through shared memory.
 pub(crate) struct SharedTile<'e, 'ctx> {
-    /// Level at which tiles are filled, by all threads of the block.
+    /// Level of the code where all threads of the block fill the tiles.
     pub level: usize,
-    /// The thread's number in its warp, and that of the warp.
+    /// Number of the thread in its warp.
     pub lane: Lanes<'e, 'ctx>,
+    /// Number of the warp in its block.
     pub warp: Lanes<'e, 'ctx>,
-    /// The rows are those of the loop in which arrays are contiguous.
+    /// Direction along which the arrays are contiguous.
     pub rows: SharedSide,
     pub lanes: SharedSide,
     pub bytes: u64,
     pub buffers: HashMap<TileKey, PointerValue<'ctx>>,
 }
 
-/// As [`TileSide`], for a block of threads.
+/// One of the two directions of a [`SharedTile`], which a block of threads computes.
 #[derive(Clone)]
 pub(crate) struct SharedSide {
     /// First element of the tile.
@@ -116,45 +119,46 @@ pub(crate) struct SharedSide {
     pub symbol: Option<SymbolId>,
 }
 
-/// The turns of a thread along its group's row, which are the same in each loop over the row.
+/// Iterations of a thread along its group's row, shared by all loops over the row.
 #[derive(Clone)]
 pub(crate) struct RowTurns<'e, 'ctx> {
-    /// Elements of the row.
+    /// Number of elements of the row.
     pub extent: u64,
-    /// Lanes of a turn.
+    /// Number of lanes of an iteration.
     pub width: u32,
-    /// Level of the code that the turns stand in.
+    /// Level of the code that contains the unrolled iterations.
     pub level: usize,
     pub symbols: Vec<SymbolId>,
-    /// Whether the thread has the last one, where only some have.
+    /// Mask of the threads that take part in the last iteration; `None` if all do.
     pub last: Option<Lanes<'e, 'ctx>>,
 }
 
-/// Threads that reduce together, each some of the elements.
+/// Threads that reduce together, each a part of the elements.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadGroup<'e, 'ctx> {
-    /// Number of threads: a power of two, of whole warps.
+    /// Number of threads: a power of two, whole warps.
     pub threads: u32,
-    /// The number of the thread among them, 64 bits.
+    /// Number of the thread within the group, 64 bits.
     pub member: Lanes<'e, 'ctx>,
     pub kind: GroupKind<'e, 'ctx>,
-    /// All threads of the group run the code of this level and of those outside of it.
+    /// Innermost level whose code all threads of the group run.
     pub level: usize,
 }
 
-/// Threads of a group.
+/// Composition of a thread group.
 #[derive(Clone, Copy)]
 pub(crate) enum GroupKind<'e, 'ctx> {
-    /// Those of a warp.
+    /// The threads of a warp.
     Warp,
-    /// Those of a block.
+    /// The threads of a block.
     Block,
-    /// Of each of as many warps the thread of this number, 64 bits: neighbouring groups read neighbouring elements.
+    /// One thread of each of several warps, all with this lane number (64 bits): neighbouring groups read neighbouring
+    /// elements.
     Column(Lanes<'e, 'ctx>),
 }
 
 impl<'e, 'ctx> Mode<'e, 'ctx> {
-    /// The state of emission for a processor with vectors, if it is for one.
+    /// Returns the state of emission for a CPU with vectors, if that is the mode.
     pub fn vector(&mut self) -> Option<&mut VectorMode<'e, 'ctx>> {
         match self {
             Mode::Vector(mode) => Some(mode),
@@ -162,7 +166,7 @@ impl<'e, 'ctx> Mode<'e, 'ctx> {
         }
     }
 
-    /// The state of emission for threads, if it is for them.
+    /// Returns the state of emission for threads, if that is the mode.
     pub fn threads(&mut self) -> Option<&mut ThreadMode<'e, 'ctx>> {
         match self {
             Mode::Vector(_) => None,

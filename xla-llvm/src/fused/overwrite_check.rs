@@ -1,4 +1,4 @@
-//! Check of kernels that store results over their inputs: they must return the bits of a run in separate memory.
+//! Check of kernels that store results over their inputs: they must return the same bits as a run in separate memory.
 #![expect(unsafe_code, reason = "generated code is called through a pointer")]
 
 use std::ffi::c_void;
@@ -10,11 +10,12 @@ use super::kernel::Kernel;
 use super::source::{KernelSource, Overwrite};
 use crate::jit::LoadedCode;
 
-/// Most bytes of a kernel's arrays, and most elementary operations, that a check takes.
+/// Maximum bytes of the arrays of a checked kernel.
 const MOST_BYTES: usize = 1 << 24;
+/// Maximum number of elementary operations of a checked kernel.
 const MOST_WORK: f64 = 1e8;
 
-/// Calls that one run is cut into, where work items run in reverse order.
+/// Number of calls that one run is split into, if work items run in reverse order.
 const CALLS: u64 = 64;
 
 /// `void kernel(ptr pointers, i64 begin, i64 end)`.
@@ -54,15 +55,19 @@ impl Memory {
     }
 }
 
-/// Runs a kernel with results over its inputs, as a launch of the program does, and with results in memory of their
-/// own.
+/// Runs a kernel with results that overwrite its inputs, as the program launches it, and with results in separate
+/// memory.
 ///
-/// Both runs execute the same code on the same generated inputs, so that all results must be equal bit for bit. They
-/// differ where the code reads an input that it has already overwritten. A third run goes through the work items in
-/// reverse order, which finds work items that read what others store. Kernels without such results, and those that
-/// take much memory or time, pass unchecked.
+/// Both runs execute the same code on the same generated inputs, so all results must be equal bit for bit. They differ
+/// if the code reads an input that it has already overwritten. A third run executes the work items in reverse order,
+/// which detects work items that read elements that others store. Kernels without such results, and those that take
+/// much memory or time, pass unchecked.
 ///
-/// The machine must be able to execute the code. `Internal`, naming the kernel and the result, if bits differ.
+/// The machine must be able to execute the code.
+///
+/// # Errors
+///
+/// `Internal`, naming the kernel and the result, if bits differ.
 pub fn check_overwrites(
     source: &KernelSource<'_>,
     overwrites: &[Overwrite],
@@ -77,7 +82,7 @@ pub fn check_overwrites(
         return Ok(());
     }
     let address = code.address(&kernel.name)?;
-    // SAFETY: `Frame::open` gives every kernel for a processor this signature.
+    // SAFETY: `Frame::open` declares every kernel for a CPU with this signature.
     let function = unsafe { std::mem::transmute::<*const c_void, Function>(address) };
     let inputs = shapes.inputs.iter().enumerate().map(|(number, shape)| generated(shape, number));
     let inputs: Vec<Memory> = inputs.collect::<Result<_>>()?;
@@ -130,7 +135,7 @@ impl Shapes {
         self.inputs.iter().chain(&self.results).map(ArrayShape::byte_size).fold(0, usize::saturating_add)
     }
 
-    /// The results of one run, where those in `overwrites` take the memory of inputs.
+    /// Runs the kernel and returns its results; the ones in `overwrites` use the memory of inputs.
     fn run(
         &self,
         function: Function,
@@ -151,8 +156,9 @@ impl Shapes {
         let step = if reversed { kernel.work_items.div_ceil(CALLS) as i64 } else { items };
         let starts: Vec<i64> = (0..items).step_by(step as usize).collect();
         for &start in starts.iter().rev() {
-            // SAFETY: the pointers are those of arrays of the kernel's shapes and of scratch memory, in the kernel's
-            // order, and live to the end of this function. Inputs and results in one place have equal sizes.
+            // SAFETY: the pointers are those of arrays of the kernel's shapes and of scratch memory, in the order of
+            // the kernel's parameters, and they live until the end of this function. An input and a result that share
+            // memory have equal sizes.
             unsafe { function(pointers.as_ptr(), start, (start + step).min(items)) };
         }
         for overwrite in overwrites {
@@ -162,7 +168,7 @@ impl Shapes {
     }
 }
 
-/// Elements for an input, different for each number: moderate floats, small integers, both truth values.
+/// Returns elements for an input that differ by `number`: moderate floats, small integers, both truth values.
 fn generated(shape: &ArrayShape, number: usize) -> Result<Memory> {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let ty = shape.element_type();

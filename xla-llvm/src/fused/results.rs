@@ -1,4 +1,4 @@
-//! Results of a kernel: binds its arrays to pointers, computes all results at an index, and stores them.
+//! Results of a kernel: binds arrays to pointers, computes all results at an index, and stores them.
 
 use inkwell::values::PointerValue;
 use xla_hlo::{Error, InstrId, Result};
@@ -10,11 +10,11 @@ use crate::fused::emitter::FusedEmitter;
 use crate::fused::loops::affine::Index;
 use crate::fused::value::Source;
 
-/// A result's number, the index of an element of it, and its value.
+/// Number of a result, index of an element of it, and the element's value.
 pub(crate) type Computed<'e, 'ctx> = (usize, Index, Value<'e, 'ctx>);
 
 impl<'m> FusedKernel<'_, 'm> {
-    /// A new emitter in the function's entry, with operands bound to its pointers.
+    /// Returns a new emitter at the function's entry, with operands bound to its pointers.
     pub fn bind<'e, 'ctx>(
         &self,
         emitter: &'e Emitter<'ctx>,
@@ -31,7 +31,7 @@ impl<'m> FusedKernel<'_, 'm> {
         Ok(fused)
     }
 
-    /// Computes all results of one iteration, then stores them: a result may lie where an operand of another one is.
+    /// Computes all results of one iteration before storing any: a result may overwrite another one's operand.
     pub fn store_all<'e, 'ctx>(&self, fused: &mut FusedEmitter<'e, 'ctx, 'm>, index: &Index) -> Result<()> {
         if self.source.in_place {
             let root = self.source.root;
@@ -47,7 +47,7 @@ impl<'m> FusedKernel<'_, 'm> {
         self.store_values(fused, values)
     }
 
-    /// The values of one iteration of the results whose rank is `wanted`, with their numbers and indices.
+    /// Returns the values of one iteration for the results whose rank is `wanted`, with their numbers and indices.
     pub fn values<'e, 'ctx>(
         &self,
         fused: &mut FusedEmitter<'e, 'ctx, 'm>,
@@ -71,14 +71,14 @@ impl<'m> FusedKernel<'_, 'm> {
     ) -> Result<()> {
         for (number, index, value) in values {
             let target = self.target(fused, number);
-            // Not in front of the test whether there is something to do.
+            // Not in front of the bounds check of the work item.
             let level = fused.level(&index).max(fused.item_level);
             fused.at_level(level, |s| s.store(&target, &index, value))?;
         }
         Ok(())
     }
 
-    /// Destination of a result.
+    /// Returns the destination of a result.
     pub fn target<'ctx>(&self, fused: &FusedEmitter<'_, 'ctx, 'm>, number: usize) -> Source<'ctx> {
         Source { base: fused.pointers[self.source.inputs.len() + number], shape: self.outputs[number].shape.clone() }
     }

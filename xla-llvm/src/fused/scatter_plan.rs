@@ -1,71 +1,73 @@
-//! Plan of a scatter as plain data: places of its windows, and the ways in which threads may share it. Knows shapes, no
-//! LLVM.
+//! Plan of a scatter as plain data: the placement of its windows, and how threads may share them. Depends on shapes
+//! only, not on LLVM.
 
 use xla_hlo::ops::Scatter;
 use xla_hlo::{ArrayShape, strides};
 
 use crate::fused::tuning::scatter::{PARALLEL, WORTH_LOOKING};
 
-/// A dimension that numbers windows; steps in elements.
+/// Dimension that indexes windows; strides in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchAxis {
     pub extent: usize,
-    /// In the indices.
+    /// Stride in the indices.
     pub indices: usize,
-    /// In the updates.
+    /// Stride in the updates.
     pub updates: usize,
-    /// In the inputs, of a dimension that they have, too; else 0.
+    /// Stride in the inputs if this is a batching dimension of theirs; otherwise 0.
     pub inputs: usize,
 }
 
-/// A number of a window's start.
+/// One component of a window's start index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Component {
-    /// Place in the indices, from the first component on.
+    /// Offset in the indices, relative to the first component.
     pub offset: usize,
-    /// The window fits at numbers below this.
+    /// Number of valid starts: the window fits at starts below this.
     pub places: usize,
     /// Stride in the inputs.
     pub inputs: usize,
 }
 
-/// A dimension of windows outside of runs.
+/// Dimension of windows that is not part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WindowAxis {
     pub extent: usize,
+    /// Stride in the inputs.
     pub inputs: usize,
+    /// Stride in the updates.
     pub updates: usize,
 }
 
-/// Property that keeps windows apart, so that threads may take some each.
+/// Property that makes windows disjoint, so that threads can share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Apart {
-    /// Nothing: they may overlap, or are not worth sharing.
+    /// None: windows may overlap, or are not worth sharing.
     No,
-    /// Windows differ in this dimension of those that number them.
+    /// Windows differ in this batch dimension.
     Batch(usize),
-    /// Windows of different numbers in this component of the start, where they have size 1, do not meet.
+    /// Windows that differ in this component of the start are disjoint, since they have size 1 along it.
     Component(usize),
 }
 
-/// A scatter into row-major arrays.
+/// Plan of a scatter into row-major arrays.
 ///
-/// Windows are taken in row-major order of what numbers them. Each consists of runs: elements that lie beside each
-/// other both in the inputs and in the updates.
+/// Windows are processed in row-major order of the batch dimensions. Each window consists of runs: elements that are
+/// contiguous both in the inputs and in the updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScatterPlan {
-    /// Elements of each input, and of each update.
+    /// Number of elements of each input, and of each update.
     elements: [usize; 2],
     pub(crate) batch: Vec<BatchAxis>,
     pub(crate) components: Vec<Component>,
     pub(crate) window: Vec<WindowAxis>,
-    /// Elements of a run.
+    /// Number of elements of a run.
     pub(crate) run: usize,
     pub(crate) apart: Apart,
 }
 
 impl ScatterPlan {
-    /// The plan of a scatter of arrays with these shapes.
+    /// Returns the plan of a scatter of arrays with these shapes.
     pub fn new(op: &Scatter, input: &ArrayShape, indices: &ArrayShape, update: &ArrayShape) -> ScatterPlan {
         let [input_steps, index_steps, update_steps] =
             [input, indices, update].map(|s| strides(s.dims(), &s.minor_to_major()));
@@ -102,8 +104,8 @@ impl ScatterPlan {
         plan
     }
 
-    /// WorkItems of work that threads may share: no two write the same elements. Zero where there is nothing to
-    /// do.
+    /// Returns the number of work items that threads may share: no two write the same elements. 0 if there is nothing
+    /// to do.
     pub fn work_items(&self) -> u64 {
         let work_items = match self.apart {
             _ if self.elements.contains(&0) => 0,
@@ -114,14 +116,14 @@ impl ScatterPlan {
         work_items as u64
     }
 
-    /// The same as one work item.
+    /// Returns the plan with a single work item.
     pub(crate) fn alone(self) -> ScatterPlan {
         ScatterPlan { apart: Apart::No, ..self }
     }
 
-    /// The dimension that keeps windows apart and is shared best, where that is worth it.
+    /// Returns the property that makes windows disjoint and balances best, if sharing is worthwhile.
     fn apart(&self, op: &Scatter, size: impl Fn(usize) -> usize) -> Apart {
-        /// WorkItems that are enough for threads to have alike shares.
+        /// Number of work items that suffices for balanced shares.
         const MANY: usize = 64;
         if self.elements[1] < PARALLEL {
             return Apart::No;
@@ -138,12 +140,12 @@ impl ScatterPlan {
     }
 }
 
-/// Whether windows have no extent along that dimension of the inputs.
+/// Whether windows have no extent along this dimension of the inputs.
 fn left_out(op: &Scatter, d: usize) -> bool {
     op.inserted_window_dims.contains(&d) || op.input_batching_dims.contains(&d)
 }
 
-/// Number of elements of a window that lie side by side both in the input and in the update, which are row major.
+/// Returns the number of elements of a window that are contiguous both in the input and in the update (both row-major).
 fn run(op: &Scatter, input: &ArrayShape, update: &ArrayShape) -> usize {
     let mut window = op.update_window_dims.iter().rev();
     let mut last = update.rank();
@@ -167,9 +169,9 @@ fn run(op: &Scatter, input: &ArrayShape, update: &ArrayShape) -> usize {
     run
 }
 
-/// The dimensions of a window outside of its runs.
+/// Returns the dimensions of a window that are not part of its runs.
 fn outside_runs(axes: impl Iterator<Item = WindowAxis>, run: usize) -> Vec<WindowAxis> {
-    // Steps inside of a run are shorter than it, and alike in both arrays.
+    // Strides inside of a run are shorter than the run, and equal in both arrays.
     axes.filter(|axis| axis.extent != 1 && (axis.inputs != axis.updates || axis.inputs >= run)).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Source of a kernel's code: a fusion, or an instruction alone; equal ones share the code.
+//! Source of a kernel's code: a fusion, or a single instruction; equal sources share the code.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,36 +15,36 @@ use crate::fused::support::{is_fusible, is_kernel_root};
 /// Source of a kernel.
 #[derive(Clone, Debug)]
 pub struct KernelSource<'m> {
-    /// The module.
+    /// Module that contains the computation.
     pub module: &'m Module,
-    /// Computation of the root: a fusion's, or that of a lone operation.
+    /// Computation of the root: the fusion's, or the one that contains a single operation.
     pub computation: CompId,
-    /// The instruction whose value is stored; a tuple stores each element.
+    /// Instruction whose value is stored; for a tuple, each element is stored.
     pub root: InstrId,
     /// Instructions whose values are in memory, in the order of the pointers.
     pub inputs: Vec<InstrId>,
-    /// Whether the result lies where operand 0 of a root dynamic-update-slice lies, so that only the slice is written,
-    /// or where the inputs of a root scatter lie, or copies of them.
+    /// Whether the result shares the buffer of operand 0 of a root dynamic-update-slice, so that only the slice is
+    /// written, or the buffers of a root scatter's inputs or of copies of them.
     pub in_place: bool,
-    /// Inputs that results are otherwise stored over. The code keeps to their orders: it computes no element again
-    /// whose inputs it has overwritten.
+    /// Other inputs whose buffers results overwrite. The code keeps to their read orders: it never recomputes an
+    /// element whose inputs it has overwritten.
     pub overwrites: Vec<Overwrite>,
-    /// The loop, where the kernel is a whole loop: the root, whose state is in memory around it.
+    /// Loop, if the kernel executes the whole loop instruction `root`, whose state is in memory before and after it.
     pub scalar_loop: Option<Arc<ScalarLoop<'m>>>,
 }
 
-/// An input and a result of a kernel in one place of memory.
+/// Input and result of a kernel that share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overwrite {
     /// Number of the input.
     pub input: usize,
     /// Number of the result.
     pub result: usize,
-    /// Order of reads and stores, as buffer assignment assumed it.
+    /// Order of reads and stores that buffer assignment assumed.
     pub order: ReadOrder,
 }
 
-/// A loop of scalar steps as one kernel.
+/// Loop of scalar steps as one kernel.
 #[derive(Clone, Debug)]
 pub struct ScalarLoop<'m> {
     pub(crate) condition: Vec<ScalarStep<'m>>,
@@ -53,60 +53,60 @@ pub struct ScalarLoop<'m> {
     pub(crate) places: Vec<ScalarPlace>,
     /// Number of pointers that the kernel takes.
     pub(crate) pointers: usize,
-    /// Places that are carried in registers.
+    /// Places whose values are carried in registers.
     pub(crate) carried: BTreeSet<usize>,
-    /// Places that hold a value when the loop ends.
+    /// Places that hold a value at the end of the loop.
     pub(crate) valid: BTreeSet<usize>,
     pub(crate) denormals: Denormals,
 }
 
-/// Memory that holds arrays of one kind.
+/// Memory that holds arrays of one element type and size.
 #[derive(Clone, Debug)]
 pub struct ScalarPlace {
-    /// The number of its pointer.
+    /// Number of its pointer.
     pub pointer: usize,
-    /// The arrays' element type and number of elements.
+    /// Element type and number of elements of the arrays.
     pub shape: ArrayShape,
-    /// Places that have bytes in common with it: a write to one of them makes its value another one.
+    /// Places that alias it: a write to one of them invalidates its value.
     pub clashes: Vec<usize>,
 }
 
-/// A step of a loop.
+/// Step of a loop.
 #[derive(Clone, Debug)]
 pub enum ScalarStep<'m> {
-    /// The results of a kernel; the places of its operands, then of its results.
+    /// Computation of a kernel's results.
     Compute {
-        /// The kernel.
+        /// Kernel that computes the results.
         source: KernelSource<'m>,
-        /// Operands, then results.
+        /// Places of the operands, then of the results.
         places: Vec<usize>,
     },
-    /// A copy from one place to another.
+    /// Copy from one place to another.
     Copy {
-        /// The place that is read.
+        /// Place that is read.
         from: usize,
-        /// The place that is written.
+        /// Place that is written.
         to: usize,
     },
 }
 
-/// Rounds of a run of the kernel.
+/// Number of iterations of a run of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarRounds {
-    /// The body so many times; there is no condition.
+    /// A constant trip count, without a condition.
     Counted(u64),
-    /// The condition, then, while the predicate is 1, body and condition, the body at most so many times. The predicate
-    /// is in its place afterwards.
+    /// A while loop with a maximum trip count: runs the condition, then body and condition while the predicate is 1.
+    /// The predicate's place holds its last value afterwards.
     Tested {
-        /// The predicate's place.
+        /// Place of the predicate.
         predicate: usize,
-        /// Rounds.
+        /// Maximum number of executions of the body.
         at_most: u64,
     },
 }
 
 impl<'m> KernelSource<'m> {
-    /// The kernel of a fusion or another instruction, in place if its buffers are; `None` if it makes no kernel.
+    /// Returns the kernel of a fusion or another instruction, in place if its buffers are; `None` if it has no kernel.
     pub fn of_instruction(module: &'m Module, cx: &LoweringContext<'_>) -> Option<KernelSource<'m>> {
         let mut source = match cx.instruction().op() {
             Op::Fusion(fusion) => KernelSource::of_computation(module, fusion.computation, |_| false),
@@ -119,8 +119,8 @@ impl<'m> KernelSource<'m> {
         Some(source)
     }
 
-    /// The kernel of a computation, without the instructions `made` before; `None` if it has operations that no kernel
-    /// can compute.
+    /// Returns the kernel of a computation, given the instructions `made` that are computed earlier; `None` if it has
+    /// other operations that no kernel can compute.
     pub fn of_computation(
         module: &'m Module,
         computation: CompId,
@@ -159,7 +159,7 @@ impl<'m> KernelSource<'m> {
         })
     }
 
-    /// The kernel of a whole loop, which is the instruction.
+    /// Returns the kernel of a whole loop, whose instruction is `root`.
     pub fn of_loop(
         module: &'m Module,
         (computation, root): (CompId, InstrId),
@@ -170,7 +170,7 @@ impl<'m> KernelSource<'m> {
         KernelSource { module, computation, root, inputs, in_place: false, overwrites, scalar_loop }
     }
 
-    /// Number of pointers that the kernel takes: to its inputs, then to the arrays of its result.
+    /// Returns the number of pointers that the kernel takes: to its inputs, then to the arrays of its result.
     pub fn pointer_count(&self) -> usize {
         if let Some(scalar_loop) = &self.scalar_loop {
             return scalar_loop.pointers;
@@ -179,7 +179,7 @@ impl<'m> KernelSource<'m> {
         self.inputs.len() + result.leaves().iter().filter(|(_, leaf)| leaf.as_array().is_some()).count()
     }
 
-    /// Whether the root writes a slice into the buffer of the array it updates.
+    /// Whether the root writes a slice into the buffer of the array that it updates.
     fn is_in_place(&self, cx: &LoweringContext<'_>) -> bool {
         let graph: &Computation = &self.module[self.computation];
         let root = &graph[self.root];
@@ -188,8 +188,8 @@ impl<'m> KernelSource<'m> {
         position.and_then(|p| cx.operands.get(p)).is_some_and(|operand| operand.slice == result.slice)
     }
 
-    /// A number that is the same for kernels with the same code, in other processes too, and most likely another one
-    /// for others.
+    /// Returns a hash that is equal for kernels with the same code, also across processes, and most likely differs for
+    /// others.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.key().hash(&mut hasher);
@@ -207,7 +207,7 @@ impl<'m> KernelSource<'m> {
             });
         }
         let inputs = self.inputs.iter().map(|i| position[i]).collect();
-        // The places of a loop's state are part of its code, so that no two loops have the same.
+        // The places of a loop's state are part of its code, so no two loops share code.
         let a_loop = self.scalar_loop.is_some().then_some((self.computation, self.root));
         let mut stack = if a_loop.is_some() { Vec::new() } else { vec![(self.root, false)] };
         while let Some((id, ready)) = stack.pop() {
@@ -227,11 +227,11 @@ impl<'m> KernelSource<'m> {
     }
 }
 
-/// Key of kernels with the same code: operations, shapes and edges in order, and whether the result is in place, or
-/// overwrites an input, whichever it is; the instruction of a loop.
+/// Key of kernels with the same code: operations, shapes and edges in order; whether the result is in place, and
+/// whether some result overwrites some input; the instruction of a loop.
 type Key = (Vec<(Op, Shape, Vec<usize>)>, Vec<usize>, [bool; 2], Option<(CompId, InstrId)>);
 
-/// Operands whose memory results of the instruction have, each by its number among all array leaves.
+/// Returns the inputs and results of the instruction that share memory, numbered among all array leaves.
 fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {
     let (graph, instruction) = (cx.computation(), cx.instruction());
     let arrays = |shape: &Shape| -> Vec<Vec<usize>> {
@@ -255,7 +255,7 @@ fn overwrites(cx: &LoweringContext<'_>) -> Vec<Overwrite> {
     found
 }
 
-/// The kernels of a program, each once.
+/// Deduplicated kernels of a program.
 #[derive(Debug, Default)]
 pub struct KernelTable<'m> {
     sources: Vec<KernelSource<'m>>,
@@ -264,7 +264,7 @@ pub struct KernelTable<'m> {
 }
 
 impl<'m> KernelTable<'m> {
-    /// The number of that kernel in the program.
+    /// Returns the number of the kernel in the program, adding it if it is new.
     pub fn number(&mut self, source: KernelSource<'m>) -> u32 {
         let next = self.sources.len() as u32;
         let index = *self.known.entry(source.key()).or_insert(next);
@@ -278,13 +278,13 @@ impl<'m> KernelTable<'m> {
         index
     }
 
-    /// Numbers of kernels with the inputs that their launches overwrite: one entry for each distinct list of a kernel,
-    /// since fusions that share a kernel may overwrite different inputs.
+    /// Returns the numbers of kernels with the inputs that their launches overwrite: one entry for each distinct list
+    /// of a kernel, since fusions that share a kernel may overwrite different inputs.
     pub fn overwrites(&self) -> &[(usize, Vec<Overwrite>)] {
         &self.overwrites
     }
 
-    /// The kernels, by their numbers.
+    /// Returns the kernels, ordered by number.
     pub fn sources(&self) -> &[KernelSource<'m>] {
         &self.sources
     }

@@ -21,54 +21,54 @@ use crate::fused::simt::row_reduce::RowReduce;
 use crate::fused::vector::loops::VectorLoops;
 use crate::fused::vector::transpose::TileGrid;
 
-/// Strategy of a kernel: the way in which it computes its results.
+/// Strategy of a kernel: the method that computes its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Strategy {
-    /// The results have no elements.
+    /// Results without elements.
     Empty,
-    /// Windows of updates, in order but for those that are apart.
+    /// Scatter of update windows: sequential, except between windows that are known to be disjoint.
     Scatter,
-    /// In order along some dimensions, independently along the others: columns, scans, select-and-scatter.
+    /// Sequential along some dimensions, independent along the others: columns, scans, select-and-scatter.
     Fibers(Fibers),
-    /// Rows that are sorted in scratch memory, one after the other.
+    /// Rows that are sorted sequentially in scratch memory.
     RowSort(RowSort),
-    /// A loop nest whose innermost loop goes in vectors.
+    /// Loop nest whose innermost loop is vectorized.
     VectorLoops(VectorLoops),
-    /// A matmul whose sums are in vector registers, a tile of them at a time.
+    /// Register-blocked GEMM: one tile of accumulators in vector registers at a time.
     RegisterTiles(RegisterTiles),
-    /// A loop nest in tiles of two loops, transposed in registers.
+    /// Loop nest tiled along two loops, with tiles transposed in registers.
     VectorTranspose(TileGrid),
-    /// Threads, each with a few neighbouring elements.
+    /// One thread per few neighbouring elements.
     ThreadLoops(ThreadLoops),
-    /// A warp or a block for each row.
+    /// One warp or block per row.
     RowReduce(RowReduce),
-    /// As many threads of a block for each column.
+    /// Several threads of a block per column.
     ColumnReduce {
-        /// The loops over columns.
+        /// Loops over columns.
         plan: LoopPlan,
-        /// Threads that reduce a column together.
+        /// Number of threads that reduce a column together.
         members: u32,
     },
-    /// A block for each tile of two loops, transposed in shared memory.
+    /// One block per tile of two loops, transposed in shared memory.
     SharedTranspose {
-        /// The loops.
+        /// Loops of the nest.
         plan: LoopPlan,
-        /// The number of the loop that goes in tiles with the innermost one.
+        /// Number of the loop that is tiled together with the innermost one.
         across: usize,
     },
-    /// A block for each tile of a matmul's result.
+    /// One block per tile of a GEMM's result.
     Matmul(Tiling),
-    /// A block for each tile of an attention's queries.
+    /// One block per tile of an attention's queries.
     Attention(AttentionTiling),
-    /// The same by warp groups.
+    /// One block per tile of an attention's queries, with wgmma by warp groups.
     GroupAttention(GroupAttention),
-    /// A block for each tile of rows of scores, over functions of which it sums.
+    /// One block per tile of score rows; sums over functions of the scores (gradients of attention).
     ScoreSum(SumTiling),
-    /// Warps or blocks that read the larger operand of a matmul once.
+    /// Warps or blocks that read the larger operand of a GEMM once.
     SkinnyMatmul(SkinnyMatmul),
 }
 
-/// The names of all strategies.
+/// Names of all strategies.
 pub const STRATEGIES: &[&str] = &[
     "attention",
     "column-reduce",
@@ -94,7 +94,7 @@ pub const STRATEGIES: &[&str] = &[
 ];
 
 impl Strategy {
-    /// The strategy for a kernel on the emitter's target; trial emissions find the loops of most.
+    /// Chooses the strategy for a kernel on the emitter's target. Trial emissions determine the loops of most kernels.
     pub(crate) fn of(kernel: &FusedKernel<'_, '_>, emitter: &Emitter<'_>) -> Result<Strategy> {
         let target = emitter.target();
         if let Op::Scatter(_) = kernel.graph()[kernel.source.root].op() {
@@ -161,7 +161,7 @@ impl Strategy {
         })
     }
 
-    /// Maps that its kernel has as parameters.
+    /// Returns the number of tensor maps among the kernel's parameters.
     pub(crate) fn maps(&self) -> usize {
         match self {
             Strategy::Matmul(tiling) => tiling.maps(),
@@ -170,7 +170,7 @@ impl Strategy {
         }
     }
 
-    /// The strategy's name, as dumps have it.
+    /// Returns the strategy's name as printed in dumps.
     pub fn name(&self) -> &'static str {
         match self {
             Strategy::Empty => "empty",
@@ -193,7 +193,7 @@ impl Strategy {
     }
 }
 
-/// The name, and the parameters of the strategy: `vector-loops [128, 1024] x 16 lanes`.
+/// Prints the name and the parameters of the strategy: `vector-loops [128, 1024] x 16 lanes`.
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;

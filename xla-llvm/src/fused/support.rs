@@ -1,16 +1,16 @@
-//! Capabilities of fused emission, told before anything is emitted.
+//! Operations that fused emission supports, and their costs, known before anything is emitted.
 
 use xla_hlo::ops::{Family, Op, SparsityConfig};
 use xla_hlo::{CompId, Computation, InstrId, Instruction, Module};
 
-/// Elementary operations of one step of a scan.
+/// Elementary operations per step of a scan.
 const SCAN_STEP: f64 = 4.0;
-/// Operations of a sort on an element in each of its passes, of which there are as many as its row has binary digits.
+/// Elementary operations per element in each pass of a sort, which has `log2(row length)` passes.
 const SORT_STEP: f64 = 20.0;
-/// Operations on an element that may be one of the largest.
+/// Elementary operations per element that may be one of the largest.
 const TOP_K_STEP: f64 = 4.0;
 
-/// Whether an instruction's elements can be emitted one by one, so that it may stand in a fusion.
+/// Whether an instruction's elements can be emitted individually, so that it can be part of a fusion.
 ///
 /// Shapes must be static arrays (or tuples of them, for reductions of several arrays).
 pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
@@ -21,7 +21,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
             Op::Constant(_) | Op::Dot(_) | Op::Gather(_) => instruction.shape().as_array().is_some(),
             Op::Convolution(op) => op.sparsity == SparsityConfig::default(),
             Op::BitcastConvert(_) => same_width(graph, instruction),
-            // Layouts have been normalised by now, so that a bitcast is a reshape.
+            // Layouts are normalised at this point, so a bitcast is a reshape.
             Op::Bitcast(_) => same_width(graph, instruction),
             Op::Reduce(reduce) => is_scalar_computation(module, reduce.computation),
             Op::ReduceWindow(reduce) => is_scalar_computation(module, reduce.computation),
@@ -33,7 +33,7 @@ pub fn is_fusible(module: &Module, graph: &Computation, id: InstrId) -> bool {
         }
 }
 
-/// Whether an instruction can be a kernel's root: one that is fusible, or that has a kernel of its own.
+/// Whether an instruction can be a kernel's root: it is fusible, or has a kernel of its own.
 pub fn is_kernel_root(module: &Module, graph: &Computation, id: InstrId) -> bool {
     let is_static = |id: InstrId| graph[id].shape().as_array().is_some_and(|a| a.is_static());
     match graph[id].op() {
@@ -47,7 +47,7 @@ pub fn is_kernel_root(module: &Module, graph: &Computation, id: InstrId) -> bool
     }
 }
 
-/// Whether a kernel can call the computation: scalars (and tuples of them) in and out, elementwise inside.
+/// Whether a kernel can inline the computation: scalars (and tuples of them) in and out, elementwise inside.
 pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
     let graph = &module[computation];
     graph.iter().all(|(_, instruction)| {
@@ -73,13 +73,14 @@ pub fn is_scalar_computation(module: &Module, computation: CompId) -> bool {
     })
 }
 
-/// Whether operand and result have elements of one width.
+/// Whether operand and result have element types of the same width.
 pub(crate) fn same_width(graph: &Computation, instruction: &Instruction) -> bool {
     let operand = instruction.operands().first().and_then(|&o| graph[o].shape().element_type());
     operand.zip(instruction.shape().element_type()).is_some_and(|(a, b)| a.bit_width() == b.bit_width())
 }
 
-/// Elementary operations to compute all elements of an instruction, roughly: a transcendental function counts as many.
+/// Returns a rough count of the elementary operations for all elements of an instruction; a transcendental function
+/// counts as several.
 pub(crate) fn work(module: &Module, graph: &Computation, id: InstrId) -> f64 {
     use xla_hlo::ops::{BinaryOp, UnaryOp};
     let instruction = &graph[id];

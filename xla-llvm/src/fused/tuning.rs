@@ -1,17 +1,17 @@
 //! Tuning constants by subject, each with its trade-off.
 
-/// Rows (outermost iterations) below which one row is cut into several work items.
+/// Number of rows (outermost iterations) below which one row is split into several work items.
 pub(crate) const FEW_ROWS: u64 = 16;
 /// Elements of a work item that is a chunk of a row; a multiple of every lane count.
 pub(crate) const CHUNK: u64 = 4096;
-/// Vector registers of accumulators in a reduction across lanes, so that its steps overlap.
+/// Number of vector registers for accumulators in a reduction across lanes, so that its steps overlap.
 pub(crate) const REDUCE_REGISTERS: u32 = 8;
-/// Operands of a concatenation up to which addresses and conditions of all are computed in front of the loop.
+/// Maximum number of concatenation operands whose addresses and conditions are all computed in front of the loop.
 pub(crate) const FEW_OPERANDS: usize = 8;
-/// Addresses of a kernel up to which all are loaded in front of the loops: registers for most of them.
+/// Maximum number of array addresses that are all loaded in front of the loops; registers hold most of them.
 pub(crate) const FEW_ADDRESSES: usize = 32;
 
-/// As many lanes, or fewer where a loop is shorter.
+/// Returns `lanes`, halved until it is less than twice `extent`.
 pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     while lanes > 1 && u64::from(lanes) >= 2 * extent {
         lanes /= 2;
@@ -19,334 +19,342 @@ pub(crate) fn fitting(mut lanes: u32, extent: u64) -> u32 {
     lanes
 }
 
-/// Loops of scalar steps on a processor.
+/// Loops of scalar steps on a CPU.
 pub(crate) mod scalar_loop {
-    /// Operations of the steps: more take much longer than calls of their kernels.
+    /// Maximum number of operations in the steps: larger loops compile much more slowly than calls of their kernels.
     pub const MOST_OPERATIONS: usize = 1024;
-    /// Arrays and elements in memory.
+    /// Maximum number of arrays and elements in memory.
     pub const MOST_PLACES: usize = 128;
 }
 
-/// Processors with vectors.
+/// CPUs with vectors.
 pub(crate) mod vector {
-    /// A dimension shorter than this is not worth lanes.
+    /// Minimum extent of a dimension that is vectorized.
     pub const LEAST_LANE_EXTENT: u64 = 8;
-    /// Turns of a loop from which on tiles pay.
+    /// Minimum trip count of a loop that is tiled.
     pub const LEAST_TILED: u64 = 8;
-    /// Bytes of the accumulators of a block of columns, where one thread does all: so long a part of each row is read
-    /// that memory gives its best, and they stay in the first-level cache.
+    /// Bytes of accumulators of a block of columns, if one thread computes all columns: each row is read in segments
+    /// long enough for full memory bandwidth, and the accumulators stay in the L1 cache.
     pub const ACCUMULATOR_BYTES: u64 = 16 << 10;
-    /// The same where there may be threads, which take blocks.
+    /// Bytes of accumulators of a block of columns, if threads may share the blocks.
     pub const SHARED_ACCUMULATOR_BYTES: u64 = 4 << 10;
-    /// Bytes of a line of the caches, or of half of one.
+    /// Bytes of a cache line, or of half of one.
     pub const CACHE_LINE: usize = 64;
-    /// Rows reduced in at each visit: streams of memory.
+    /// Rows that are reduced per visit of a block: the number of concurrent memory streams.
     pub const ROWS: u64 = 8;
-    /// Bytes of a matrix from which on the order in which it is read matters more than accumulators in registers.
+    /// Matrix size in bytes above which the read order matters more than accumulators in registers.
     pub const STREAMED_BYTES: usize = 128 << 10;
-    /// Work on one element from which on a value is kept instead of computed again.
+    /// Minimum work per element to keep a value instead of recomputing it.
     pub const KEEP_WORK: f64 = 8.0;
-    /// Bytes of values that one kernel keeps for its next loops.
+    /// Maximum bytes of values that one kernel keeps for its later loops.
     pub const SCRATCH_BYTES: usize = 128 << 10;
-    /// Arrays of one kernel that are kept in buffers; others are gathered.
+    /// Maximum number of arrays of one kernel that are transposed into buffers; others use gathers.
     pub const MOST_BUFFERS: usize = 4;
-    /// Elements of the largest blocks that are transposed in registers, along one side.
+    /// Maximum side, in elements, of blocks that are transposed in registers.
     pub const LARGEST_BLOCK: u32 = 16;
-    /// As for [`LARGEST_BLOCK`]; of the smallest.
+    /// Minimum side, in elements, of blocks that are transposed in registers.
     pub const SMALLEST_BLOCK: u32 = 4;
-    /// Rows from which on columns are reduced in blocks; fewer have their accumulators in registers.
+    /// Minimum number of rows for column reductions in blocks; fewer rows keep their accumulators in registers.
     pub const LEAST_ROWS: usize = 32;
-    /// As for [`LEAST_ROWS`]; of columns.
+    /// Minimum number of columns for column reductions in blocks.
     pub const LEAST_COLUMNS: usize = 64;
 }
 
-/// Contractions by tiles of sums in registers.
+/// Register-blocked contractions.
 pub(crate) mod register_tiles {
     use std::ops::RangeInclusive;
 
-    /// Products in all from which on tiles pay.
+    /// Minimum number of multiplications for register tiles.
     pub const LEAST_WORK: u64 = 1 << 13;
-    /// The most vectors of a row of a tile, where there are more rows than one.
+    /// Maximum number of vectors in a row of a tile, if the tile has several rows.
     pub const MOST_VECTORS: u64 = 4;
-    /// Bytes of scratch for a block of the right operand's columns, which are to stay in the second-level cache.
+    /// Bytes of scratch memory for a packed block of the right operand's columns, which should stay in the L2 cache.
     pub const BLOCK_BYTES: u64 = 512 << 10;
-    /// Steps of a part of K: a tile's rows stay in the first-level cache, and many columns in the second-level one;
-    /// sums come and go seldom.
+    /// Length of a block of K: the rows of a tile stay in the L1 cache, many columns stay in L2, and sums are rarely
+    /// loaded and stored.
     pub const PART: RangeInclusive<u64> = 192..=512;
-    /// Bytes of sums between parts of K.
+    /// Maximum bytes of partial sums that are kept between blocks of K.
     pub const SUMS_BYTES: u64 = 4 << 20;
-    /// Bytes of an operand that stays in the cache as it lies.
+    /// Maximum size in bytes of an operand that stays in the cache without packing.
     pub const NEAR_BYTES: u64 = 128 << 10;
-    /// Tiles of rows that read an operand's columns from which on packing them pays.
+    /// Minimum number of row tiles that must read an operand's columns to justify packing them.
     pub const LEAST_TILES: u64 = 6;
-    /// Work items for each of several threads, so that a slow one does not hold up the rest.
+    /// Work items per thread, if there are several threads: a slow item does not delay the rest.
     pub const ITEMS_A_THREAD: u64 = 4;
-    /// Tiles of columns that read an operand's rows from which on packing them pays.
+    /// Minimum number of column tiles that must read an operand's rows to justify packing them.
     pub const LEAST_PANELS: u64 = 3;
-    /// Bytes between rows, multiples of which lie in a few sets of the first-level cache.
+    /// Row stride in bytes whose multiples map to few sets of the L1 cache.
     pub const ALIASING: u64 = 1 << 10;
     /// Columns of a tile whose lanes are steps of K.
     pub const COLUMNS_ALONG_K: u64 = 4;
-    /// Vectors along K from which on lanes may be steps of it.
+    /// Minimum number of vectors along K to use the lanes for steps of K.
     pub const LEAST_K_VECTORS: u64 = 4;
-    /// Steps of K that take as long for a row as adding up the lanes of its sums, less what it takes to turn a column
-    /// around.
+    /// Steps of K that cost as much per row as the horizontal reduction of its accumulators, minus the cost of
+    /// transposing a column.
     pub const REDUCING: u64 = 6;
-    /// Elements along the side of the largest block that is transposed on its way into a panel.
+    /// Maximum side, in elements, of blocks that are transposed while they are packed into a panel.
     pub const LARGEST_BLOCK: u64 = 8;
-    /// Pieces up to which they are code one after the other, rather than a loop.
+    /// Maximum number of pieces that are emitted as straight-line code instead of a loop.
     pub const FEW_PIECES: u64 = 4;
-    /// Steps of the independent multiplications that hide the time that one takes.
+    /// Number of independent multiplications that hide the latency of one.
     pub const LATENCY: u64 = 8;
 }
 
 /// Scatters.
 pub(crate) mod scatter {
-    /// Elements of the updates that are worth several threads.
+    /// Minimum number of update elements to use several threads.
     pub const PARALLEL: usize = 1 << 14;
-    /// Elements of a window that are worth more than what threads lose who share the places: each looks at all indices,
-    /// and cannot predict which ones are of its share.
+    /// Minimum window size, in elements, to distribute the places among threads. Each thread then reads all indices and
+    /// mispredicts which ones belong to its share.
     pub const WORTH_LOOKING: usize = 64;
-    /// Elements of the updates up to which one thread does them in order sooner than several launches sort them.
+    /// Maximum number of update elements for which one sequential thread is faster than several launches that sort
+    /// them.
     pub const FEW_UPDATES: usize = 16;
-    /// Threads of a block with copies in shared memory: four such blocks fill a multiprocessor, and its shared memory.
+    /// Threads of a block with copies in shared memory: four such blocks fill a multiprocessor and its shared memory.
     pub const THREADS: u64 = 512;
-    /// Updates that a thread reads before it combines the first.
+    /// Number of updates that a thread loads before it combines the first.
     pub const AT_ONCE: u64 = 4;
-    /// Bytes of shared memory that a block may take on any GPU.
+    /// Bytes of shared memory that a block may use on any GPU.
     pub const SHARED_BYTES: u64 = 48 << 10;
-    /// Bytes up to which a block has several copies, and the most: a thread adds up those of a place.
+    /// Maximum size in bytes of a result that a block keeps in several copies.
+    /// Maximum number of copies in a block; one thread adds up all copies of an element.
     pub const SEVERAL_BYTES: u64 = 8 << 10;
     pub const MOST_COPIES: u64 = 16;
-    /// Seconds of an update of the device's memory, all of which share its second-level cache, and those that the next
-    /// update of the same element waits.
+    /// Seconds per atomic update of global memory; all updates share the L2 cache.
     pub const UPDATE_SECONDS: f64 = 2e-11;
+    /// Seconds that an atomic update waits for the previous update of the same element.
     pub const MEETING_SECONDS: f64 = 1e-9;
-    /// Seconds that a block takes for an update in shared memory: it waits a microsecond for the indices and updates of
-    /// a turn of its threads.
+    /// Seconds per update of a block in shared memory: the block waits 1 µs for the indices and updates of each
+    /// iteration of its threads.
     pub const BLOCK_SECONDS: f64 = 5e-10;
 }
 
 /// Sorts of rows by one thread.
 pub(crate) mod row_sort {
-    /// Items below which comparing them takes less time than counting digits.
+    /// Number of items below which comparisons are faster than counting digits.
     pub const FEW_ITEMS: u64 = 256;
-    /// Items that are sorted by insertion.
+    /// Number of items that are sorted by insertion.
     pub const RUN: i64 = 8;
-    /// Elements of a row for each one wanted, from which on a heap of those wanted does less than a sort.
+    /// Ratio of row length to wanted elements above which a heap does less work than a sort.
     pub const FEW_OF: u64 = 4;
-    /// Vector registers of elements that are looked at together: mostly none is among the best.
+    /// Vector registers of elements that are compared at once: mostly none of them is among the best.
     pub const BLOCK_REGISTERS: u32 = 4;
 }
 
-/// The whole machine, by the number of its multiprocessors.
+/// Capacity of the whole GPU, by the number of its multiprocessors.
 pub(crate) mod device {
     use crate::target::Target;
 
-    /// Threads that a multiprocessor holds at a time.
+    /// Threads that are resident on a multiprocessor at the same time.
     const RESIDENT: u64 = 2048;
-    /// Large blocks that a multiprocessor holds at a time, which is what the registers of their threads allow.
+    /// Large blocks that are resident on a multiprocessor at the same time, limited by the registers of their threads.
     const LARGE_BLOCKS: u64 = 2;
 
-    /// Threads that keep it busy, a power of two.
+    /// Returns the number of threads that keep the GPU busy, a power of two.
     pub fn many_threads(target: &Target) -> u64 {
         1 << (u64::from(target.multiprocessors()) * RESIDENT).ilog2()
     }
 
-    /// Threads below which each element gets one of its own: the machine has as many at hand.
+    /// Returns the number of threads below which each element gets its own thread: the GPU has enough of them.
     pub fn few_threads(target: &Target) -> u64 {
         many_threads(target) / 4
     }
 
-    /// Large blocks that fill it.
+    /// Returns the number of large blocks that fill the GPU.
     pub fn busy_blocks(target: &Target) -> u64 {
         u64::from(target.multiprocessors()) * LARGE_BLOCKS
     }
 }
 
-/// Threads in general.
+/// Limits for threads in general.
 pub(crate) mod threads {
-    /// Bits of the widest access to memory.
+    /// Bits of the widest memory access.
     pub const ACCESS_BITS: u32 = 128;
-    /// Bits of registers that a value of a thread may take, where narrow elements are computed in wider lanes.
+    /// Maximum bits of registers for one value of a thread, for narrow elements that are computed in wider lanes.
     pub const VALUE_BITS: u32 = 256;
-    /// Instructions, of all its elements, of a thread that computes several; where there are more, memory is not what
-    /// it waits for.
+    /// Maximum number of instructions, over all its elements, of a thread that computes several elements. Above it, the
+    /// thread is not memory-bound.
     pub const MOST_INSTRUCTIONS: u64 = 1536;
-    /// Registers of 32 bits for values of all its elements at a time: of 255, some are for addresses and for values
-    /// within operations.
+    /// Maximum number of 32-bit registers for the live values of all elements of a thread. Of 255 registers, some are
+    /// needed for addresses and temporaries.
     pub const MOST_REGISTERS: u64 = 208;
-    /// Operands of a concatenation up to which each element reads all and selects.
+    /// Maximum number of concatenation operands that are all read and selected from per element.
     pub const MOST_SELECTED: usize = 8;
-    /// Instructions above which the assembler is told that a thread may have all registers.
+    /// Number of instructions above which the assembler may use the full register budget per thread.
     pub const LARGE: u64 = 256;
 }
 
-/// Rows and columns that threads reduce together.
+/// Rows and columns that several threads reduce together.
 pub(crate) mod row_reduce {
-    /// Elements of a row that one thread is worth, a power of two; twice as many where threads abound.
+    /// Elements of a row per thread, a power of two; twice this number if there are more than enough threads.
     pub const PER_THREAD: u64 = 8;
-    /// Elements of a reduction from which on a warp does it rather than a thread.
+    /// Minimum number of elements of a reduction that is executed by a warp instead of a thread.
     pub const LEAST_REDUCTION: u64 = 32;
-    /// Bits of a thread's part of a row that stay in registers: a row of 32 KB, in blocks of 512 threads with 16
-    /// elements each, or 32 of 16 bits that are computed in 32.
+    /// Maximum bits of a thread's part of a row that stay in registers: a row of 32 KB in blocks of 512 threads with 16
+    /// elements each, or 32 elements of 16 bits that are computed in 32 bits.
     pub const REGISTER_BITS: u64 = 32 * 32;
-    /// Elements of a thread times instructions up to which loops over the row are written out.
+    /// Maximum product of elements per thread and instructions to unroll the loops over the row.
     pub const MOST_CODE: u64 = 1024;
     /// Warps of a block whose groups are warps.
     pub const WARPS: u32 = 4;
-    /// The most threads that reduce a column together: blocks of 512 threads, which leave each of them 128 registers.
+    /// Maximum number of threads that reduce a column together: blocks of 512 threads leave each thread 128 registers.
     pub const MOST_MEMBERS: u64 = 16;
-    /// The largest group.
+    /// Maximum number of threads of a group.
     pub const LARGEST: u32 = 512;
 }
 
-/// Loops of a group, a few turns at a time.
+/// Loops of a thread group that issue the loads of several iterations at once.
 pub(crate) mod group_turns {
-    /// Bits that a thread reads at a time.
+    /// Bits that a thread loads at a time.
     pub const BITS: u64 = 16 * 32;
-    /// Turns at a time: as many loads are under way.
+    /// Minimum number of iterations whose loads are in flight at once.
     pub const LEAST: u64 = 4;
-    /// As for [`LEAST`].
+    /// Maximum number of iterations whose loads are in flight at once.
     pub const MOST: u64 = 8;
-    /// Elements of a thread times instructions up to which turns are written out.
+    /// Maximum product of elements per thread and instructions to unroll the iterations.
     pub const MOST_CODE: u64 = 512;
 }
 
 /// Transposes in shared memory.
 pub(crate) mod shared_transpose {
-    /// Elements along a tile's side: the threads of a warp.
+    /// Side of a tile, in elements: the number of threads of a warp.
     pub const EDGE: u64 = 32;
     /// Warps of a block.
     pub const WARPS: u64 = 8;
-    /// Bytes of shared memory that a block may take for its tiles.
+    /// Maximum bytes of shared memory of a block for its tiles.
     pub const MOST_BYTES: u64 = 48 << 10;
 }
 
-/// Matmuls in tiles.
+/// Tiled GEMMs.
 pub(crate) mod matmul {
-    /// M, N and K from which on tiles pay: a smaller matmul leaves most of a tile empty.
+    /// Minimum M, N and K: a smaller GEMM leaves most of a tile empty.
     pub const LEAST_EXTENT: u64 = 16;
-    /// Products in all from which on tiles pay; below, one thread for each result has little to wait for.
+    /// Minimum number of multiplications for a tiled kernel; smaller GEMMs use one thread per result.
     pub const LEAST_WORK: u64 = 1 << 18;
-    /// Threads along each side of a tile.
+    /// Number of threads along each side of a tile.
     pub const SIDE: u64 = 16;
-    /// Tiles that keep a large GPU busy; with fewer, smaller ones are better.
+    /// Number of tiles that keeps a large GPU busy; with fewer tiles, smaller ones are better.
     pub const BUSY: u64 = 128;
-    /// Rows and columns of sums that a thread has at least.
+    /// Minimum number of rows and columns of accumulators per thread.
     pub const LEAST: u64 = 2;
-    /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up
-    /// the parts, and the parts' sums of the largest tile are more bytes than what they are made of.
+    /// Minimum trip count of the K loop in a split-K part. Shorter parts take less time than the launch that adds up
+    /// the partial sums, and the partial sums of the largest tile have more bytes than the operands that they are
+    /// computed from.
     pub const LEAST_TURNS: u64 = 32;
-    /// Products in all from which on other tiles than the usual ones may be measured; below, a launch takes longer.
+    /// Minimum number of multiplications to measure other tile sizes; a smaller GEMM takes less time than its launch.
     pub const LEAST_TUNED: u64 = 1 << 22;
-    /// Kernels of a matmul at most, where it has other tiles than the usual ones: each takes time to compile.
+    /// Maximum number of kernels for a GEMM with alternative tile sizes: each takes time to compile.
     pub const MOST_KERNELS: usize = 4;
 }
 
-/// Matmuls whose operands come in stages.
+/// Multistage GEMMs, whose operands are copied by cp.async.
 pub(crate) mod matmul_stages {
-    /// Stages at most: steps of K that are computed or under way. Two turns of a warp take longer than memory.
+    /// Maximum number of pipeline stages: K steps that are computed or in flight. Two iterations of a warp take longer
+    /// than a memory access.
     pub const MOST: u64 = 4;
-    /// Bytes of all stages; as much as a kernel may declare.
+    /// Bytes of shared memory for all stages: the maximum that a kernel may declare statically.
     pub const MOST_BYTES: u64 = 48 << 10;
-    /// Warps of a block along each side: of few large tiles each reads its fragments for most products.
+    /// Warps of a block along each side: with few large warp tiles, each loaded fragment serves most multiplications.
     pub const WARPS_ALONG: u64 = 2;
 }
 
-/// Matmuls that warp groups multiply.
+/// GEMMs by wgmma.
 pub(crate) mod matmul_groups {
-    /// Steps of K that are in a stage: rows of 128 bytes.
+    /// K steps per stage: rows of 128 bytes.
     pub const DEPTH: u64 = 64;
-    /// Rows and columns from which on groups multiply: those of one group's sums.
+    /// Minimum M and N: the size of one warp group's accumulator tile.
     pub const LEAST_EXTENT: u64 = 64;
-    /// Columns of the largest tile, in units of [`SIDE`](super::matmul::SIDE), of 128 rows: two groups have as many
-    /// sums as leave their threads registers for the epilogue.
+    /// Columns of the largest tile, in units of [`SIDE`](super::matmul::SIDE), with 128 rows: the accumulators of two
+    /// warp groups leave their threads registers for the epilogue.
     pub const COLUMNS: u64 = 16;
-    /// Rows and columns of the smallest tile, in the same units.
+    /// Rows and columns of the smallest tile, in units of [`SIDE`](super::matmul::SIDE).
     pub const LEAST: u64 = 4;
-    /// Stages at most.
+    /// Maximum number of pipeline stages.
     pub const MOST_STAGES: u64 = 8;
-    /// Bytes of all stages: of the 227 KB that a block may have, as many as are four stages of the largest tile.
+    /// Bytes of shared memory for all stages: four stages of the largest tile, out of the 227 KB that a block may have.
     pub const MOST_BYTES: u64 = 192 << 10;
 }
 
 /// Attention.
 pub(crate) mod attention {
-    /// Warps of a block, each with 16 queries.
+    /// Warps of a block, with 16 queries each.
     pub const WARPS: u64 = 4;
-    /// Keys of a tile, from the most on: as many scores as leave a thread registers for its results.
+    /// Keys per tile, in order of preference: their scores must leave a thread registers for its results.
     pub const KEYS: [u64; 3] = [64, 32, 16];
-    /// Bytes of shared memory for queries, keys and values; as much as a kernel may declare.
+    /// Bytes of shared memory for queries, keys and values: the maximum that a kernel may declare statically.
     pub const MOST_BYTES: u64 = 48 << 10;
-    /// Sizes of heads whose tiles of 16 keys fit there, and whose results fit into registers: bytes of an element, the
-    /// number that they are multiples of, and the largest.
+    /// Supported head sizes, as (bytes of an element, divisor of the size, maximum): tiles of 16 keys fit into
+    /// [`MOST_BYTES`], and results fit into registers.
     pub const HEADS: [(usize, usize, usize); 2] = [(2, 16, 256), (4, 16, 128)];
-    /// The same of sums over functions of two dots' scores, which have twice as many tiles. Heads of twice that size
-    /// fit as well, and take as long as memory takes for scores.
+    /// Supported head sizes for sums over functions of two dots' scores, in the format of [`HEADS`]. These kernels have
+    /// twice the number of tiles. Heads of twice the size would fit, but are as slow as scores that are stored in
+    /// memory.
     pub const SUM_HEADS: [(usize, usize, usize); 2] = [(2, 16, 64), (4, 16, 32)];
 }
 
-/// Attention by warp groups.
+/// Attention by wgmma.
 pub(crate) mod attention_groups {
-    /// Groups of a block: one multiplies while another one computes exponentials.
+    /// Consumer warp groups of a block: one multiplies while another one computes exponentials.
     pub const GROUPS: u64 = 2;
-    /// Blocks from which on there are so many groups in each.
+    /// Minimum grid size at which a block gets [`GROUPS`] consumer warp groups.
     pub const BUSY: u64 = 128;
-    /// Keys of a tile, whose scores and exponentials are in registers; half as many where heads are longer than
-    /// [`LONG_KEYS`], or keys are few.
+    /// Keys per tile, with scores and exponentials in registers; half of it if heads are longer than [`LONG_KEYS`] or
+    /// keys are few.
     pub const KEYS: u64 = 128;
-    /// Elements of a head beside which so many keys fit into registers, and two stages of them into shared memory.
+    /// Maximum head size for which [`KEYS`] keys fit into registers, and two stages of them into shared memory.
     pub const LONG_KEYS: u64 = 128;
-    /// Elements of the largest head.
+    /// Maximum head size, in elements.
     pub const MOST_HEAD: u64 = 256;
-    /// Tiles of keys and values that are multiplied or under way.
+    /// Number of pipeline stages of key and value tiles (double buffering).
     pub const STAGES: u64 = 2;
 }
 
-/// Attention of few queries.
+/// Attention with few queries (decoding).
 pub(crate) mod attention_decode {
-    /// Queries of a head at most: each takes registers of a thread, and time in which memory waits.
+    /// Maximum number of queries per head: each takes registers, and time during which memory is idle.
     pub const MOST_QUERIES: u64 = 8;
-    /// Warps of a block: several blocks of a multiprocessor read while others combine.
+    /// Warps of a block: several blocks of a multiprocessor load while others combine.
     pub const WARPS: u64 = 4;
-    /// Keys that a thread reads together at most, and as many values: accesses that are under way.
+    /// Maximum number of keys, and of values, that a thread loads at once: accesses in flight.
     pub const MOST_KEYS: u64 = 8;
-    /// Registers of 32 bits for queries, sums, scores, keys and values of a thread; the rest are for the softmax.
+    /// 32-bit registers per thread for queries, sums, scores, keys and values; the rest are for the softmax.
     pub const MOST_REGISTERS: u64 = 160;
-    /// Turns of a block at least: fewer take less time than the launch that combines the parts.
+    /// Minimum trip count of a block: fewer iterations take less time than the launch that combines the parts.
     pub const LEAST_TURNS: u64 = 4;
 }
 
-/// Matmuls whose K is split.
+/// Split-K GEMMs.
 pub(crate) mod split_k {
-    /// Threads that add up parts on a whole device, together.
+    /// Number of threads of the whole device that add up partial sums.
     pub const MANY_THREADS: u64 = 1 << 16;
-    /// Parts that a thread adds up, at least: fewer take less time than combining the threads' results.
+    /// Minimum number of partial sums per thread: fewer take less time than combining the threads' results.
     pub const LEAST_PARTS: u64 = 4;
-    /// The most threads that add up the parts of one result.
+    /// Maximum number of threads that add up the partial sums of one result.
     pub const MOST_MEMBERS: u64 = 16;
 }
 
-/// Skinny matmuls.
+/// Skinny GEMMs.
 pub(crate) mod skinny_matmul {
-    /// Steps of the sum from which on threads share them.
+    /// Minimum K to split a sum among several threads.
     pub const LEAST_DEPTH: u64 = 64;
-    /// 32-bit registers of sums that a thread has at most: those of a group, and those of a block.
+    /// Maximum number of 32-bit accumulator registers per thread, if a group computes the sums.
     pub const GROUP_SUMS: u64 = 32;
+    /// Maximum number of 32-bit accumulator registers per thread, if a block computes the sums.
     pub const BLOCK_SUMS: u64 = 64;
-    /// Rows of a group at most.
+    /// Maximum number of rows per group.
     pub const MOST_ROWS: u64 = 4;
-    /// Warps that keep a large GPU busy, and blocks.
+    /// Number of warps that keeps a large GPU busy.
     pub const BUSY_WARPS: u64 = 4096;
+    /// Number of blocks that keeps a large GPU busy.
     pub const ENOUGH_BLOCKS: u64 = 128;
-    /// Turns of the loop over the sum that a part of it has at least: fewer take less time than the launch that adds up
-    /// the parts.
+    /// Minimum trip count of the K loop in a split-K part: fewer iterations take less time than the launch that adds up
+    /// the partial sums.
     pub const LEAST_TURNS: u64 = 8;
-    /// Warps of a group or a block at most.
+    /// Maximum number of warps of a group.
     pub const MOST_GROUP_WARPS: u64 = 8;
+    /// Maximum number of warps of a block.
     pub const MOST_WARPS: u64 = 16;
-    /// Bytes of neighbours below which memory is read in vain.
+    /// Minimum contiguous bytes that neighbouring threads read: shorter reads waste memory bandwidth.
     pub const LEAST_BYTES: u64 = 32;
     /// Bytes of shared memory for the sums of a block.
     pub const SHARED_BYTES: u64 = 32 << 10;
@@ -354,15 +362,16 @@ pub(crate) mod skinny_matmul {
 
 /// Scans.
 pub(crate) mod scan {
-    /// Elements of a fiber from which on a block scans it rather than a thread.
+    /// Minimum length of a fiber that is scanned by a block instead of a thread.
     pub const LEAST_FIBER: u64 = 256;
-    /// Fibers beside each other in memory from which on threads are as many as the machine has, and read side by side.
+    /// Number of contiguous fibers above which one thread per fiber fills the GPU with coalesced reads.
     pub const MANY_FIBERS: u64 = 1 << 14;
-    /// Elements of a fiber from which on blocks share it, if there are too few fibers to keep the machine busy.
+    /// Minimum length of a fiber that several blocks share, if there are too few fibers to keep the GPU busy.
     pub const LEAST_TILED: u64 = 8192;
-    /// Bits of the elements of a thread, which it holds until it knows what is before them, and the most turns of so
-    /// many threads in a tile. The more elements a tile has, the fewer blocks wait for each other.
+    /// Bits of the elements that a thread holds in registers until the prefix before them is known. Larger tiles mean
+    /// fewer blocks that wait for each other.
     pub const TILE_BITS: u64 = 1024;
+    /// Maximum number of iterations of all threads in a tile.
     pub const MOST_TURNS: u64 = 8;
 }
 
@@ -372,34 +381,36 @@ pub(crate) mod sort {
     pub const TILE: u64 = 1024;
     /// Elements of a block that each thread places.
     pub const PER_THREAD: u64 = 4;
-    /// Threads of the smallest block.
+    /// Minimum number of threads of a block.
     pub const LEAST_THREADS: u64 = 32;
-    /// Bytes of shared memory that a block may take on any GPU.
+    /// Bytes of shared memory that a block may use on any GPU.
     pub const SHARED_BYTES: u64 = 48 << 10;
 }
 
-/// Sorts by digits of keys.
+/// Radix sorts.
 ///
-/// Estimates for a large GPU (3e13 instructions a second of all its lanes, 2.5e12 bytes of memory a second): the rates
-/// of both sorts change alike from one GPU to another, so they decide between them anywhere.
+/// The times are estimates for a large GPU (3e13 instructions per second over all lanes, memory bandwidth of 2.5e12
+/// bytes per second). The rates of merge and radix sort scale together from one GPU to another, so the choice holds on
+/// any GPU.
 pub(crate) mod radix_sort {
-    /// Threads of a block: one for each digit.
+    /// Threads of a block: one per digit value.
     pub const THREADS: u64 = 256;
-    /// Elements of a thread, from the most on: many, so that neighbours of the same digit are written together; fewer
-    /// where blocks would not keep the machine busy.
+    /// Elements per thread, in order of preference: many, so that neighbours with the same digit are written together;
+    /// fewer if blocks would not keep the GPU busy.
     pub const PER_THREAD: [u64; 3] = [16, 8, 4];
-    /// Blocks that do.
+    /// Number of blocks that keeps a large GPU busy.
     pub const BUSY_BLOCKS: u64 = 128;
-    /// Bytes of the widest element that shared memory holds a block's of.
+    /// Bytes of the widest element for which shared memory holds the elements of a block.
     pub const WIDEST: u64 = 8;
-    /// Seconds of a launch that merges runs, of few elements: as it is launched, and as a search waits for memory at
-    /// each of its steps.
+    /// Seconds of a launch that merges runs of few elements: launch overhead, and the memory latency of each step of
+    /// the search.
     pub const MERGE_SECONDS: f64 = 5e-6;
-    /// Seconds of the three launches that sort by a digit, of few elements.
+    /// Seconds of the three launches that sort few elements by one digit.
     pub const DIGIT_SECONDS: f64 = 9e-6;
-    /// Seconds that an element takes when it is merged, or sorted by a digit: about 110 instructions.
+    /// Seconds per element that is merged, or sorted by one digit: about 110 instructions.
     pub const ELEMENT_SECONDS: f64 = 3.7e-12;
-    /// Seconds of each turn of a block that adds up the counts of a row's digit: a microsecond, a thousand at a time.
+    /// Seconds per iteration of a block that adds up the counts of a row's digit: 1 µs, with a thousand blocks at a
+    /// time.
     pub const SUM_SECONDS: f64 = 1e-9;
     /// Seconds to read or write a byte.
     pub const BYTE_SECONDS: f64 = 4e-13;
@@ -407,59 +418,58 @@ pub(crate) mod radix_sort {
 
 /// Small matrices.
 pub(crate) mod small_matrix {
-    /// Rows of the largest matrix of elements of 8 bytes, which with [`COLUMNS`] right-hand sides fills the shared
-    /// memory that a block may take on any GPU.
+    /// Maximum number of rows of a matrix with elements of 8 bytes: together with [`COLUMNS`] right-hand sides it fills
+    /// the shared memory that a block may use on any GPU.
     pub const ROWS: usize = 64;
-    /// Right-hand sides of a block, each with a thread: a warp.
+    /// Right-hand sides of a block, with one thread each: a warp.
     pub const COLUMNS: u64 = 32;
 }
 
-/// Largest elements of rows.
+/// Largest elements of rows (top-k).
 pub(crate) mod top_k {
-    /// Elements up to which a group that picks one after the other is done sooner than one that counts digits.
+    /// Maximum K for sequential picking by a group; above it, counting digits is faster.
     pub const FEW: u64 = 8;
-    /// The most elements that a block sorts after it has selected them: twice as many items are to fit in shared
-    /// memory.
+    /// Maximum K to sort the selected elements in one block: twice this number of items must fit into shared memory.
     pub const MOST: u64 = 1024;
-    /// Elements of the shortest chunk of a row.
+    /// Minimum chunk length of a row, in elements.
     pub const LEAST_CHUNK: u64 = 8192;
-    /// Items that are sorted at least: the more, the sooner a selection may end.
+    /// Minimum number of items that are sorted: the larger it is, the sooner a selection may end.
     pub const LEAST_SLOTS: u64 = 256;
-    /// Elements of a row for each thread that selects, at least.
+    /// Minimum number of row elements per selecting thread.
     pub const PER_THREAD: u64 = 8;
-    /// Threads of the largest block that selects: more would have too few registers each.
+    /// Maximum number of threads of a selecting block: more would have too few registers each.
     pub const MOST_THREADS: u64 = 512;
-    /// Elements of its own that a thread keeps.
+    /// Number of its elements that a thread keeps.
     pub const KEPT: usize = 4;
-    /// Elements that a thread reads before it looks at any.
+    /// Elements that a thread loads before it examines any.
     pub const READ: u64 = 4;
-    /// The largest group.
+    /// Maximum number of threads of a group.
     pub const LARGEST: u64 = 1024;
 }
 
-/// Loops of one block. Cycles are those of a multiprocessor, about 1.7 in a nanosecond.
+/// Loops of one block. Times are cycles of a multiprocessor, about 1.7 per nanosecond.
 pub(crate) mod block_loop {
-    /// Cycles of a launch among others of a graph, two microseconds: what one block has for a phase instead.
+    /// Cycles of a launch within a CUDA graph (2 µs): the budget of one block for a phase that replaces a launch.
     pub const LAUNCH_CYCLES: u64 = 3400;
-    /// Cycles of a phase's barrier, and of its first access to memory, which is mostly in the second-level cache.
+    /// Cycles of a phase's barrier and its first memory access, which mostly hits the L2 cache.
     pub const PHASE_CYCLES: f64 = 400.0;
-    /// Cycles from an operation of a thread to the next one that needs its result.
+    /// Latency in cycles from an operation to a dependent one in the same thread.
     pub const OPERATION_CYCLES: f64 = 6.0;
-    /// Cycles of an access to the first-level cache, several of which are under way.
+    /// Cycles per access to the L1 cache, with several accesses in flight.
     pub const LOAD_CYCLES: f64 = 10.0;
-    /// Cycles in which threads put together what they have reduced, by shuffles and shared memory.
+    /// Cycles to combine the threads' partial reductions by shuffles and shared memory.
     pub const SHUFFLE_CYCLES: f64 = 300.0;
-    /// Threads up to which none waits for another one's instructions: eight warps, two for each scheduler.
+    /// Maximum number of threads that issue without waiting for each other: eight warps, two per scheduler.
     pub const AT_ONCE: u64 = 256;
-    /// Threads of the largest block: each may then have 128 registers.
+    /// Maximum number of threads of a block, which leaves each 128 registers.
     pub const MOST_THREADS: u64 = 512;
-    /// Elements of the largest phase: more are worth several multiprocessors.
+    /// Maximum number of elements of a phase: larger ones deserve several multiprocessors.
     pub const MOST_ITEMS: u64 = 4096;
-    /// Phases, operations and arrays of one loop: so much code is assembled in a second, and is in the instruction
+    /// Maximum number of phases of one loop: code of this size assembles within a second and fits into the instruction
     /// cache.
     pub const MOST_PHASES: usize = 64;
-    /// As for [`MOST_PHASES`]; of operations.
+    /// Maximum number of operations of one loop; see [`MOST_PHASES`].
     pub const MOST_OPERATIONS: usize = 2048;
-    /// As for [`MOST_PHASES`]; of pointers, which are parameters of the kernel.
+    /// Maximum number of pointers of one loop, which are kernel parameters; see [`MOST_PHASES`].
     pub const MOST_POINTERS: usize = 256;
 }
